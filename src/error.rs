@@ -1,18 +1,18 @@
-//! The crate's error: one variant a layer, each with that layer's values.
+//! The crate's error, one variant per layer with the layer's values.
 
 #[cfg(feature = "autodiff")]
 use crate::graph::GraphError;
 #[cfg(feature = "autodiff")]
 use crate::transform::TransformError;
 
-/// What can go wrong in a call of the library.
+/// The errors of the library.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A level of instructions that `FLOWLINE_LEVEL` asks for in vain.
+    /// An invalid `FLOWLINE_LEVEL`.
     #[error(transparent)]
     Level(#[from] crate::simd::LevelError),
-    /// Operands that do not fit.
+    /// Operands that do not fit together.
     #[cfg(feature = "autodiff")]
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -20,71 +20,69 @@ pub enum Error {
     #[cfg(feature = "autodiff")]
     #[error(transparent)]
     Transform(#[from] TransformError),
-    /// A jitted function was about to be traced once too often.
+    /// A jitted function would be traced more often than allowed.
     #[cfg(feature = "autodiff")]
     #[error(
-        "a jitted function would be traced more than {max_traces} time(s): {change}; make what changes a tensor, or allow more traces{}",
+        "a jitted function would be traced more than {max_traces} time(s): {change}; pass what changes as a tensor, or allow more traces{}",
         given_up(*num_evicted)
     )]
     Retrace {
-        /// The bound given.
+        /// The limit.
         max_traces: usize,
         /// The first leaf that changed.
         change: String,
-        /// Programs that the function gave up so far because it keeps only so many.
+        /// Programs evicted so far, because the function keeps a limited number.
         num_evicted: usize,
     },
-    /// A jitted function that refuses them gave a result that is not finite.
+    /// A jitted function that checks its results returned a number that is not finite.
     #[cfg(feature = "autodiff")]
     #[error(
-        "leaf {leaf} of the result is {value} at {index:?}: nothing was handed over; `debug_nans` names the operation that it comes from"
+        "leaf {leaf} of the result is {value} at {index:?}: nothing was returned; `debug_nans` finds the operation that produced it"
     )]
     NonFinite {
         /// Path of the leaf in what the function returns.
         leaf: String,
-        /// Where in the leaf.
+        /// The index in the leaf.
         index: Vec<usize>,
-        /// What stands there.
+        /// The value there.
         value: f64,
     },
-    /// A loss that is not finite, so that there is nothing to descend.
+    /// A loss that is not finite, so that no gradient step is possible.
     #[cfg(feature = "autodiff")]
     #[error(
-        "the loss before update {update} is {value}: start elsewhere, lower the rate or clip gradients; `debug_nans` names the operation that it comes from"
+        "the loss before update {update} is {value}: use other initial parameters, lower the learning rate or clip gradients; `debug_nans` finds the operation that produced it"
     )]
     NonFiniteLoss {
-        /// Updates made before.
+        /// The number of updates made before.
         update: usize,
         /// The loss.
         value: f64,
     },
-    /// A data set whose leaves have not the same number of rows, or none.
+    /// A data set whose leaves differ in their number of rows, or have none.
     #[cfg(feature = "autodiff")]
-    #[error(
-        "leaf {leaf} of a data set has shape {shape}, where {wanted} rows are wanted along the first axis"
-    )]
+    #[error("leaf {leaf} of a data set has shape {shape}, but must have {wanted} rows along the first axis")]
     Rows {
         /// Path of the leaf.
         leaf: String,
         /// Its shape.
         shape: crate::array::Shape,
-        /// Rows of the first leaf, or the fewest there can be.
+        /// Rows of the first leaf, or the minimum.
         wanted: String,
     },
-    /// A solve could not be set up.
+    /// Invalid settings of a solve.
     #[error(transparent)]
     Config(#[from] crate::ode::ConfigError),
-    /// A solve failed or ended early, without what it had computed.
+    /// A solve that failed or ended early, without its partial solution.
     #[error(transparent)]
     Solve(crate::ode::SolveError),
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
-    /// A flow is described by sizes that none has.
+    /// Invalid sizes of a flow.
     #[cfg(feature = "train")]
-    #[error("no flow has such sizes: {reason}")]
+    #[error("invalid sizes of a flow: {reason}")]
     Model {
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
     /// Data that cannot be read or learned from.
@@ -95,11 +93,11 @@ pub enum Error {
     #[cfg(feature = "plot")]
     #[error(transparent)]
     Plot(#[from] crate::plot::PlotError),
-    /// A question to a learned density that has no answer.
+    /// An evaluation of a learned density that is not possible.
     #[cfg(feature = "train")]
     #[error(transparent)]
     Eval(#[from] crate::eval::EvalError),
-    /// A run that cannot start or go on.
+    /// A run that cannot start or continue.
     #[cfg(feature = "train")]
     #[error(transparent)]
     Train(#[from] crate::train::TrainError),
@@ -108,11 +106,11 @@ pub enum Error {
 /// A result with the crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a retrace has to do with programs that were given up.
+/// The part of the retrace message about evicted programs.
 #[cfg(feature = "autodiff")]
 fn given_up(num_evicted: usize) -> String {
     match num_evicted {
         0 => String::new(),
-        n => format!("; {n} program(s) were given up for others, which `Jit::max_programs` would have kept"),
+        n => format!("; {n} program(s) were evicted, raise `Jit::max_programs` to keep them"),
     }
 }

@@ -1,17 +1,18 @@
-//! A density over a rectangle of the plane, and the scale of its colors, as numbers: a run keeps them, drawn or not.
+//! A density over a rectangle of the plane, and its color scale, as numbers: a run stores them even if nothing
+//! is drawn.
 
-/// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in coordinates of the data's
-/// own, y up.
+/// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in data
+/// coordinates, y up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Extent {
-    /// Left and right end.
+    /// Left and right ends.
     pub x: [f64; 2],
-    /// Upper and lower end; the upper one is smaller in pixel coordinates, larger where y points up.
+    /// Upper and lower ends; the upper one is smaller in pixel coordinates, larger where y points up.
     pub y: [f64; 2],
 }
 
 impl Extent {
-    /// Whether y points up, and coordinates are the data's own and not pixels.
+    /// Whether y points up: the coordinates are the data's, not pixels.
     pub fn is_upward(&self) -> bool {
         self.y[0] > self.y[1]
     }
@@ -20,17 +21,17 @@ impl Extent {
 /// A density per square pixel, or per unit of area where y points up, on the cells of a frame.
 #[derive(Debug, Clone, Copy)]
 pub struct Heatmap<'a> {
-    /// One value a cell, row-major, first row on top `[rows * cols]`.
+    /// One value per cell, row-major, first row on top `[rows * cols]`.
     pub values: &'a [f64],
     /// Cells from top to bottom.
     pub rows: usize,
     /// Cells from left to right.
     pub cols: usize,
-    /// What the cells cover.
+    /// The rectangle that the cells cover.
     pub frame: Extent,
 }
 
-/// Which density has the lightest color; 0 has the darkest.
+/// The density of the lightest color; the darkest color means 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorScale {
     /// Density per square pixel of the lightest color.
@@ -38,13 +39,13 @@ pub struct ColorScale {
 }
 
 impl ColorScale {
-    /// Share of the probability that sets no scale.
+    /// The fraction of the probability, at the highest densities, that the scale ignores.
     const PEAKS: f64 = 0.02;
-    /// Room above, so that what overshoots the map looks lighter than it.
+    /// The margin above, so that densities above the map's still look lighter.
     const HEADROOM: f64 = 1.1;
 
-    /// The scale that fits a map: a tenth more than the density below which all but 2 % of its probability lies, so that a single
-    /// sharp peak does not darken the rest. A map of zeros has the scale 1.
+    /// The scale of a map: 1.1 times the density below which all but 2 % of its probability lies, so that a
+    /// single sharp peak does not darken the rest. A map of zeros has the scale 1.
     pub fn of(map: &Heatmap) -> Self {
         let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
         values.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -1,6 +1,6 @@
-//! What the command line, the benches and the tests take from inside the library.
+//! Items for the command line, the benches and the tests.
 //!
-//! It is not public: any version may change or remove it.
+//! They are not public: any version may change or remove them.
 
 pub use crate::io::{read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts};
 #[cfg(feature = "plot")]

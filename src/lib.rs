@@ -82,7 +82,7 @@ pub mod guide {}
 
 #[cfg(feature = "autodiff")]
 pub mod extra {
-    //! Tools of whoever looks for what a program keeps.
+    //! Tools to inspect a program's memory.
     #[doc(inline)]
     pub use crate::memory;
 }

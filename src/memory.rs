@@ -1,8 +1,8 @@
-//! Looking at memory: what lives, what it is called, what is kept compiled.
+//! Memory diagnostics: live arrays with their names, and the caches of compiled programs.
 //!
-//! Counters and the list of live buffers are those of [`array::memory`](crate::array::memory); the caches are
-//! those of tensors. Everything here is for people and tests: no result of the crate depends on it. What the
-//! crate does about the regressions known from other systems stands in [`regressions`].
+//! The counters and the list of live buffers are in [`array::memory`](crate::array::memory), the caches in
+//! `tensor`. They serve people and tests: no result of the crate depends on them. [`regressions`] describes
+//! known memory problems of other systems and the tests against them.
 
 pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
 pub use crate::tensor::caches::{Caches, caches, clear_caches};
@@ -11,8 +11,8 @@ use crate::tensor::Tree;
 
 /// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
 ///
-/// A name is that of the buffer: it stays where a [`Jit::step`](crate::tensor::Jit::step) writes the new state
-/// into the buffers of the old one, and a copy has none.
+/// A name belongs to a buffer. It persists when [`Jit::step`](crate::tensor::Jit::step) writes the new state
+/// into the buffers of the old one; a copy has no name.
 ///
 /// # Panics
 /// When a leaf is traced.

@@ -10,7 +10,7 @@ macro_rules! names {
             pub const NAMES: &[&str] = &[$($text),*];
             /// Every variant, in the order of the names.
             pub const ALL: &[$name] = &[$($name::$variant),*];
-            /// Its name on the command line and in files.
+            /// The name on the command line and in files.
             pub fn name(self) -> &'static str {
                 match self { $($name::$variant => $text),* }
             }

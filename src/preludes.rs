@@ -1,10 +1,10 @@
-//! The names that programs use, in three steps: to solve, to differentiate and train, to learn densities.
+//! The preludes, in three steps: to solve, to differentiate and train, to learn densities.
 //!
-//! Each is the `prelude` of a module and holds the one before. They are the only place where a lower module names a higher
+//! Each is the `prelude` of a module and contains the previous one. Only here does a lower module name a higher
 //! one.
 
 pub mod ode {
-    //! The names of programs that solve.
+    //! Names for solving.
     pub use crate::ode::{Event, Method, Ode, Outcome, SaveAt, Solution, SolveError, ensemble, odeint};
     pub use crate::state;
     pub use crate::vector_field;
@@ -12,7 +12,7 @@ pub mod ode {
 
 #[cfg(feature = "autodiff")]
 pub mod nn {
-    //! The names of programs that differentiate and train.
+    //! Names for differentiating and training.
     pub use super::ode::*;
     pub use crate::adjoint::{Adjoint, TensorSolution};
     pub use crate::io;
@@ -28,7 +28,7 @@ pub mod nn {
 
 #[cfg(feature = "autodiff")]
 pub mod cnf {
-    //! The names of programs that learn densities.
+    //! Names for learning densities.
     pub use super::nn::*;
     pub use crate::cnf::{Cnf, Divergence, PathRegularization};
     #[cfg(feature = "train")]

@@ -1,7 +1,7 @@
 //! The stepping algorithm of [`ode`] on leaves, compiled once.
 //!
-//! `ode` writes it for all states and fields and has it inlined; here the field and what follows a step stand behind
-//! pointers.
+//! `ode` is generic over states and fields and inlined; here the field and the code that runs after a step are
+//! behind pointers.
 
 use super::leaves::Leaves;
 use crate::ode::{self, FieldFailure, Span, VectorField};
@@ -11,9 +11,9 @@ pub(super) type Scheme<'a> = ode::Scheme<'a, Leaves>;
 pub(super) type Carry = ode::Carry<Leaves>;
 /// A field of leaves.
 pub(super) type LeafField<'a> = dyn VectorField<Leaves> + 'a;
-/// Where a step starts and ends.
+/// The start and the end of a step.
 pub(super) type StepTimes<'a> = (&'a Tensor, &'a Tensor);
-/// What makes of the method's y1 what stands behind a step: of the step times, y and y1.
+/// Changes the method's y1 after a step; called with the step times, y and y1.
 pub(super) type Then<'a> =
     dyn FnMut(StepTimes<'_>, &Leaves, &mut Leaves) -> Result<(), FieldFailure<Tensor>> + 'a;
 

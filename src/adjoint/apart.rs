@@ -1,18 +1,19 @@
-//! Whether the two states of a reversible solve still determine the solution, and whether a backward pass has found its start.
+//! Checks of a reversible solve: are its two states still close, and did a backward pass recover y0?
 //!
-//! On y' = -k y a step of length h takes the difference y - z to l e^(kh) times itself and adds the mismatch of its two
-//! increments, which is of the size of the method's error. So the difference stays small where l e^(kh) is below 1, and
-//! grows as e^(k (t - t0)) l^N where it is not; what it adds to y is of its own size. The error estimate, which is that
-//! of the method's step from z, sees nothing of it. Shorter steps would hold it down, by kh < 1 - l, which for strong
-//! damping are many times those that the solution needs: such a solve ends instead, and says what to take.
+//! On y' = -k y a step of length h multiplies the difference y - z by l e^(kh) and adds the mismatch of its two
+//! increments, which is as large as the method's error. So the difference stays small where l e^(kh) is below
+//! 1, and grows as e^(k (t - t0)) l^N where it is not; it causes an equally large error in y. The error
+//! estimate, that of the method's step from z, does not see this. Steps with kh < 1 - l would prevent it, but
+//! under strong damping the solution needs far fewer steps. So such a solve ends with an error that names the
+//! remedy.
 //!
-//! Each step may err by a tolerance, so after N steps the states may be N tolerances apart; where the method's own steps
-//! are sound they are far less. The bound starts at 10 and ends at 100 = 1 / (1 - 0.99), where the differences of a
-//! solution that is not damped settle for the default coupling.
+//! Each step may have an error of one tolerance, so after N steps the states may be N tolerances apart; where
+//! the method is stable the distance is far less. The bound starts at 10 and ends at 100 = 1 / (1 - 0.99),
+//! where the differences of an undamped solution settle for the default coupling.
 //!
-//! Backward the map is the inverse: what the solve damped, rounding grows by. Nothing on the way shows it, but at the end
-//! the first state is known. Where it is not found again the gradient is NaN, as that of a backward solve that ends
-//! early.
+//! The backward pass runs the inverse map: rounding grows by the factor by which the solve damped. No
+//! intermediate state shows this, but y0 is known. If the pass does not recover it, the gradient is NaN, as for
+//! a backward solve that ends early.
 
 use super::algorithm::Scheme;
 use super::leaves::Leaves;
@@ -20,39 +21,40 @@ use crate::array::DType;
 use crate::ode::{State, Tolerance};
 use crate::tensor::Tensor;
 
-/// The fewest and the most tolerances that the states may be apart.
+/// The minimum and the maximum of the allowed distance of the states, in tolerances.
 const TOLERANCES: (f64, f64) = (10.0, 100.0);
-/// The share of the solution's size that they may be apart where no error is estimated, so that nobody asked for
+/// The allowed distance relative to the solution's size for steps without an error estimate, which have no
 /// tolerances.
 const SHARE: f64 = 0.1;
-/// How far from y0, relative to it, a backward pass may end.
+/// The allowed relative distance from y0 at the end of a backward pass.
 const LOST: f64 = 1e-3;
 
-/// What the states of a solve that starts at `y0` are held to.
+/// The bounds for a solve that starts at `y0`.
 pub(super) struct Bounds<'a> {
     pub(super) scheme: &'a Scheme<'a>,
     pub(super) y0: &'a Leaves,
 }
 
 impl Bounds<'_> {
-    /// Whether `(y1, z1)`, behind the N-th step, which starts at `y`, are too far apart.
+    /// Whether `(y1, z1)`, after the N-th step, which starts at `y`, are too far apart.
     pub(super) fn are_apart(&self, y: &Leaves, (y1, z1): (&Leaves, &Leaves), n: &Tensor) -> Tensor {
         if self.scheme.is_adaptive() {
             let (least, most) = TOLERANCES;
             let bound = n.maximum(&number(least)).minimum(&number(most));
             return ratio(y1, z1, &self.scheme.tolerance).gt(bound);
         }
-        // The way so far is about N of the last step: a solution that crosses 0 is not of size 0.
+        // N times the last step estimates the path so far, so that a solution that crosses 0 does not have size
+        // 0.
         let size = size(&largest([self.y0, y1, z1])) + size(&difference(y1, y)) * n;
         let floor = self.atol() * TOLERANCES.1 * (self.y0.num_components() as f64).sqrt();
         self::size(&difference(y1, z1)).gt(size * SHARE + floor)
     }
 
-    /// Whether a state found by a backward pass is not y0.
+    /// Whether a state that a backward pass ended in differs from y0.
     pub(super) fn is_lost(&self, found: &Leaves) -> Tensor {
         let y0 = self.y0.with(self.y0.tensors().iter().map(Tensor::stop_gradient).collect());
         let found = found.with(found.tensors().iter().map(Tensor::stop_gradient).collect());
-        // Also where the ratio is NaN.
+        // `not(<=)` also holds for NaN.
         ratio(&y0, &found, &Tolerance::new(LOST, self.atol() * TOLERANCES.1)).le(1.0).not()
     }
 
@@ -62,14 +64,14 @@ impl Bounds<'_> {
     }
 }
 
-/// The largest |y - z| of all components.
+/// The largest |y - z| over all components.
 pub(super) fn farthest(y: &Leaves, z: &Leaves) -> Tensor {
     let leaves = difference(y, z).into_iter().filter(|d| d.size() > 0);
     let all = leaves.map(|d| d.abs().max().cast(DType::F64));
     all.reduce(|a, b| a.maximum(&b)).unwrap_or_else(|| number(0.0))
 }
 
-/// How far two states are apart in tolerances: their difference in the norm of errors.
+/// The distance of two states in tolerances: their difference in the error norm.
 fn ratio(a: &Leaves, b: &Leaves, tolerance: &Tolerance) -> Tensor {
     a.clone().error_ratio(&number(1.0), &[1.0, -1.0], &[a.clone(), b.clone()][..], a, b, tolerance)
 }
@@ -78,13 +80,13 @@ fn difference(a: &Leaves, b: &Leaves) -> Vec<Tensor> {
     a.tensors().iter().zip(b.tensors()).map(|(a, b)| a - b).collect()
 }
 
-/// The largest |x| of three states, component by component.
+/// The largest |x| of three states, per component.
 fn largest([a, b, c]: [&Leaves; 3]) -> Vec<Tensor> {
     let of = |i: usize| [a, b, c].map(|x| x.tensors()[i].abs());
     (0..a.tensors().len()).map(of).map(|[a, b, c]| a.maximum(&b).maximum(&c)).collect()
 }
 
-/// The root of the sum of all squares.
+/// The 2-norm.
 fn size(x: &[Tensor]) -> Tensor {
     let squares = x.iter().map(|x| x.square().sum().cast(DType::F64));
     squares.reduce(|a, b| a + b).unwrap_or_else(|| number(0.0)).sqrt()

@@ -1,6 +1,6 @@
 //! The continuous adjoint: a gradient by solving a second differential equation backward in time.
 //!
-//! With a = dL/dy along the solution, from t1 back to t0 (Chen et al. 2018, algorithm 1)
+//! With a = dL/dy along the solution, from t1 back to t0 (Chen et al. 2018, algorithm 1):
 //!
 //! ```text
 //! dy/dt = f(t, y, p)    da/dt = -a^T df/dy    dq/dt = -a^T df/dp
@@ -8,12 +8,12 @@
 //! dL/dy0 = a(t0), dL/dp = q(t0), dL/dt1 = a(t1)^T f(t1, y1), dL/dt0 = -a(t0)^T f(t0, y0)
 //! ```
 //!
-//! At a saved time in between, a takes in dL/dy there (see `sweep`). The solve becomes a [`Custom`] function of
-//! (t0, t1, ts, y0, p) to (y1, ys), whose reverse rule is that solve; p is whatever the field captures. So nothing of the forward pass is kept but its result, and nothing here is known to the
-//! transforms. Alternatives considered: q as part of what is measured, which makes steps shorter for the sake of
-//! integrals that nothing depends on: 233 steps
-//! instead of 28 in the test of it (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE: faster ODE adjoints via
-//! seminorms"; Kidger 2022, section 5.1.2).
+//! At a saved time in between, dL/dy at that time is added to a (see `sweep`). The solve becomes a [`Custom`]
+//! function from (t0, t1, ts, y0, p) to (y1, ys), whose reverse rule is the backward solve; p is whatever the
+//! field captures. So only the result of the forward pass is stored, and the transforms need to know nothing of
+//! it. Alternative considered: q in the error norm. It shortens steps for integrals that nothing depends on:
+//! 233 steps instead of 28 in its test (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE: faster ODE adjoints
+//! via seminorms"; Kidger 2022, section 5.1.2).
 
 use super::algorithm::{LeafField, Scheme};
 use super::bodies::body;
@@ -31,7 +31,7 @@ use crate::ode::{
 use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
-/// A field as a function: t, y.., p.. to dy..; `params` stand for p.
+/// A field as a function from t, y.., p.. to dy..; `params` are p.
 pub(super) struct Closed<'a> {
     pub(super) func: &'a Func,
     pub(super) params: &'a [Tensor],
@@ -55,12 +55,12 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> ConfigError {
     ConfigError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
-/// Refuses what the backward solve takes no cotangents of.
+/// Refuses saved values that the backward solve cannot take cotangents of.
 pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), ConfigError> {
     let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
     beside.map_or(Ok(()), |what| {
         Err(refused(&format!(
-            "it takes no cotangents of {what}; save t0, t1 or given times, or take RecursiveCheckpoint"
+            "it takes no cotangents of {what}; save t0, t1 or given times, or use RecursiveCheckpoint"
         )))
     })
 }
@@ -68,7 +68,7 @@ pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), ConfigErro
 /// Records a solve whose reverse derivative is the continuous adjoint.
 ///
 /// # Errors
-/// What the field said while it was recorded; a field that has no reverse derivative.
+/// The field's error while it was recorded; a field without a reverse derivative.
 pub(super) fn record(
     problem: &Problem<'_>,
     (rtol, atol): (Option<f64>, Option<f64>),
@@ -141,22 +141,22 @@ pub(super) fn record(
     })
 }
 
-/// The field as a function of t, y and what it captures.
+/// The field as a function of t, y and its captures.
 fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<Tensor>), SolveError> {
     let mut types = vec![t0.ty()];
     types.extend(y0.tensors().iter().map(Tensor::ty));
     let traced = body(&types, &mut |x| {
         let y = y0.with(x[1..].to_vec());
         let mut dy = y.clone();
-        let said = field.eval(&x[0], &y, &mut dy).and_then(|()| dy.conforms(&y));
-        said.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
+        let conforming = field.eval(&x[0], &y, &mut dy).and_then(|()| dy.conforms(&y));
+        conforming.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
         Ok(dy.leaves())
     })?;
     let (mut funcs, captures) = align(&[&traced]);
     Ok((funcs.remove(0), captures))
 }
 
-/// What the backward solve's scheme borrows from: the forward one's, turned around.
+/// Owns what the scheme of the backward solve borrows: the forward settings with times reversed.
 struct Bounds {
     rtol: Tol,
     atol: Tol,
@@ -170,7 +170,7 @@ impl Bounds {
         let of = |own: Option<f64>, pick: fn((f64, f64)) -> f64| match (own, tol.uniform()) {
             (Some(x), _) => Tol::All(x),
             (None, Some(both)) => Tol::All(pick(both)),
-            // Those of the state, and the same of its adjoint.
+            // One tolerance per component: y's, and the same for its adjoint.
             (None, None) => Tol::Each((0..2 * n).map(|j| pick(tol.at(j % n))).collect()),
         };
         let turned = |ts: &[f64]| ts.iter().rev().copied().collect::<Vec<f64>>();

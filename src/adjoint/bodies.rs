@@ -1,7 +1,7 @@
-//! The bodies of a recorded search: one attempted step, and what an accepted one means.
+//! The bodies of a recorded search: one attempted step, and the replay of an accepted one.
 //!
-//! Both are `ode`'s, run once on tracers. The attempt also looks for events and taps what a step leaves; the step does
-//! so again where it is replayed. What surrounds the loop they must never know.
+//! Both are `ode`'s, run once on tracers. The attempt also checks events and taps what a step leaves; the
+//! replay taps it again. The bodies must not depend on what surrounds the loop.
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
@@ -21,9 +21,10 @@ pub(super) struct Bodies {
 }
 
 impl Problem<'_> {
-    /// Body of the search: step time, carry.., ext.. to accept, running, reached, step time', carry'.., ext'.., tap..
+    /// The body of the search, from step time, carry.., ext.. to accept, running, reached, step time',
+    /// carry'.., ext'.., tap..
     ///
-    /// `may_sink` is that of [`Events::look`](super::event::Events::look).
+    /// `may_sink`: see [`Events::check`](super::event::Events::check).
     pub(super) fn attempt(
         &self,
         span: &Span<Tensor>,
@@ -33,9 +34,9 @@ impl Problem<'_> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
         let first_ext = types.len();
-        let first_look = first_ext + self.num_ext();
-        let num_looks = self.stiffness.clocks().len();
-        types.extend(vec![Type::scalar(DType::F64); self.num_ext() + num_looks]);
+        let first_check = first_ext + self.num_ext();
+        let num_checks = self.stiffness.clocks().len();
+        types.extend(vec![Type::scalar(DType::F64); self.num_ext() + num_checks]);
         body(&types, &mut |x| {
             let mut carry = Carry::new(x[0].clone(), start.y.clone(), self.scheme.tableau.num_stages());
             carry.num_off_grid = start.num_off_grid.clone();
@@ -45,15 +46,17 @@ impl Problem<'_> {
             let before = carry.clone();
             algorithm::attempt_then(self.field, self.scheme, span, &mut carry, &mut |_, _, _| Ok(()))?;
             let rows = self.trail_of_attempt(span, &before, &mut carry)?;
-            // An event in the last step leaves its end what it is.
+            // `reached` is computed before the events: an event in the last step does not change that it ends
+            // at t1.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
-            let ext = self.look(rows.as_ref(), (&x[first_ext..first_look], may_sink), &before, &mut carry);
-            let looks = self.stiffness.see(self.scheme, &x[first_look..], (&before, &carry));
+            let ext =
+                self.check_events(rows.as_ref(), (&x[first_ext..first_check], may_sink), &before, &mut carry);
+            let checks = self.stiffness.see(self.scheme, &x[first_check..], (&before, &carry));
             let reached = reached.and(&carry.accepted);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.carried(&mut carry));
             out.extend(ext);
-            out.extend(looks);
+            out.extend(checks);
             out.extend(rows.map_or(vec![], |rows| rows.leaves()));
             Ok(out)
         })
@@ -64,17 +67,18 @@ impl Problem<'_> {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    /// What the search carries for events: their functions' values where the step starts; where the solve may go on behind a
-    /// event the noise of these too, both again for the start of the step last accepted, the status that it had without an event
-    /// and the stops off the grid before it.
+    /// The number of values that the search carries for events: their functions' values at the start of the
+    /// step. If the solve may continue after an event, also the noise of these values, both again for the start
+    /// of the last accepted step, the status that the step had without an event, and the tstops off the grid
+    /// before it.
     fn num_ext(&self) -> usize {
         let num_events = self.events.watches.len();
         if self.events.go_on() { 4 * num_events + 2 } else { num_events }
     }
 
-    /// Ends the search where an accepted attempt has met an event, and takes the step back where a function of one is NaN;
-    /// gives what it carries for events.
-    fn look(
+    /// Ends the search if an accepted attempt contains an event, and rejects the step if an event function is
+    /// NaN in it. Returns the carried values of events.
+    fn check_events(
         &self,
         rows: Option<&Rows>,
         (ext, may_sink): (&[Tensor], &[Tensor]),
@@ -93,7 +97,7 @@ impl Problem<'_> {
         let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&own_status, x);
         let Seen { ends, has_occurred, is_bad, code: which, has_sunk } =
-            self.events.look(curve, (rows, &after.y1), &marks, may_sink);
+            self.events.check(curve, (rows, &after.y1), &marks, may_sink);
         let is_bad = after.accepted.and(&is_bad);
         let has_occurred = after.accepted.and(&has_occurred).and(&is_bad.not());
         take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);
@@ -129,7 +133,7 @@ impl Problem<'_> {
         let first = self.scheme.carries_first();
         let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
         if first {
-            // By now it is the next step's.
+            // By now after.k[0] is the next step's.
             k[0] = before.k[0].clone();
         }
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
@@ -139,10 +143,10 @@ impl Problem<'_> {
         Ok(Some(rows))
     }
 
-    /// Body of the replay: first, last, t, t_next, carry.. to carry'.., tap..
+    /// The body of the replay, from first, last, t, t_next, carry.. to carry'.., tap..
     ///
-    /// The first step time, `t0`, and the last are those of the solve themselves, so gradients by them need no rule; the
-    /// inner step times are constants of the replay.
+    /// The first and the last step time are the solve's own t0 and t1, so gradients with respect to them need
+    /// no rule; the inner step times are constants of the replay.
     pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, SolveError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
@@ -164,8 +168,7 @@ impl Problem<'_> {
     }
 }
 
-/// Traces a loop body. Solves inside a field are not checked on their own: when one fails, what it
-/// returned is its last good state.
+/// Traces a loop body. Solves inside a field are not checked: one that fails returns its last valid state.
 pub(super) fn body(
     types: &[Type],
     f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,

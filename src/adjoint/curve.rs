@@ -1,8 +1,9 @@
-//! What a step of a traced solve leaves behind, and the curve through it.
+//! What a step of a traced solve leaves behind, and its dense output.
 //!
-//! A step leaves its ends, and where its inside is asked for the stages of its curve ([`Rows`]). The method's
-//! interpolant makes y at any time of them, as ordinary operations outside the loop, so that gradients by the times,
-//! the state and whatever the field holds need no rule of their own. Which steps leave something it must never know.
+//! A step leaves its ends and, if times inside it are needed, the stages of its polynomial ([`Rows`]). The
+//! method's interpolant evaluates y from them by ordinary operations outside the loop, so gradients with
+//! respect to the times, the state and whatever the field captures need no rule of their own. This module must
+//! not depend on which steps leave something.
 
 use super::algorithm::{LeafField, Scheme};
 use super::leaves::Leaves;
@@ -12,17 +13,17 @@ use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 use crate::tree;
 
 tree! {
-/// What one step left, or what several did: then every tensor has an axis of rows in front.
+/// What one step left; for several steps every tensor has a leading axis of rows.
 pub(super) struct Rows {
     /// Where the step starts.
     pub(super) t: Tensor,
     /// Where it ends.
     pub(super) t_next: Tensor,
-    /// The state at its end, where steps are saved.
+    /// The state at its end, if steps are saved.
     pub(super) y1: Option<Leaves>,
-    /// The state at its start, where there is a curve.
+    /// The state at its start, if dense output is needed.
     pub(super) y: Option<Leaves>,
-    /// The stages that the curve is made of.
+    /// The stages that dense output uses.
     pub(super) stages: Vec<Leaves>,
 }
 }
@@ -33,26 +34,26 @@ impl Rows {
         self.map_leaves(|x| x.take(index))
     }
 
-    /// Rows of a range.
+    /// The rows of a range.
     pub(super) fn slice(&self, range: std::ops::Range<usize>) -> Self {
         self.map_leaves(|x| x.slice(0, range.clone()))
     }
 
-    /// Bytes of a row, of one step's leaves.
+    /// Bytes of one row.
     pub(super) fn bytes(&self) -> usize {
         self.leaves().iter().map(|x| x.ty().bytes()).sum()
     }
 }
 
-/// The curve of a method on tensors.
+/// The dense output of a method, on tensors.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     interpolant: Interpolant,
-    /// The stages that it is made of.
+    /// The stages that it uses.
     used: Vec<usize>,
 }
 
-/// Numbers alone: part of the program.
+/// Constants of the program.
 impl Tree for Curve {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         f(path, Leaf::Static(self));
@@ -63,7 +64,7 @@ impl Tree for Curve {
     }
 }
 
-/// A step as [`Trail::of`] wants it.
+/// The input of [`Trail::of`].
 pub(super) struct Step<'a> {
     pub(super) t: &'a Tensor,
     pub(super) t_next: &'a Tensor,
@@ -71,28 +72,28 @@ pub(super) struct Step<'a> {
     pub(super) y1: &'a Leaves,
     /// The method's stages.
     pub(super) k: Vec<Leaves>,
-    /// Whether the last stage of a method that is first same as last is there.
+    /// Whether the last stage of an FSAL method has been computed.
     pub(super) has_last: bool,
 }
 
-/// What each step leaves.
+/// What each step leaves behind.
 pub(super) struct Trail {
-    /// Its end's state.
+    /// The state at its end.
     pub(super) has_ends: bool,
-    /// What its curve is made of.
+    /// Its dense output.
     pub(super) curve: Option<Curve>,
 }
 
 impl Trail {
-    /// Evaluations of the field that the curve of a step costs.
+    /// Extra function evaluations per step for dense output.
     pub(super) fn num_extra(&self) -> usize {
         self.curve.as_ref().map_or(0, |curve| curve.interpolant.extra().count())
     }
 
-    /// What a step leaves.
+    /// What `step` leaves.
     ///
     /// # Errors
-    /// What the field said of a stage of the curve.
+    /// The field's error at an extra stage.
     pub(super) fn of(
         &self,
         field: &LeafField<'_>,
@@ -112,7 +113,7 @@ impl Trail {
         Ok(rows)
     }
 
-    /// A step's, of the shapes of `y`; its numbers mean nothing.
+    /// Rows with the shapes of one step's; the values are arbitrary.
     pub(super) fn like(&self, t: &Tensor, y: &Leaves) -> Rows {
         let stages = self.curve.as_ref().map_or(0, |curve| curve.used.len());
         Rows {
@@ -133,7 +134,7 @@ impl Curve {
         Curve { interpolant, used }
     }
 
-    /// The state of one step at the part `theta` of it, a number that is known.
+    /// The state at the fraction `theta`, a constant, of one step.
     pub(super) fn at_part(&self, theta: f64, step: &Rows) -> Leaves {
         let mut all = vec![0.0; self.interpolant.num_stages()];
         self.interpolant.weights(theta, &mut all);
@@ -144,28 +145,28 @@ impl Curve {
         out
     }
 
-    /// The states at `ts`, each time on the step of its own row. A step of length 0, that of a row which no step
+    /// The states at `ts`, each on the step in its own row. A step of length 0, which marks a time that no step
     /// holds, gives its start.
     pub(super) fn eval(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let h = length(rows);
-        let slope = sum(&self.weights(&((ts - &rows.t) / &h)), rows);
-        let advanced = |(y, slope): (&Tensor, &Tensor)| y + along(&h, y) * slope;
-        slope.with(start(rows).tensors().iter().zip(slope.tensors()).map(advanced).collect())
+        let rate = sum(&self.weights(&((ts - &rows.t) / &h)), rows);
+        let advanced = |(y, rate): (&Tensor, &Tensor)| y + along(&h, y) * rate;
+        rate.with(start(rows).tensors().iter().zip(rate.tensors()).map(advanced).collect())
     }
 
-    /// Their derivatives by t.
-    pub(super) fn slope(&self, ts: &Tensor, rows: &Rows) -> Leaves {
+    /// The derivatives of the states at `ts` with respect to t.
+    pub(super) fn derivative(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let theta = (ts - &rows.t) / length(rows);
         let rest = 1.0 - &theta;
-        let (mut term, mut slope) = (Tensor::scalar(DType::F64, 1.0), Tensor::scalar(DType::F64, 0.0));
-        let mut slopes = Vec::new();
+        let (mut term, mut derivative) = (Tensor::scalar(DType::F64, 1.0), Tensor::scalar(DType::F64, 0.0));
+        let mut derivatives = Vec::new();
         for j in 0..self.interpolant.degree() {
             let (factor, sign) = if j % 2 == 0 { (&theta, 1.0) } else { (&rest, -1.0) };
-            slope = &slope * factor + &term * sign;
+            derivative = &derivative * factor + &term * sign;
             term = &term * factor;
-            slopes.push(slope.broadcast_to(theta.shape().clone()));
+            derivatives.push(derivative.broadcast_to(theta.shape().clone()));
         }
-        sum(&self.of_terms(&slopes), rows)
+        sum(&self.of_terms(&derivatives), rows)
     }
 
     /// The weights of the used stages at each theta.
@@ -193,13 +194,13 @@ fn start(rows: &Rows) -> &Leaves {
     rows.y.as_ref().expect("invariant: a step with a curve has its start")
 }
 
-/// t_next - t, 1 where that is 0.
+/// t_next - t, or 1 where it is 0.
 fn length(rows: &Rows) -> Tensor {
     let nowhere = rows.t.eq(&rows.t_next);
     nowhere.select(&Tensor::scalar(DType::F64, 1.0), &(&rows.t_next - &rows.t))
 }
 
-/// The stages' sum by weights, row by row.
+/// The weighted sum of the stages, row by row.
 fn sum(weights: &[Tensor], rows: &Rows) -> Leaves {
     let stages = &rows.stages;
     let of = |i: usize| {
@@ -212,22 +213,23 @@ fn sum(weights: &[Tensor], rows: &Rows) -> Leaves {
     start(rows).with((0..stages[0].tensors().len()).map(of).collect())
 }
 
-/// Numbers of rows, or that of one step, in the dtype of `leaf` and with axes of length 1 for those that it has besides.
+/// One number per row, or one for a single step, cast to the dtype of `leaf` and reshaped to broadcast against
+/// it.
 fn along(x: &Tensor, leaf: &Tensor) -> Tensor {
     flags_along(&x.cast(leaf.dtype()), leaf)
 }
 
-/// The same without a cast.
+/// [`along`] without the cast.
 pub(super) fn flags_along(x: &Tensor, leaf: &Tensor) -> Tensor {
     x.reshape([&x.shape()[..], &vec![1; leaf.rank() - x.rank()]].concat())
 }
 
-/// The states where `m` holds, NaN elsewhere; `m` and the states have an axis of rows in front.
+/// The states where `m` holds, NaN elsewhere; both have a leading axis of rows.
 pub(super) fn or_nan(m: &Tensor, y: &Leaves) -> Leaves {
     y.map_leaves(|y| flags_along(m, y).select(y, &Tensor::scalar(y.dtype(), f64::NAN)))
 }
 
-/// `a` where `m` holds, else `b`: trees of one structure, `m` as many leading axes as either has more.
+/// `a` where `m` holds, else `b`: trees of one structure; `m` covers the extra leading axes of the larger one.
 pub(super) fn choose<T: Tree>(m: &Tensor, a: &T, b: &T) -> T {
     let mut others = b.leaves().into_iter();
     a.map_leaves(|a| {

@@ -1,7 +1,7 @@
-//! The whole curve of a traced solve.
+//! The dense output of a traced solve.
 //!
-//! Every accepted step left what its polynomial is made of; a time finds its step by counting the ends before it, and
-//! the rest is the polynomial of that step. It must never know how steps were chosen.
+//! Every accepted step left the data of its polynomial. The step of a time is found by counting the step ends
+//! before it; the rest evaluates that step's polynomial. This module must not depend on how steps were chosen.
 
 use super::curve::{Curve, Rows, choose, or_nan};
 use super::leaves::Leaves;
@@ -13,11 +13,11 @@ use crate::tree;
 use std::convert::Infallible;
 
 tree! {
-/// A solution that can be evaluated anywhere in its interval, inside a jitted function too; its derivatives by the
-/// times, the start and all that the field holds are those of the steps taken.
+/// A solution that can be evaluated anywhere in its interval, also inside a jitted function. Its derivatives
+/// with respect to the times, the initial state and the field's captures are those of the steps taken.
 ///
-/// At the ends of steps it gives their values to rounding; between them it is of the method's dense order. Outside of
-/// the interval from t0 to the time reached it is NaN.
+/// At step ends it equals their values up to rounding; between them it has the order of the method's
+/// interpolant. Outside the interval from t0 to the time reached it is NaN.
 ///
 /// # Examples
 /// ```
@@ -31,15 +31,15 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct TensorDenseOutput<Y> {
-    /// The start of its interval. One a row, where rows do not all share their steps.
+    /// The start of its interval. One per row where rows do not all share their steps.
     pub t0: Tensor,
-    /// Its end: the time reached.
+    /// The end of its interval: the time reached.
     pub t1: Tensor,
-    /// Where rows do not all share their steps, how many they are: each is a curve of its own, of a state of one row, and
-    /// every tensor has an axis of them in front.
+    /// The number of rows if they do not all share their steps. Each row then has its own dense output, for a
+    /// state of one row, and every tensor has a leading axis of rows.
     pub(super) rows: Option<usize>,
     pub(super) num_steps: Tensor,
-    /// Where each step ends, before its curve does where an event cut it short.
+    /// The end of each step. If an event cut the last step short, t1 is before its end.
     pub(super) ends: Tensor,
     pub(super) steps: Rows,
     pub(super) y1: Y,
@@ -48,7 +48,7 @@ pub struct TensorDenseOutput<Y> {
 }
 
 impl<Y: TensorState> TensorDenseOutput<Y> {
-    /// The states at `ts`: `[..y]` at a time of rank 0, `[time, ..y]` at times of rank 1.
+    /// The states at `ts`: `[..y]` if `ts` has rank 0, `[time, ..y]` if it has rank 1.
     ///
     /// # Panics
     /// If `ts` has more than one axis.
@@ -57,15 +57,15 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
         self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::states))
     }
 
-    /// The states at `ts` and their derivatives by t, both of the same polynomials; a solution without a step has no
-    /// derivative, NaN.
+    /// The states at `ts` and their derivatives with respect to t, from the same polynomials. The derivative of
+    /// a solution without a step is NaN.
     ///
     /// # Panics
-    /// As [`TensorDenseOutput::eval`].
+    /// See [`TensorDenseOutput::eval`].
     #[track_caller]
     pub fn eval_with_derivative(&self, ts: &Tensor) -> (Y, Y) {
-        let slopes = self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::slopes));
-        (self.eval(ts), slopes)
+        let derivatives = self.y1.with_leaves(self.erased().at(ts, &TensorDenseOutput::derivatives));
+        (self.eval(ts), derivatives)
     }
 
     fn erased(&self) -> TensorDenseOutput<Leaves> {
@@ -75,7 +75,7 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
 }
 
 impl TensorDenseOutput<Leaves> {
-    /// What `f` finds at `ts`: of the one curve, or of each row's, with the axes that a curve of all rows has.
+    /// `f` at `ts`: of the one dense output, or of each row's, with the axes of a dense output of all rows.
     #[track_caller]
     fn at(&self, ts: &Tensor, f: &dyn Fn(&Self, &Tensor) -> Leaves) -> Vec<Tensor> {
         let Some(rows) = self.rows else { return f(self, ts).into_tensors() };
@@ -85,7 +85,7 @@ impl TensorDenseOutput<Leaves> {
         let Ok(found) = over_rows(self.leaves(), std::slice::from_ref(ts), own, &mut |x| {
             let (ts, own) = x.split_last().expect("invariant: the times are the last");
             let found = f(&one.with_leaves(own.to_vec()), ts);
-            // Without the axis of the one row, behind that of times.
+            // Drops the axis of the single row, which comes after the axis of times.
             let without_row = |y: &Tensor| y.reshape(y.shape().without_axes(&[usize::from(is_list)]));
             Ok::<_, Infallible>(found.tensors().iter().map(without_row).collect())
         });
@@ -95,23 +95,24 @@ impl TensorDenseOutput<Leaves> {
     #[track_caller]
     fn states(&self, ts: &Tensor) -> Leaves {
         let (flat, inside, rows) = self.find(ts);
-        // Without a step it is one point, which every row then stands for.
+        // A solution without a step is one point, which every row then contains.
         let nowhere = rows.t.eq(&rows.t_next);
         let ys = choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
         shaped(ts, or_nan(&inside, &ys))
     }
 
     #[track_caller]
-    fn slopes(&self, ts: &Tensor) -> Leaves {
+    fn derivatives(&self, ts: &Tensor) -> Leaves {
         let (flat, inside, rows) = self.find(ts);
         let inside = inside.and(&rows.t.ne(&rows.t_next));
-        shaped(ts, or_nan(&inside, &self.curve.slope(&flat, &rows)))
+        shaped(ts, or_nan(&inside, &self.curve.derivative(&flat, &rows)))
     }
 
-    /// The times as a list, which of them lie in the interval, and each one's step: the earlier one at an end of two.
+    /// The times as a list, which of them are in the interval, and each one's step; at the end of a step, that
+    /// step.
     #[track_caller]
     fn find(&self, ts: &Tensor) -> (Tensor, Tensor, Rows) {
-        assert!(ts.rank() < 2, "eval: {ts:?} is neither a time nor a list of times");
+        assert!(ts.rank() < 2, "eval: {ts:?} must be a time (rank 0) or a list of times (rank 1)");
         let (t0, t1) = (&self.t0, &self.t1);
         let flat = ts.cast(DType::F64).reshape([ts.size()]);
         let ahead = t1.lt(t0).select(&Tensor::scalar(DType::F64, -1.0), &Tensor::scalar(DType::F64, 1.0));
@@ -132,7 +133,7 @@ impl TensorDenseOutput<Leaves> {
     }
 }
 
-/// Without the axis of times where one time was asked for.
+/// Drops the axis of times if `ts` is a single time.
 fn shaped(ts: &Tensor, ys: Leaves) -> Leaves {
     match ts.rank() {
         0 => ys.map_leaves(|y| y.index(0)),

@@ -1,4 +1,4 @@
-//! Tensor states behind the one builder, [`Ode`].
+//! [`Ode`] on tensor states.
 
 use super::algorithm::LeafField;
 use super::event::{Events, Watch};
@@ -16,11 +16,11 @@ use crate::ode::{
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;
 
-/// A tree and a tuple of trees are driven alike; tuples get there by their clock.
+/// A tree and a tuple of trees run alike; a tuple is dispatched by its clock.
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// y alone is saved.
+            /// Saves the state alone.
             type Solution<O> = TensorSolution<Self>;
             type Options = Options;
 
@@ -35,7 +35,7 @@ macro_rules! drive {
             ) -> Result<(), ConfigError> {
                 let norm = ode.options.part_norm;
                 let watches = watches(&ode.watches, y0, norm);
-                Asked::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
+                Request::of(ode, &watches).prepare((t0, t1), &Leaves::measured_by(y0, norm)).map(|_| ())
             }
             fn drive<F: VectorField<Self>, O>(
                 ode: &Ode<'_, Self, F, O>,
@@ -63,7 +63,7 @@ fn default_tolerance(y: &[Tensor]) -> Tolerance<'static> {
     }
 }
 
-/// Solves for leaves and gives back trees: all that is compiled for each state and field is here.
+/// Solves on leaves and converts the result to trees: the only code that is compiled per state and field.
 fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     t0: &Tensor,
@@ -73,11 +73,11 @@ fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
     let norm = ode.options.part_norm;
     let watches = watches(&ode.watches, y0, norm);
     let field = TreeField { field: &ode.field, like: y0 };
-    let solved = Asked::of(ode, &watches).solve(&field, (t0, t1), &Leaves::measured_by(y0, norm));
+    let solved = Request::of(ode, &watches).solve(&field, (t0, t1), &Leaves::measured_by(y0, norm));
     solved.map(|solution| solution.of(y0)).map_err(|error| error.map(|solution| solution.of(y0)))
 }
 
-/// Events on leaves, of events on trees like `y0`.
+/// Events on leaves, from events on trees like `y0`.
 fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'_, Y>], y0: &'a Y, norm: PartNorm) -> Vec<Watch<'a>> {
     let tree = |y: &Leaves| y0.with_leaves(y.leaves());
     let watches = of.iter().map(|ode::Watch { event, when, then }| Watch {
@@ -94,7 +94,7 @@ fn watches<'a, Y: TensorState>(of: &'a [ode::Watch<'_, Y>], y0: &'a Y, norm: Par
     watches.collect()
 }
 
-/// A field of trees as one of leaves.
+/// A field of trees as a field of leaves.
 struct TreeField<'a, Y, F> {
     field: &'a F,
     like: &'a Y,
@@ -103,15 +103,15 @@ struct TreeField<'a, Y, F> {
 impl<Y: TensorState, F: VectorField<Y>> VectorField<Leaves> for TreeField<'_, Y, F> {
     fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
         let tree = self.like.with_leaves(y.leaves());
-        let mut slope = self.like.with_leaves(dy.leaves());
-        self.field.eval(t, &tree, &mut slope)?;
-        *dy = y.with(slope.leaves());
+        let mut rate = self.like.with_leaves(dy.leaves());
+        self.field.eval(t, &tree, &mut rate)?;
+        *dy = y.with(rate.leaves());
         Ok(())
     }
 }
 
-/// What was asked of a solve, whatever its state and field are.
-struct Asked<'a> {
+/// The options of a solve, for any state and field.
+struct Request<'a> {
     settings: &'a Settings,
     /// Whether the times to save at were given as numbers.
     save_at: Cow<'a, SaveAt>,
@@ -126,29 +126,29 @@ struct Prepared {
     groups: Option<Groups>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     fn of<Y: OdeState<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
         let Ode { settings, save_at, options, given, .. } = ode;
-        // Without a word on anything else, given times are all that is saved.
+        // Given times as a tensor replace the default of `save_at`.
         let times_alone = options.ts.is_some() && !given.save_at;
         let save_at = if times_alone { Cow::Owned(SaveAt::ts(&[])) } else { Cow::Borrowed(save_at) };
-        Asked { settings, save_at, options, watches }
+        Request { settings, save_at, options, watches }
     }
 
     fn events(&self) -> Events<'a> {
         Events { watches: self.watches, max_events: self.settings.max_events }
     }
 
-    /// Fills in the settings.
+    /// Resolves the settings and checks them.
     ///
     /// # Errors
-    /// What the solve would not read, and what it cannot run with.
+    /// A setting that the solve would not read, or cannot run with.
     fn prepare(&self, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Result<Prepared, ConfigError> {
-        let Asked { settings, save_at, options, .. } = self;
+        let Request { settings, save_at, options, .. } = self;
         self.check_read()?;
         for (path, leaf) in y0.named_leaves() {
             let at = if path.is_empty() { String::new() } else { format!(", leaf {path},") };
-            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state is of f32 or f64, cast it");
+            assert!(leaf.dtype().is_float(), "y0{at} is {leaf:?}: a state must be f32 or f64; cast it");
         }
         let known = !t0.is_traced() && !t1.is_traced();
         let span = known.then(|| (t0.item(), t1.item()));
@@ -180,14 +180,14 @@ impl<'a> Asked<'a> {
         Ok(Prepared { resolved, saved, groups })
     }
 
-    /// Refuses what would not be read.
+    /// Refuses settings that would not be read.
     fn check_read(&self) -> Result<(), ConfigError> {
-        let Asked { settings, options, .. } = *self;
-        // How far its two states may be apart is told in units of atol.
+        let Request { settings, options, .. } = *self;
         settings.check_explicit(
             "on tensors",
             "take an explicit method, or solve on plain states such as Vec<f64>",
         )?;
+        // The distance of the two states of `Reversible` is measured in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {
             Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),
@@ -220,14 +220,14 @@ impl<'a> Asked<'a> {
         let events = self.events();
         let mut scheme = resolved.scheme::<Leaves>(None);
         if (saved.needs_curve() || !events.is_empty()) && scheme.tableau.is_fsal() {
-            // The curve needs f(t_next, y1), which then is the next step's first stage.
+            // Dense output needs f(t_next, y1), which is also the next step's first stage.
             scheme = scheme.keeping_first();
         }
         let problem = Problem::new(field, &scheme, self.options, (&saved, events));
         let solution = match problem.solve(t0, t1, y0) {
             Ok(solution) => solution,
             Err(mut error) => {
-                // A field fails while it is recorded, at a t that nobody knows; the solve does not get away from t0.
+                // A field that fails while it is recorded has no known t; report t0.
                 if let SolveError::Field { t, .. } = &mut error
                     && t.is_nan()
                     && !t0.is_traced()
@@ -249,7 +249,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Refuses rows for events that would be too large.
+/// Refuses event records that would be too large.
 fn check_record_bytes(rows: usize, y: &[Tensor]) -> Result<(), ConfigError> {
     let one: usize = y.iter().map(|y| y.ty().bytes()).sum();
     let (bytes, most) = (rows.saturating_mul(one), BYTES_MAX);
@@ -275,13 +275,13 @@ impl<Y: TensorState> IntoState<Y> for &Y {
 }
 
 impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
-    /// How the solve's gradient is taken; [`Adjoint::RecursiveCheckpoint`] with 32 MiB if not said.
+    /// How the gradient of the solve is computed; the default is [`Adjoint::RecursiveCheckpoint`] with 32 MiB.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
         self
     }
 
-    /// How the errors of the parts of a tuple are measured together: see [`PartNorm`].
+    /// How the errors of the parts of a tuple are combined: see [`PartNorm`].
     pub fn part_norm(mut self, norm: PartNorm) -> Self {
         self.options.part_norm = norm;
         self

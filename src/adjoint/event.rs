@@ -1,8 +1,9 @@
-//! Events of a traced solve: which attempt ends the search, and where the function of each changes its sign.
+//! Events of a traced solve: which attempt ends the search, and where each event function changes its sign.
 //!
-//! An attempt looks at the signs along its curve and stops the loop at a change, by the code that plain states run
-//! ([`ode`](crate::ode)). Times are found outside the loop ([`root`](super::root)), on the curve that the last step left. It
-//! must never know what is saved, nor how a solve goes on behind an event.
+//! An attempt checks the signs along its dense output and stops the loop at a change, by the code that plain
+//! states run ([`ode`](crate::ode)). Event times are found outside the loop ([`root`](super::root)), on the
+//! dense output of the last step. This module must not depend on what is saved, nor on how a solve continues
+//! after an event.
 
 use super::algorithm::Carry;
 use super::curve::{Curve, Rows};
@@ -12,13 +13,13 @@ use crate::array::{DType, Shape};
 use crate::ode::{self, Bracket, Event, EventValue, Outcome, SolveError, status};
 use crate::tensor::{Searches, Tensor, cond, over_rows};
 
-/// A number whose sign counts, or a condition, of one element.
+/// A number whose sign counts, or a condition; it has one element.
 impl EventValue<Tensor> for Tensor {
     #[track_caller]
     fn value(self) -> Tensor {
         assert!(
             self.size() == 1,
-            "an event's function gave {self:?}: it must be one number or one condition"
+            "an event's function gave {self:?}: it must return one number or one condition"
         );
         let one = self.reshape(Shape::scalar());
         match one.dtype() {
@@ -32,7 +33,7 @@ pub(super) fn number(x: f64) -> Tensor {
     Tensor::scalar(DType::F64, x)
 }
 
-/// What holds always.
+/// A mask that is always true.
 pub(super) fn always() -> Tensor {
     number(0.0).eq(0.0)
 }
@@ -41,21 +42,21 @@ pub(super) fn is_nan(x: &Tensor) -> Tensor {
     x.abs().le(f64::INFINITY).not()
 }
 
-/// What is known of an event's function where a step starts.
+/// The state of an event's function at the start of a step.
 pub(super) type Mark = ode::Mark<Tensor>;
 
-/// The same of several, from their values and noise.
+/// The marks of several events, from their values and noise.
 pub(super) fn marks_of(values: &[Tensor], noise: &[Tensor]) -> Vec<Mark> {
     let both = values.iter().cloned().zip(noise.iter().cloned());
     both.map(|(value, noise)| Mark { value, noise }).collect()
 }
 
-/// An event with its functions, of leaves.
+/// An event with its functions on leaves.
 pub(super) struct Watch<'a> {
     pub(super) event: Event,
-    /// The number whose sign counts, at (t, y).
+    /// The event function at (t, y), whose sign counts.
     pub(super) when: Box<dyn Fn(&Tensor, &Leaves) -> Tensor + 'a>,
-    /// What it makes of y at t.
+    /// The state reset: y after the event at t.
     pub(super) then: Option<Box<dyn Fn(&Tensor, &Leaves) -> Leaves + 'a>>,
 }
 
@@ -63,42 +64,42 @@ pub(super) struct Watch<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) watches: &'a [Watch<'a>],
-    /// The most events that are recorded, where it was set.
+    /// The limit of recorded events, if set.
     pub(super) max_events: Option<usize>,
 }
 
-/// A step under one event's function.
+/// One event's function along a step.
 #[derive(Clone, Copy)]
 pub(super) struct Along<'a> {
     pub(super) watch: &'a Watch<'a>,
     pub(super) curve: &'a Curve,
     pub(super) step: &'a Rows,
-    /// The state at its end.
+    /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
 }
 
-/// What an attempt saw.
+/// The events of one attempt.
 pub(super) struct Seen {
-    /// Each event's function at the step's end.
+    /// Each event's function at the end of the step.
     pub(super) ends: Vec<Tensor>,
     /// Whether a sign has changed.
     pub(super) has_occurred: Tensor,
-    /// Whether the step is to be taken back: a function is NaN in it, or an event goes through its root because the state
-    /// no longer resolves how often it happens.
+    /// Whether to reject the step: an event function is NaN in it, or an event passes its root because its
+    /// occurrences have accumulated beyond the resolution of the state.
     pub(super) is_bad: Tensor,
-    /// What stands in place of a component then.
+    /// The code of that event, stored in place of a component.
     pub(super) code: Tensor,
-    /// Whether it is the latter.
+    /// Whether the reason is such an accumulation.
     pub(super) has_sunk: Tensor,
 }
 
 impl Along<'_> {
-    /// The value at a time of the step.
+    /// The value at a time in the step.
     pub(super) fn at(&self, t: &Tensor) -> Tensor {
         (self.watch.when)(t, &self.curve.eval(t, self.step))
     }
 
-    /// The time at a part of the step, and the value there.
+    /// The time at a fraction of the step, and the value there.
     fn at_part(&self, part: f64) -> [Tensor; 2] {
         let Along { watch, curve, step, y1 } = self;
         if part == 1.0 {
@@ -109,30 +110,30 @@ impl Along<'_> {
         [t, value]
     }
 
-    /// The places of the step where the sign is looked at, with the values there: its start first, or where the event has
-    /// left its root.
+    /// The times in the step at which the sign is checked, with the values there. The first is the step's
+    /// start, or a time after it at which the event has left its root.
     pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
         let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
         let start = [self.step.t.clone(), mark.value.clone()];
-        let looks = Mark::looks(&self.step.t, &parts[0][0]);
-        let looks = Tensor::stack(&looks.collect::<Vec<_>>().iter().collect::<Vec<_>>());
-        let left = |looks: &Tensor| {
-            let n = looks.size();
+        let times = Mark::looks(&self.step.t, &parts[0][0]);
+        let times = Tensor::stack(&times.collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        let left = |times: &Tensor| {
+            let n = times.size();
             let at = |x: &[Tensor]| Ok::<_, std::convert::Infallible>(vec![self.at(&x[0])]);
-            let Ok(mut values) = over_rows(vec![looks.clone()], &[], (n, Searches::Lockstep), &mut { at });
+            let Ok(mut values) = over_rows(vec![times.clone()], &[], (n, Searches::Lockstep), &mut { at });
             let values = values.swap_remove(0);
             let last = number(n as f64 - 1.0);
             let rank = Tensor::iota(DType::F64, [n], 0);
             let first = mark.has_left(&values).select(&rank, &last).min();
-            (looks.take_clamped(&first), values.take_clamped(&first))
+            (times.take_clamped(&first), values.take_clamped(&first))
         };
         let (t, value) =
-            cond(&mark.is_on_root(), &looks, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
+            cond(&mark.is_on_root(), &times, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
         [vec![[t, value]], parts].concat()
     }
 
-    /// For each pair of neighboring samples whether the sign changes between them, and the pair; where it does not, both
-    /// are the step's end.
+    /// Each pair of neighboring samples as a bracket, and whether the sign changes in it; a pair without a
+    /// change is replaced by the end of the step.
     pub(super) fn brackets(&self, mark: &Mark) -> Vec<(Tensor, Bracket<Tensor>)> {
         let samples = self.samples(mark);
         let end = &samples[samples.len() - 1];
@@ -154,7 +155,7 @@ impl<'a> Events<'a> {
         self.watches.is_empty()
     }
 
-    /// Whether a solve may go on behind an event, or end with another state than that at the event.
+    /// Whether a solve may continue after an event, or end with a state other than the event's.
     pub(super) fn go_on(&self) -> bool {
         self.watches.iter().any(|watch| watch.event.terminal != 1 || watch.then.is_some())
     }
@@ -164,25 +165,25 @@ impl<'a> Events<'a> {
         self.watches.iter().any(|watch| watch.event.terminal > 0)
     }
 
-    /// Rows for events.
+    /// The number of rows for event records.
     pub(super) fn num_rows(&self) -> usize {
         self.max_events.unwrap_or(if self.go_on() { 64 } else { self.watches.len() })
     }
 
-    /// What event `index` makes of the state at t, where it is `event`. One branch runs: the functions of the others see
-    /// no state that is not theirs.
+    /// The state after the reset of event `index` at t, if it occurred. Only one branch runs: reset functions
+    /// never see the state of another event.
     pub(super) fn then(&self, index: usize, occurrence: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
         let Some(then) = &self.watches[index].then else { return y };
         let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
         cond(occurrence, &(t.clone(), y), changed, |(_, y)| y.clone())
     }
 
-    /// The functions' values at (t, y).
+    /// The values of the event functions at (t, y).
     pub(super) fn values(&self, t: &Tensor, y: &Leaves) -> Vec<Tensor> {
         self.watches.iter().map(|watch| (watch.when)(t, y)).collect()
     }
 
-    /// The step under the function of event `i`.
+    /// The function of event `i` along a step.
     pub(super) fn along<'s>(&self, i: usize, curve: &'s Curve, step: &'s Rows, y1: &'s Leaves) -> Along<'s>
     where
         'a: 's,
@@ -190,7 +191,7 @@ impl<'a> Events<'a> {
         Along { watch: &self.watches[i], curve, step, y1 }
     }
 
-    /// The first of the events for which `m` holds, as what stands in place of a component.
+    /// The code of the first event for which `m` holds, stored in place of a component.
     pub(super) fn code(m: &[Tensor]) -> Tensor {
         let none = number(-1.0);
         m.iter()
@@ -199,12 +200,12 @@ impl<'a> Events<'a> {
             .fold(none, |code, (i, m)| m.select(&number(Outcome::code_of_event(i)), &code))
     }
 
-    /// The inverse of [`code`](Self::code), where there is one.
+    /// The inverse of [`code`](Self::code), where defined.
     pub(super) fn index_of(code: &Tensor) -> Tensor {
         -(code + 2.0)
     }
 
-    /// Ends a solve at its start where the value of an event's function there is NaN.
+    /// Ends a solve at its start if an event function is NaN there.
     pub(super) fn refuse_nan(values: &[Tensor], m: &Tensor, carry: &mut Carry) {
         let nan: Vec<Tensor> = values.iter().map(|value| is_nan(value).and(m)).collect();
         let any = nan.iter().fold(number(0.0).lt(0.0), |any, nan| any.or(nan)).and(&carry.is_running());
@@ -213,9 +214,9 @@ impl<'a> Events<'a> {
         carry.status = any.select(&number(status::NON_FINITE), &carry.status);
     }
 
-    /// Looks at an attempted step that led to `y1`; `may_sink` says of which events the times have accumulated so far that
-    /// they may not go through their root.
-    pub(super) fn look(
+    /// Checks an attempted step that led to `y1`. `may_sink`: for each event, whether its times have
+    /// accumulated so far that passing its root means the state no longer resolves it.
+    pub(super) fn check(
         &self,
         curve: &Curve,
         (step, y1): (&Rows, &Leaves),
@@ -241,10 +242,10 @@ impl<'a> Events<'a> {
         Seen { ends, has_occurred, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
     }
 
-    /// The time of the change in each bracket.
+    /// The event time in each bracket.
     ///
     /// # Errors
-    /// What a search said while it was recorded.
+    /// The error of a search while it was recorded.
     pub(super) fn root(along: &Along<'_>, bracket: Bracket<Tensor>) -> Result<Tensor, SolveError> {
         search(bracket, &along.watch.event, &|t| along.at(t))
     }

@@ -1,8 +1,9 @@
-//! Records of events: every change of sign within one step, in the order of time, and the rows that keep them.
+//! Records of events: every sign change within one step, in time order, and the rows that store them.
 //!
-//! Shapes are part of a program, so a step has a place for an event at each pair of samples of each event, filled or not,
-//! and a solve has so many rows. Places are sorted by counting those before: a few dozen squared are less than a sort's
-//! rounds. Who stopped at the step, and what follows from an event, is none of its business.
+//! Shapes are constants of a program, so a step has a slot for a candidate at each pair of samples of each
+//! event, used or not, and a solve has a fixed number of rows. Candidates are sorted by counting the earlier
+//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on what stopped
+//! the search or on what follows an event.
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
@@ -14,17 +15,16 @@ use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
 tree! {
-/// Records of the events of a solve on tensors, in the order of the solve, along the first axis; rows behind the last one are
-/// NaN.
+/// Records of the events of a solve on tensors, in the order of the solve, along the first axis. Rows after the
+/// last one are NaN.
 ///
-/// A solve that its first event ends has as many rows as there are events; another has 64, or what `max_events` says. Where
-/// rows of a batch do not share their steps, everything has an axis of their groups behind that of events, and states that of
-/// their rows.
+/// There are `max_events` rows; the default is 64, or one per event function if the solve ends at its first
+/// event. If the rows of a batch do not share their steps, the second axis is groups, or rows for states.
 ///
 /// # Examples
 /// ```
 /// use flowline::nn::prelude::*;
-/// // a ball that bounces with 9/10 of its speed: the first time at sqrt(2 height / g)
+/// // a ball that keeps 9/10 of its speed at a bounce; the first is at sqrt(2 height / g)
 /// let height = Tensor::from(5.0);
 /// let bounce = |height: &Tensor| {
 ///     let ball = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-10.0)]));
@@ -43,39 +43,39 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct EventRecords<Y> {
-    /// Which event, in the order they were given: f64, `[event]`.
+    /// Which event occurred, in the order in which events were added: f64, `[event]`.
     pub index: Tensor,
-    /// When: f64, `[event]`.
+    /// When it occurred: f64, `[event]`.
     pub t: Tensor,
-    /// The state there, before the change where the event makes one: `[event, ..y]`.
+    /// The state at the event, before a state reset: `[event, ..y]`.
     pub y: Y,
-    /// How many there are: an f64 tensor of rank 0, or one a group.
+    /// The number of events: an f64 tensor of rank 0, or one per group.
     pub num_events: Tensor,
 }
 }
 
-/// A step in which the search ended.
+/// The step in which the search ended.
 pub(super) struct LastStep<'a> {
     pub(super) curve: &'a Curve,
     pub(super) span: &'a Span<Tensor>,
     pub(super) step: &'a Rows,
-    /// The state at its end.
+    /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
-    /// What was known of the events at its start.
+    /// The state of each event function at the start of the step.
     pub(super) marks: &'a [Mark],
-    /// How often each had happened; none where the first event ends the solve.
+    /// How often each event had occurred; empty if the first event ends the solve.
     pub(super) counts: &'a [Tensor],
     /// Whether an event ended the search.
     pub(super) is_met: &'a Tensor,
 }
 
-/// The places for events of one step, an axis of them in front, events one after the other, each in the order of time.
-pub(super) struct Places {
-    /// Whether there is one.
+/// The candidate events of one step along a leading axis: event by event, each in time order.
+pub(super) struct Candidates {
+    /// Whether the event occurred.
     found: Tensor,
-    /// Which event's it is.
+    /// The index of its event.
     index: Vec<usize>,
-    /// When.
+    /// Its time.
     t: Tensor,
     y: Leaves,
     /// The sample before it: its time, in the direction of the solve, and its value.
@@ -84,20 +84,21 @@ pub(super) struct Places {
     acts: Tensor,
 }
 
-/// The instant that a step ends with.
+/// The instant that ends a step.
 pub(super) struct Cut {
     pub(super) t: Tensor,
     pub(super) y: Leaves,
     /// Whether there is one.
     pub(super) is_met: Tensor,
-    /// Whether it is one for which there was no row.
+    /// Whether its event has no row left.
     pub(super) is_beyond: Tensor,
-    /// For each event whether it happens at the instant, and its own time then, which differs from `t` by its derivative alone.
+    /// For each event, whether it occurs at the instant, and its own time then, which differs from `t` in its
+    /// derivative only.
     pub(super) group: Vec<Tensor>,
     pub(super) own: Vec<Tensor>,
-    /// For each event how often it happened in the step up to then.
+    /// For each event, how often it occurred in the step up to the instant.
     pub(super) counts: Vec<Tensor>,
-    /// For each event of the group how large its function is at its root, with the sign that it has changed to.
+    /// For each event of the group, the size of its function at its root, with the sign that it has changed to.
     pub(super) noise: Vec<Tensor>,
 }
 
@@ -106,19 +107,20 @@ impl LastStep<'_> {
         events.along(i, self.curve, self.step, self.y1)
     }
 
-    /// The state at `t`, where `event`; elsewhere the step may be none, and it is that of its end.
+    /// The state at `t` if `occurrence` holds; elsewhere the state at the end of the step, as there may be no
+    /// step.
     fn state(&self, t: &Tensor, occurrence: &Tensor) -> Leaves {
         choose(occurrence, &self.curve.eval(t, self.step), self.y1)
     }
 }
 
 impl Events<'_> {
-    /// Every event within the step, none unless an event ended the search there: the first of each event where that ends the
-    /// solve.
+    /// All candidate events of the step; none unless an event ended the search there. If the first event ends
+    /// the solve, only the first candidate of each event.
     ///
     /// # Errors
-    /// What a search said while it was recorded.
-    pub(super) fn places(&self, last: &LastStep<'_>) -> Result<Places, SolveError> {
+    /// The error of a search while it was recorded.
+    pub(super) fn candidates(&self, last: &LastStep<'_>) -> Result<Candidates, SolveError> {
         let still = last.step.map_leaves(Tensor::stop_gradient);
         let still_y1 = last.y1.map_leaves(Tensor::stop_gradient);
         let (mut parts, mut index) = (vec![], vec![]);
@@ -140,8 +142,8 @@ impl Events<'_> {
             let mut one = |x: &[Tensor]| {
                 let bracket = Bracket::of([1, 2, 3, 4, 5].map(|k| x[k].clone()));
                 let root = Events::root(&along, bracket)?;
-                let gauge = |t: &Tensor| (watch.when)(t, &last.state(t, &x[0]));
-                let t = implicit(&gauge, &root, &x[0]);
+                let event_fn = |t: &Tensor| (watch.when)(t, &last.state(t, &x[0]));
+                let t = implicit(&event_fn, &root, &x[0]);
                 let y = last.state(&t, &x[0]);
                 Ok::<_, SolveError>([&[t], y.tensors()].concat())
             };
@@ -158,10 +160,10 @@ impl Events<'_> {
         let all = |k: usize| Tensor::concat(&parts.iter().map(|part| &part[k]).collect::<Vec<_>>(), 0);
         let y = last.y1.with((5..parts[0].len()).map(all).collect());
         let before = [all(2) * &last.span.direction, all(3)];
-        Ok(Places { found: all(0), index, t: all(4), y, before, acts: all(1) })
+        Ok(Candidates { found: all(0), index, t: all(4), y, before, acts: all(1) })
     }
 
-    /// Which of an event's places, `found` in the order of time, change the state or end the solve.
+    /// Which candidates of event `i`, `found` in time order, change the state or end the solve.
     fn acts(&self, i: usize, found: &Tensor, counts: &[Tensor]) -> Tensor {
         let Watch { event, then, .. } = &self.watches[i];
         match event.terminal {
@@ -169,15 +171,15 @@ impl Events<'_> {
             0 => found.and(&found.not()),
             1 => found.clone(),
             terminal => {
-                let place = Tensor::iota(DType::F64, [found.size()], 0);
-                let up_to = place.expand_dims(0).le(place.expand_dims(1)).and(&found.expand_dims(0));
+                let position = Tensor::iota(DType::F64, [found.size()], 0);
+                let up_to = position.expand_dims(0).le(position.expand_dims(1)).and(&found.expand_dims(0));
                 let occurrence = up_to.cast(DType::F64).sum_axes(&[1]) + &counts[i];
                 found.and(&occurrence.ge(terminal as f64))
             }
         }
     }
 
-    /// Where events `index` of each place count a change from `before` to `after`.
+    /// For each candidate's event, whether the change from `before` to `after` counts as an occurrence.
     fn have_occurred(&self, index: &[usize], before: &Tensor, after: &Tensor) -> Tensor {
         let flags = |of: fn(&crate::ode::Event) -> bool| {
             let flags: Vec<f64> =
@@ -188,16 +190,17 @@ impl Events<'_> {
         rises.or(&before.gt(0.0).and(&after.le(0.0)).and(&flags(|event| event.falling)))
     }
 
-    /// The first of the places that act, with every event whose sign has changed by then, and all that happened before.
-    fn cut(&self, last: &LastStep<'_>, mut of: Places, left: &Tensor) -> (Places, Tensor, Cut) {
+    /// The instant of the first candidate that acts, with every event whose sign has changed by then, and all
+    /// that occurred before.
+    fn cut(&self, last: &LastStep<'_>, mut of: Candidates, left: &Tensor) -> (Candidates, Tensor, Cut) {
         let Span { direction, .. } = last.span;
         let some = |m: &Tensor| count(m).gt(0.5);
         let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
         let acts = of.found.and(&of.acts);
         let is_met = some(&acts);
-        let first = Places::at(&acts.and(&of.ranks(&acts, direction).eq(0.0)));
+        let first = Candidates::at(&acts.and(&of.ranks(&acts, direction).eq(0.0)));
         let (t, y) = (of.t.take(&first), of.y.map_leaves(|y| y.take(&first)));
-        let (when, place) = (t.stop_gradient() * direction, of.t.stop_gradient() * direction);
+        let (when, position) = (t.stop_gradient() * direction, of.t.stop_gradient() * direction);
 
         let along = |i: usize| last.along(self, i);
         let safe = is_met.select(&t, &last.step.t_next);
@@ -205,9 +208,9 @@ impl Events<'_> {
         let values: Vec<Tensor> = (0..self.watches.len()).map(|i| value(i, &safe)).collect();
         let at_instant = Tensor::stack(&values.iter().collect::<Vec<_>>()).take(&index);
         let has_changed = self.have_occurred(&of.index, &of.before[1], &at_instant);
-        let is_later = place.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
-        let group = of.found.and(&is_met).and(&place.eq(&when).or(&is_later));
-        // All of the group are at the one time, and each has the slope of its own.
+        let is_later = position.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
+        let group = of.found.and(&is_met).and(&position.eq(&when).or(&is_later));
+        // All events of the group get the same time; each keeps its own derivative.
         let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
         of.t = group.select(&of_one(&t, &of.t), &of.t);
         let mut one = y.leaves().into_iter();
@@ -215,11 +218,11 @@ impl Events<'_> {
             .y
             .map_leaves(|own| of_one(&one.next().expect("invariant: a leaf for each").expand_dims(0), own));
         of.y = choose(&group, &together, &of.y);
-        let noted = of.found.and(&is_met.not().or(&place.lt(&when)).or(&group));
+        let recorded = of.found.and(&is_met.not().or(&position.lt(&when)).or(&group));
 
-        let ranks = of.ranks(&noted, direction);
-        let is_beyond = count(&noted).gt(left);
-        let beyond = Places::at(&noted.and(&ranks.eq(left)));
+        let ranks = of.ranks(&recorded, direction);
+        let is_beyond = count(&recorded).gt(left);
+        let beyond = Candidates::at(&recorded.and(&ranks.eq(left)));
         let pick = |x: &Tensor, other: &Tensor| is_beyond.select(&x.take(&beyond), other);
         let (t_cut, y_cut) = (pick(&of.t, &t), choose(&is_beyond, &of.y.map_leaves(|y| y.take(&beyond)), &y));
         let of_event = |m: &Tensor, i: usize| m.and(&index.eq(i as f64));
@@ -237,15 +240,15 @@ impl Events<'_> {
             is_beyond,
             group: events.clone().map(|i| some(&of_event(&group, i))).collect(),
             own: events.clone().map(|i| of_event(&group, i).select(&of.t, &number(0.0)).sum()).collect(),
-            counts: events.clone().map(|i| count(&of_event(&noted, i))).collect(),
+            counts: events.clone().map(|i| count(&of_event(&recorded, i))).collect(),
             noise: events.map(noise).collect(),
         };
-        of.found = noted;
+        of.found = recorded;
         (of, ranks, cut)
     }
 }
 
-/// The first of the brackets of one event that hold a change.
+/// The first bracket of one event that holds a sign change.
 fn earliest(brackets: Vec<(Tensor, Bracket<Tensor>)>) -> (Tensor, Bracket<Tensor>) {
     let mut brackets = brackets.into_iter().rev();
     let last = brackets.next().expect("invariant: an event has a sample");
@@ -257,23 +260,24 @@ fn earliest(brackets: Vec<(Tensor, Bracket<Tensor>)>) -> (Tensor, Bracket<Tensor
     })
 }
 
-/// How many of the places `m` holds at.
+/// The number of candidates for which `m` holds.
 fn count(m: &Tensor) -> Tensor {
     m.cast(DType::F64).sum()
 }
 
-impl Places {
-    /// For each place how many of `those` come before it; of equal times the event given first, as on plain states.
+impl Candidates {
+    /// For each candidate, how many of `those` come before it. Of equal times the event that was added first
+    /// comes first, as on plain states.
     fn ranks(&self, those: &Tensor, direction: &Tensor) -> Tensor {
         let n = self.t.size();
-        let (t, place) = (self.t.stop_gradient() * direction, Tensor::iota(DType::F64, [n], 0));
+        let (t, position) = (self.t.stop_gradient() * direction, Tensor::iota(DType::F64, [n], 0));
         let (of, other) = (t.expand_dims(1), t.expand_dims(0));
-        let is_earlier = place.expand_dims(0).lt(place.expand_dims(1));
+        let is_earlier = position.expand_dims(0).lt(position.expand_dims(1));
         let before = other.lt(&of).or(&other.eq(&of).and(&is_earlier)).and(&those.expand_dims(0));
         before.cast(DType::F64).sum_axes(&[1])
     }
 
-    /// The place at which `m` holds, at most one.
+    /// The index of the only candidate for which `m` holds.
     fn at(m: &Tensor) -> Tensor {
         let n = m.size();
         m.select(&Tensor::iota(DType::F64, [n], 0), &number(0.0)).sum()
@@ -281,7 +285,7 @@ impl Places {
 }
 
 impl EventRecords<Leaves> {
-    /// No events yet, so many rows for states like `y`.
+    /// Empty records with `rows` rows, for states like `y`.
     pub(super) fn none(rows: usize, y: &Leaves) -> Self {
         let nan = |dtype, shape: &[usize]| Tensor::full(dtype, [&[rows], shape].concat(), f64::NAN);
         EventRecords {
@@ -292,27 +296,27 @@ impl EventRecords<Leaves> {
         }
     }
 
-    /// With the events of one step, up to the instant that the step ends with.
+    /// Adds the events of one step, up to the instant that ends it.
     ///
     /// # Errors
-    /// What a search said while it was recorded.
+    /// The error of a search while it was recorded.
     pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), SolveError> {
         let left = self.t.size() as f64 - &self.num_events;
-        let (of, ranks, cut) = events.cut(last, events.places(last)?, &left);
-        let (num_rows, num_places) = (self.t.size(), of.t.size());
-        let is_noted = of.found.and(&ranks.lt(&left));
-        // [row, place]
+        let (of, ranks, cut) = events.cut(last, events.candidates(last)?, &left);
+        let (num_rows, num_candidates) = (self.t.size(), of.t.size());
+        let is_recorded = of.found.and(&ranks.lt(&left));
+        // [row, candidate]
         let row = Tensor::iota(DType::F64, [num_rows], 0) - &self.num_events;
-        let holds = ranks.expand_dims(0).eq(row.expand_dims(1)).and(&is_noted.expand_dims(0));
+        let holds = ranks.expand_dims(0).eq(row.expand_dims(1)).and(&is_recorded.expand_dims(0));
         let is_new = holds.cast(DType::F64).sum_axes(&[1]).gt(0.5);
-        let place = Tensor::iota(DType::F64, [1, num_places], 1);
-        let from = holds.select(&place, &number(0.0)).sum_axes(&[1]);
+        let position = Tensor::iota(DType::F64, [1, num_candidates], 1);
+        let from = holds.select(&position, &number(0.0)).sum_axes(&[1]);
         let index = Tensor::from(of.index.iter().map(|&i| i as f64).collect::<Vec<_>>());
         let occurrences = EventRecords {
             index: is_new.select(&index.take(&from), &self.index),
             t: is_new.select(&of.t.take(&from), &self.t),
             y: choose(&is_new, &of.y.map_leaves(|y| y.take(&from)), &self.y),
-            num_events: &self.num_events + count(&is_noted),
+            num_events: &self.num_events + count(&is_recorded),
         };
         Ok((occurrences, cut))
     }

@@ -1,7 +1,7 @@
-//! The one kind of state that solves are recorded over: tensors, and how they stand together.
+//! The one state type that solves are recorded over: a list of tensors and its layout.
 //!
-//! `drive` turns a user's tree into leaves before anything is recorded, and what comes of the solve into trees again. So
-//! all between is compiled once, not for each tree and field. What a layout means for errors is the business of `state`.
+//! `drive` converts a user's tree to leaves before recording, and the solution back to trees, so all code in
+//! between is compiled once, not once per tree and field. `state` defines what a layout means for error norms.
 
 use super::PartNorm;
 use super::state::TensorState;
@@ -9,23 +9,23 @@ use crate::tensor::{Leaf, Tensor, TensorTree, Tree, TreePath};
 use std::fmt;
 use std::sync::Arc;
 
-/// Tensors, and how they stand together.
+/// A list of tensors and its layout.
 #[derive(Clone, Debug)]
 pub struct Leaves {
     layout: Arc<Layout>,
     tensors: Vec<Tensor>,
 }
 
-/// How the tensors of a state stand together.
+/// The structure of a state's tensors.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// The leaves of a tree.
     Tree(Vec<Slot>),
-    /// Parts one after the other, and how their errors are measured together.
+    /// Consecutive parts, and how their errors are combined.
     Tuple(Vec<Layout>, PartNorm),
-    /// So many integrals that nothing in the equations reads: no error is measured of them.
+    /// This many integrals that nothing in the equations reads; their error is not measured.
     Quadrature(usize),
-    /// So many tensors that the method leaves as they are.
+    /// This many tensors that the method leaves unchanged.
     Carried(usize),
 }
 
@@ -33,11 +33,11 @@ pub enum Layout {
 #[derive(Clone, Debug)]
 pub struct Slot {
     pub(super) path: String,
-    /// What a leaf that is no tensor says of itself.
+    /// The debug form of a leaf that is not a tensor.
     fixed: Option<Static>,
 }
 
-/// What a static leaf prints.
+/// A static leaf, by its debug form.
 #[derive(Clone)]
 struct Static(String);
 
@@ -50,11 +50,11 @@ impl fmt::Debug for Static {
 /// What a method does with a tensor.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
-    /// Moves it and measures its error.
+    /// Advances it and measures its error.
     State,
-    /// Moves it.
+    /// Advances it.
     Quadrature,
-    /// Nothing.
+    /// Leaves it unchanged.
     Carried,
 }
 
@@ -73,14 +73,14 @@ impl Slot {
 }
 
 impl Layout {
-    /// That of a tree.
+    /// The layout of a tree.
     pub(super) fn of(tree: &impl Tree) -> Layout {
         let mut slots = vec![];
         tree.each(&mut TreePath::default(), &mut |path, leaf| slots.push(Slot::of(path, leaf)));
         Layout::Tree(slots)
     }
 
-    /// How many tensors there are.
+    /// The number of tensors.
     pub(super) fn count(&self) -> usize {
         match self {
             Layout::Tree(slots) => slots.iter().filter(|slot| slot.is_tensor()).count(),
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// The same with another norm of its parts; a tree has one part.
+    /// The same layout with another norm; a tree has one part, so it is unchanged.
     fn measured_by(self, norm: PartNorm) -> Layout {
         match self {
             Layout::Tuple(parts, _) => Layout::Tuple(parts, norm),
@@ -97,7 +97,7 @@ impl Layout {
         }
     }
 
-    /// Whether parts are measured each by itself.
+    /// Whether parts are measured separately.
     fn is_by_part(&self) -> bool {
         match self {
             Layout::Tuple(parts, norm) => *norm != PartNorm::Joint || parts.iter().any(Layout::is_by_part),
@@ -105,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// What is measured by a norm of its own, in order: the index of its first tensor, and whether it counts.
+    /// The groups with separate norms, in order: the index of the first tensor, and whether its error counts.
     pub(super) fn groups(&self) -> Vec<(usize, &Layout, bool)> {
         let mut groups = vec![];
         self.add_groups(0, true, &mut groups);
@@ -168,44 +168,43 @@ impl Layout {
 }
 
 impl Leaves {
-    /// Those of a state.
+    /// The leaves of a state.
     pub(super) fn of(y: &impl TensorState) -> Leaves {
         Leaves { layout: Arc::new(y.layout()), tensors: y.leaves() }
     }
 
-    /// Those of a state whose parts are measured together by `norm`.
+    /// The leaves of a state whose parts are measured by `norm`.
     pub(super) fn measured_by(y: &impl TensorState, norm: PartNorm) -> Leaves {
         Leaves { layout: Arc::new(y.layout().measured_by(norm)), tensors: y.leaves() }
     }
 
-    /// Several states as one.
+    /// Joins several states into one.
     pub(super) fn join(parts: impl IntoIterator<Item = (Layout, Vec<Tensor>)>) -> Leaves {
         let (layouts, tensors): (Vec<Layout>, Vec<Vec<Tensor>>) = parts.into_iter().unzip();
         Leaves { layout: Arc::new(Layout::Tuple(layouts, PartNorm::Joint)), tensors: tensors.concat() }
     }
 
-    /// The same with other tensors.
+    /// The same layout with other tensors.
     pub(super) fn with(&self, tensors: Vec<Tensor>) -> Leaves {
         Leaves { layout: self.layout.clone(), tensors }
     }
 
-    /// The tensors.
     pub(super) fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// The tensors, given up.
+    /// Converts the leaves to their tensors.
     pub(super) fn into_tensors(self) -> Vec<Tensor> {
         self.tensors
     }
 
-    /// How they stand together.
+    /// The structure of the tensors.
     pub(super) fn layout(&self) -> &Layout {
         &self.layout
     }
 }
 
-/// Of the same leaves, static ones too, and the same paths as the tree that they were.
+/// Has the same leaves, static ones included, and the same paths as the original tree.
 impl Tree for Leaves {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         self.layout.each(path, &mut self.tensors.iter(), f);

@@ -1,4 +1,4 @@
-//! What only a traced solve can be asked: how its gradient is taken, which rows share steps, how parts are measured.
+//! Options that only traced solves have: the adjoint, batching, the error norm of a tuple, expected steps.
 
 use crate::graph::{Checkpoints, Policy};
 use crate::tensor::Tensor;
@@ -7,40 +7,40 @@ use crate::tensor::Tensor;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
-    /// Keeps at most so many states and recomputes the others: O(checkpoints) memory whatever the
-    /// number of steps, and the fewest recomputed steps there can be where that number is known before.
+    /// Stores at most `checkpoints` states and recomputes the others: O(checkpoints) memory for any number of
+    /// steps, with as few recomputed steps as possible if that number is known before.
     RecursiveCheckpoint {
-        /// How many.
+        /// The number of stored states.
         checkpoints: Checkpoints,
     },
-    /// Keeps every state: no step is recomputed, memory grows with their number.
+    /// Stores every state: no step is recomputed; memory grows with the number of steps.
     Direct,
-    /// Solves the adjoint equation backward in time, the state along with it, and keeps no state: the
-    /// continuous adjoint, which is not the exact derivative of the steps taken.
+    /// Solves the adjoint equation and the state backward in time and stores no state. This continuous adjoint
+    /// is not the exact derivative of the steps taken.
     Backsolve {
-        /// The relative tolerance of the backward solve; that of the solve if not said.
+        /// The relative tolerance of the backward solve; `None`: the forward solve's.
         rtol: Option<f64>,
-        /// Its absolute tolerance.
+        /// The absolute tolerance of the backward solve; `None`: the forward solve's.
         atol: Option<f64>,
     },
-    /// Solves by a map that runs backward as well as forward, and keeps the last state alone: the exact derivative of
-    /// the steps up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
+    /// Steps by a map that can be inverted, and stores only the last state: the exact derivative of the steps
+    /// up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
     ///
-    /// The map is not the method's own. It is for solutions that are not damped: those of y' = -k y it holds while
-    /// `coupling e^(k h)` is below 1, h the length of its steps. Where it does not hold the two states that it carries
-    /// part, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart); a backward pass that
-    /// does not find y0 again gives NaN. Numbers stand below the table.
+    /// The map is not the method itself. It suits solutions that are not damped: on y' = -k y with steps of
+    /// length h it is stable while `coupling e^(k h)` is below 1. Where it is unstable, its two states
+    /// separate, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart). A backward
+    /// pass that does not recover y0 gives NaN. The text below the table has numbers.
     Reversible {
-        /// How fast the two states are drawn together: above 0 and below 1, where 1 would be no rounding's growth and no
-        /// stability either. A smaller one bears more damping and fewer steps.
+        /// How strongly the two states are drawn together, in (0, 1). Closer to 1 amplifies rounding less but
+        /// is less stable; a smaller value tolerates more damping and fewer steps.
         coupling: f64,
     },
-    /// Forward derivatives alone ([`jvp`](crate::tensor::jvp)); a reverse one is an error.
+    /// Forward derivatives only ([`jvp`](crate::tensor::jvp)); a reverse derivative is an error.
     ForwardMode,
 }
 
 impl Adjoint {
-    /// [`Adjoint::RecursiveCheckpoint`] with so many states kept, the first included.
+    /// [`Adjoint::RecursiveCheckpoint`] that stores `checkpoints` states, the first one included.
     pub fn recursive_checkpoint(checkpoints: usize) -> Adjoint {
         Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Count(checkpoints) }
     }
@@ -75,20 +75,22 @@ impl Default for Adjoint {
 
 /// Which rows of a batch share their steps.
 ///
-/// Rows are the entries of the first axis, which is of one length in every leaf of the state. Rows that share their
-/// steps are one solve: one error norm, one controller, one verdict. A solve that fails leaves the others as they are.
-/// For all but [`Batching::Joint`] the field sees the rows of one group (`[1, ..]` for [`Batching::PerRow`]) and a scalar
-/// t, so whatever else belongs to a row is a part of the state. Numbers of the solution are vectors over groups, saved
-/// times are `[time, group]`, and states have the shapes that they have for all rows together: saved ones `[time, row, ..]`.
+/// Rows are the entries of the first axis, which has the same length in every leaf of the state. Rows that
+/// share their steps are one solve: one error norm, one controller, one outcome. The failure of one solve does
+/// not affect the others. Except under [`Batching::Joint`], the field is called with the rows of one group
+/// (`[1, ..]` for [`Batching::PerRow`]) and a scalar t, so other data per row must be part of the state.
+/// Numbers of the solution become vectors over groups, saved times are `[time, group]`, and states keep the
+/// shape of the whole batch: saved states are `[time, row, ..]`.
 ///
-/// The values of a group have the bits of that group solved alone, and its gradient by y0 too. Gradients by what rows
-/// share are sums over rows: in the order of the groups, or in lockstep of each step over all rows.
+/// The values of a group, and its gradient with respect to y0, are bit-equal to those of the group solved
+/// alone. Gradients with respect to what rows share are sums over rows: over groups in order, or in lockstep
+/// over all rows of each step.
 ///
 /// # Examples
 /// ```
 /// use flowline::adjoint::Batching;
 /// use flowline::nn::prelude::*;
-/// // y' = -(1 + y^2) y: the larger, the steeper
+/// // y' = -(1 + y^2) y: larger values decay faster
 /// let field = |_t: Tensor, y: &Tensor| -((1.0 + y.square()) * y);
 /// let y0 = Tensor::from([[0.1], [1.0], [10.0]]);
 /// let solution = Ode::new(field).batching(Batching::PerRow).solve(0.0, 1.0, &y0)?;
@@ -101,22 +103,23 @@ impl Default for Adjoint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Batching {
-    /// All rows: the error norm is taken over the whole state.
+    /// All rows share their steps: the error norm is taken over the whole state.
     #[default]
     Joint,
-    /// None: every row has steps of its own. All run in lockstep, one attempted step of each at a time, until the last
-    /// one has ended, so the field's products are over all rows. On one thread; in parallel inside of
-    /// [`map_rows`](crate::tensor::map_rows).
+    /// Each row has its own step size. All rows advance as one batch, one attempted step at a time, until the
+    /// slowest has finished, so the field is evaluated on all rows at once. Runs on one thread; in parallel
+    /// inside [`map_rows`](crate::tensor::map_rows).
     PerRow,
-    /// Groups of so many rows, one below the other; the last may have fewer. Each is solved alone, groups in parallel.
+    /// Groups of this many consecutive rows; the last group may have fewer. Groups are solved separately, in
+    /// parallel.
     Groups(usize),
 }
 
-/// How the errors of the parts of a state, a tuple of trees, are measured together.
+/// How the errors of the parts of a state, a tuple of trees, are combined.
 ///
-/// A norm over all components gives a part with few of them little weight: its tolerance loosens by
-/// `sqrt(components / its components)`. Steps, tolerances and the first step's length are those of the norm; a state of
-/// one part has the RMS norm of its components.
+/// A norm over all components gives a small part little weight: its tolerance loosens by `sqrt(components / its
+/// components)`. The norm applies to step sizes, tolerances and the choice of the first step. A state of one
+/// part has the RMS norm of its components.
 ///
 /// # References
 /// [`PartNorm::First`] is a seminorm: Kidger, Chen and Lyons (2021), "Hey, that's not an ODE": faster ODE adjoints via
@@ -142,25 +145,26 @@ pub enum PartNorm {
     /// The RMS over all components of all parts.
     #[default]
     Joint,
-    /// The largest of the RMS norms of the parts: the tolerance holds each.
+    /// The largest RMS norm of any part: each part meets the tolerance.
     Largest,
-    /// The RMS of the first part. The others are moved by its steps, and only have to stay finite.
+    /// The RMS of the first part. The others take the same steps and only have to stay finite.
     First,
 }
 
-/// How many steps a solve is expected to accept. It decides where checkpoints are placed, never a value.
+/// How many steps a solve is expected to accept. It decides where checkpoints are placed and never changes a
+/// value.
 ///
-/// An expected number that is right makes the recomputed steps the fewest there can be; a wrong one costs at most a fifth
-/// more, one step more where that is less, than those fewest. An adaptive solve without one costs at most 1.22 times the fewest (2 checkpoints;
-/// 1.05 from 14 on), so an expected number pays where the number repeats within about a tenth, as from one update of a training
-/// to the next.
+/// A correct number minimizes the recomputed steps. A wrong one costs at most a fifth more than the minimum, or
+/// one step more where that is less. An adaptive solve without a number costs at most 1.22 times the minimum
+/// (with 2 checkpoints; 1.05 times from 14 on). So set it where the number of steps repeats within about a
+/// tenth, as from one update of a training to the next.
 ///
 /// # Examples
 /// ```
 /// use flowline::nn::prelude::*;
 /// let decay = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::recursive_checkpoint(3));
 /// let first = decay.clone().solve(0.0, 1.0, Tensor::from(1.0))?;
-/// // On the device: a training step may carry it to the next.
+/// // The count stays on the device: a training step can pass it to the next.
 /// let again = decay.expected_steps(&first.stats.num_accepted).solve(0.0, 1.0, Tensor::from(1.1))?;
 /// assert!((again.y1.item() - 1.1 * (-1.0_f64).exp()).abs() < 1e-4);
 /// # Ok::<(), flowline::Error>(())
@@ -168,12 +172,12 @@ pub enum PartNorm {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ExpectedSteps {
-    /// What follows from the controller: the number of constant steps or of given times; of adaptive steps nothing.
+    /// Derived from the controller: known for constant steps and given times, unknown for adaptive steps.
     #[default]
     Auto,
-    /// Nothing, also where the number follows from the controller.
+    /// Unknown, even where it follows from the controller.
     Unknown,
-    /// This many: a tensor of rank 0, traced or concrete.
+    /// This number: a tensor of rank 0, traced or concrete.
     Steps(Tensor),
 }
 
@@ -191,14 +195,14 @@ impl From<u32> for ExpectedSteps {
 /// Options of a traced solve.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How its gradient is taken.
+    /// How the gradient is computed.
     pub adjoint: Adjoint,
     /// Which rows share their steps.
     pub batching: Batching,
     /// How many steps are expected.
     pub expected_steps: ExpectedSteps,
-    /// How the errors of parts are measured together.
+    /// How the errors of parts are combined.
     pub part_norm: PartNorm,
-    /// Times to save at that are values of a trace.
+    /// Times to save at that are given as a tensor.
     pub(super) ts: Option<Tensor>,
 }

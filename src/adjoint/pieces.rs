@@ -1,12 +1,12 @@
-//! Solves that go on behind an event: one search after the other, each up to a step with events.
+//! Solves that continue after an event: one search per piece, each up to a step with events.
 //!
-//! A piece is the search of a solve that ends at its first event, and what follows from it: events are recorded, the step is
-//! cut at the first that ends the solve or changes the state, and the next piece starts there with the counters, the
-//! step size and the controller's history of the one before. The pieces are the trips of one loop, whose body is one
-//! search: the program is the same for one event and for a thousand, and the derivative of a trip is that of a search and
-//! of what surrounds it, the time of the event included. Cutting steps inside of the one loop instead would ask every
-//! schedule for a second time a step, where the step was to end. What the pieces saved is added up from trip to trip. It
-//! must never know how a search is differentiated.
+//! A piece is the search of a solve that ends at its first event. Then its events are recorded, the step is cut
+//! at the first event that ends the solve or changes the state, and the next piece starts there with the
+//! counters, the step size and the controller's history so far. The pieces are the trips of one loop, whose
+//! body is one search: the program is the same for one event and for a thousand, and differentiating a trip
+//! differentiates its search and the event time. Cutting steps inside the one loop instead would need a second
+//! time per step, its intended end, in every schedule. Saved values accumulate from trip to trip. This module
+//! must not depend on how a search is differentiated.
 
 use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
@@ -26,53 +26,53 @@ use crate::tree;
 use std::sync::Arc;
 
 tree! {
-/// What one piece hands to the next.
+/// The state between two pieces.
 struct Leg {
-    /// Where it starts.
+    /// The start of the next piece.
     t: Tensor,
-    /// The state there.
+    /// The state at `t`.
     y: Leaves,
     occurrences: EventRecords<Leaves>,
-    /// The states at given times, NaN where they are not known yet.
+    /// The states at given times, NaN where not yet known.
     at_times: Option<Leaves>,
     steps: Option<Kept>,
-    /// What the search carries beside t and y.
+    /// The carry of the search apart from t and y.
     search: Vec<Tensor>,
-    /// The value of each event's function, and how large it may be at its root.
+    /// The value of each event's function, and the rounding error that it may have at its root.
     values: Vec<Tensor>,
     noise: Vec<Tensor>,
-    /// How often each has happened.
+    /// How often each event has occurred.
     counts: Vec<Tensor>,
-    /// When those that change the state did.
+    /// When each event that changes the state occurred.
     rhythms: Vec<Tensor>,
     num_off_grid: Tensor,
-    /// What the looks for stiffness carry. Last, and nothing else depends on it: a replay does without.
-    looks: Vec<Tensor>,
+    /// The carry of the stiffness checks. It comes last and nothing depends on it, so a replay leaves it out.
+    checks: Vec<Tensor>,
 }
 }
 
 tree! {
-/// Every step up to now.
+/// Every step so far.
 struct Kept {
     rows: Rows,
-    /// Where each ends, cut short or not.
+    /// Where each step ends, before any cut by an event.
     ends: Tensor,
 }
 }
 
-/// The solve that is cut into pieces.
+/// A solve that is cut into pieces.
 struct Pieces<'a> {
     of: &'a Problem<'a>,
     span: &'a Span<Tensor>,
     taps: Taps,
-    /// What a step leaves.
+    /// The rows that a step leaves, for their shapes.
     like: Rows,
 }
 
-/// Records a solve with events that it may go on behind.
+/// Records a solve that may continue after an event.
 ///
 /// # Errors
-/// What the field said while it was recorded; more bytes than events or steps may leave behind.
+/// The field's error while it was recorded; records of events or steps that take too many bytes.
 pub(super) fn record(
     of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
@@ -84,10 +84,10 @@ pub(super) fn record(
     let last = pieces.run(&pieces.first(y0)?)?;
     let mut end = pieces.carry(&last);
     let mut solution = solution(&end, of.scheme.limits.dt_min);
-    solution.stiff_from = Stiffness::noticed(&last.looks);
+    solution.stiff_from = Stiffness::detected(&last.checks);
     let num_steps = std::mem::replace(&mut end.num_accepted, number(0.0));
     let steps = last.steps.as_ref();
-    // Their ends, where events cut them short, are those of what is saved.
+    // A step that an event cut short is saved with the event's time as its end.
     let ended = steps.map(|kept| Rows { t_next: kept.ends.clone(), ..kept.rows.clone() });
     (solution.ts, solution.ys, solution.num_saved) = of.saved.join_legs(
         (t0, y0),
@@ -112,7 +112,7 @@ pub(super) fn record(
 }
 
 impl Pieces<'_> {
-    /// Before the first piece.
+    /// The state before the first piece.
     fn first(&self, y0: &Leaves) -> Result<Leg, SolveError> {
         let Problem { field, scheme, saved, events, .. } = self.of;
         let mut start = algorithm::start(*field, scheme, self.span, y0.clone()).map_err(failed)?;
@@ -140,12 +140,12 @@ impl Pieces<'_> {
                 .collect(),
             values: values.iter().map(Tensor::stop_gradient).collect(),
             num_off_grid: start.num_off_grid.clone(),
-            looks: self.of.stiffness.clocks(),
+            checks: self.of.stiffness.clocks(),
             search: self.of.carried(&mut start).split_off(y0.tensors().len()),
         })
     }
 
-    /// The carry that a piece starts with.
+    /// The carry at the start of a piece.
     fn carry(&self, leg: &Leg) -> Carry {
         let mut carry = Carry::new(leg.t.clone(), leg.y.clone(), self.of.scheme.tableau.num_stages());
         self.of.load(&mut carry, &[leg.y.leaves(), leg.search.clone()].concat());
@@ -154,7 +154,7 @@ impl Pieces<'_> {
         carry
     }
 
-    /// The loop over all pieces, to what the last one leaves.
+    /// Records the loop over all pieces; returns the state after the last one.
     fn run(&self, first: &Leg) -> Result<Leg, SolveError> {
         let leaves = first.leaves();
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
@@ -163,7 +163,7 @@ impl Pieces<'_> {
         let piece = try_trace(&types, &mut |x| {
             Ok::<_, SolveError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
         })?;
-        // Of a carry without looks, as a replay has it, with those of the start.
+        // A replay's carry has no stiffness checks: use those of the start.
         let after = |trip: &Tensor, carry: &[Tensor]| {
             let all = [std::slice::from_ref(trip), carry, &leaves[carry.len()..], &piece.captures].concat();
             let mut out = apply(&piece.func, &all);
@@ -176,7 +176,7 @@ impl Pieces<'_> {
             let running = self.carry(&first.with_leaves(out.clone())).is_running();
             [vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat()
         });
-        let num_ext = first.looks.len();
+        let num_ext = first.checks.len();
         let num_carry = leaves.len() - num_ext;
         let types = [&[flag.clone(), flag, time.clone(), time], &carried[..num_carry]].concat();
         let step = trace(&types, &mut |x| after(&x[2], &x[4..]));
@@ -201,7 +201,7 @@ impl Pieces<'_> {
         let bodies = Bodies { attempt, step, inverse: None };
         let marks = [&leg.values[..], &leg.noise].concat();
         let own = [start.status.clone(), leg.num_off_grid.clone()];
-        let ext = [&marks[..], &marks, &own, &leg.looks].concat();
+        let ext = [&marks[..], &marks, &own, &leg.checks].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
         let tapped = self.like.with_leaves(tapped);
         let step = tapped.map_leaves(|x| x.index(self.taps.num_rows() - 1));
@@ -222,7 +222,7 @@ impl Pieces<'_> {
         };
         let (occurrences, cut) = leg.occurrences.and(events, &last)?;
         let own_status = is_met.select(&rest[0], &end.status);
-        // Where it ends, before the state is changed: at t1 itself, of which gradients know.
+        // The end before a state reset: t1 itself if reached, so that gradients reach it.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
         let t = cut.is_met.select(&cut.t, &t);
         let y = choose(&cut.is_met, &cut.y, &end.y);
@@ -234,7 +234,7 @@ impl Pieces<'_> {
         let stands = Stands { own_status, num_off_grid: rest[1].clone(), t_start: step.t.clone(), ends };
         let mut next = self.go_on(leg, end, stands, &cut, (t, y))?;
         (next.occurrences, next.at_times, next.steps) = (occurrences, at_times, steps);
-        next.looks = rest[2..].iter().map(Tensor::stop_gradient).collect();
+        next.checks = rest[2..].iter().map(Tensor::stop_gradient).collect();
         Ok(next)
     }
 
@@ -244,13 +244,14 @@ impl Pieces<'_> {
         (0..watches.len()).filter(|&i| watches[i].then.is_some())
     }
 
-    /// For each event that changes the state when it did.
+    /// The rhythm of each event that changes the state.
     fn rhythms(&self, leg: &Leg) -> Vec<(usize, Rhythm<Tensor>)> {
         let of = |x: &[Tensor]| Rhythm::of([0, 1, 2, 3, 4].map(|k: usize| x[k].clone()));
         self.acting().zip(leg.rhythms.chunks(5).map(of)).collect()
     }
 
-    /// For each event whether its times have accumulated so far that it may not go through its root.
+    /// For each event, whether its times have accumulated so far that passing its root means the state no
+    /// longer resolves it.
     fn may_sink(&self, rhythms: &[(usize, Rhythm<Tensor>)]) -> Vec<Tensor> {
         let mut may = vec![always().not(); self.of.events.watches.len()];
         for (i, rhythm) in rhythms {
@@ -259,7 +260,7 @@ impl Pieces<'_> {
         may
     }
 
-    /// The states at given times, with those that lie in a piece which ends at (t, y).
+    /// The states at given times, with those that lie in the piece that ends at (t, y).
     fn at_times(
         &self,
         trip: &Tensor,
@@ -276,7 +277,8 @@ impl Pieces<'_> {
         leg.at_times.as_ref().map(|known| choose(&inside, &found, known))
     }
 
-    /// Ends the solve at the instant `cut`, or changes the state there and goes on, or goes on as if nothing had been.
+    /// At the instant `cut`, ends the solve or changes the state and continues; continues unchanged if there
+    /// was no event.
     fn go_on(
         &self,
         leg: &Leg,
@@ -337,14 +339,14 @@ impl Pieces<'_> {
             counts,
             rhythms,
             num_off_grid: next.num_off_grid.stop_gradient(),
-            looks: vec![],
+            checks: vec![],
         })
     }
 
-    /// What the events of `group` make of the state, one after the other.
+    /// Applies the state resets of the events of `group`, one after the other.
     ///
-    /// Each acts at its `own` time. These are one time with separate derivatives, so the state is carried from one to the next
-    /// by a step that is 0 long and has a derivative.
+    /// Each acts at its `own` time. These times are equal but have different derivatives, so the state is
+    /// carried from one to the next by a step of length 0, which has a derivative.
     fn act(
         &self,
         group: &[Tensor],
@@ -358,9 +360,9 @@ impl Pieces<'_> {
             let (before, several) = (t, occurrence.and(&size.gt(1.5)));
             t = occurrence.select(&own[i], &before);
             let carried = |(t, t_next, y): &(Tensor, Tensor, Leaves)| {
-                let (mut slope, mut out) = (y.clone(), y.clone());
-                failure = field.eval(t, y, &mut slope).err();
-                out.lincomb(y, &(t_next - t), &[1.0], std::slice::from_ref(&slope));
+                let (mut rate, mut out) = (y.clone(), y.clone());
+                failure = field.eval(t, y, &mut rate).err();
+                out.lincomb(y, &(t_next - t), &[1.0], std::slice::from_ref(&rate));
                 out
             };
             y = cond(&several, &(before, t.clone(), y), carried, |(_, _, y)| y.clone());
@@ -372,7 +374,8 @@ impl Pieces<'_> {
         Ok((t, y))
     }
 
-    /// The rhythms after the events of `group` have acted at t, and for each event whether its times accumulate there.
+    /// The rhythms after the events of `group` have acted at t, and for each event whether its times accumulate
+    /// there.
     fn beat(&self, leg: &Leg, group: &[Tensor], t: &Tensor) -> (Vec<Tensor>, Vec<Tensor>) {
         let mut accumulates = vec![always().not(); group.len()];
         let mut clocks = vec![];
@@ -386,19 +389,19 @@ impl Pieces<'_> {
     }
 }
 
-/// How the solve stands behind a step, were there no event in it.
+/// The state of the solve after a step, had it no event.
 struct Stands<'a> {
     own_status: Tensor,
-    /// Stops off the grid before the step.
+    /// Tstops off the grid before the step.
     num_off_grid: Tensor,
-    /// Where the step starts.
+    /// The start of the step.
     t_start: Tensor,
-    /// What is known of the events at its end: values, then noise.
+    /// The events' functions at its end: values, then noise.
     ends: &'a [Tensor],
 }
 
 impl Kept {
-    /// With the steps from number `from` to number `to` of the solve, the last of which ends at (t, y).
+    /// Adds the steps numbered `from` to `to`; the last one ends at (t, y).
     fn and(&self, rows: &Rows, (from, to): (&Tensor, &Tensor), (t, y): (&Tensor, &Leaves)) -> Self {
         let index = Tensor::iota(DType::F64, [self.ends.size()], 0);
         let own = &index - from;

@@ -1,4 +1,4 @@
-//! A solve that can be run backward step by step, so that its gradient keeps no state but the last.
+//! A solve whose steps can be inverted, so that its gradient stores only the last state.
 //!
 //! Two states are carried, y and z, both y0 at first. With Psi_h(t, z) the increment of the method's step from z,
 //!
@@ -7,14 +7,15 @@
 //! z  = z' + Psi_-h(t', y')                  y  = (y' - (1 - l) z - Psi_h(t, z)) / l
 //! ```
 //!
-//! where the second line is the first one solved for what stood before the step: by the same increments of the same
-//! arguments, so it is exact but for the rounding of the sums and of the division, which each step back enlarges by
-//! 1/l. Where y and z part the solve ends ([`apart`](super::apart)). The error estimate is that of the method's step from z, and everything that decides about steps is `ode`'s own:
-//! one attempt, with the rest of the map behind its stages. It knows neither graphs nor how loops are differentiated.
+//! The second line solves the first one for the values before the step. It uses the same increments of the same
+//! arguments, so it is exact up to the rounding of the sums and of the division, which each inverse step
+//! amplifies by 1/l. Where y and z separate, the solve ends ([`apart`](super::apart)). The error estimate is
+//! that of the method's step from z, and step control is `ode`'s own: one attempt, followed by the rest of the
+//! map. This module does not depend on graphs or on how loops are differentiated.
 //!
-//! Saved times are on the method's own curve, moved to the step times of y: y + h sum_i b_i(theta) (k_i - (1 - l)(y - z)/h)
-//! is y at theta = 0 and y' at theta = 1, because the b_i(theta) of every curve add up to theta. It has the order of
-//! that curve, since y - z is of the size of a step's error.
+//! Saved times use the method's dense output, moved to the step ends of y: y + h sum_i b_i(theta) (k_i - (1 -
+//! l)(y - z)/h) is y at theta = 0 and y' at theta = 1, because the b_i(theta) of every interpolant add up to
+//! theta. Its order is the interpolant's, since y - z is as small as a step's error.
 //!
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
@@ -34,9 +35,9 @@ use crate::ode::{
 };
 use crate::tensor::{Tensor, Traced, Tree};
 
-/// (y, z): the solution, and the state that the method's stages start from.
+/// (y, z): the solution, and the state from which the method's stages start.
 ///
-/// The method sees z alone. Where y' is not finite z' is not, and both are what an error is measured against.
+/// The method sees z alone. If y' is not finite, z' is not either; errors are measured against both.
 #[derive(Clone)]
 struct Pair {
     y: Leaves,
@@ -44,7 +45,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The two in one state, z like `like`.
+    /// Splits a joined state; z has the layout of `like`.
     fn of(both: &Leaves, like: &Leaves) -> Pair {
         let (y, z) = both.tensors().split_at(like.tensors().len());
         Pair { y: like.with(y.to_vec()), z: like.with(z.to_vec()) }
@@ -63,15 +64,15 @@ struct Coupled<'a> {
     /// The method on y or z alone.
     scheme: &'a Scheme<'a>,
     coupling: f64,
-    /// y0, which y and z are like.
+    /// y0, the layout of y and z.
     like: &'a Leaves,
 }
 
 impl VectorField<Leaves> for Coupled<'_> {
     fn eval(&self, t: &Tensor, s: &Leaves, ds: &mut Leaves) -> Result<(), FieldError> {
-        let mut slope = self.pair(ds);
-        self.field.eval(t, &self.pair(s).z, &mut slope.z)?;
-        *ds = slope.join();
+        let mut rate = self.pair(ds);
+        self.field.eval(t, &self.pair(s).z, &mut rate.z)?;
+        *ds = rate.join();
         Ok(())
     }
 }
@@ -101,7 +102,8 @@ impl Coupled<'_> {
         Ok(y1)
     }
 
-    /// The same from the end of a step to its start: the sides of a discontinuity change places with its ends.
+    /// [`advanced`](Self::advanced) from the end of a step to its start; the two sides of a discontinuity swap
+    /// with the ends.
     fn retreated(
         &self,
         span: &Span<Tensor>,
@@ -145,7 +147,7 @@ impl Coupled<'_> {
         Bounds { scheme: self.scheme, y0: self.like }
     }
 
-    /// What a backward pass found, NaN where that is the start of the solve and is not y0.
+    /// A pair that a backward pass found; NaN if it is at the start of the solve and is not y0.
     fn start_or_nan(&self, is_start: &Tensor, found: Pair) -> Pair {
         let bounds = self.bounds();
         let lost = is_start.and(&bounds.is_lost(&found.y).or(&bounds.is_lost(&found.z)));
@@ -156,7 +158,7 @@ impl Coupled<'_> {
         Pair { y: guard(&found.y), z: guard(&found.z) }
     }
 
-    /// What an accepted step leaves for what is saved, `ahead` being z + Psi(z) and `k` its stages of pairs.
+    /// What an accepted step leaves for saved values; `ahead` is z + Psi(z) and `k` its stages of pairs.
     fn trail(
         &self,
         trail: &Trail,
@@ -181,13 +183,13 @@ impl Coupled<'_> {
         Ok(rows)
     }
 
-    /// Evaluations of the field in one attempt beside those of the method's step.
+    /// Function evaluations per attempt beyond the method's step.
     fn num_extra(&self) -> usize {
         self.scheme.tableau.num_stages() - usize::from(self.scheme.tableau.is_fsal())
     }
 }
 
-/// A reversible solve: the coupled map, the problem over pairs, and what saved times are taken from.
+/// A reversible solve: the coupled map, the problem over pairs, and the trail of saved values.
 struct Reversible<'a> {
     coupled: &'a Coupled<'a>,
     problem: Problem<'a>,
@@ -220,7 +222,7 @@ impl Reversible<'_> {
             if let (true, Some(ahead)) = (self.is_tapped(), &ahead) {
                 let mut k = carry.k.clone();
                 if scheme.carries_first() {
-                    // By now it is the next step's.
+                    // By now carry.k[0] is the next step's.
                     k[0] = before.k[0].clone();
                 }
                 let ends = (&self.coupled.pair(&before.y), &self.coupled.pair(&carry.y1));
@@ -231,7 +233,7 @@ impl Reversible<'_> {
             let extra = running.select(&carry.t.like(extra), &carry.t.like(0.0));
             carry.num_fn_evals = &carry.num_fn_evals + extra;
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
-            self.look(&before.y, &mut carry);
+            self.check_states(&before.y, &mut carry);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
             out.extend(self.problem.carried(&mut carry));
             out.extend(taps);
@@ -239,8 +241,8 @@ impl Reversible<'_> {
         })
     }
 
-    /// Ends the search behind an accepted step, which started at `from`, whose states are too far apart.
-    fn look(&self, from: &Leaves, after: &mut Carry) {
+    /// Ends the search after an accepted step from `from` if its states are too far apart.
+    fn check_states(&self, from: &Leaves, after: &mut Carry) {
         let (from, to) = (self.coupled.pair(from), self.coupled.pair(&after.y1));
         let apart = self.coupled.bounds().are_apart(&from.y, (&to.y, &to.z), &after.num_accepted);
         let apart = after.accepted.and(&apart);
@@ -278,12 +280,12 @@ impl Reversible<'_> {
     }
 }
 
-/// Refuses a coupling that is not between 0 and 1, and events.
+/// Refuses a coupling outside (0, 1), and events.
 pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigError> {
     let why = if !(coupling > 0.0 && coupling < 1.0) {
-        format!("its coupling is {coupling}: it must be above 0 and below 1")
+        format!("its coupling is {coupling}: it must be in (0, 1)")
     } else if !events.is_empty() {
-        "it has no events: a step that one cuts short cannot be run backward; take RecursiveCheckpoint".into()
+        "it does not support events: a step that an event cut short cannot be inverted; use RecursiveCheckpoint".into()
     } else {
         return Ok(());
     };
@@ -293,7 +295,7 @@ pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigErro
 /// Records a solve by the reversible map.
 ///
 /// # Errors
-/// What the field said while it was recorded.
+/// The field's error while it was recorded.
 pub(super) fn record(
     of: &Problem<'_>,
     coupling: f64,

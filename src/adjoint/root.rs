@@ -1,8 +1,9 @@
-//! The time of an event in its step: a search in the graph, and the derivative of what it found.
+//! The time of an event in its step: a root search in the graph, and the derivative of the root.
 //!
-//! The search is a loop of its own over the bracket of plain states; it has no derivative. Two steps of Newton's method at its
-//! end change nothing but carry the derivative, dt = -dg / (dg/dt) by the implicit function theorem; two, so that second
-//! derivatives are right too. It must never know which events there are or what follows from an event.
+//! The search is a separate loop over the bracket that plain states use, and has no derivative. Two Newton
+//! steps after it leave the value unchanged and carry the derivative, dt = -dg / (dg/dt) by the implicit
+//! function theorem; two, so that second derivatives are right too. This module must not depend on which events
+//! there are or what they do.
 
 use super::bodies::body;
 use super::event::number;
@@ -12,10 +13,10 @@ use crate::ode::{Bracket, Event, SolveError};
 use crate::tensor::{Tensor, align, jvp, tuple};
 use std::sync::Arc;
 
-/// The end of the bracket, once it is narrow enough, on which the sign is the new one.
+/// The end of the narrowed bracket at which the sign has changed.
 ///
 /// # Errors
-/// What `g` said while it was recorded.
+/// The error of `g` while it was recorded.
 pub(super) fn search(
     bracket: Bracket<Tensor>,
     event: &Event,
@@ -45,14 +46,14 @@ pub(super) fn search(
     Ok(tuple(Op::Solve(Arc::new(op)), args.iter()).swap_remove(2))
 }
 
-/// `root` with the derivatives of the time at which `gauge` is 0; of none where not `event` or where `gauge` does not
-/// cross there.
-pub(super) fn implicit(gauge: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, occurrence: &Tensor) -> Tensor {
+/// `root` with the derivatives of the time at which `event_fn` is 0; without derivatives unless `occurrence`
+/// holds and `event_fn` crosses 0 there.
+pub(super) fn implicit(event_fn: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, occurrence: &Tensor) -> Tensor {
     let newton = |t: &Tensor| {
-        let (g, slope) = jvp(gauge, t, &number(1.0));
-        let is_crossing = occurrence.and(&slope.ne(0.0)).and(&(&g / &slope).is_finite());
-        let slope = is_crossing.select(&slope, &number(1.0));
-        t - is_crossing.select(&(g / slope), &number(0.0))
+        let (g, derivative) = jvp(event_fn, t, &number(1.0));
+        let is_crossing = occurrence.and(&derivative.ne(0.0)).and(&(&g / &derivative).is_finite());
+        let derivative = is_crossing.select(&derivative, &number(1.0));
+        t - is_crossing.select(&(g / derivative), &number(0.0))
     };
     let root = root.stop_gradient();
     let t = newton(&newton(&root));

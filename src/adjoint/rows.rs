@@ -1,9 +1,9 @@
 //! Solves of batches whose rows do not all share their steps.
 //!
-//! A group of rows is a solve of its own, which knows nothing of the others: it is traced for the rows of one group.
-//! Groups of several rows are tiles, each run from start to end by one thread; single rows are the same solve batched,
-//! in lockstep, so that the field's products are over all rows at once. Both have the bits of the groups solved one
-//! by one. What a group reports as a number (its end, its counters, its verdict) is a vector over groups here.
+//! Each group of rows is an independent solve, traced for the rows of one group. Groups of several rows are
+//! tiles, and one thread runs each from start to end. Single rows are the same solve batched in lockstep, so
+//! that the field is evaluated on all rows at once. Both are bit-equal to solving the groups one by one. A
+//! number per group (its end, its counters, its verdict) is a vector over groups here.
 
 use super::dense::TensorDenseOutput;
 use super::event_records::EventRecords;
@@ -16,20 +16,20 @@ use crate::ode::{ConfigError, SolveError};
 use crate::tensor::{Searches, Tensor, Tree, align, over_rows, try_trace, tuple};
 use std::sync::Arc;
 
-/// How a batch falls into groups that share their steps.
+/// The partition of a batch into groups that share their steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Groups {
     pub(super) rows: usize,
-    /// Rows of a group; the last one may have fewer.
+    /// Rows per group; the last group may have fewer.
     pub(super) size: usize,
     lockstep: bool,
 }
 
 impl Groups {
-    /// Those that `batching` makes of a state; none where all rows are one.
+    /// The groups of a state under `batching`; `None` if all rows share their steps.
     ///
     /// # Errors
-    /// Where the state has no rows, or a group none.
+    /// A state without rows, or groups of size 0.
     pub(super) fn of(batching: Batching, y: &Leaves) -> Result<Option<Groups>, ConfigError> {
         let (size, lockstep) = match batching {
             Batching::Joint => return Ok(None),
@@ -48,7 +48,7 @@ impl Groups {
         Ok(Some(Groups { rows: first, size: size.min(first), lockstep }))
     }
 
-    /// Components of each leaf of a group.
+    /// Components per leaf of a group.
     pub(super) fn parts(self, y: &Leaves) -> Vec<usize> {
         y.tensors().iter().map(|leaf| leaf.size() / self.rows * self.size).collect()
     }
@@ -61,7 +61,7 @@ impl Groups {
         y0: &Leaves,
     ) -> Result<TensorSolution<Leaves>, SolveError> {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
-        // Pieces of a solve run alone: rows would wait for each other at every event.
+        // Pieces of a solve run row by row: in lockstep, rows would wait for each other at every event.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
         let mut found = match self.lockstep {
             true => self.in_lockstep(&one, y0, searches)?,
@@ -91,7 +91,7 @@ impl Groups {
         Ok(TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense })
     }
 
-    /// The curve of each row, from what groups found of it.
+    /// The dense output of each row, from the results of the groups.
     fn curve(
         self,
         problem: &Problem<'_>,
@@ -108,7 +108,7 @@ impl Groups {
         Some(TensorDenseOutput { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
     }
 
-    /// For each row what its group found, a group being a tile.
+    /// The result of each row's group; a group is a tile.
     fn in_tiles(
         self,
         one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
@@ -137,7 +137,7 @@ impl Groups {
         Ok(tuple(Op::Tiles(Arc::new(tiles)), leaves.iter().chain(&captures)))
     }
 
-    /// For each row what it found.
+    /// The result of each row.
     fn in_lockstep(
         self,
         one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
@@ -153,7 +153,7 @@ impl Groups {
         })
     }
 
-    /// The entries of groups, of what was given to each of their rows.
+    /// One entry per group, from one per row.
     fn each(self, x: &Tensor) -> Tensor {
         if self.size == 1 {
             return x.clone();
@@ -163,11 +163,11 @@ impl Groups {
     }
 }
 
-/// Numbers of a group beside its verdict and its times.
+/// How many numbers a group has besides its verdict and times.
 const NUMBERS: usize = 7;
 
-/// What a group found: its rows, then the end, the counters, when it was stiff, the verdict and the times; of events and a
-/// curve both at the end.
+/// A group's result: its rows, then its numbers: the end, the counters, when stiffness was detected, the
+/// verdict and the times; then those of events and of dense output.
 fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();
@@ -181,7 +181,7 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
         numbers.extend([index, t, count].map(Clone::clone));
     }
     if let Some(TensorDenseOutput { t0, t1, num_steps, steps, y1, ends, .. }) = &s.dense {
-        // A row's curve is that of a state of one row.
+        // A row's dense output belongs to a state of one row.
         let states = steps.leaves().split_off(2);
         rows.extend(
             states
@@ -194,11 +194,11 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     (rows, numbers)
 }
 
-/// With the first two axes exchanged.
+/// Swaps the first two axes.
 pub(super) fn swapped(y: &Tensor) -> Tensor {
     let dims = y.shape();
     if dims[0] == 1 || dims[1] == 1 {
-        // No number moves, so none has to be copied.
+        // The memory layout stays the same, so a reshape does.
         return y.reshape([&[dims[1], dims[0]], &dims[2..]].concat());
     }
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())

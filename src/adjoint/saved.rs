@@ -1,7 +1,7 @@
-//! What a traced solve saves: which steps are tapped for it, and what becomes of what they left.
+//! What a traced solve saves: which steps are tapped, and how saved rows are made from them.
 //!
-//! Shapes are part of a program, so the number of saved steps is bounded before the solve. How a step's inside is found is
-//! `curve`'s business, which step holds what the loop's, in which order it is all saved `union`'s.
+//! Shapes are constants of a program, so the number of saved steps is bounded before the solve. `curve`
+//! evaluates the inside of a step, the loop finds the step of each time, and `union` orders all saved rows.
 
 use super::algorithm::Scheme;
 use super::curve::{Curve, Rows, or_nan};
@@ -12,33 +12,33 @@ use crate::graph::Taps;
 use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
-/// The most bytes that steps may leave behind: beyond, it is more likely that `max_steps` was not thought of.
+/// The most bytes that saved steps may take; above this, `max_steps` was probably left at its default.
 pub(super) const BYTES_MAX: usize = 256 << 20;
 
-/// What a solve on tensors is to save.
+/// The saved values of a solve on tensors.
 #[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a thing of its own that may be asked for")]
+#[allow(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub(super) struct Saved {
     t0: bool,
     t1: bool,
     /// f64 of rank 1, not empty.
     pub(super) ts: Option<Tensor>,
-    /// How many of t0 and t1 are asked for and are known to be given times too.
+    /// How many of t0 and t1 are both saved and known to be given times too.
     num_twice: usize,
-    /// Every so many steps; 0 for none.
+    /// Save every n-th step; 0 for none.
     every: usize,
     pub(super) dense: bool,
-    /// Whether every step is tapped, not the last of each group alone.
+    /// Whether every step is tapped, not only the last of each group.
     each: bool,
-    /// The most steps that the solve may accept; 0 where no steps are kept.
+    /// The most steps that the solve may accept; 0 if no steps are kept.
     steps_max: usize,
 }
 
 impl Saved {
-    /// What was asked for, `ts` being times given as a tensor.
+    /// Resolves `save_at`; `ts` are times given as a tensor.
     ///
     /// # Errors
-    /// Times that are not finite; times out of order or outside the interval, if it is known.
+    /// Times that are not finite, out of order, or outside the interval if it is known.
     pub(super) fn new(
         save_at: &SaveAt,
         ts: Option<&Tensor>,
@@ -56,8 +56,8 @@ impl Saved {
         }
         let mut times = times.clone();
         times.dedup();
-        let is_end = |asked: bool, t: Option<&f64>, end: fn((f64, f64)) -> f64| {
-            usize::from(asked && ts.is_none() && t.copied() == span.map(end) && span.is_some())
+        let is_end = |is_saved: bool, t: Option<&f64>, end: fn((f64, f64)) -> f64| {
+            usize::from(is_saved && ts.is_none() && t.copied() == span.map(end) && span.is_some())
         };
         let num_twice = is_end(*t0, times.first(), |(t0, _)| t0) + is_end(*t1, times.last(), |(_, t1)| t1);
         let given = (!times.is_empty()).then(|| Tensor::from(&times[..]));
@@ -67,7 +67,7 @@ impl Saved {
         Ok(Saved { t0, t1, ts, num_twice, every, dense, each: dense, steps_max })
     }
 
-    /// The end alone.
+    /// Saves the end alone.
     pub(super) const END: Saved = Saved {
         t0: false,
         t1: true,
@@ -79,13 +79,13 @@ impl Saved {
         steps_max: 0,
     };
 
-    /// These times alone.
+    /// Saves these times alone.
     pub(super) fn at(ts: &Tensor) -> Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }
 
-    /// For a solve that is cut into pieces, in which groups of steps do not start where pieces do, and each of `max_events`
-    /// may make two steps of one.
+    /// For a solve in pieces: groups of steps do not start where pieces do, so every step is tapped, and each
+    /// of `max_events` events may split a step in two.
     pub(super) fn in_pieces(self, max_events: usize, max_steps: u64) -> Saved {
         let most = usize::try_from(max_steps).unwrap_or(usize::MAX);
         let steps_max = match self.steps_max {
@@ -95,17 +95,17 @@ impl Saved {
         Saved { each: self.each || self.every > 0, steps_max, ..self }
     }
 
-    /// The most steps that are tapped where each is; 0 where none are kept.
+    /// The most steps that are tapped if every step is; 0 if none are kept.
     pub(super) fn num_each(&self) -> usize {
         self.steps_max
     }
 
-    /// How many times lie inside of steps.
+    /// The number of given times.
     pub(super) fn num_times(&self) -> usize {
         self.ts.as_ref().map_or(0, Tensor::size)
     }
 
-    /// Whether anything is asked of the inside of steps.
+    /// Whether dense output is needed.
     pub(super) fn needs_curve(&self) -> bool {
         self.ts.is_some() || self.dense
     }
@@ -115,19 +115,19 @@ impl Saved {
         self.every > 0
     }
 
-    /// What a gradient that knows given times and the ends alone has no cotangent for.
+    /// The first saved item for which a gradient that supports only given times and ends has no cotangent.
     pub(super) fn beside_times(&self) -> Option<&'static str> {
         match self {
-            Saved { dense: true, .. } => Some("the dense curve"),
+            Saved { dense: true, .. } => Some("dense output"),
             Saved { every: 1.., .. } => Some("saved steps"),
             _ => None,
         }
     }
 
-    /// The steps to tap, the last one too if `last`.
+    /// The steps to tap, including the last one if `last`.
     ///
     /// # Errors
-    /// More bytes than steps may leave behind, `row` being one step's.
+    /// More bytes than saved steps may take; `row` is one step's data.
     pub(super) fn taps(&self, last: bool, row: &Rows) -> Result<Taps, ConfigError> {
         let times = self.num_times();
         let every = if self.each { 1 } else { self.every };
@@ -144,14 +144,14 @@ impl Saved {
         Ok(Taps { times, every, groups, last })
     }
 
-    /// The rows of all steps, where each is tapped.
+    /// The rows of all steps, if every step is tapped.
     pub(super) fn all_steps(&self, tapped: &Rows) -> Rows {
         let first = self.num_times();
         tapped.slice(first..first + self.steps_max)
     }
 
-    /// What was saved of a solve that took `num_steps` steps to (t1, y1); `may_be_cut` says whether the last one may have
-    /// been cut short there.
+    /// The saved rows of a solve that took `num_steps` steps to (t1, y1); `may_be_cut`: whether an event may
+    /// have cut the last step short there.
     pub(super) fn join(
         &self,
         (t0, y0): (&Tensor, &Leaves),
@@ -166,7 +166,7 @@ impl Saved {
         self.in_order((t0, y0), (at_times, steps), (t1, y1), direction)
     }
 
-    /// [`Saved::join`] of a solve in pieces: what they gathered at the given times and from all their steps.
+    /// [`Saved::join`] for a solve in pieces, from its states at given times and the rows of all its steps.
     pub(super) fn join_legs(
         &self,
         start: (&Tensor, &Leaves),
@@ -182,7 +182,7 @@ impl Saved {
         self.in_order(start, (at_times, steps), end, direction)
     }
 
-    /// What was asked for, in the order of the solve: the states at given times, and the ends of steps.
+    /// The saved rows in the order of the solve, from the states at given times and the ends of steps.
     pub(super) fn in_order(
         &self,
         (t0, y0): (&Tensor, &Leaves),
@@ -213,7 +213,7 @@ impl Saved {
         }
     }
 
-    /// How many steps are saved of so many.
+    /// The number of saved steps among `num_steps`.
     fn num_groups(&self, num_steps: &Tensor) -> Tensor {
         -(num_steps * (-1.0 / self.every as f64)).floor()
     }
@@ -251,7 +251,7 @@ impl Saved {
     }
 }
 
-/// One state as a row for each of `rows`.
+/// One state, repeated for each of `rows`.
 pub(super) fn ys_of(y: &Leaves, rows: &Leaves) -> Leaves {
     let mut wide = rows.leaves().into_iter();
     y.map_leaves(|y| {
@@ -275,7 +275,7 @@ fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     known.min(most).max(1)
 }
 
-/// The states at `ts` from what the steps that hold them left behind. A time that no step holds is y1's if it is the
+/// The states at `ts`, from the data of the steps that hold them. At a time that no step holds: y1 if it is the
 /// time reached, else NaN.
 pub(super) fn states_at(ts: &Tensor, curve: &Curve, rows: &Rows, (t1, y1): (&Tensor, &Leaves)) -> Leaves {
     let nowhere = rows.t.eq(&rows.t_next);

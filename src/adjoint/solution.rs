@@ -1,4 +1,4 @@
-//! What a traced solve gives: values of the graph.
+//! The solution of a traced solve, as values of the graph.
 
 use crate::adjoint::leaves::Leaves;
 use crate::adjoint::{EventRecords, TensorDenseOutput};
@@ -10,8 +10,8 @@ use crate::tree;
 tree! {
 /// The result of a solve on tensors; inside a jitted function every number here is a device value.
 ///
-/// A jitted call that contains a solve which ended early returns an error with its outcome, and so does a solve on
-/// concrete tensors, which keeps the solution in the error.
+/// A solve that ends early is an error: a jitted call returns an error with its outcome, and a solve on
+/// concrete tensors returns an error that also holds the solution.
 ///
 /// # Examples
 /// ```
@@ -31,26 +31,27 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct TensorSolution<Y> {
-    /// The time reached: t1 unless the solve failed or an event ended it. One a group, where rows do not all share their
-    /// steps.
+    /// The time reached: t1 unless the solve failed or an event ended it. One per group where rows do not all
+    /// share their steps.
     pub t1: Tensor,
-    /// The state there.
+    /// The state at that time.
     pub y1: Y,
-    /// The saved times, f64, `[time]`: what [`SaveAt`](crate::ode::SaveAt) asked for, in the order of the solve, equal times
-    /// once. Rows behind the last one are NaN. `[time, group]` where groups of rows have steps of their own
-    /// ([`Batching`](super::Batching)).
+    /// The saved times, f64, `[time]`: those of [`SaveAt`](crate::ode::SaveAt), in the order of the solve,
+    /// equal times once. Rows after the last one are NaN. `[time, group]` where groups of rows have their own
+    /// steps ([`Batching`](super::Batching)).
     pub ts: Tensor,
-    /// The states at these times, `[time, ..y]`. Rows behind the last one are NaN.
+    /// The states at these times, `[time, ..y]`. Rows after the last one are NaN.
     pub ys: Y,
-    /// How many rows are real, an f64 tensor: of rank 0, or one a group. Fewer than there are where the solve ended
-    /// early, where fewer steps were taken than there is room for, and where times that are known only when it runs are equal.
+    /// The number of rows in use, an f64 tensor of rank 0, or one per group. It is less than the number of rows
+    /// if the solve ended early, if it took fewer steps than there is room for, or if times known only at run
+    /// time are equal.
     pub num_saved: Tensor,
     /// Counters.
     pub stats: TensorStats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
-    /// When stiffness was noticed, NaN where it was not: of shape [], or [groups]. No part of the verdict, which every
-    /// program reads: who does not read this has no looks.
+    /// When stiffness was detected, NaN if it was not: of shape [], or [groups]. Kept apart from the verdict,
+    /// which every program reads: a program that does not read this value has no stiffness checks.
     pub(super) stiff_from: Tensor,
     pub(super) events: Option<EventRecords<Y>>,
     pub(super) dense: Option<TensorDenseOutput<Y>>,
@@ -58,8 +59,8 @@ pub struct TensorSolution<Y> {
 }
 
 tree! {
-/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number; of a solve in groups of rows
-/// ([`Batching`](super::Batching)) of rank 1, one a group.
+/// Counters of a solve, each an f64 tensor of rank 0 that holds a whole number; of rank 1, one per group, where
+/// groups of rows have their own steps ([`Batching`](super::Batching)).
 #[non_exhaustive]
 pub struct TensorStats {
     /// Steps attempted.
@@ -68,14 +69,14 @@ pub struct TensorStats {
     pub num_accepted: Tensor,
     /// Steps rejected.
     pub num_rejected: Tensor,
-    /// Evaluations of the field.
+    /// Function evaluations.
     pub num_fn_evals: Tensor,
 }
 }
 
 impl<Y: Tree> TensorSolution<Y> {
-    /// Why the solve ended; of several groups of rows, why the first ended that ended early, or else the first that an
-    /// event ended.
+    /// Why the solve ended. Of several groups of rows: the outcome of the first that failed, else of the first
+    /// that an event ended.
     ///
     /// # Panics
     /// While it is traced.
@@ -87,10 +88,10 @@ impl<Y: Tree> TensorSolution<Y> {
         all.swap_remove(first.unwrap_or(0))
     }
 
-    /// The whole curve.
+    /// The dense output.
     ///
     /// # Errors
-    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) asked for it.
+    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](crate::ode::SaveAt::dense) was set.
     pub fn dense(&self) -> Result<&TensorDenseOutput<Y>, ConfigError> {
         self.dense.as_ref().ok_or(ConfigError::NotSaved { what: "dense output" })
     }
@@ -98,12 +99,12 @@ impl<Y: Tree> TensorSolution<Y> {
     /// The records of events.
     ///
     /// # Errors
-    /// [`ConfigError::NotSaved`] of a solve without events.
+    /// [`ConfigError::NotSaved`] if the solve had no events.
     pub fn events(&self) -> Result<&EventRecords<Y>, ConfigError> {
         self.events.as_ref().ok_or(ConfigError::NotSaved { what: "events" })
     }
 
-    /// Why the solve of each group of rows ended; one where all rows share their steps.
+    /// Why the solve of each group of rows ended; one entry where all rows share their steps.
     ///
     /// # Panics
     /// While it is traced.
@@ -112,8 +113,8 @@ impl<Y: Tree> TensorSolution<Y> {
         decoded(&self.verdict)
     }
 
-    /// What the user should know of beside the numbers: of each group of rows that has something, in order; which group
-    /// it is is not reported. A solve by [`Adjoint::Reversible`](super::Adjoint::Reversible) has nothing: a stiff one ends.
+    /// Warnings, in the order of the groups of rows; a warning does not name its group. A solve by
+    /// [`Adjoint::Reversible`](super::Adjoint::Reversible) gives none: a stiff one ends early.
     ///
     /// # Panics
     /// While it is traced.
@@ -129,11 +130,12 @@ impl<Y: Tree> TensorSolution<Y> {
     /// ```
     #[track_caller]
     pub fn warnings(&self) -> Vec<Warning> {
-        let noticed = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
-        noticed.map(|t| Warning::Stiff { t }).collect()
+        let detected = self.stiff_from.to_vec().into_iter().filter(|t| !t.is_nan());
+        detected.map(|t| Warning::Stiff { t }).collect()
     }
 
-    /// Whether t1 was reached, not an event before it: a bool tensor of rank 0, or one entry a group of rows.
+    /// Whether the solve reached t1, no event having ended it before: a bool tensor of rank 0, or one entry per
+    /// group.
     pub fn reached_t1(&self) -> Tensor {
         let status = match self.verdict.rank() {
             1 => self.verdict.index(0),
@@ -153,7 +155,7 @@ fn decoded(verdict: &Tensor) -> Vec<Outcome> {
 }
 
 impl TensorSolution<Leaves> {
-    /// The same of trees like `y`.
+    /// The same solution with trees like `y`.
     pub(super) fn of<Y: Tree>(self, y: &Y) -> TensorSolution<Y> {
         let tree = |leaves: Leaves| y.with_leaves(leaves.into_tensors());
         let TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense } = self;
@@ -171,7 +173,7 @@ impl TensorSolution<Leaves> {
         TensorSolution { t1, y1, ts, ys, num_saved, stats, verdict, stiff_from, events, dense }
     }
 
-    /// Of a solve that has not begun.
+    /// The solution of a solve that has not begun.
     pub(super) fn unstarted(t0: &Tensor, y0: &Leaves) -> Self {
         let t1 = t0.cast(DType::F64);
         let number = |x: f64| Clock::like(&t1, x);
@@ -194,8 +196,8 @@ impl TensorSolution<Leaves> {
         }
     }
 
-    /// The first group that ended early and why, where that is known; else it is for whoever runs the program. `rows`: how
-    /// many a group has, where there are groups.
+    /// The outcome and index of the first group that ended early, if the verdict is concrete. If it is traced,
+    /// registers a check that runs with the program. `rows`: the number of rows per group, if there are groups.
     pub(super) fn settle(&self, rows: Option<usize>) -> Option<(Outcome, usize)> {
         if self.verdict.is_traced() {
             self.register(rows);
@@ -205,14 +207,14 @@ impl TensorSolution<Leaves> {
         early.map(|(group, outcome)| (outcome, group))
     }
 
-    /// Makes whoever runs the program look at how the solve ended.
+    /// Adds a check of the verdict, which runs with the program.
     pub(super) fn register(&self, rows: Option<usize>) {
         register_check(Check { values: checked(&self.verdict, rows) });
     }
 }
 
-/// What whoever runs the program looks at: verdicts in which an event, which is no failure, counts as the end; behind each
-/// of several the first of the rows that it is of.
+/// The values of the check: verdicts in which a terminal event counts as success, and after each of several the
+/// first row of its group.
 fn checked(verdict: &Tensor, rows: Option<usize>) -> Tensor {
     let code = |x: f64| Tensor::scalar(DType::F64, x);
     let verdict = if rows.is_none() { verdict.reshape([1, 6]) } else { verdict.clone() };

@@ -1,4 +1,4 @@
-//! Records a solve: the start in the graph around it, the loop, and what its end means.
+//! Records a solve: its start, the loop, and the solution from the loop's last carry.
 
 use super::algorithm::{self, Carry, LeafField, Scheme};
 use super::bodies::Bodies;
@@ -21,17 +21,17 @@ use crate::ode::{
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
-/// What a recorded solve integrates and how.
+/// What to integrate, and how.
 pub(super) struct Problem<'a> {
     pub(super) field: &'a LeafField<'a>,
     pub(super) scheme: &'a Scheme<'a>,
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
     pub(super) events: Events<'a>,
-    /// What steps leave for what is saved and for events.
+    /// What each step leaves for saved values and events.
     pub(super) trail: Trail,
     pub(super) stiffness: Stiffness,
-    /// Whether the interval is a piece of the one that stops and given times belong to.
+    /// Whether this is one piece of the interval to which tstops and given times belong.
     is_piece: bool,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Problem<'a> {
         Problem { field, scheme, options, saved, events, trail, stiffness, is_piece: false }
     }
 
-    /// One over a piece of the interval that the scheme was made for, which saves its end alone and notices no stiffness.
+    /// A solve over one piece of the scheme's interval. It saves only its end and does not check for stiffness.
     pub(super) fn piece(field: &'a LeafField<'a>, scheme: &'a Scheme<'a>, options: &'a Options) -> Self {
         let whole = Problem::new(field, scheme, options, (&Saved::END, Events::NONE));
         Problem { is_piece: true, stiffness: Stiffness::NONE, ..whole }
@@ -57,7 +57,7 @@ impl<'a> Problem<'a> {
     /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
     ///
     /// # Errors
-    /// What the field said while it was recorded.
+    /// The field's error while it was recorded.
     pub(super) fn solve(
         &self,
         t0: &Tensor,
@@ -73,7 +73,7 @@ impl<'a> Problem<'a> {
         if args.iter().chain(&self.saved.ts).any(Tensor::is_traced) {
             return self.record_batch(&args[0], &args[1], y0);
         }
-        // Nothing is traced here, though the field may hold tracers: one program of its own.
+        // Nothing is traced here, though the field may capture tracers: the solve is its own program.
         let mut solution = None;
         let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
         let traced = try_trace(&types, &mut |x| {
@@ -88,7 +88,7 @@ impl<'a> Problem<'a> {
         Ok(solution.expect("invariant: a solution where there is no failure").with_leaves(leaves))
     }
 
-    /// All rows that share their steps are solves of their own.
+    /// Rows that share their steps are one solve each.
     fn record_batch(
         &self,
         t0: &Tensor,
@@ -146,13 +146,14 @@ impl<'a> Problem<'a> {
             events = Some(self.end_at_event((t0, y0), (curve, &span, &last), &mut end)?);
         }
         let mut solution = solution(&end, self.scheme.limits.dt_min);
-        solution.stiff_from = Stiffness::noticed(&ext[values.len()..]);
+        solution.stiff_from = Stiffness::detected(&ext[values.len()..]);
         self.save(&mut solution, (t0, y0), &tapped, &span);
         solution.events = events;
         Ok(solution)
     }
 
-    /// Ends the solve at the first of the events, all of which end it, if one has happened in the step `last`.
+    /// Ends the solve at the first event that occurred in the step `last`, if any. Every event here is
+    /// terminal.
     fn end_at_event(
         &self,
         (t0, y0): (&Tensor, &Leaves),
@@ -176,7 +177,7 @@ impl<'a> Problem<'a> {
         Ok(occurrences)
     }
 
-    /// Fills in what was saved.
+    /// Fills in the saved values.
     pub(super) fn save(
         &self,
         solution: &mut TensorSolution<Leaves>,
@@ -202,8 +203,8 @@ impl<'a> Problem<'a> {
         });
     }
 
-    /// Puts the loop into the graph; what it carries at its end, beside that what the events and the looks for stiffness
-    /// carry, and the leaves of what it tapped.
+    /// Adds the loop to the graph. Returns its last carry, the carried values of events and stiffness checks,
+    /// and the leaves of the tapped rows.
     pub(super) fn search(
         &self,
         span: &Span<Tensor>,
@@ -233,7 +234,7 @@ impl<'a> Problem<'a> {
         (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
     }
 
-    /// Passes the stops and the given times that lie behind the start of a piece.
+    /// Passes the tstops and given times that lie before the start of a piece.
     fn skip(&self, span: &Span<Tensor>, start: &mut Carry) {
         let passed = |ts: &[f64]| {
             let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
@@ -247,7 +248,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Everything the loop carries, in one order: y, the clocks, FSAL's stage.
+    /// Everything the loop carries, in order: y, the clocks, the FSAL stage.
     pub(super) fn carried(&self, carry: &mut Carry) -> Vec<Tensor> {
         let mut out = carry.y.leaves();
         out.extend(carry.clocks_mut(self.scheme).iter().map(|c| (**c).clone()));
@@ -270,17 +271,17 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The number of steps if it is known before the solve, else 0; it places checkpoints, nothing more.
+    /// The number of steps if it is known before the solve, else 0. It only places checkpoints.
     fn expected_steps(&self, span: &Span<Tensor>) -> Tensor {
         if self.events.go_on() {
-            // It is that of all pieces together.
+            // The expected number counts the steps of all pieces together.
             return Tensor::scalar(DType::U32, 0.0);
         }
         let whole = (&span.t1 - &span.t0).abs();
         match &self.options.expected_steps {
             ExpectedSteps::Auto => {}
             ExpectedSteps::Unknown => return Tensor::scalar(DType::U32, 0.0),
-            // of rows that had a number each, the most
+            // One number per row: the largest.
             ExpectedSteps::Steps(steps) if steps.rank() > 0 => {
                 return steps.stop_gradient().max().cast(DType::U32);
             }
@@ -299,7 +300,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// What the loop's last carry means, without what was saved.
+/// The solution at the loop's last carry, without the saved values.
 pub(super) fn solution(end: &Carry, dt_min: f64) -> TensorSolution<Leaves> {
     let broken = end.status.eq(Clock::like(&end.t, status::NON_FINITE));
     let dt = broken.select(&end.h, &end.dt);

@@ -1,6 +1,7 @@
 //! A tree of tensors as the state of a differential equation.
 //!
-//! The arithmetic is that of [`Leaves`], written and compiled once; a tree of the user's own is leaves while it is asked.
+//! The arithmetic is that of [`Leaves`], written and compiled once; a user's tree is converted to
+//! leaves.
 
 use super::PartNorm;
 use super::leaves::{Layout, Leaves, Role};
@@ -8,9 +9,9 @@ use crate::array::{DType, Shape};
 use crate::ode::{FieldError, Stages, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
-/// Trees of tensors that are states, tuples of them too.
+/// Trees of tensors, and tuples of them, that are states.
 pub trait TensorState: TensorTree + State<Clock = Tensor> {
-    /// How the tensors stand together.
+    /// The structure of the state.
     #[doc(hidden)]
     fn layout(&self) -> Layout;
 }
@@ -39,7 +40,7 @@ impl<T: LoneTree> State for T {
         *self = y.with_leaves(Leaves::of(y).advanced(dt, &Terms::new(a, k)));
     }
 
-    // Not by way of `error_ratio`: the root of a part without an error has no derivative.
+    // Not through `error_ratio`: sqrt has no derivative at a part whose error is 0.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,
@@ -134,7 +135,7 @@ impl State for Leaves {
         let mut first = none.clone();
         for leaf in self.measured().filter(|leaf| leaf.size() > 0) {
             let flat = leaf.reshape([leaf.size()]);
-            // Places are numbers of the leaf's own type where that has them all: a search looks at each attempt.
+            // f32 holds all indices of most leaves, and each attempt runs this search.
             let few = leaf.dtype() == DType::F32 && leaf.size() <= 1 << f32::MANTISSA_DIGITS;
             let dtype = if few { DType::F32 } else { DType::F64 };
             let bad = flat.is_finite().select(&none.cast(dtype), &flat.iota_like(dtype));
@@ -181,13 +182,13 @@ impl Leaves {
         advanced.collect()
     }
 
-    /// The norm of [`Leaves::errors`], `self` being y0: of each group of tensors that is measured by itself the RMS, and
-    /// the largest of those.
+    /// The norm of [`Leaves::errors`], `self` being y0: the largest RMS over the groups that are measured
+    /// separately.
     ///
-    /// The root is taken of the largest: that of a group without an error has no derivative.
+    /// The square root is taken after the maximum: sqrt has no derivative at a group whose error is 0.
     fn error_norm(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
         let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
-        // 0 where y1 and its error are finite, else NaN.
+        // 0 if y1 and its error are finite, else NaN.
         let finite = |i: usize| {
             let end = &y1[i] + dt.cast(y1[i].dtype()) * terms.leaf(i);
             (end * 0.0).sum().cast(DType::F64)
@@ -204,15 +205,15 @@ impl Leaves {
         largest.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0)).sqrt()
     }
 
-    /// The sum over all components of the squares of [`Leaves::errors`], `self` being y0: leaf by leaf, and of a tuple
-    /// part by part.
+    /// The sum of the squares of [`Leaves::errors`], `self` being y0: leaf by leaf, and in a tuple part by
+    /// part.
     fn squared_error(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
         let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
         let sum = self.layout().sum(&mut 0, &square);
         sum.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
     }
 
-    /// The scaled error of each tensor, 0 where none is measured.
+    /// The scaled error of each tensor; 0 where none is measured.
     fn errors(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Vec<Tensor> {
         let error = |(i, role): (usize, Role)| match role {
             Role::State => self.error(i, dt, terms, y1, tol),
@@ -229,7 +230,7 @@ impl Leaves {
         let y0 = self.tensors();
         let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
         let size = y0[i].abs().maximum(&y1[i].abs());
-        // In single precision the least positive number of the host is 0.
+        // In f32 the smallest positive f64 rounds to 0.
         let is_single = y0[i].dtype() == DType::F32;
         let above_zero = |atol: f64| if is_single { atol.max(f64::from(f32::MIN_POSITIVE)) } else { atol };
         if let Some((rtol, atol)) = tol.uniform() {
@@ -245,7 +246,7 @@ impl Leaves {
 }
 
 impl Layout {
-    /// The sum of `of` the index of each tensor whose error is measured; `next` counts them all.
+    /// The sum of `of(i)` over the tensors whose error is measured; `next` counts all tensors.
     fn sum(&self, next: &mut usize, of: &dyn Fn(usize) -> Tensor) -> Option<Tensor> {
         let add = |a: Tensor, b: Tensor| a + b;
         match self {
@@ -266,7 +267,7 @@ impl Layout {
         }
     }
 
-    /// For each tensor of trees the parts that it stands in, as errors name them, and its path there.
+    /// For each tensor, the part that contains it, as errors name it, and its path there.
     fn names(&self) -> std::vec::IntoIter<(String, String)> {
         let names: Vec<(String, String)> = match self {
             Layout::Tree(slots) => {

@@ -1,17 +1,17 @@
-//! The backward solve of the continuous adjoint, from one saved time to the one before.
+//! The backward solve of the continuous adjoint through the saved times.
 //!
-//! With times T = (t0, ts.., t1), the states Y behind t0 and the cotangents G there, piece i leads from T(i+1) to
-//! T(i):
+//! Given times T = (t0, ts.., t1), the states Y at all but t0 and the cotangents G there, piece i goes from
+//! T(i+1) to T(i):
 //!
 //! ```text
 //! y = Y(i)    a += G(i)    dL/dT(i+1) = G(i)^T f(T(i+1), Y(i))    solve (y, a, q') from T(i+1) to T(i)    q += q'
 //! ```
 //!
-//! y is set to what the forward solve saved there, so that no piece begins with the errors of those before (as
-//! diffrax does). The pieces are the trips of one loop, whose body is one solve: the program is the same for one
-//! saved time and for a thousand. Each piece chooses its first step anew, so it costs two evaluations more than a
-//! solve that lands on the times would; that one would carry y through all of them. Nothing here knows what the rule
-//! is for.
+//! y is set to the state that the forward solve saved, so that no piece starts with the errors of the others
+//! (as in diffrax). The pieces are the trips of one loop, whose body is one solve: the program is the same for
+//! one saved time and for a thousand. Each piece chooses its first step anew, so it costs two more evaluations
+//! than one solve with tstops at the times, which would carry y through all of them. This module does not
+//! depend on how the rule is used.
 
 use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
@@ -42,7 +42,8 @@ impl VectorField<Leaves> for Backward<'_> {
     }
 }
 
-/// t, y.., p.., a.. to f.., a^T df/dy.., a^T df/dp.. for the parameters in `params`, the others have no influence.
+/// From t, y.., p.., a.. to f.., a^T df/dy.., a^T df/dp.. for the parameters in `params`; the others have no
+/// influence.
 pub(super) struct Pullback {
     func: Func,
     params: Vec<usize>,
@@ -63,7 +64,7 @@ impl Pullback {
     }
 }
 
-/// What every piece reads, the same for all: T `[n + 2]`, Y and G, their leaves with an axis of n + 1 before, p...
+/// The inputs shared by all pieces: T `[n + 2]`, Y and G with a leading axis of n + 1, p...
 struct Shared<'a> {
     times: &'a Tensor,
     ys: &'a [Tensor],
@@ -84,18 +85,18 @@ pub(super) struct Sweep<'a> {
     pub(super) field: &'a Func,
     pub(super) pull: &'a Pullback,
     pub(super) scheme: &'a Scheme<'a>,
-    /// What the states are like.
+    /// A state, for its layout.
     pub(super) like: &'a Leaves,
-    /// How many times lie between t0 and t1.
+    /// The number of times between t0 and t1.
     pub(super) num_times: usize,
 }
 
 impl Sweep<'_> {
-    /// The cotangents of T, a(t0).. and those of the parameters in the pullback, one list, given T, (Y, G) leaf by
-    /// leaf and the parameters.
+    /// The cotangents of T, a(t0).. and the cotangents of the pullback's parameters as one list, from T, (Y, G)
+    /// leaf by leaf and the parameters.
     ///
     /// # Errors
-    /// What the field said while it was recorded.
+    /// The field's error while it was recorded.
     fn run(
         &self,
         times: &Tensor,
@@ -122,7 +123,7 @@ impl Sweep<'_> {
         Ok(out)
     }
 
-    /// One piece: its number counted from t1, the carry.., what all share.. to the carry...
+    /// One piece: its number counted from t1, the carry.., the shared inputs.. to the carry...
     fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, SolveError> {
         let piece = try_trace(types, &mut |x| self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]))?;
         Ok(poisoned(piece))
@@ -142,9 +143,9 @@ impl Sweep<'_> {
         let a: Vec<Tensor> = a.iter().zip(&g).map(|(a, g)| a + g).collect();
 
         let field = Closed { func: self.field, params: all.params };
-        let slope = dot(&g, &field.rate(&from, &y));
-        let mut out = vec![by_times[0].scatter_add(&i, &slope.reshape([1]))];
-        // From zero, so that a sum nobody asks for leads to nothing but itself, and is left out.
+        let by_time = dot(&g, &field.rate(&from, &y));
+        let mut out = vec![by_times[0].scatter_add(&i, &by_time.reshape([1]))];
+        // Starts from zero, so that an unused sum depends on nothing else and is removed.
         let zeros = q.iter().map(|q| Tensor::full(q.dtype(), q.shape().clone(), 0.0)).collect();
         let back = Backward { field, pull: self.pull, num_y };
         let options = Options { adjoint: Adjoint::default(), ..Options::default() };
@@ -157,10 +158,11 @@ impl Sweep<'_> {
         Ok(out)
     }
 
-    /// The state of a backward solve: the state itself, its adjoint, and the gradients by parameters.
+    /// The state of a backward solve: the state, its adjoint, and the gradients with respect to parameters.
     ///
-    /// Those are a quadrature: nothing in the equations reads them, so they weigh nothing in the error norm and no step is
-    /// shorter for them. What is measured is the state and its adjoint, each by the state's own norm and bounds.
+    /// The gradients are a quadrature: nothing in the equations reads them, so they are left out of the error
+    /// norm and do not shorten steps. The state and its adjoint are each measured by the state's own norm and
+    /// tolerances.
     fn augmented(&self, y: Vec<Tensor>, a: Vec<Tensor>, q: Vec<Tensor>) -> Leaves {
         let state = self.like.layout();
         Leaves::join([(state.clone(), y), (state.clone(), a), (Layout::Quadrature(q.len()), q)])
@@ -187,8 +189,9 @@ impl Sweep<'_> {
         Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }
     }
 
-    /// The reverse rule: t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0, t1, ts..,
-    /// y0.. and the floats among p... ts and ys, whose axis of times is first, are there if there are times.
+    /// The reverse rule: from t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0,
+    /// t1, ts.., y0.. and the floats among p... ts and ys, whose first axis is time, are present only if there
+    /// are times.
     pub(super) fn rule(&self, types: &[Type]) -> Result<Func, SolveError> {
         let (num_y, has_times) = (self.like.tensors().len(), self.num_times > 0);
         let num_outs = if has_times { 2 * num_y } else { num_y };

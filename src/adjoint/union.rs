@@ -1,9 +1,10 @@
-//! The rows of what a solve saved, in the order of the solve and without repeats.
+//! The saved rows of a solve, in the order of the solve and without duplicates.
 //!
-//! What is saved comes as two lists, each in order: the ends (t0, the ends of steps, t1) and the given times. Shapes are part
-//! of a program, so the union has room for both, and rows behind the last one are NaN. Where both lists are there, the
-//! place of an entry is its own place in its list and the number of entries of the other before it. That is counted over
-//! all pairs, and costs nothing where one list is alone. Which steps were saved is none of its business.
+//! Saved values come as two sorted lists: the ends (t0, the ends of steps, t1) and the given times. Shapes are
+//! constants of a program, so the union has room for both lists, and rows after the last one are NaN. The
+//! position of an entry is its index in its own list plus the number of earlier entries of the other list.
+//! Counting these compares all pairs, and is skipped if there is only one list. This module must not depend on
+//! which steps were saved.
 
 use super::curve::or_nan;
 use super::event::number;
@@ -11,17 +12,17 @@ use super::leaves::Leaves;
 use crate::array::DType;
 use crate::tensor::{Tensor, Tree};
 
-/// Saved times and states, an axis of them in front, in the order of the solve.
+/// Saved times and states with a leading axis of times, in the order of the solve.
 pub(super) struct List {
     pub(super) ts: Tensor,
     pub(super) ys: Leaves,
-    /// Which entries are there; those that are stand in front. `None`: all.
+    /// Which entries are present; present entries come first. `None`: all.
     pub(super) is_real: Option<Tensor>,
-    /// How many are there.
+    /// The number of present entries.
     pub(super) count: Tensor,
 }
 
-/// What was saved: times, states, and how many of them are real.
+/// Saved times and states, and the number of rows in use.
 pub(super) type SavedRows = (Tensor, Leaves, Tensor);
 
 impl List {
@@ -30,19 +31,19 @@ impl List {
         List { ts: t.reshape([1]), ys: y.map_leaves(|y| y.expand_dims(0)), is_real: None, count: number(1.0) }
     }
 
-    /// The first `count` of these.
+    /// The first `count` entries of these.
     pub(super) fn first(count: Tensor, ts: Tensor, ys: Leaves) -> List {
         let is_real = Some(Tensor::iota(DType::F64, [ts.size()], 0).lt(&count));
         List { ts, ys, is_real, count }
     }
 
-    /// No entry, of states like `y`.
+    /// No entries, for states like `y`.
     pub(super) fn empty(y: &Leaves) -> SavedRows {
         let none = |y: &Tensor| Tensor::full(y.dtype(), [&[0], &y.shape()[..]].concat(), 0.0);
         (Tensor::full(DType::F64, [0], 0.0), y.map_leaves(none), number(0.0))
     }
 
-    /// This entry, then those of `rest`.
+    /// This list followed by `rest`.
     pub(super) fn then(self, rest: List) -> List {
         let count = &self.count + &rest.count;
         let (ts, ys) = self.joined(&rest);
@@ -59,7 +60,7 @@ impl List {
         self.is_real.as_ref().map_or_else(|| ts.clone(), |is_real| is_real.select(ts, &number(missing)))
     }
 
-    /// The list alone.
+    /// This list alone.
     pub(super) fn alone(self) -> SavedRows {
         let ts = self.or(f64::NAN, &self.ts);
         let ys = match &self.is_real {
@@ -69,11 +70,12 @@ impl List {
         (ts, ys, self.count)
     }
 
-    /// With the given times in `other`, in at most `room` rows; `direction` is that of the solve. At a time of both the state
-    /// is that of this list.
+    /// Merges the given times `other`, in at most `room` rows; `direction` is the solve's. At a time in
+    /// both lists this list's state is kept.
     pub(super) fn merged(&self, other: &List, room: usize, direction: &Tensor) -> SavedRows {
         let sum = |m: &Tensor, axis: usize| m.cast(DType::F64).sum_axes(&[axis]);
-        // What is not there is behind everything in this list, and before nothing and equal to nothing in the other.
+        // Absent entries of this list sort last; absent entries of the other are NaN, so they compare as
+        // neither less nor equal.
         let own = self.or(f64::INFINITY, &(&self.ts * direction)).expand_dims(1);
         let theirs = other.or(f64::NAN, &(&other.ts * direction)).expand_dims(0);
         let is_same = own.eq(&theirs);
@@ -98,7 +100,7 @@ impl List {
     }
 }
 
-/// Both ends of a solve, once where they are one.
+/// Both ends of a solve, or one if they are equal.
 pub(super) fn both_ends((t0, y0): (&Tensor, &Leaves), (t1, y1): (&Tensor, &Leaves)) -> List {
     let (ts, ys) = List::one(t0, y0).joined(&List::one(t1, y1));
     List::first(1.0 + t1.ne(t0).cast(DType::F64), ts, ys)

@@ -1,4 +1,4 @@
-//! An array: a shape and its elements, counted while it lives.
+//! `Array`: a shape and its elements, counted while it lives.
 
 use super::memory::Counted;
 use super::{DType, Shape};
@@ -41,7 +41,7 @@ impl Data {
         }
     }
 
-    /// One number everywhere, rounded to the element type as `as` does.
+    /// One number everywhere, converted to the element type as by `as`.
     pub fn full(dtype: DType, len: usize, x: f64) -> Data {
         match dtype {
             DType::F32 => Data::F32(vec![x as f32; len]),
@@ -73,12 +73,12 @@ impl Data {
         self.len() == 0
     }
 
-    /// Where the elements start, for kernels.
+    /// The address of the elements, for kernels.
     pub fn as_ptr(&self) -> *const u8 {
         each!(self, v => v.as_ptr().cast())
     }
 
-    /// Where the elements start, for kernels that write.
+    /// The address of the elements, for kernels that write.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         each!(self, v => v.as_mut_ptr().cast())
     }
@@ -93,21 +93,23 @@ impl Data {
         }
     }
 
-    /// Copies the elements of `from`, which has as many of the same type.
+    /// Copies the elements of `from`, which must have the same type and number of elements.
     ///
     /// # Panics
-    /// When it has not.
+    /// If it has not.
     pub fn copy_from(&mut self, from: &Data) {
         match (self, from) {
             (Data::F32(a), Data::F32(b)) => a.copy_from_slice(b),
             (Data::F64(a), Data::F64(b)) => a.copy_from_slice(b),
             (Data::I32(a), Data::I32(b)) => a.copy_from_slice(b),
             (Data::U32(a), Data::U32(b)) | (Data::Bool(a), Data::Bool(b)) => a.copy_from_slice(b),
-            (a, b) => panic!("invariant: a copy keeps the element type, {} is not {}", b.dtype(), a.dtype()),
+            (a, b) => {
+                panic!("invariant: a copy keeps the element type, but {} is not {}", b.dtype(), a.dtype())
+            }
         }
     }
 
-    /// Stores a number in element `i`, rounded to the element type as `as` does.
+    /// Stores a number in element `i`, converted to the element type as by `as`.
     pub fn set_f64(&mut self, i: usize, x: f64) {
         match self {
             Data::F32(v) => v[i] = x as f32,
@@ -119,11 +121,11 @@ impl Data {
     }
 }
 
-/// A host number that can be an array's element.
+/// A plain Rust number that can be an array's element.
 pub trait Element: Copy + Send + Sync + 'static {
     /// Its element type.
     const DTYPE: DType;
-    /// Takes a vector without a copy.
+    /// Converts a vector without a copy.
     fn into_data(v: Vec<Self>) -> Data;
     /// The elements, if they are of this type.
     fn slice(data: &Data) -> Option<&[Self]>;
@@ -146,7 +148,7 @@ macro_rules! element {
 }
 element!(f32, F32; f64, F64; i32, I32; u32, U32);
 
-/// A shape and its elements; the data structure that every buffer of the crate is.
+/// A shape and its elements: the data structure of every buffer in the crate.
 ///
 /// Invariant: `data.len() == shape.size()`. Counted in [`super::memory`] from creation to drop.
 #[derive(Debug)]
@@ -160,14 +162,14 @@ impl Array {
     /// An array of the given elements.
     ///
     /// # Panics
-    /// When the number of elements is not the shape's size.
+    /// If the number of elements is not the shape's size.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>, data: Data) -> Array {
         let shape = shape.into();
         assert_eq!(
             shape.size(),
             data.len(),
-            "an array of shape {shape} has {} elements, not {}",
+            "an array of shape {shape} needs {} elements, not {}",
             shape.size(),
             data.len()
         );
@@ -175,7 +177,7 @@ impl Array {
         Array { shape, data, counted }
     }
 
-    /// An array of host numbers, taken without a copy.
+    /// An array of plain Rust numbers, taken without a copy.
     #[track_caller]
     pub fn from_vec<T: Element>(shape: impl Into<Shape>, v: Vec<T>) -> Array {
         Array::new(shape, T::into_data(v))
@@ -215,7 +217,7 @@ impl Array {
         &self.data
     }
 
-    /// The elements, for writing; their number and type must stay as they are.
+    /// The elements, for writing; their number and type must not change.
     pub(crate) fn data_mut(&mut self) -> &mut Data {
         &mut self.data
     }
@@ -225,12 +227,12 @@ impl Array {
         self.data
     }
 
-    /// Names the array in [`super::memory::live_arrays`]. The name is that of this buffer: a copy has none.
+    /// Names this buffer in [`super::memory::live_arrays`]; copies have no name.
     pub fn set_name(&self, name: impl Into<String>) {
         self.counted.rename(Some(name.into()));
     }
 
-    /// Takes the name away, where the buffer goes on as something else.
+    /// Removes the name when the buffer is reused for something else.
     pub(crate) fn forget_name(&self) {
         self.counted.rename(None);
     }
@@ -240,7 +242,7 @@ impl Array {
         self.data.len() * self.dtype().size()
     }
 
-    /// The number that every element is, to the bit, if there is one.
+    /// The number that all elements equal, bit for bit, if there is one.
     pub fn uniform(&self) -> Option<f64> {
         let first = (!self.data.is_empty()).then(|| self.data.get_f64(0))?;
         (1..self.data.len()).all(|i| self.data.get_f64(i).to_bits() == first.to_bits()).then_some(first)
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn an_array_is_counted_while_it_lives() {
         use super::super::memory::{live_arrays, live_bytes, peak_bytes};
-        // Others come and go beside this test: it looks for its own array, of a shape that no other has.
+        // Other tests create arrays at the same time, so this one uses a shape that no other has.
         let listed =
             || live_arrays().iter().filter(|a| *a.shape == [11, 13, 17]).map(|a| a.bytes).collect::<Vec<_>>();
         assert!(listed().is_empty());
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "an array of shape [2,2] has 4 elements, not 3")]
+    #[should_panic(expected = "an array of shape [2,2] needs 4 elements, not 3")]
     fn a_wrong_number_of_elements_is_refused() {
         let _ = Array::from_vec([2, 2], vec![1.0f32, 2.0, 3.0]);
     }

@@ -1,4 +1,4 @@
-//! Element types. A closed set: adding one means following the compiler's exhaustive matches.
+//! Element types. The set is closed: to add one, follow the compiler's exhaustive matches.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub enum DType {
     /// 32-bit float: weights, states, data.
     F32,
-    /// 64-bit float: times, step sizes, the controller's history; states where accuracy is wanted.
+    /// 64-bit float: times, step sizes, the controller's history; states that need the accuracy.
     F64,
     /// 32-bit signed integer: indices.
     I32,
@@ -26,7 +26,7 @@ impl DType {
         }
     }
 
-    /// Whether derivatives exist by values of this type.
+    /// Whether derivatives with respect to values of this type exist.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F64)
     }

@@ -1,11 +1,11 @@
-//! Public accounting of live buffers: counters, and a list of what lives.
+//! Public accounting of live buffers: counters, and a list.
 //!
-//! Every buffer of the crate - the elements of an [`Array`](super::Array), the workspace and the constants of a
-//! plan - has an entry here from its creation to its drop. The entries lie in one vector under one lock: a
-//! buffer enters and leaves in 50 ns, counters included, where allocating its elements and its shape takes 20;
-//! a compiled training step makes two or three buffers in 100 us and more, since plans own arenas. Weak
-//! references held by a list that is cleaned now and then would cost as much, and list what is gone; shards would
-//! buy nothing before threads do little else than make buffers.
+//! Every buffer of the crate has an entry from its creation to its drop: the elements of an
+//! [`Array`](super::Array), and the workspace and constants of a plan. The entries are in one vector under one
+//! lock. Adding and removing an entry takes 50 ns, counters included; allocating its elements and its shape
+//! takes 20. A compiled training step creates two or three buffers in 100 us or more, because plans own arenas.
+//! Alternatives considered: a list of weak references that is cleaned now and then costs as much and lists
+//! dropped buffers; shards would only help threads that do little else than create buffers.
 
 use super::slab::Slab;
 use super::{DType, Shape};
@@ -19,7 +19,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIVE: Mutex<Slab<Entry>> = Mutex::new(Slab::new());
 
-/// Buffers alive now: arrays that some tensor, plan or workspace holds.
+/// The number of live buffers: arrays held by a tensor, plan or workspace.
 pub fn live_buffers() -> usize {
     BUFFERS.load(Relaxed)
 }
@@ -34,19 +34,19 @@ pub fn peak_bytes() -> usize {
     PEAK.load(Relaxed)
 }
 
-/// Starts the peak again from what is live now.
+/// Resets the peak to the bytes that are live now.
 pub fn reset_peak() {
     PEAK.store(live_bytes(), Relaxed);
 }
 
-/// A buffer that is alive.
+/// A live buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveArray {
-    /// The name that was given to it; the crate's own buffers are called what they are for.
+    /// The given name; the crate's own buffers are named by their use.
     pub name: Option<String>,
-    /// The element type; none for the bytes of a workspace, which hold values of several.
+    /// The element type; none for the bytes of a workspace, which hold values of several types.
     pub dtype: Option<DType>,
-    /// The shape, `[bytes]` where there is no element type.
+    /// The shape, or `[bytes]` without an element type.
     pub shape: Shape,
     /// Bytes of the elements.
     pub bytes: usize,
@@ -60,7 +60,7 @@ impl fmt::Display for LiveArray {
     }
 }
 
-/// All buffers that are alive, the largest first: what to look at when [`live_bytes`] is more than it should be.
+/// All live buffers, the largest first, to find out why [`live_bytes`] is larger than expected.
 ///
 /// # Examples
 /// ```
@@ -78,7 +78,7 @@ pub fn live_arrays() -> Vec<LiveArray> {
     all
 }
 
-/// Axes of an entry's shape that need no heap block of their own.
+/// Axes of an entry's shape that are stored without a heap block.
 const AXES: usize = 5;
 
 #[derive(Debug)]
@@ -118,12 +118,12 @@ impl Entry {
     }
 }
 
-/// Nothing panics while this is held but for want of memory, and then the list is as it was.
+/// Only an allocation failure can panic while this lock is held, and then the list is unchanged.
 fn live() -> MutexGuard<'static, Slab<Entry>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A share of the counters and a place in the list, given back when dropped.
+/// An entry in the counters and the list, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     bytes: usize,
@@ -131,12 +131,12 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// For the elements of an array.
+    /// An entry for the elements of an array.
     pub(crate) fn array(dtype: DType, shape: &Shape) -> Counted {
         Counted::new(Entry::new(None, Some(dtype), shape, shape.size() * dtype.size()))
     }
 
-    /// For bytes without an element type.
+    /// An entry for bytes without an element type.
     pub(crate) fn bytes(name: &'static str, bytes: usize) -> Counted {
         Counted::new(Entry::new(Some(name), None, &[bytes], bytes))
     }
@@ -149,7 +149,7 @@ impl Counted {
         Counted { bytes, place: live().insert(entry) }
     }
 
-    /// Gives it a name, or takes it away.
+    /// Sets or removes the name.
     pub(crate) fn rename(&self, name: Option<String>) {
         if let Some(entry) = live().get_mut(self.place) {
             entry.name = name.map(Cow::Owned);

@@ -1,12 +1,12 @@
 //! Concrete arrays: element types, shapes, and buffers whose number and size are counted.
 //!
-//! It knows how numbers lie in memory (row-major, without gaps) and nothing of graphs, traces or
-//! differential equations. Every buffer that a tensor owns is an [`Array`], so the counters and
-//! the list of [`memory`] have all of them; a leak shows as a number that grows.
+//! It knows the memory layout (row-major, without gaps) and nothing about graphs, traces or differential
+//! equations. Every buffer of a tensor is an [`Array`], so the counters and the list of [`memory`] are
+//! complete; a leak shows as a growing number.
 //!
-//! Booleans are stored as `u32` 0 or 1: vector masks of 4-byte lanes then need no widening, and no
-//! kernel needs a fourth element size. Buffers are `Vec`s, not aligned allocations: conversion from
-//! and to `ndarray` is a move, and unaligned vector loads cost nothing on the machines we measured.
+//! Booleans are stored as `u32` 0 or 1, so vector masks of 4-byte lanes need no widening, and kernels need no
+//! fourth element size. Buffers are `Vec`s, not aligned allocations: conversion from and to `ndarray` is a
+//! move, and unaligned vector loads cost nothing on the machines measured.
 
 mod buffer;
 mod dtype;

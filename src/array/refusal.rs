@@ -1,14 +1,14 @@
-//! What a call that panics says, for tests of messages.
+//! The message of a panicking call, for tests of messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The message of the panic that `f` ends with.
 ///
 /// # Panics
-/// When it returns.
+/// If `f` returns.
 #[track_caller]
 pub(crate) fn refusal<R>(f: impl FnOnce() -> R) -> String {
-    let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(f()))) else { panic!("it is not refused") };
+    let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(f()))) else { panic!("the call did not panic") };
     match panic.downcast::<String>() {
         Ok(message) => *message,
         Err(panic) => panic.downcast::<&str>().map(|message| message.to_string()).unwrap_or_default(),

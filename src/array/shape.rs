@@ -5,12 +5,13 @@ use std::ops::Deref;
 
 /// Lengths of the axes, row-major; `[]` is a scalar.
 ///
-/// Invariant: the product of the lengths that are not 0, times the size of the largest element, fits into an `isize`. So no
-/// size, stride or number of bytes of an array wraps, and shapes of fewer axes or shorter ones need no check.
+/// Invariant: the product of the nonzero lengths, times the size of the largest element type, fits into an
+/// `isize`. So no size, stride or number of bytes of an array overflows, and shapes with fewer or shorter axes
+/// need no check.
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Shape(Vec<usize>);
 
-/// Lengths whose product no memory can hold.
+/// Lengths whose product exceeds the address space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an array of shape {dims:?} has more elements than memory can address")]
 pub struct ShapeError {
@@ -19,13 +20,13 @@ pub struct ShapeError {
 }
 
 impl Shape {
-    /// The most elements of an array: of the largest element type as many as `isize::MAX` bytes hold.
+    /// The most elements of an array: `isize::MAX` bytes of the largest element type.
     pub const MAX_SIZE: usize = isize::MAX as usize / size_of::<f64>();
 
     /// A shape of these lengths.
     ///
     /// # Errors
-    /// Lengths whose product (of those that are not 0) is above [`Shape::MAX_SIZE`].
+    /// If the product of the nonzero lengths is above [`Shape::MAX_SIZE`].
     pub fn try_new(dims: impl Into<Vec<usize>>) -> Result<Shape, ShapeError> {
         let dims = dims.into();
         let product = dims.iter().filter(|&&d| d > 0).try_fold(1_usize, |size, &d| size.checked_mul(d));
@@ -64,10 +65,10 @@ impl Shape {
         strides
     }
 
-    /// The shape with one axis of another length.
+    /// The shape with another length of one axis.
     ///
     /// # Panics
-    /// Where no memory can hold such an array.
+    /// If the array would exceed the address space.
     #[track_caller]
     pub fn with_axis(&self, axis: usize, len: usize) -> Shape {
         let mut dims = self.0.clone();
@@ -80,14 +81,15 @@ impl Shape {
         Shape(self.0.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &d)| d).collect())
     }
 
-    /// Indices along the axes of element `i` in row-major order.
+    /// The indices of element `i` in row-major order.
     pub fn unravel(&self, mut i: usize) -> Vec<usize> {
         let mut index: Vec<usize> = self.iter().rev().map(|&n| (i % n.max(1), i /= n.max(1)).0).collect();
         index.reverse();
         index
     }
 
-    /// What two shapes broadcast to (trailing axes aligned, length 1 stretches), if they do.
+    /// The shape that two shapes broadcast to (trailing axes aligned, length 1 stretches), if they are
+    /// compatible.
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         let rank = self.rank().max(other.rank());
         let axis = |s: &Shape, i: usize| (i + s.rank()).checked_sub(rank).map_or(1, |j| s[j]);

@@ -1,14 +1,14 @@
-//! A list whose entries keep their places while others come and go.
+//! A list whose entries keep their indices while others are added and removed.
 //!
-//! For registries of what lives: an entry is made and given back at a constant cost, and one vector is the
-//! whole of it, so that a registry of as many entries as before takes as many heap blocks as before (a tree
-//! does not: how many nodes it has depends on what was in it). It knows nothing of what it holds.
+//! For registries of live objects: adding and removing take constant time, and all entries are in one vector.
+//! So a registry of the same size uses the same number of heap blocks; a tree does not, because its number of
+//! nodes depends on its history.
 
-/// Entries by place; places that were given back are used again first.
+/// Entries by index; removed indices are reused first.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// The place given back last.
+    /// The index removed last.
     free: Option<usize>,
     len: usize,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Slab<T> {
 #[derive(Debug)]
 enum Slot<T> {
     Full(T),
-    /// Given back, and the place given back before it.
+    /// Removed, with the index removed before it.
     Free(Option<usize>),
 }
 
@@ -25,7 +25,7 @@ impl<T> Slab<T> {
         Slab { slots: Vec::new(), free: None, len: 0 }
     }
 
-    /// Keeps an entry and returns its place.
+    /// Adds an entry and returns its index.
     pub fn insert(&mut self, entry: T) -> usize {
         self.len += 1;
         let Some(place) = self.free else {
@@ -39,7 +39,7 @@ impl<T> Slab<T> {
         place
     }
 
-    /// Gives a place back. With the last entry goes the vector, so that an empty registry holds no heap block.
+    /// Removes an entry. Removing the last one drops the vector, so that an empty registry holds no heap block.
     pub fn remove(&mut self, place: usize) {
         self.slots[place] = Slot::Free(self.free);
         self.free = Some(place);
@@ -49,7 +49,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The entry at a place that has not been given back.
+    /// The entry at an index that has not been removed.
     pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         match self.slots.get_mut(place) {
             Some(Slot::Full(entry)) => Some(entry),
@@ -57,7 +57,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// All entries, in no order that means anything.
+    /// All entries, in unspecified order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|slot| if let Slot::Full(entry) = slot { Some(entry) } else { None })
     }

@@ -1,7 +1,7 @@
-//! From a graph to something that runs.
+//! Compiles and runs graphs.
 //!
-//! [`Plan::compile`] turns a function into a [`Plan`], which runs any number of times on a
-//! [`Workspace`] that the caller owns. The CPU is the first target; a GPU fits the same three words.
+//! [`Plan::compile`] turns a function into a [`Plan`], which can run any number of times on a [`Workspace`]
+//! that the caller owns. The CPU is the first target; a GPU backend would fit the same interface.
 
 pub mod checkpoint;
 pub mod cpu;
@@ -14,10 +14,10 @@ use crate::array::Array;
 use crate::graph::Func;
 use crate::simd::Level;
 
-/// Compiles a function and runs it once, for work whose shape is not worth keeping.
+/// Compiles a function and runs it once, for shapes whose plan is not worth caching.
 ///
 /// # Panics
-/// If an input does not have the type that the function wants.
+/// If an input does not have the type that the function expects.
 pub fn run_once(func: &Func, inputs: &[&Array]) -> Vec<Array> {
     let plan = Plan::compile(func, Level::detect());
     let mut outputs: Vec<Array> =

@@ -1,41 +1,41 @@
-//! What a plan computes, added up over the steps that its solves take.
+//! The cost of a plan, summed over the steps that its solves take.
 //!
-//! A plan knows its tiles and what one trip of a loop does; how many trips there are is the caller's to say.
+//! A plan knows its tiles and the cost of one trip of a loop; the caller supplies the number of trips.
 
 use super::PlanReport;
 use super::checkpoint::cost::fewest_extra;
 use serde::{Deserialize, Serialize};
 
-/// What a program computes in a run.
+/// The cost of one run of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Kernels and loops of the program, each counted once however often it runs.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes that kernels read and write, in whichever cache they are.
+    /// Bytes that kernels read and write, at any cache level.
     pub bytes_moved: f64,
 }
 
-/// How many steps a solve takes.
+/// The number of steps of a solve.
 #[derive(Clone, Copy, Debug)]
 pub struct Trips {
-    /// Steps that it tries.
+    /// Attempted steps.
     pub attempted: f64,
-    /// Those it takes, which a backward pass goes back over.
+    /// Accepted steps, which a backward pass traverses in reverse.
     pub accepted: f64,
-    /// Steps that the backward pass runs again; `None` for E(N, c), the fewest there can be.
+    /// Steps that the backward pass recomputes; `None` for E(N, c), the minimum.
     pub replayed: Option<f64>,
 }
 
 impl Trips {
-    /// A solve that takes every step it tries and replays only what it has not kept.
+    /// A solve that accepts every attempt and recomputes only the states that were not stored.
     pub fn planned(steps: usize) -> Trips {
         Trips { attempted: steps as f64, accepted: steps as f64, replayed: None }
     }
 }
 
-/// What a run computes each of whose solves takes so many steps.
+/// The cost of one run in which every solve takes the given numbers of steps.
 pub fn work(plan: &PlanReport, trips: Trips) -> Work {
     let kept = plan.tapes.iter().map(|&(_, slots)| slots).min().unwrap_or(usize::MAX);
     let steps = trips.accepted.round() as usize;
@@ -61,7 +61,8 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
 }
 
 impl PlanReport {
-    /// Bytes of workspace at the peak: intermediate values, and the states that solves of at most `most_steps` steps keep.
+    /// Peak workspace bytes: intermediate values, and the stored states of solves of at most `most_steps`
+    /// steps.
     pub fn peak_bytes(&self, most_steps: usize) -> usize {
         self.arena_bytes + self.kept_bytes(most_steps)
     }
@@ -99,7 +100,7 @@ mod tests {
         let found = work(&plan, counted);
         assert_eq!((found.kernels, found.flops), (12, 7.0 + 4.0 * (5.0 + 650.0 + 25.0 + 5000.0)));
         assert_eq!(found.bytes_moved, 4.0 * 10.0 * (650.0 + 25.0 + 5000.0));
-        // Two slots for five steps: E(5, 2) = T(2, 6) - 5 steps are run again.
+        // Two slots for five steps: E(5, 2) = T(2, 6) - 5 steps are recomputed.
         let again = fewest_extra(5, 2) as f64;
         assert_eq!(work(&plan, Trips::planned(5)).flops, 7.0 + 4.0 * (5.0 + 500.0 + 10.0 * again + 5000.0));
     }

@@ -1,4 +1,4 @@
-//! The density that a flow starts from.
+//! The base density of a flow.
 
 use crate::array::DType;
 use crate::tensor::{Key, Tensor};
@@ -15,7 +15,7 @@ tree! {
 }
 
 impl StandardNormal {
-    /// In so many dimensions.
+    /// The standard normal in `dim` dimensions.
     pub fn new(dim: usize) -> StandardNormal {
         StandardNormal { dim }
     }
@@ -23,19 +23,19 @@ impl StandardNormal {
     /// `-(|z|^2 + dim ln 2 pi) / 2` in nats for each row of z.
     ///
     /// # Panics
-    /// When a row has not `dim` numbers.
+    /// When a row does not have `dim` elements.
     #[track_caller]
     pub fn log_prob(&self, z: &Tensor) -> Tensor {
         assert!(
             z.rank() == 2 && z.shape()[1] == self.dim,
-            "rows of {} numbers are wanted, the shape is {}",
+            "rows must have {} elements, got shape {}",
             self.dim,
             z.shape()
         );
         (z.square().sum_last() + self.dim as f64 * TAU.ln()) * -0.5
     }
 
-    /// Draws of shape `[n, dim]`.
+    /// Samples of shape `[n, dim]`.
     pub fn sample(&self, n: usize, dtype: DType, key: &Key) -> Tensor {
         key.normal([n, self.dim]).cast(dtype)
     }

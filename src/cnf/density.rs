@@ -1,7 +1,7 @@
-//! Densities of a flow: followed from the data end to the base end, or found on the way of samples.
+//! Densities of a flow: integrated from the data end to the base end, or along with samples.
 //!
-//! The blocks one after the other, and what is added up along them: the log-density, what a path costs, what solves took. It
-//! asks `solve` for one block at a time and must never know how that is solved.
+//! Loops over the blocks and accumulates the log-density, the path regularization and the solver counters. It
+//! asks `solve` for one block at a time and does not know how that is solved.
 
 use super::solve::FlowStats;
 use super::{Cnf, CnfOptions, Divergence, PathRegularization};
@@ -11,23 +11,23 @@ use crate::tensor::{Key, Tensor};
 
 /// Densities.
 impl<D: VelocityField> Cnf<D> {
-    /// The log-density of each row of x in nats, with the exact divergence whatever the flow's own is.
+    /// The log-density of each row of x in nats, with the exact divergence regardless of the flow's setting.
     ///
-    /// On concrete tensors this is one compiled program, used again for each 4,096 rows; keep a
-    /// [`Streamed`](super::Streamed) to use it for many calls.
+    /// On concrete tensors this is one compiled program that processes 4,096 rows at a time. Keep a
+    /// [`Streamed`](super::Streamed) to reuse it over many calls.
     ///
     /// # Shapes and units
     /// x `[n, dim]`, the result `[n]`, in the element type of the weights.
     ///
     /// # Errors
-    /// Settings out of range, a solve that ended early.
+    /// Invalid settings, or a solve that ended early.
     pub fn log_prob(&self, x: &Tensor) -> Result<Tensor> {
         self.clone().divergence(Divergence::Exact).log_prob_estimate(x, &Key::new(0))
     }
 
-    /// The log-density of each row of x in nats with the flow's own [divergence](Cnf::divergence): an unbiased estimate
-    /// whose probes the key draws where that is Hutchinson's, in the time of a few products with the Jacobian. An exact
-    /// divergence does not read the key.
+    /// The log-density of each row of x in nats with the flow's [divergence](Cnf::divergence) setting. With
+    /// Hutchinson's estimator it is an unbiased estimate, with probes sampled from the key, at the cost of a
+    /// few Jacobian-vector products. An exact divergence ignores the key.
     ///
     /// # Shapes and units
     /// As [`Cnf::log_prob`].
@@ -53,7 +53,7 @@ impl<D: VelocityField> Cnf<D> {
         self.on_rows(x, key, |flow, x, key| Ok(flow.log_prob_with_stats(x, key)?.0))
     }
 
-    /// [`Cnf::log_prob_estimate`] and what its solves took; for losses inside a jitted function.
+    /// [`Cnf::log_prob_estimate`] with the counters of its solves; for losses inside a jitted function.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
@@ -61,17 +61,17 @@ impl<D: VelocityField> Cnf<D> {
         self.density_with_stats(x, &self.draw_probes(x.shape()[0], key))
     }
 
-    /// [`Cnf::log_prob_estimate`] along given probes, in place of ones drawn from a key.
+    /// [`Cnf::log_prob_estimate`] with the given probes instead of sampled ones.
     ///
     /// # Shapes and units
-    /// x `[n, dim]`; a tensor of probes `[n, num_probes dim]` for each block, from the base end on. An exact divergence
-    /// looks at none.
+    /// x `[n, dim]`; one tensor of probes `[n, num_probes dim]` per block, from the base end on. An exact
+    /// divergence ignores them.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
     ///
     /// # Panics
-    /// When a random divergence is not given one tensor of that shape for each block.
+    /// When the divergence is estimated and there is not one tensor of that shape per block.
     ///
     /// # Examples
     /// ```
@@ -98,7 +98,7 @@ impl<D: VelocityField> Cnf<D> {
         let wanted = self.settings.divergence.num_probes() * self.base.dim;
         assert!(
             probes.len() == blocks && probes.iter().all(|e| e.shape()[..] == [n, wanted]),
-            "{blocks} blocks want as many tensors of probes [{n}, {wanted}], not {probes:?}"
+            "a flow of {blocks} blocks needs one tensor of probes [{n}, {wanted}] per block, got {probes:?}"
         );
         let probes: Vec<Tensor> = probes.iter().map(|e| e.cast(self.dtype())).collect();
         Ok(self.density_with_stats(x, &probes)?.0)
@@ -111,7 +111,8 @@ impl<D: VelocityField> Cnf<D> {
         Ok((log_prob, counts))
     }
 
-    /// The log-density of each row, what its path cost (see [`PathRegularization`]) where that is asked for, and what it took.
+    /// The log-density of each row, its path regularization (see [`PathRegularization`]) if set, and the
+    /// counters.
     pub(super) fn density_and_cost(
         &self,
         x: &Tensor,
@@ -149,7 +150,7 @@ impl<D: VelocityField> Cnf<D> {
             }
             Ok((vec![x, log_prob], counts.expect("invariant: at least one block")))
         })?;
-        let [x, log_prob] = rows.try_into().expect("invariant: two results a row");
+        let [x, log_prob] = rows.try_into().expect("invariant: two results per row");
         Ok((x, log_prob))
     }
 

@@ -4,10 +4,10 @@ use crate::array::{Array, DType};
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, jvp};
 
-/// What random probes are drawn from: mean 0, identity covariance.
+/// The distribution of random probes, with mean 0 and identity covariance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeDistribution {
-    /// -1 or 1: of all such distributions the one with the least variance, and none for a diagonal Jacobian.
+    /// -1 or 1: the least variance among such distributions, and zero variance for a diagonal Jacobian.
     Rademacher,
     /// Standard normal.
     Gaussian,
@@ -16,17 +16,17 @@ pub enum ProbeDistribution {
 /// How the divergence `div f = tr(df/dy)` is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Divergence {
-    /// The sum of the Jacobian's diagonal, by one derivative along each axis: `dim` of them.
+    /// The sum of the Jacobian's diagonal, from `dim` Jacobian-vector products.
     Exact,
-    /// The mean of `e^T (df/dy) e` over probes e: unbiased, one derivative a probe. The probes are drawn
-    /// once a solve, so what is integrated is a smooth function of t.
+    /// The mean of `e^T (df/dy) e` over probes e: unbiased, one Jacobian-vector product per probe. Probes are
+    /// sampled once per solve, so the integrand is a smooth function of t.
     ///
     /// # References
     /// Hutchinson (1989); Grathwohl et al. (2019), FFJORD, eq. 7 and 8.
     Hutchinson {
-        /// Their distribution.
+        /// The distribution of the probes.
         probe: ProbeDistribution,
-        /// How many are averaged.
+        /// The number of probes in the mean.
         num_probes: usize,
     },
 }
@@ -37,7 +37,7 @@ impl Divergence {
         Divergence::Hutchinson { probe, num_probes: 1 }
     }
 
-    /// Probes a row; 0 of an exact one.
+    /// Probes per row; 0 for the exact divergence.
     pub(super) fn num_probes(self) -> usize {
         match self {
             Divergence::Exact => 0,
@@ -45,11 +45,11 @@ impl Divergence {
         }
     }
 
-    /// The probes of n rows, of shape `[n, num_probes dim]`; none where none are needed. They are drawn
-    /// for all rows at once, so a row's probes do not depend on how the rows are cut into tiles.
+    /// The probes of n rows, of shape `[n, num_probes dim]`, or `None` for the exact divergence. They are
+    /// sampled for all rows at once, so a row's probes do not depend on the tiling.
     pub(super) fn draw(self, n: usize, dim: usize, dtype: DType, key: &Key) -> Option<Tensor> {
         let Divergence::Hutchinson { probe, num_probes } = self else { return None };
-        assert!(num_probes > 0, "an estimated divergence has at least one probe");
+        assert!(num_probes > 0, "an estimated divergence needs at least one probe");
         let shape = [n, num_probes * dim];
         let probes = match probe {
             ProbeDistribution::Rademacher => key.rademacher(shape),
@@ -59,17 +59,17 @@ impl Divergence {
     }
 }
 
-/// Along what a divergence differentiates, made once a solve: equal constants are merged in a graph only
-/// where they are one array, and its stages are to share what they compute from them.
+/// The directions of the derivatives, created once per solve. Equal constants in a graph are merged only if
+/// they are the same array, and the stages should share what they compute from them.
 pub(super) enum Directions {
     /// The unit vector of each axis, in each row.
     Axes(Vec<Tensor>),
-    /// A random vector for each row, several times.
+    /// Random vectors: one tensor per probe, with a row for each row of y.
     Probes(Vec<Tensor>),
 }
 
 impl Directions {
-    /// The axes for the rows of y, or what [`Divergence::draw`] gave for them.
+    /// The axes for the rows of y, or the probes from [`Divergence::draw`].
     pub fn new(y: &Tensor, probes: Option<&Tensor>) -> Directions {
         let (rows, dim) = (y.shape()[0], y.shape()[1]);
         match probes {
@@ -82,18 +82,19 @@ impl Directions {
     }
 }
 
-/// What a field is at a place: velocity `[rows, dim]`, divergence `[rows]`, squared Frobenius norm of the Jacobian `[rows]`
-/// where it was asked for, exact or estimated as the divergence is: `E |J e|^2 = |J|_F^2` for probes of unit variance.
+/// The field at a point: velocity `[rows, dim]`, divergence `[rows]` and, on request, the squared Frobenius
+/// norm of the Jacobian `[rows]`. The norm is exact or estimated like the divergence: `E |J e|^2 = |J|_F^2`
+/// for probes of unit variance.
 pub(super) struct Local {
     pub velocity: Tensor,
     pub divergence: Tensor,
     pub jacobian: Option<Tensor>,
 }
 
-/// The velocity of a field and what its density and regularizers need.
+/// Evaluates a field with the derivatives that its density and regularizers need.
 ///
-/// Each direction is a forward derivative of the whole field. They share one evaluation of it, and the
-/// derivatives of its activations, because equal nodes of a graph are merged.
+/// Each direction is a forward-mode derivative of the whole field. They share one evaluation of the field and
+/// the derivatives of its activations, because equal graph nodes are merged.
 pub(super) fn local<D: VelocityField>(
     (field, labels): (&D, Option<&Tensor>),
     t: &Tensor,
@@ -106,18 +107,18 @@ pub(super) fn local<D: VelocityField>(
         Directions::Axes(axes) => (axes, 1.0),
         Directions::Probes(probes) => (probes, 1.0 / probes.len() as f64),
     };
-    let (mut velocities, slopes): (Vec<Tensor>, Vec<Tensor>) = all.iter().map(along).unzip();
+    let (mut velocities, derivatives): (Vec<Tensor>, Vec<Tensor>) = all.iter().map(along).unzip();
     let sum = |terms: Vec<Tensor>| {
         let sum = terms.into_iter().reduce(|a, b| a + b).expect("invariant: at least one direction");
         if mean == 1.0 { sum } else { sum * mean }
     };
-    let traces = slopes.iter().enumerate().map(|(i, slope)| match directions {
-        Directions::Axes(_) => slope.column(i),
-        Directions::Probes(probes) => (slope * &probes[i]).sum_last(),
+    let traces = derivatives.iter().enumerate().map(|(i, derivative)| match directions {
+        Directions::Axes(_) => derivative.column(i),
+        Directions::Probes(probes) => (derivative * &probes[i]).sum_last(),
     });
     Local {
         divergence: sum(traces.collect()),
-        jacobian: with_jacobian.then(|| sum(slopes.iter().map(|s| s.square().sum_last()).collect())),
+        jacobian: with_jacobian.then(|| sum(derivatives.iter().map(|s| s.square().sum_last()).collect())),
         velocity: velocities.swap_remove(0),
     }
 }

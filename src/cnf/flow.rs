@@ -1,7 +1,7 @@
-//! `Cnf`: blocks, base and settings.
+//! `Cnf`: blocks, base density and settings.
 //!
-//! What a flow is and how it is solved; it knows fields and settings, and solves nothing. Its densities are in
-//! `density`, its samples in `sample`, and how either runs on any number of rows is in `rows`.
+//! This file defines a flow and its settings and solves nothing. Densities are in `density`, samples in
+//! `sample`, and running either on any number of rows in `rows`.
 
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};
 use crate::adjoint::Adjoint;
@@ -14,7 +14,7 @@ use crate::tree;
 tree! {
     /// A continuous normalizing flow: `x = flow(z)`, z standard normal.
     ///
-    /// The blocks are followed one after the other, each over t in `[0, t1]`, from the base end (t = 0 of the
+    /// The blocks are integrated in sequence, each over t in `[0, t1]`, from the base end (t = 0 of the
     /// first) to the data end (t = t1 of the last). Along each, `d log p / dt = -div f`, so
     /// `log p(x) = log N(z; 0, I) - sum over blocks of the integral of div f dt`.
     ///
@@ -34,19 +34,19 @@ tree! {
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub struct Cnf<D: VelocityField> {
-        /// The fields, from the base end to the data end.
+        /// The velocity fields, from the base end to the data end.
         pub blocks: Vec<D>,
         /// The density at the base end.
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: CnfOptions,
-        /// What each row is conditioned on, its class, `[n, 1]`; see [`Cnf::condition_on`].
+        /// The condition of each row, its class, `[n, 1]`; see [`Cnf::condition_on`].
         pub context: Option<Tensor>,
     }
 }
 
 impl<D: VelocityField> Cnf<D> {
-    /// A flow of one block, from the standard normal density of as many dimensions.
+    /// A flow with one block and a standard normal base density.
     pub fn new(field: D) -> Self {
         Cnf::with_blocks(vec![field])
     }
@@ -54,32 +54,36 @@ impl<D: VelocityField> Cnf<D> {
     /// A flow of several blocks, from the base end to the data end.
     ///
     /// # Panics
-    /// When there is none, or they differ in dimension.
+    /// When there are no blocks, or their dimensions differ.
     #[track_caller]
     pub fn with_blocks(blocks: Vec<D>) -> Self {
-        assert!(!blocks.is_empty(), "a flow has at least one block");
+        assert!(!blocks.is_empty(), "a flow needs at least one block");
         let first = blocks[0].dim();
         for (i, block) in blocks.iter().enumerate() {
             let dim = block.dim();
-            assert!(dim == first, "block {i} has {dim} dimensions and block 0 has {first}");
+            assert!(
+                dim == first,
+                "all blocks need the same dimension: block {i} has {dim}, block 0 has {first}"
+            );
         }
         Cnf { blocks, base: StandardNormal::new(first), settings: CnfOptions::default(), context: None }
     }
 
-    /// The conditional flow `p(x | label)` of rows that each have a class: later calls must pass as many rows.
+    /// Conditions the flow on one class label per row, `p(x | label)`. Later calls must pass the same number
+    /// of rows.
     ///
     /// # Shapes and units
-    /// labels `[n, 1]`, whole numbers below the fields' number of classes, of any type.
+    /// labels `[n, 1]`, integers below the fields' number of classes, of any element type.
     ///
     /// # Panics
-    /// For labels of another shape. Fields that have no classes panic when they are evaluated.
+    /// When the labels have another shape. Fields without classes panic on evaluation.
     ///
     /// # Examples
     /// ```
     /// use flowline::cnf::*;
     /// use flowline::cnf::prelude::*;
     /// use flowline::nn::*;
-    /// // y, t and one of three classes in, a velocity out.
+    /// // Inputs: y, t and one of three classes; output: a velocity.
     /// let field = Mlp::new([2 + 1 + 3, 16, 2], Activation::Tanh, &Key::new(0));
     /// let flow = Cnf::new(field);
     /// let of_each_class = flow.condition_on(&Tensor::from([[0.0], [1.0], [2.0]]));
@@ -89,7 +93,7 @@ impl<D: VelocityField> Cnf<D> {
     #[track_caller]
     pub fn condition_on(&self, labels: &Tensor) -> Self {
         let is_column = labels.rank() == 2 && labels.shape()[1] == 1;
-        assert!(is_column, "labels are [n, 1], their shape is {}", labels.shape());
+        assert!(is_column, "labels must have shape [n, 1], got {}", labels.shape());
         Cnf { context: Some(labels.cast(self.dtype())), ..self.clone() }
     }
 
@@ -100,9 +104,9 @@ impl<D: VelocityField> Cnf<D> {
     }
 }
 
-/// How it is solved; each as the field of [`CnfOptions`] of the same name.
+/// Solver settings; each sets the field of [`CnfOptions`] with the same name.
 impl<D: VelocityField> Cnf<D> {
-    /// Time spent in each block.
+    /// Integration time per block.
     pub fn t1(mut self, t1: f64) -> Self {
         self.settings.t1 = t1;
         self
@@ -114,13 +118,13 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// The method of the solves.
+    /// The Runge-Kutta method.
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;
         self
     }
 
-    /// Steps of equal length, so many a block.
+    /// A fixed number of equal steps per block.
     pub fn fixed_steps(mut self, steps: usize) -> Self {
         self.settings.step_control = StepControl::Fixed { steps };
         self
@@ -140,10 +144,10 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// The length of the first adaptive step tried in a block; one too long is rejected as any other.
+    /// The first step size of adaptive steps in a block; a step that is too long is rejected like any other.
     ///
-    /// A smooth flow is solved in a step or two, of which the cautious first step that is otherwise found is one, after
-    /// two evaluations of the field.
+    /// A smooth flow takes only a step or two per block. Automatic selection spends one of them on a cautious
+    /// first step and two evaluations of the field.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
@@ -155,19 +159,19 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// Regularization of the paths in training by maximum likelihood.
+    /// Path regularization in maximum likelihood training.
     pub fn path_regularization(mut self, path_regularization: PathRegularization) -> Self {
         self.settings.path_regularization = path_regularization;
         self
     }
 
-    /// How gradients through the solves are taken.
+    /// How gradients through the solves are computed.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.settings.adjoint = adjoint;
         self
     }
 
-    /// The most steps of one solve.
+    /// The maximum number of steps per solve.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
         self.settings.max_steps = max_steps;
         self
@@ -179,7 +183,7 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// Steps of each row's own, so that no row depends on its neighbors.
+    /// Gives each row its own steps, so that no row depends on its neighbors.
     ///
     /// # Examples
     /// ```

@@ -1,14 +1,13 @@
 //! Continuous normalizing flows: densities as solutions of differential equations.
 //!
-//! `x = flow(z)`, z from a base density. A flow is one or more vector fields ("blocks"), each followed
-//! over t in `[0, t1]` from the base end to the data end. The density follows the instantaneous change
-//! of variables (Chen et al. 2018, eq. 8): along a trajectory `d log p / dt = -div f`. A [`Cnf`] is a
-//! tree: its tensors are the weights, how it is solved is one static leaf.
+//! `x = flow(z)`, z from a base density. A flow is one or more vector fields ("blocks"), each integrated over
+//! t in `[0, t1]` from the base end to the data end. The density follows the instantaneous change of
+//! variables (Chen et al. 2018, eq. 8): along a trajectory, `d log p / dt = -div f`. A [`Cnf`] is a tree: its
+//! tensors are the weights, its solver settings one static leaf.
 //!
-//! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of
-//! rows is one solve with steps of its own, on one thread from start to end. Only `solve` knows the ODE
-//! solver; the rest speaks of fields, densities and losses. Nothing here knows an optimizer, a data set
-//! or a file.
+//! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of rows is
+//! one solve with its own steps, on one thread from start to end. Only `solve` knows the ODE solver; the rest
+//! deals with fields, densities and losses. Nothing here knows an optimizer, a data set or a file.
 
 mod base;
 #[cfg(feature = "train")]
@@ -29,7 +28,7 @@ pub use flow::Cnf;
 pub use settings::{ErrorNorm, PathRegularization};
 
 pub mod extra {
-    //! Less common options, and what functions of flows return.
+    //! Less common options, and the return types of a flow's functions.
     pub use super::divergence::ProbeDistribution;
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;

@@ -1,4 +1,4 @@
-//! What a flow is trained on.
+//! Training objectives of a flow.
 
 use super::Cnf;
 use super::solve::FlowStats;
@@ -9,11 +9,11 @@ use crate::tensor::{Key, Tensor, map_rows};
 
 /// Losses.
 impl<D: VelocityField> Cnf<D> {
-    /// Maximum likelihood: the negative mean log-density (NLL) of the rows of x in nats, with the flow's own
+    /// Maximum likelihood: the mean negative log-density (NLL) of the rows of x in nats, with the flow's
     /// [divergence](Cnf::divergence) and [path regularization](Cnf::path_regularization).
     ///
     /// # Shapes and units
-    /// x `[n, dim]`; the result is of rank 0. The key draws the probes of an estimated divergence.
+    /// x `[n, dim]`; the result has rank 0. The probes of an estimated divergence are sampled from the key.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
@@ -38,9 +38,9 @@ impl<D: VelocityField> Cnf<D> {
         Ok(self.nll_loss_with_stats(x, None, key)?.0)
     }
 
-    /// [`Cnf::nll_loss`] of a weighted sample, `mean(w (cost - log p(x)))`, and what its solves took.
+    /// [`Cnf::nll_loss`] of a weighted sample, `mean(w (cost - log p(x)))`, with the counters of its solves.
     ///
-    /// # Shapes and units
+    /// x `[n, dim]`, weights `[n]`, 1 by default.
     /// x `[n, dim]`, weights `[n]`: 1 where not given.
     ///
     /// # Errors
@@ -66,19 +66,21 @@ impl<D: VelocityField> Cnf<D> {
     /// Conditional flow matching along straight lines: the mean over the rows of
     /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
     ///
-    /// v is the flow's velocity over s in [0, 1]: its n blocks, each followed over t in [0, t1], have one of n equal parts of
-    /// the line each, `v = n t1 f_i((n s - i) t1, x)` with `i = floor(n s)`. The loss is least where the flow takes the
-    /// normal density to that of the data: no solve is needed in training. Places are stratified, `s = (u + i / n) mod 1`
-    /// for row i of n with one u in [0, 1) for all: each row's s is uniform, and every update sees the whole of [0, 1].
+    /// v is the flow's velocity over s in [0, 1]. The n blocks, each integrated over t in [0, t1], cover n
+    /// equal parts of the line: `v = n t1 f_i((n s - i) t1, x)` with `i = floor(n s)`. The loss is minimal
+    /// when the flow maps the normal density to the data density; training needs no solve. The times s are
+    /// stratified, `s = (u + i / n) mod 1` for row i of n with one shared u in [0, 1): each row's s is
+    /// uniform, and every update covers all of [0, 1].
     ///
     /// # Shapes and units
-    /// x1 `[n, dim]`, rows in random order. A flow of rows that have classes is [conditioned](Cnf::condition_on) on a label for each.
+    /// x1 `[n, dim]`, rows in random order. A flow with classes must be [conditioned](Cnf::condition_on) on
+    /// one label per row.
     ///
     /// # Errors
-    /// A solve inside of a field that ended early.
+    /// A solve inside the field that ended early.
     ///
     /// # Panics
-    /// When the flow is conditioned and its field has no classes, or there is not one label per row.
+    /// When the flow is conditioned but its field has no classes, or there is not one label per row.
     ///
     /// # References
     /// Lipman et al. (2023), Flow matching for generative modeling, eq. 23 with sigma_min = 0.
@@ -100,8 +102,9 @@ impl<D: VelocityField> Cnf<D> {
     pub fn flow_matching_loss(&self, x1: &Tensor, key: &Key) -> Result<Tensor> {
         let (x1, n, [noise, time]) = (x1.cast(self.dtype()), x1.shape()[0], key.split());
         let x0 = noise.normal(x1.shape().clone()).cast(x1.dtype());
-        let place = time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
-        let s = (&place - place.floor()).cast(x1.dtype());
+        let stratified =
+            time.uniform(Shape::scalar()) + Tensor::iota(DType::F32, [n, 1], 0) * (1.0 / n as f64);
+        let s = (&stratified - stratified.floor()).cast(x1.dtype());
         let rows = [&[x0, x1, s], self.labels_of(n)].concat();
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
             let (x0, s, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
@@ -111,17 +114,17 @@ impl<D: VelocityField> Cnf<D> {
         Ok(&sums[0] * (1.0 / n as f64))
     }
 
-    /// With what the flow moves at places `[rows, 1]` in [0, 1] of its way: each block has an equal part of it.
-    fn velocity(&self, place: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+    /// The flow's velocity at times `[rows, 1]` in [0, 1]; each block covers an equal part.
+    fn velocity(&self, time: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (n, t1) = (self.blocks.len() as f64, self.settings.t1);
-        let place = place * n;
+        let time = time * n;
         let speed =
-            |i: usize| self.blocks[i].eval_conditional(&((&place - i as f64) * t1), y, labels) * (n * t1);
+            |i: usize| self.blocks[i].eval_conditional(&((&time - i as f64) * t1), y, labels) * (n * t1);
         let last = self.blocks.len() - 1;
-        // From the last block down: each takes the places before the next one's beginning.
+        // From the last block down: each block takes the times before the start of the next.
         (0..last).rev().fold(speed(last), |later, i| {
-            let begins = Tensor::scalar(place.dtype(), (i + 1) as f64);
-            place.lt(begins).select(&speed(i), &later)
+            let begins = Tensor::scalar(time.dtype(), (i + 1) as f64);
+            time.lt(begins).select(&speed(i), &later)
         })
     }
 }

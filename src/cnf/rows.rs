@@ -1,7 +1,7 @@
-//! Rows of a flow: cut into tiles inside of a program, and into chunks for one compiled program.
+//! Rows of a flow, split into tiles inside a program and into chunks for one compiled program.
 //!
-//! Rows are independent, and each has its label and probes beside it wherever it is cut. It knows no density and no
-//! sample: what is done with rows is a function that it is given.
+//! Rows are independent; the labels and probes of a row are split along with it. The caller passes the
+//! function of the rows: this file knows neither densities nor samples.
 
 use super::solve::FlowStats;
 use super::{Cnf, CnfOptions, Streamed};
@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, Tree, map_rows, vmap_in_lockstep};
 
-/// Rows of one program where more come at once on concrete tensors.
+/// Rows per program when more are passed as concrete tensors.
 const CHUNK: usize = 4096;
 
 impl<D: VelocityField> Cnf<D> {
-    /// Runs `f` on tiles of rows and of the probes of each block (from the base end on): row results, and
-    /// counters averaged over the rows.
+    /// Runs `f` on tiles of rows and of the probes of each block (from the base end on). Returns the row
+    /// results, and the counters averaged over the rows.
     pub(super) fn each_tile(
         &self,
         x: &Tensor,
@@ -33,8 +33,8 @@ impl<D: VelocityField> Cnf<D> {
         Ok((out, FlowStats::unpack(&(&counts[0] * (1.0 / n as f64)))))
     }
 
-    /// Row results and sums over rows of what `f` makes of tiles of rows; of each row of a tile, where rows have steps of
-    /// their own.
+    /// Runs `f` on tiles of rows and returns the row results and the sums over rows. With `per_row`, `f` runs
+    /// on each row of a tile.
     pub(super) fn in_tiles(
         &self,
         rows: &[Tensor],
@@ -55,8 +55,8 @@ impl<D: VelocityField> Cnf<D> {
         })
     }
 
-    /// Runs a function of rows: recorded where anything is traced, else compiled and streamed, so that a
-    /// solve that ended early is seen.
+    /// Runs a function of rows. It is recorded if anything is traced, else compiled and streamed; then a
+    /// solve that ended early is an error.
     pub(super) fn on_rows<T: Tree>(
         &self,
         rows: &Tensor,
@@ -75,17 +75,17 @@ impl<D: VelocityField> Cnf<D> {
         Streamed::new(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
     }
 
-    /// The labels of n rows; none where the flow has none.
+    /// The labels of n rows; none for an unconditional flow.
     #[track_caller]
     pub(super) fn labels_of(&self, n: usize) -> &[Tensor] {
         let labels = self.context.as_slice();
         let given = labels.first().map_or(n, |labels| labels.shape()[0]);
-        assert!(given == n, "{given} labels were given for {n} rows");
+        assert!(given == n, "the flow is conditioned on {given} labels, but got {n} rows");
         labels
     }
 
-    /// A flow without labels and rows with theirs as one more column, for programs that cut one tensor of rows into
-    /// chunks.
+    /// Moves the labels into one more column of the rows, for programs that split a single tensor of rows
+    /// into chunks.
     #[track_caller]
     pub(crate) fn join(&self, rows: &Tensor) -> (Self, Tensor) {
         let flow = Cnf { context: None, ..self.clone() };

@@ -1,7 +1,7 @@
-//! Samples of a flow: points of the base end and where they arrive, with their densities or with their ways.
+//! Samples of a flow: base samples mapped to the data end, with their densities or trajectories.
 //!
-//! Time counts blocks here, so that a path through several is one line. It asks `solve` for one block at a time and must never
-//! know how that is solved.
+//! Time is counted in blocks here, so that a trajectory through several blocks has one time axis. It asks
+//! `solve` for one block at a time and does not know how that is solved.
 
 use super::Cnf;
 use crate::error::Result;
@@ -10,21 +10,21 @@ use crate::tensor::{Key, Tensor};
 
 /// Samples.
 impl<D: VelocityField> Cnf<D> {
-    /// `x = flow(z)`: where points of the base end arrive.
+    /// `x = flow(z)`: maps points from the base end to the data end.
     ///
     /// # Shapes and units
     /// z and the result `[n, dim]`.
     ///
     /// # Errors
-    /// Settings out of range, a solve that ended early.
+    /// Invalid settings, or a solve that ended early.
     pub fn push_forward(&self, z: &Tensor) -> Result<Tensor> {
         let ends = [0.0, self.blocks.len() as f64];
         let path = self.on_rows(z, &Key::new(0), move |flow, z, _| flow.path(z, &ends))?;
-        let [_, x] = path.try_into().expect("invariant: a tensor for each time");
+        let [_, x] = path.try_into().expect("invariant: one tensor per time");
         Ok(x)
     }
 
-    /// n draws `[n, dim]`.
+    /// n samples `[n, dim]`.
     ///
     /// # Errors
     /// As [`Cnf::push_forward`].
@@ -32,7 +32,7 @@ impl<D: VelocityField> Cnf<D> {
         self.push_forward(&self.base.sample(n, self.dtype(), key))
     }
 
-    /// n draws `[n, dim]` and their log-densities `[n]` in nats, from one solve.
+    /// n samples `[n, dim]` and their log-densities `[n]` in nats, from one solve.
     ///
     /// # Errors
     /// As [`Cnf::push_forward`].
@@ -42,20 +42,20 @@ impl<D: VelocityField> Cnf<D> {
         self.on_rows(&z, &probes, Cnf::push_with_density)
     }
 
-    /// n draws on their way at `num_times` evenly spaced times, the base end first, the data end last; each
-    /// time continues the solve to the one before.
+    /// n sample trajectories at `num_times` evenly spaced times, from the base end to the data end. Each time
+    /// continues the solve of the previous one.
     ///
     /// # Shapes and units
-    /// The result is `[num_times, n, dim]`; a draw keeps its row.
+    /// The result is `[num_times, n, dim]`; a sample keeps its row.
     ///
     /// # Errors
     /// As [`Cnf::push_forward`].
     ///
     /// # Panics
-    /// With fewer than two times.
+    /// When there are fewer than two times.
     #[track_caller]
     pub fn sample_trajectories(&self, n: usize, key: &Key, num_times: usize) -> Result<Tensor> {
-        assert!(num_times >= 2, "a path has at least its two ends, not {num_times} times");
+        assert!(num_times >= 2, "a trajectory needs at least two times, got {num_times}");
         let z = self.base.sample(n, self.dtype(), key);
         let end = self.blocks.len() as f64;
         let times: Vec<f64> = (0..num_times).map(|k| end * k as f64 / (num_times - 1) as f64).collect();
@@ -63,7 +63,7 @@ impl<D: VelocityField> Cnf<D> {
         Ok(Tensor::stack(&path.iter().collect::<Vec<_>>()))
     }
 
-    /// Where points z at the first of `times` are at each; time counts blocks.
+    /// The positions at `times` of points that are at z at the first time; time is counted in blocks.
     fn path(&self, z: &Tensor, times: &[f64]) -> Result<Vec<Tensor>> {
         let rows = [&[z.cast(self.dtype())], self.labels_of(z.shape()[0])].concat();
         let (path, _) = self.in_tiles(&rows, |tile| {
@@ -76,7 +76,7 @@ impl<D: VelocityField> Cnf<D> {
         Ok(path)
     }
 
-    /// Follows the blocks between two times, counted in blocks.
+    /// Integrates through the blocks between two times, counted in blocks.
     fn advance(&self, y: &Tensor, labels: Option<&Tensor>, from: f64, to: f64) -> Result<Tensor> {
         let (mut y, t1) = (y.clone(), self.settings.t1);
         let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(self.blocks.len()));

@@ -1,19 +1,19 @@
-//! Solver settings of a flow: what is not trained.
+//! Solver settings of a flow, which are not trained.
 
 use super::Divergence;
 use crate::adjoint::Adjoint;
 use crate::ode::Method;
 use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 
-/// How long the steps of a solve are.
+/// The choice of step sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepControl {
     /// Steps of equal length.
     Fixed {
-        /// How many over a block.
+        /// The number of steps per block.
         steps: usize,
     },
-    /// Steps that hold the error estimate of a tile of rows at the tolerance. Each tile has its own.
+    /// Adaptive steps; each tile of rows has its own.
     Adaptive {
         /// Relative tolerance.
         rtol: f64,
@@ -24,22 +24,22 @@ pub enum StepControl {
 
 /// What the error of an adaptive step is measured on when the log-density is integrated too.
 ///
-/// Each norm is the RMS over the rows of a tile, which share their steps, and over the numbers of each.
+/// Each norm is the RMS over the rows of a tile, which share their steps, and over the elements of each row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ErrorNorm {
-    /// The largest of the norms of the state, of the log-density's change and of what paths cost: the tolerance holds
-    /// each of them in any number of dimensions. The default.
+    /// The default: the maximum of the norms of the state, the log-density change and the path
+    /// regularization. The tolerance holds for each of them in any number of dimensions.
     #[default]
     StateAndLogDensity,
-    /// The state alone: the steps are those of a solve without a density, fewer where the divergence is
-    /// rough or its estimate noisy. Nothing then bounds the error of the log-density.
+    /// Only the state. The steps are those of a solve without a density, and are fewer where the divergence
+    /// is rough or its estimate noisy. Nothing then bounds the error of the log-density.
     State,
 }
 
-/// What a path costs in training by maximum likelihood, beside the likelihood: nats a row,
+/// Regularization of trajectories in maximum likelihood training, in nats per row:
 /// `kinetic * integral of |f|^2 dt + jacobian * integral of |df/dy|_F^2 dt`.
 ///
-/// Straight paths are solved in few steps. The Jacobian's norm is exact or estimated as the divergence is.
+/// Straight trajectories need few steps. The Jacobian norm is exact or estimated like the divergence.
 ///
 /// # References
 /// Finlay et al. (2020), How to train your neural ODE: the world of Jacobian and kinetic regularization, eq. 9 and 10.
@@ -51,47 +51,47 @@ pub struct PathRegularization {
     pub jacobian: f64,
 }
 
-/// How a flow is solved; one static leaf of its tree, so a change means another trace.
+/// Solver settings of a flow: one static leaf of its tree, so a change causes a new trace.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CnfOptions {
-    /// Time spent in each block, from 0: 1 where none is given.
+    /// Integration time per block, starting at 0; 1 by default.
     pub t1: f64,
-    /// How the divergence is computed: exactly where nothing is said.
+    /// How the divergence is computed; exact by default.
     pub divergence: Divergence,
-    /// The method: Tsit5 where none is given.
+    /// The Runge-Kutta method; Tsit5 by default.
     pub method: Method,
-    /// How long the steps are: adaptive with tolerances of 1e-5 where nothing is said.
+    /// The choice of step sizes; adaptive with tolerances of 1e-5 by default.
     pub step_control: StepControl,
-    /// The length of the first adaptive step tried in a block: found from two evaluations of the field where none is
-    /// given.
+    /// The first step size of adaptive steps in a block; by default it is derived from two evaluations of the
+    /// field.
     pub dt0: Option<f64>,
     /// What the error is measured on.
     pub error_norm: ErrorNorm,
-    /// What paths cost in [`Cnf::nll_loss`](super::Cnf::nll_loss): nothing where nothing is said.
+    /// Path regularization in [`Cnf::nll_loss`](super::Cnf::nll_loss); none by default.
     pub path_regularization: PathRegularization,
-    /// How the gradient is taken.
+    /// How gradients are computed.
     pub adjoint: Adjoint,
-    /// The most steps of one solve: 10,000 where nothing is said.
+    /// The maximum number of steps per solve; 10,000 by default.
     pub max_steps: u64,
-    /// Rows that are solved together on one thread, about: 64 where nothing is said.
+    /// Approximate number of rows that are solved together on one thread; 64 by default.
     pub rows_per_tile: usize,
-    /// Whether each row has steps of its own ([`Batching::PerRow`](crate::adjoint::Batching::PerRow)); the rows of a tile
-    /// share theirs where nothing is said.
+    /// Whether each row has its own steps ([`Batching::PerRow`](crate::adjoint::Batching::PerRow)). By
+    /// default the rows of a tile share their steps.
     ///
-    /// What is found of a row then has the same bits whatever rows stand beside it and in whatever order: alone, the norm
-    /// of a step is the RMS over its numbers, where that of a tile lets some rows err more than others. It costs more
-    /// steps where rows differ in how many they need. An estimated divergence draws its probes by the place of a row: for
-    /// the same bits give the probes with the rows
+    /// With its own steps, a row's result has the same bits whatever the other rows and their order: its step
+    /// error is the RMS over its own elements, while a tile's norm lets some rows err more than others. This
+    /// costs more steps where rows need different numbers of them. The probes of an estimated divergence
+    /// depend on the row index; for the same bits, pass the probes
     /// ([`Cnf::log_prob_with_probes`](super::Cnf::log_prob_with_probes)).
     pub per_row: bool,
 }
 
-/// Of adaptive steps, relative and absolute, where none is given.
+/// The default relative and absolute tolerance of adaptive steps.
 const TOLERANCE: f64 = 1e-5;
 
 impl CnfOptions {
-    /// The tolerances of adaptive steps, relative and absolute; of equal steps those that adaptive ones would have.
+    /// The relative and absolute tolerance of adaptive steps; the defaults for fixed steps.
     pub(super) fn tolerances(&self) -> (f64, f64) {
         match self.step_control {
             StepControl::Adaptive { rtol, atol } => (rtol, atol),

@@ -1,4 +1,4 @@
-//! The one place of `cnf` that knows the ODE solver.
+//! The only file of `cnf` that knows the ODE solver.
 
 use super::divergence::{Directions, Local, local};
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};
@@ -10,20 +10,20 @@ use crate::tensor::Tensor;
 use crate::tree;
 
 tree! {
-    /// What solves took: f64 tensors of rank 0, summed over the blocks, averaged over the rows (each tile of
-    /// rows takes steps of its own).
+    /// Solver counters: f64 tensors of rank 0, summed over the blocks and averaged over the rows (each tile
+    /// of rows has its own steps).
     pub struct FlowStats {
         /// Steps attempted.
         pub num_steps: Tensor,
         /// Steps rejected.
         pub num_rejected: Tensor,
-        /// Evaluations of the field; with its divergence they count once.
+        /// Evaluations of the field; an evaluation with its divergence counts once.
         pub num_fn_evals: Tensor,
     }
 }
 
 impl FlowStats {
-    /// The counters as one tensor `[3]`, of which no derivative is taken.
+    /// The counters as one tensor `[3]`, with gradients stopped.
     pub(super) fn pack(stats: &adjoint::TensorStats) -> Tensor {
         Tensor::stack(&[&stats.num_steps, &stats.num_rejected, &stats.num_fn_evals]).stop_gradient()
     }
@@ -35,7 +35,8 @@ impl FlowStats {
     }
 }
 
-/// Where a block leads, the change of the log-density on the way, what the path cost, and what it took.
+/// The result of one block: the state, the change of the log-density, the path regularization and the
+/// counters.
 pub(super) struct Followed {
     pub y1: Tensor,
     pub change: Tensor,
@@ -44,7 +45,7 @@ pub(super) struct Followed {
 }
 
 impl CnfOptions {
-    /// Solves `y' = field(t, y)` over a span of time: y1 and what it took.
+    /// Solves `y' = field(t, y)` over a time span; returns y1 and the counters.
     fn integrate<Y>(
         &self,
         field: impl Fn(Tensor, &Y) -> Y,
@@ -57,7 +58,7 @@ impl CnfOptions {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
         let ode = match self.step_control {
             StepControl::Fixed { steps } => {
-                // Whole steps, as long as those over a block or a little shorter.
+                // Whole steps, at most as long as those of a full block.
                 let share = (to - from).abs() / self.t1.abs();
                 let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
                 ode.controller(ConstantStepSize { dt0: (to - from).abs() / steps })
@@ -69,7 +70,7 @@ impl CnfOptions {
                 };
                 let ode = ode.rtol(rtol).atol(atol).part_norm(norm);
                 let span = (to - from).abs();
-                // What is no length goes on to the solver, which names it.
+                // An invalid dt0 is passed on: the solver reports it.
                 let first = self.dt0.map(|dt0| if dt0 > span { span } else { dt0 });
                 if let Some(dt0) = first { ode.dt0(dt0) } else { ode }
             }
@@ -78,7 +79,7 @@ impl CnfOptions {
         Ok((solution.y1, FlowStats::pack(&solution.stats)))
     }
 
-    /// Follows a block over a span of time.
+    /// Integrates a block over a time span.
     pub(super) fn flow<D: VelocityField>(
         &self,
         (field, labels): (&D, Option<&Tensor>),
@@ -88,9 +89,9 @@ impl CnfOptions {
         self.integrate(|t: Tensor, y: &Tensor| field.eval_conditional(&t, y, labels), span, y0)
     }
 
-    /// Follows a block over a span of time, with the change of the log-density `[rows]` on the way, and what the path
-    /// costs `[rows]` where it costs something: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`,
-    /// both 0 at first. The cost grows in either direction of time.
+    /// Integrates a block over a time span with the change of the log-density `[rows]` and, if set, the path
+    /// regularization `[rows]`: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`, both 0
+    /// at first. The cost increases in either direction of time.
     pub(super) fn flow_with_density<D: VelocityField>(
         &self,
         (field, labels): (&D, Option<&Tensor>),
@@ -124,7 +125,7 @@ impl CnfOptions {
         Ok(Followed { y1, change, cost: Some(cost), counts })
     }
 
-    /// Whether random numbers enter a density.
+    /// Whether a density depends on random numbers.
     pub(super) fn is_random(&self) -> bool {
         self.divergence != Divergence::Exact
     }

@@ -1,14 +1,14 @@
-//! Functions of rows on any number of rows through one compiled program.
+//! Functions of any number of rows through one compiled program.
 
 use crate::error::Result;
 use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 
-/// A function of a model and rows that is compiled for one number of rows and runs on any: rows are cut
-/// into chunks, the last one filled up by repeating its last row.
+/// A function of a model and rows, compiled for one number of rows and run on any number: rows are split into
+/// chunks, and the last chunk is filled by repeating its last row.
 ///
-/// Memory stays that of a chunk beside the rows and their results. Each chunk has a key of its own. In an
-/// adaptive solve the rows of a tile share their steps, so a row's result depends on its neighbors within
-/// the tolerance, unless rows have [steps of their own](super::CnfOptions::per_row).
+/// Memory is that of one chunk, plus the rows and their results. Each chunk has its own key. In an adaptive
+/// solve the rows of a tile share their steps, so a row's result depends on its neighbors within the
+/// tolerance, unless each row has [its own steps](super::CnfOptions::per_row).
 ///
 /// # Examples
 /// ```
@@ -26,13 +26,13 @@ pub struct Streamed<'f, M: Tree, T: Tree> {
 }
 
 impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
-    /// `f` of (model, rows, key), whose results have a row for each row in their first axis.
+    /// Wraps `f` of (model, rows, key), whose results have one row per input row in their first axis.
     ///
     /// # Panics
-    /// With chunks of no row.
+    /// When the chunk size is 0.
     #[track_caller]
     pub fn new(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
-        assert!(chunk > 0, "a chunk has at least one row");
+        assert!(chunk > 0, "a chunk needs at least one row");
         Streamed { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
     }
 
@@ -41,17 +41,17 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
         self.program.num_traces()
     }
 
-    /// The results of all rows, in their order.
+    /// The results of all rows, in order.
     ///
     /// # Errors
-    /// Those of the function; a solve inside that ended early.
+    /// Errors of the function, and a solve inside it that ended early.
     ///
     /// # Panics
-    /// For no row, and for traced tensors.
+    /// When there are no rows, or a tensor is traced.
     #[track_caller]
     pub fn call(&self, model: &M, rows: &Tensor, key: &Key) -> Result<T> {
         let n = rows.shape()[0];
-        assert!(n > 0, "there is no row in {}", rows.shape());
+        assert!(n > 0, "expected at least one row, got shape {}", rows.shape());
         let mut results = Vec::new();
         for (i, start) in (0u32..).zip((0..n).step_by(self.chunk)) {
             let part = rows.slice(0, start..n.min(start + self.chunk));

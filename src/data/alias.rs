@@ -1,15 +1,16 @@
-//! The alias method: draws from a table of n probabilities at a constant cost, with two gathers and no search.
+//! The alias method: samples from a table of n probabilities at constant cost, with two gathers and no
+//! search.
 //!
-//! Knows probabilities only. A search in the cumulative sum, the usual alternative, costs log2(n) dependent loads a
-//! draw (16 for an image of 200 x 200) and loses small probabilities when the sum is kept in f32; here each bucket keeps
-//! its own fraction. Table by Vose's linear-time construction.
+//! The usual alternative, a search in the cumulative sum, costs log2(n) dependent loads per sample (16 for an
+//! image of 200 x 200) and loses small probabilities when the sum is kept in f32. Here each bucket has its
+//! own fraction. The table is built with Vose's linear-time construction.
 //!
 //! Reference: M. D. Vose (1991), A linear algorithm for generating random numbers with a given distribution, IEEE
 //! Trans. Software Eng. 17(9).
 
 use rand::{Rng, RngExt};
 
-/// For a bucket `b` drawn uniformly and `u` uniform in [0, 1): the draw is `b` if `u < prob[b]`, else `index[b]`.
+/// For a uniform bucket `b` and `u` uniform in [0, 1), the sample is `b` if `u < prob[b]`, else `index[b]`.
 #[derive(Debug, Clone)]
 pub(super) struct AliasTable {
     pub prob: Vec<f32>,
@@ -37,7 +38,7 @@ impl AliasTable {
         table
     }
 
-    /// One draw.
+    /// Draws one sample.
     pub(super) fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> usize {
         let bucket = rng.random_range(0..self.prob.len());
         if rng.random::<f32>() < self.prob[bucket] { bucket } else { self.index[bucket] as usize }
@@ -72,7 +73,7 @@ mod tests {
                 _ => rng.random_range(1.0..100.0),
             };
             let mut weights: Vec<f64> = (0..n).map(|_| weight()).collect();
-            weights[0] += 1e-6; // not all of them are zero
+            weights[0] += 1e-6; // at least one must be positive
             let sum: f64 = weights.iter().sum();
             for (p, w) in AliasTable::new(&weights).probabilities().iter().zip(&weights) {
                 assert!((p - w / sum).abs() < 1e-6 / n as f64 + 1e-9, "seed {seed}: {p} {}", w / sum);

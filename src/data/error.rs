@@ -1,7 +1,7 @@
-//! What can be wrong with an image that is to become a density, with points, and with a set of images.
+//! Errors in images used as densities, in points and in sets of images.
 //!
-//! Knows names and numbers only. Each message names the file, the value found and the remedy. An image that
-//! passes gives a density with a finite entropy, points that pass a finite standardized form: nothing downstream has to
+//! Each message names the file, the offending value and the remedy. An image that passes these checks gives a
+//! density with finite entropy, and points that pass have a finite standardized form, so no later code has to
 //! check again.
 
 /// Why an image cannot become a density, points cannot be learned from, or a set of images cannot be read.
@@ -11,9 +11,9 @@ pub enum DataError {
     /// The file is missing or may not be read.
     #[error("image {name} cannot be read: {source}; check the path and its permissions")]
     Unreadable {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// Images to measure by are not of the size of those to learn from.
@@ -22,11 +22,11 @@ pub enum DataError {
         found[1], found[0], found[2], wanted[1], wanted[0], wanted[2]
     )]
     OtherSize {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// Height, width, channels.
         found: [usize; 3],
-        /// Those of the images to learn from.
+        /// Height, width and channels of the training images.
         wanted: [usize; 3],
     },
     /// Images to learn from have classes, and those to measure by have none.
@@ -34,7 +34,7 @@ pub enum DataError {
         "{name} has no labels, the images to learn from have; give theirs with --validation-labels or --test-labels"
     )]
     NoLabels {
-        /// The images without.
+        /// The images without labels.
         name: String,
     },
     /// Too few rows to hold one out and learn from others.
@@ -44,11 +44,11 @@ pub enum DataError {
     TooFew {
         /// `points` or `images`.
         kind: &'static str,
-        /// What they are called.
+        /// The name of the data.
         name: String,
-        /// How many there are.
+        /// Number of rows.
         found: usize,
-        /// How many there must be.
+        /// The minimum number of rows.
         least: usize,
     },
     /// There are no bytes.
@@ -62,11 +62,11 @@ pub enum DataError {
         "image {name} ({bytes} bytes) cannot be decoded: {source}; give a complete PNG, JPEG, BMP, GIF or WebP image"
     )]
     Undecodable {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
-        /// Length of what was read.
+        /// Number of bytes.
         bytes: usize,
-        /// What the decoder said.
+        /// The error of the decoder.
         source: crate::io::raster::DecodeError,
     },
     /// One row or one column, or a single pixel.
@@ -74,7 +74,7 @@ pub enum DataError {
         "image {name} is {width} x {height} pixels, too small for a density over the plane; give at least 2 x 2"
     )]
     TooSmall {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// Columns.
         width: usize,
@@ -90,7 +90,7 @@ pub enum DataError {
         width: usize,
         /// Rows.
         height: usize,
-        /// The largest number of pixels.
+        /// The maximum number of pixels.
         limit: usize,
     },
     /// Every pixel has the same gray: there is nothing to learn.
@@ -100,7 +100,7 @@ pub enum DataError {
     OneGray {
         /// File as it was named by the caller.
         name: String,
-        /// The gray, 0 (black) to 255 (white), on a white ground.
+        /// The gray value, 0 (black) to 255 (white), on a white background.
         gray: f64,
         /// Columns.
         width: usize,
@@ -114,11 +114,11 @@ pub enum DataError {
     NoDarkPixels {
         /// File as it was named by the caller.
         name: String,
-        /// Pixels at or above this gray are left out.
+        /// Only pixels darker than this gray are used.
         below: f64,
-        /// Least gray found.
+        /// The smallest gray value.
         darkest: f64,
-        /// Largest gray found.
+        /// The largest gray value.
         lightest: f64,
     },
     /// All probability lies in one row or one column: the standard deviation across it is zero.
@@ -130,7 +130,7 @@ pub enum DataError {
         name: String,
         /// `row` or `column`.
         line: &'static str,
-        /// Which, from 0 at the top left.
+        /// Its index, from 0 at the top left.
         index: usize,
         /// `x` or `y`.
         axis: &'static str,
@@ -151,25 +151,25 @@ pub enum DataError {
         "points {name} have shape {shape:?}, [n, d] is wanted; give one row a point and one column a coordinate"
     )]
     PointsShape {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
-        /// The shape found.
+        /// The shape of the array.
         shape: Vec<usize>,
     },
     /// d = 0.
     #[error("points {name} have no column (d = 0, {rows} rows); give at least one coordinate a point")]
     NoColumns {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
-        /// Rows found.
+        /// The number of rows.
         rows: usize,
     },
     /// A set without a point, or with one.
     #[error("points {name}: {found} is too few; give at least 2 rows, better thousands")]
     TooFewPoints {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
-        /// How many there are.
+        /// The number of points.
         found: usize,
     },
     /// A row is shorter or longer than the first.
@@ -177,19 +177,19 @@ pub enum DataError {
         "points {name}: row {row} has {found} coordinates, row 1 has {expected}; give every point as many"
     )]
     RaggedPoints {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
-        /// Which, from 1.
+        /// The row, from 1.
         row: usize,
-        /// Its coordinates.
+        /// The length of the row.
         found: usize,
-        /// Those of the first.
+        /// The length of the first row.
         expected: usize,
     },
     /// A coordinate that is no number.
     #[error("points {name}: {place}, column {column} is {value}; points must be finite, leave this one out")]
     NonFinite {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
         /// `row 3` or `line 4`, from 1.
         place: String,
@@ -198,33 +198,33 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
-    /// A coordinate that is the same for every point: its deviation is zero.
+    /// A coordinate has the same value in every point, so its standard deviation is zero.
     #[error(
         "points {name}: column {column} is {} in all {rows} rows, so it has no density; leave the column out",
         in_short(*value)
     )]
     ConstantColumn {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
         /// The column's name in the heading, or its number from 1.
         column: String,
-        /// Its value.
+        /// The value.
         value: f64,
-        /// Rows.
+        /// Number of rows.
         rows: usize,
     },
-    /// A coordinate whose values spread over more, or less, than numbers of 64 bits can square.
+    /// The spread of a coordinate is too large or too small to be squared in f64.
     #[error(
         "points {name}: column {column} has mean {mean:?} and deviation {std:?}, which cannot be standardized; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
     )]
     Spread {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
         /// The column's name in the heading, or its number from 1.
         column: String,
         /// Its mean.
         mean: f64,
-        /// Its deviation.
+        /// Its standard deviation.
         std: f64,
     },
     /// Images of another number of channels than gray and colors have.
@@ -234,7 +234,7 @@ pub enum DataError {
     Channels {
         /// The file.
         name: String,
-        /// How many there are.
+        /// The number of channels.
         channels: usize,
     },
     /// Points for another number of coordinates.
@@ -242,11 +242,11 @@ pub enum DataError {
         "points {name} have {found} columns, those to learn from {expected}; give points of the same kind"
     )]
     OtherColumns {
-        /// What the points are called.
+        /// The name of the points.
         name: String,
-        /// Their columns.
+        /// The number of columns.
         found: usize,
-        /// Those wanted.
+        /// The number of columns of the training points.
         expected: usize,
     },
     /// A file that is no set of images.
@@ -256,7 +256,7 @@ pub enum DataError {
     NotImages {
         /// The file or folder.
         name: String,
-        /// What does not fit.
+        /// The reason.
         reason: String,
     },
     /// Bytes are missing at the end.
@@ -264,11 +264,11 @@ pub enum DataError {
     Truncated {
         /// The file.
         name: String,
-        /// What its header says that it holds.
+        /// What the header announces.
         what: String,
-        /// Bytes that this takes, the header included.
+        /// The announced number of bytes, including the header.
         wanted: u64,
-        /// Bytes found.
+        /// The actual number of bytes.
         found: u64,
     },
     /// The file begins otherwise than an IDX file does.
@@ -280,7 +280,7 @@ pub enum DataError {
         name: String,
         /// Its first four bytes.
         found: Vec<u8>,
-        /// What was wanted: `images` or `labels`.
+        /// The expected contents: `images` or `labels`.
         wanted: &'static str,
     },
     /// Two images of a set differ in size.
@@ -305,7 +305,7 @@ pub enum DataError {
     NoImages {
         /// The file or folder.
         name: String,
-        /// What was found.
+        /// The contents, in words.
         found: String,
     },
     /// Labels are not one an image.
@@ -313,9 +313,9 @@ pub enum DataError {
     LabelsLength {
         /// The file of labels.
         name: String,
-        /// How many labels it holds.
+        /// The number of labels.
         found: usize,
-        /// How many images there are.
+        /// The number of images.
         images: usize,
     },
     /// A label that is no class.
@@ -323,9 +323,9 @@ pub enum DataError {
     Label {
         /// The file of labels.
         name: String,
-        /// Which, from 1.
+        /// The number of the label, from 1.
         row: usize,
-        /// Its value.
+        /// The label.
         value: f64,
     },
     /// Gray levels that are no bytes.
@@ -336,7 +336,7 @@ pub enum DataError {
     GrayLevel {
         /// The file.
         name: String,
-        /// Which image, from 1.
+        /// The number of the image, from 1.
         image: usize,
         /// The value.
         value: f64,
@@ -351,11 +351,11 @@ pub enum DataError {
         name: String,
         /// Bytes of all images.
         bytes: u64,
-        /// Bytes allowed.
+        /// The memory budget in bytes.
         budget: u64,
-        /// What cannot be read in parts.
+        /// The format that cannot be read in parts.
         what: &'static str,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
     },
     /// Shares that leave a part empty.
@@ -364,14 +364,14 @@ pub enum DataError {
         shares[0], shares[1]
     )]
     Share {
-        /// The shares asked for.
+        /// The requested shares.
         shares: [f64; 2],
-        /// Rows there are.
+        /// Number of rows.
         rows: usize,
     },
 }
 
-/// A number of any size in no more digits than it has.
+/// Prints a number of any magnitude with few characters.
 fn in_short(x: f64) -> String {
     if x.abs() < 1e16 { x.to_string() } else { format!("{x:e}") }
 }

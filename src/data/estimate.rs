@@ -1,11 +1,11 @@
-//! A mean and its standard error: how every measured figure is kept, merged and printed.
+//! A mean with its standard error: the form in which measured values are stored, merged and printed.
 //!
-//! Knows numbers only. Means of parts are merged in the order of the parts, so a figure does not depend on threads.
+//! Parts are merged in order, so a value does not depend on the number of threads.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The mean of independent values, and its standard error.
+/// The mean of independent values and its standard error.
 ///
 /// # Examples
 /// ```
@@ -18,14 +18,14 @@ use std::fmt;
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Its standard error, `sqrt(sum (x - mean)^2 / (n (n - 1)))`; none of fewer than two values.
+    /// Its standard error, `sqrt(sum (x - mean)^2 / (n (n - 1)))`; `None` for fewer than two values.
     pub stderr: Option<f64>,
-    /// Number of values; 0 where only the two figures were kept.
+    /// Number of values; 0 if only mean and standard error were stored.
     pub count: u64,
 }
 
 impl Estimate {
-    /// Of values.
+    /// The estimate from some values.
     pub fn of(values: &[f64]) -> Estimate {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -43,7 +43,8 @@ impl Estimate {
         self.stderr.map_or(0.0, |error| error * error * n * (n - 1.0))
     }
 
-    /// Of the values of both (Chan, Golub and LeVeque 1983, Algorithms for computing the sample variance, eq. 2.1).
+    /// The estimate from the values of both (Chan, Golub and LeVeque 1983, Algorithms for computing the
+    /// sample variance, eq. 2.1).
     #[must_use]
     pub fn merge(self, other: Estimate) -> Estimate {
         if self.count == 0 || other.count == 0 {
@@ -55,23 +56,23 @@ impl Estimate {
         Estimate::new(mean, squares, self.count + other.count)
     }
 
-    /// Of the values plus a constant.
+    /// The estimate for the values plus a constant.
     #[must_use]
     pub fn plus(self, shift: f64) -> Estimate {
         Estimate { mean: self.mean + shift, ..self }
     }
 
-    /// Of the values times a constant.
+    /// The estimate for the values times a constant.
     #[must_use]
     pub fn times(self, scale: f64) -> Estimate {
         Estimate { mean: scale * self.mean, stderr: self.stderr.map(|error| scale.abs() * error), ..self }
     }
 
-    /// Merges estimates from `next`, numbered from 0, until the standard error is at most `stderr`, there are `cap` values,
-    /// or `next` has no more to give.
+    /// Merges estimates from `next`, numbered from 0, until the standard error is at most `stderr`, there are
+    /// `cap` values, or `next` returns `None`.
     ///
     /// # Errors
-    /// Those of `next`.
+    /// Errors of `next`.
     pub fn until<E>(
         stderr: f64,
         cap: u64,
@@ -89,7 +90,8 @@ impl Estimate {
     }
 }
 
-/// `1.2345 ± 0.0067`, with as many decimals as are asked for; a mean without a known error has a question mark.
+/// `1.2345 ± 0.0067`, with the requested number of decimals; an unknown standard error is printed as a
+/// question mark.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(4);
@@ -100,7 +102,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// A whole number with its thousands apart: 18,448.
+/// An integer with thousands separators: 18,448.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let first = digits.len() % 3;
@@ -126,12 +128,12 @@ mod tests {
             .map(|_| Estimate::of(&(0..50).map(|_| rng.random::<f64>()).collect::<Vec<_>>()))
             .collect();
         let exact = (1.0f64 / 12.0 / 50.0).sqrt();
-        let told = means.iter().map(|m| m.stderr.unwrap()).sum::<f64>() / 2_000.0;
-        assert!((told / exact - 1.0).abs() < 0.02, "{told} {exact}");
+        let stderr = means.iter().map(|m| m.stderr.unwrap()).sum::<f64>() / 2_000.0;
+        assert!((stderr / exact - 1.0).abs() < 0.02, "{stderr} {exact}");
         let spread = means.iter().map(|m| (m.mean - 0.5).powi(2)).sum::<f64>() / 2_000.0;
         assert!((spread.sqrt() / exact - 1.0).abs() < 0.06, "{} {exact}", spread.sqrt());
         let within = means.iter().filter(|m| (m.mean - 0.5).abs() < 2.0 * m.stderr.unwrap()).count();
-        assert!((1_860..1_950).contains(&within), "95 of 100 lie within two standard errors: {within}");
+        assert!((1_860..1_950).contains(&within), "95 % must lie within two standard errors: {within}");
     }
 
     #[test]
@@ -150,10 +152,10 @@ mod tests {
     fn one_value_tells_no_error_and_constants_move_and_stretch() {
         let one = Estimate::of(&[2.5]);
         assert_eq!((one.stderr, one.to_string().as_str()), (None, "2.5000 ± ?"));
-        let told = Estimate::of(&[1.0, 3.0]).plus(1.0).times(-2.0);
-        assert_eq!((told.mean, told.stderr, told.count), (-6.0, Some(2.0), 2));
-        assert_eq!(format!("{told:.1}"), "-6.0 ± 2.0");
-        // A value that is infinite is the mean, and not hidden.
+        let estimate = Estimate::of(&[1.0, 3.0]).plus(1.0).times(-2.0);
+        assert_eq!((estimate.mean, estimate.stderr, estimate.count), (-6.0, Some(2.0), 2));
+        assert_eq!(format!("{estimate:.1}"), "-6.0 ± 2.0");
+        // An infinite value makes the mean infinite; it is not hidden.
         assert_eq!(Estimate::of(&[1.0, f64::INFINITY]).mean, f64::INFINITY);
     }
 
@@ -161,7 +163,7 @@ mod tests {
     fn parts_are_added_until_the_error_is_small_or_the_cap_or_the_time_is_reached() {
         let part = |_: u32| Ok::<_, ()>(Some(Estimate::of(&[0.0, 1.0, 0.0, 1.0])));
         let small = Estimate::until(0.1, 1_000, part).unwrap();
-        // The error of n values is 0.5 / sqrt(n - 1).
+        // The standard error of n values is 0.5 / sqrt(n - 1).
         assert_eq!((small.count, small.stderr.unwrap() <= 0.1), (28, true));
         assert_eq!(Estimate::until(0.1, 10, part).unwrap().count, 12);
         let timed = |i: u32| if i < 2 { part(i) } else { Ok(None) };

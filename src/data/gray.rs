@@ -1,18 +1,18 @@
-//! From the bytes of an image file to grays: formats are those of [`raster`].
+//! Decodes image files to gray values; [`raster`] reads the formats.
 //!
-//! Grays are f64 in 0..=255. Colors go through 16 bits a channel, so 8-bit images keep their exact values and
-//! 16-bit ones their depth; transparency is composited on white without rounding.
+//! Gray values are f64 in 0..=255. Colors are processed with 16 bits per channel, so 8-bit images keep their
+//! exact values and 16-bit images their depth. Transparency is composited on white without rounding.
 
 use super::DataError;
 use crate::io::raster;
 
-/// Weights of red, green and blue in a gray: luma of ITU-R BT.601, four digits as in common image libraries. They sum to
-/// 0.9999, so that white is 254.97; a darkness `1 - gray / lightest` does not see it.
+/// Weights of red, green and blue: luma of ITU-R BT.601, with four digits as in common image libraries. They
+/// sum to 0.9999, so white is 254.97; `1 - gray / lightest` cancels that.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
-/// Most pixels an image may have: tables of 16 million entries, about half a gigabyte at the peak.
+/// The maximum number of pixels of an image: tables of 16 million entries, about half a gigabyte at the peak.
 const LIMIT: usize = 1 << 24;
 
-/// A gray image, row-major with the first row on top.
+/// A gray image, row-major, top row first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gray {
     pub width: usize,
@@ -24,7 +24,7 @@ pub(super) struct Gray {
 }
 
 impl Gray {
-    /// Decodes an image held in memory and checks that it has an extent and more than one gray.
+    /// Decodes an image and checks that it has at least 2 x 2 pixels and more than one gray.
     pub(super) fn decode(bytes: &[u8], name: &str) -> Result<Self, DataError> {
         let name = || name.to_owned();
         if bytes.is_empty() {
@@ -57,9 +57,9 @@ impl Gray {
     }
 }
 
-/// Gray of a 16-bit RGBA pixel on a white ground, 0 to 255.
+/// The gray value of a 16-bit RGBA pixel on a white background, 0 to 255.
 fn gray([r, g, b, a]: [u16; 4]) -> f64 {
-    const STEPS: f64 = 257.0; // 16-bit steps in an 8-bit one
+    const STEPS: f64 = 257.0; // 16-bit levels per 8-bit level
     let (opacity, white) = (f64::from(a) / 65535.0, 65535.0);
     let on_white = |v: u16| (opacity * f64::from(v) + (1.0 - opacity) * white) / STEPS;
     LUMA[0] * on_white(r) + LUMA[1] * on_white(g) + LUMA[2] * on_white(b)

@@ -1,16 +1,16 @@
-//! Cells over the plane, where a density is evaluated for a figure or summed for its total probability.
+//! A grid over the plane, on which a density is evaluated for a figure or summed to its total probability.
 //!
-//! Knows a rectangle in pixel coordinates and the map to standardized ones; nothing of images or of whose density
-//! is evaluated there. Both frames are kept in one value because each use needs both: models are asked at `centers`,
-//! figures and total probabilities are given per pixel.
+//! It knows a rectangle in pixel coordinates and the map to standardized coordinates, not whose density is
+//! evaluated. Both coordinate systems are in one value because every use needs both: models are evaluated at
+//! `centers`; figures and total probabilities are per pixel.
 
-/// Cells over the plane, row-major with the first row on top.
+/// Cells over the plane, row-major, top row first.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Grid {
-    /// Cells from top to bottom.
+    /// Number of cells from top to bottom.
     pub rows: usize,
-    /// Cells from left to right.
+    /// Number of cells from left to right.
     pub cols: usize,
     /// Left and right end in pixel coordinates.
     pub x: [f64; 2],
@@ -25,8 +25,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// `rows` x `cols` cells over the rectangle; `standard` maps pixel to standardized coordinates, of which a unit square
-    /// is `unit` square pixels.
+    /// `rows` x `cols` cells over the rectangle. `standard` maps pixel to standardized coordinates; `unit` is
+    /// the area of a standardized unit square in square pixels.
     pub(super) fn new(
         rows: usize,
         cols: usize,

@@ -1,10 +1,11 @@
-//! An image as a density over the plane: each pixel's darkness is its probability, each point is jittered within its pixel.
+//! An image as a density over the plane: a pixel's probability is its darkness, and points are jittered
+//! within pixels.
 //!
-//! Knows the image, the two rules by which training points are drawn from it, and the exact figures that follow from them
-//! (entropy, best Gaussian, density on a grid). Must never know a model. The density is that of
-//! `x = position_i + jitter_std * normal`, with pixel i drawn with `probabilities[i]`: a finite mixture, so its
-//! entropy exists and is found by quadrature, and the gap of a model to it is a figure of merit that does not
-//! depend on another model.
+//! Defines the image, the two rules for sampling training points, and the exact values that follow from them
+//! (entropy, best Gaussian, density on a grid); it does not know models. A sample is
+//! `x = position_i + jitter_std * normal` with pixel i chosen by `probabilities[i]`: a finite mixture, so its
+//! entropy exists and is computed by quadrature. The KL divergence of a model from it is then an absolute
+//! measure that needs no second model.
 
 use super::{
     DataError, Grid,
@@ -19,40 +20,41 @@ use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::path::Path;
 
-/// Deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
+/// Standard deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
 pub const JITTER_PIXELS: f64 = 0.5;
-/// Cells around the image in quadratures, in deviations of the blur.
+/// Width of the border around the image in quadratures, in standard deviations of the blur.
 const QUADRATURE_MARGIN: f64 = 8.0;
 
-/// How training points are drawn from a density that is proportional to darkness `1 - gray / max gray`.
+/// How training points are sampled from a density proportional to the darkness `1 - gray / max gray`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Pixels in proportion to their darkness, every one that is not of the lightest gray; standardized by the
-    /// darkness-weighted mean and deviation; each point counts once in a loss.
+    /// Samples pixels in proportion to their darkness, all except those with the lightest gray. Standardized
+    /// by the darkness-weighted mean and standard deviation; each point has weight 1 in a loss.
     #[default]
     Default,
-    /// Importance-weighted: pixels uniformly, each point counts with its darkness in the loss; standardized by the
-    /// unweighted mean and deviation of these pixels.
+    /// Importance-weighted: samples pixels uniformly, and the darkness is the point's weight in the loss.
+    /// Standardized by the unweighted mean and standard deviation of these pixels.
     Uniform {
-        /// Only pixels of a darker gray take part.
+        /// Only darker pixels are used.
         below: u8,
     },
 }
 
-/// An image as a density over the plane, with the tables to draw from it.
+/// An image as a density over the plane, with the tables for sampling from it.
 ///
 /// # Shapes and units
-/// n pixels take part (the support), in row-major order from the top left. `positions` `[n, 2]` are standardized;
-/// `probabilities` `[n]` sums to 1; to draw a training point, take a bucket b of 0..n uniformly and `u` uniform in [0, 1)
-/// (from other random bits: 24 bits do not hold both), `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then
-/// `x = positions[i] + jitter_std * normal`, weighted by `weight[i]` in the loss.
+/// The n pixels in use (the support) are in row-major order from the top left. `positions` `[n, 2]` are
+/// standardized; `probabilities` `[n]` sums to 1. To sample a training point, take a uniform bucket b of 0..n
+/// and `u` uniform in [0, 1) (from separate random bits: 24 bits do not hold both),
+/// `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then `x = positions[i] + jitter_std * normal`,
+/// with weight `weight[i]` in the loss.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
-    /// What the image is called in messages: its path, or the name given.
+    /// The name used in messages: the path, or the given name.
     pub name: String,
-    /// How grays became probabilities.
+    /// The rule that turned gray values into probabilities.
     pub rule: Rule,
     /// Columns of the image.
     pub width: usize,
@@ -60,32 +62,33 @@ pub struct ImageDensity {
     pub height: usize,
     /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
     pub positions: Vec<[f32; 2]>,
-    /// Probability of each pixel `[n]` under the density to learn, in proportion to darkness; sums to 1.
+    /// Probability of each pixel `[n]`, proportional to its darkness; sums to 1.
     pub probabilities: Vec<f64>,
-    /// Weight of a drawn point in the loss `[n]`: 1, or the darkness by [`Rule::Uniform`].
+    /// Weight of a sampled point in the loss `[n]`: 1, or the darkness with [`Rule::Uniform`].
     pub weight: Vec<f32>,
-    /// Mean of a weighted loss's weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
+    /// Mean of these weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
     pub mean_weight: f64,
-    /// Center of standardized coordinates, in pixel coordinates.
+    /// Origin of the standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
-    /// Unit of standardized coordinates, in pixels.
+    /// Unit of the standardized coordinates, in pixels.
     pub std: [f64; 2],
-    /// Deviation of the jitter in standardized coordinates, `0.5 / std`.
+    /// Standard deviation of the jitter in standardized coordinates, `0.5 / std`.
     pub jitter_std: [f64; 2],
-    /// Probability to keep a bucket `[n]`.
+    /// Probability of keeping a bucket `[n]`.
     pub alias_prob: Vec<f32>,
-    /// Where a bucket that is not kept sends the draw `[n]`.
+    /// The pixel that replaces a bucket that is not kept `[n]`.
     pub alias_index: Vec<i32>,
-    /// Row-major index of the support's pixels.
+    /// Row-major indices of the support's pixels.
     pixels: Vec<u32>,
     gray: Gray,
 }
 
 impl ImageDensity {
-    /// Reads an image by the default rule.
+    /// Reads an image with the default rule.
     ///
     /// # Errors
-    /// [`DataError`]: no readable file, no whole image, or an image without a density (one gray, one row).
+    /// [`DataError`] if the file cannot be read or decoded, or the image has no density (a single gray, a
+    /// single row).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -95,7 +98,8 @@ impl ImageDensity {
         }
     }
 
-    /// An image file held in memory (PNG, JPEG, BMP, GIF or WebP) by the default rule; `name` is for messages.
+    /// An image file in memory (PNG, JPEG, BMP, GIF or WebP) with the default rule; `name` is used in
+    /// messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -103,16 +107,16 @@ impl ImageDensity {
         Self::build(Gray::decode(bytes, name)?, name.to_owned(), Rule::Default)
     }
 
-    /// The project's own image: flow lines around vortices.
+    /// The project's logo: flow lines around vortices.
     pub fn embedded() -> Self {
         Self::from_bytes(include_bytes!("../../assets/flowlines.png"), "flowlines")
             .unwrap_or_else(|error| panic!("invariant: the embedded image is a density: {error}"))
     }
 
-    /// The same image by another rule.
+    /// The same image with another rule.
     ///
     /// # Errors
-    /// [`DataError::NoDarkPixels`] or [`DataError::Line`] where the rule leaves out too many pixels.
+    /// [`DataError::NoDarkPixels`] or [`DataError::Line`] if the rule leaves too few pixels.
     pub fn with_rule(self, rule: Rule) -> Result<Self, DataError> {
         if rule == self.rule { Ok(self) } else { Self::build(self.gray, self.name, rule) }
     }
@@ -176,29 +180,31 @@ impl ImageDensity {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
-    /// What to add to a log-density in standardized coordinates to have it per square pixel: `-ln(sd_x sd_y)`.
+    /// Add this to a log-density in standardized coordinates to get one per square pixel: `-ln(std_x std_y)`.
     pub fn log_jacobian(&self) -> f64 {
         -(self.std[0] * self.std[1]).ln()
     }
 
-    /// Entropy of the density in standardized coordinates, in nats: the least mean NLL that any model can reach.
+    /// Entropy of the density in standardized coordinates, in nats: the minimal mean NLL of any model.
     ///
-    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells a pixel (4 x 4 or 2 x 2 for images of more than
-    /// 2^18 or 2^22 pixels), which is exact to 1e-6 for a mixture of normals half a pixel wide.
+    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells per pixel (4 x 4 or 2 x 2 for images with
+    /// more than 2^18 or 2^22 pixels), accurate to 1e-6 for a mixture of normals half a pixel wide.
     pub fn entropy_nats(&self) -> f64 {
-        let (mass, cells) = (self.pixel_mass(), self.quadrature_cells());
+        let (mass, cells) = (self.pixel_probabilities(), self.quadrature_cells());
         let mut blur = self.blur(&mass, JITTER_PIXELS, QUADRATURE_MARGIN * JITTER_PIXELS, cells);
         let row_sum = |row: &[f64]| row.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
         let sum: f64 = (0..blur.rows()).map(|i| row_sum(blur.row(i))).sum();
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// What a model that blurs the image by a normal of `std` pixels loses, in nats a point: `KL(p || p * N(0, std^2))`.
+    /// The loss of a model that blurs the image by a normal of `std` pixels, in nats per point:
+    /// `KL(p || p * N(0, std^2))`.
     ///
-    /// It measures how much of the image is fine structure: 0 for a smooth one.
+    /// It measures the amount of fine structure: 0 for a smooth image.
     pub fn blur_cost_nats(&self, std: f64) -> f64 {
         let wide = JITTER_PIXELS.hypot(std);
-        let (mass, cells, margin) = (self.pixel_mass(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
+        let (mass, cells, margin) =
+            (self.pixel_probabilities(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
         let mut sharp = self.blur(&mass, JITTER_PIXELS, margin, cells);
         let mut blurred = self.blur(&mass, wide, margin, cells);
         let mut sum = 0.0;
@@ -210,9 +216,11 @@ impl ImageDensity {
         sum / (cells * cells) as f64
     }
 
-    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates: `ln(2 pi e) + ln(det C) / 2`.
+    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates:
+    /// `ln(2 pi e) + ln(det C) / 2`.
     ///
-    /// C is the full covariance of the density, jitter included. A flow that has learned anything lies below it.
+    /// C is the full covariance of the density, including jitter. A flow that has learned anything has a
+    /// lower NLL.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
         let (mean, std) = moments(&centers, &self.probabilities);
@@ -225,9 +233,9 @@ impl ImageDensity {
         (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
     }
 
-    /// n independent points of the density (pixels by `probabilities`, jittered), in standardized coordinates.
+    /// n independent points from the density, in standardized coordinates.
     ///
-    /// For held-out points: the caller's generator makes them independent of those drawn in training.
+    /// Meant for held-out points: the caller's generator makes them independent of training points.
     pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
         let table = AliasTable::new(&self.probabilities);
         (0..n)
@@ -241,47 +249,49 @@ impl ImageDensity {
             .collect()
     }
 
-    /// The true log-density at points, both in standardized coordinates: of the mixture of a normal for each pixel, which is
-    /// summed over all pixels within 8 deviations. -infinity where there are none.
+    /// The exact log-density at points, both in standardized coordinates. The sum covers all pixels within 8
+    /// standard deviations; it is -infinity where there are none.
     ///
-    /// Its mean over the density is `-entropy_nats()`.
+    /// Its mean under the density is `-entropy_nats()`.
     pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
         let taps = |a: usize, pixels: usize| {
             let centers = points.iter().map(move |x| self.mean[a] + self.std[a] * f64::from(x[a]));
             Taps::new(centers, pixels, JITTER_PIXELS)
         };
         let (xs, ys) = (taps(0, self.width), taps(1, self.height));
-        let per_pixel = at_points(&self.pixel_mass(), self.width, &xs, &ys);
+        let per_pixel = at_points(&self.pixel_probabilities(), self.width, &xs, &ys);
         per_pixel.into_iter().map(|p| p.ln() - self.log_jacobian()).collect()
     }
 
-    /// Square cells over the image grown by `margin` pixels on all sides, `cells_per_pixel` along each axis.
+    /// Square cells over the image extended by `margin` pixels on all sides, `cells_per_pixel` along each
+    /// axis.
     pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
         let cells =
             |pixels: usize| ((pixels as f64 + 2.0 * margin) * cells_per_pixel as f64).round() as usize;
         self.grid_of(margin, cells(self.height), cells(self.width))
     }
 
-    /// `rows` x `cols` cells over the image grown by `margin` pixels on all sides.
+    /// `rows` x `cols` cells over the image extended by `margin` pixels on all sides.
     pub fn grid_of(&self, margin: f64, rows: usize, cols: usize) -> Grid {
         let x = [-margin, self.width as f64 + margin];
         let y = [-margin, self.height as f64 + margin];
         Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.std[0] * self.std[1])
     }
 
-    /// The true density per square pixel at the centers of a grid, row-major, first row on top.
+    /// The exact density per square pixel at the centers of a grid, row-major, top row first.
     pub fn density_on(&self, grid: &Grid) -> Vec<f64> {
         let taps = |n: usize, center: &dyn Fn(usize) -> f64, pixels| {
             Taps::new((0..n).map(center), pixels, JITTER_PIXELS)
         };
         let xs = taps(grid.cols, &|i| grid.col_center(i), self.width);
         let ys = taps(grid.rows, &|i| grid.row_center(i), self.height);
-        let mass = self.pixel_mass();
+        let mass = self.pixel_probabilities();
         let mut blur = Blur::new(&mass, self.width, xs, ys);
         (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
     }
 
-    /// A number that identifies images (FNV-1a, 64 bit, of size and grays): the same for the same pixels in any file.
+    /// A fingerprint of the image (FNV-1a, 64 bit, of size and gray values): equal pixels give equal values
+    /// in any file.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));
@@ -289,7 +299,7 @@ impl ImageDensity {
     }
 
     /// Probability of each pixel of the image, row-major, zero outside the support.
-    fn pixel_mass(&self) -> Vec<f64> {
+    fn pixel_probabilities(&self) -> Vec<f64> {
         let mut mass = vec![0.0; self.width * self.height];
         for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
             mass[pixel as usize] = m;
@@ -305,7 +315,8 @@ impl ImageDensity {
         }
     }
 
-    /// The density with a jitter of `std` pixels on the image grown by `margin` pixels, `cells` cells a pixel.
+    /// The density with a jitter of `std` pixels on the image extended by `margin` pixels, `cells` cells per
+    /// pixel.
     fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
         let margin = margin.ceil();
         let taps = |pixels: usize| {
@@ -321,7 +332,7 @@ fn center(pixel: usize, width: usize) -> [f64; 2] {
     [(pixel % width) as f64 + 0.5, (pixel / width) as f64 + 0.5]
 }
 
-/// Weighted mean and deviation along each axis.
+/// Weighted mean and standard deviation along each axis.
 fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
     let total: f64 = weights.iter().sum();
     let average =
@@ -331,7 +342,7 @@ fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
     (mean, std)
 }
 
-/// A drawing must cover more than one row and more than one column.
+/// Checks that the image covers more than one row and more than one column.
 fn check_extent(name: &str, mean: [f64; 2], std: [f64; 2]) -> Result<(), DataError> {
     for (a, line, axis) in [(0, "column", "x"), (1, "row", "y")] {
         if std[a] < 1e-6 {

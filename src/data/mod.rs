@@ -1,23 +1,25 @@
-//! Data to learn from, as plain values: an image as a density over the plane, points, toy densities, sets of images.
+//! Training data as plain values: an image as a density over the plane, points, toy densities, sets of
+//! images.
 //!
-//! - [`ImageDensity`]: one image, whose dark pixels are where the density is.
-//! - [`ToyDensity`]: the densities over the plane that papers show, with their entropies.
-//! - [`Points`]: rows of any length from a file or an array, standardized, their units kept.
-//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`] and
-//!   [`LogitTransform`] take their gray levels to real numbers and back.
+//! - [`ImageDensity`]: one image as a density; darker pixels are more probable.
+//! - [`ToyDensity`]: the usual 2-d benchmark densities, with their entropies.
+//! - [`Points`]: rows of any length from a file or an array, standardized, with their units.
+//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`]
+//! and
+//!   [`LogitTransform`] map their pixel values to real numbers and back.
 //!
-//! What it knows: pixels, probabilities, units. What it must never know: tensors, graphs, models. A training
-//! program copies the public tables of an [`ImageDensity`] to where it computes, and draws from them there.
-//! The alternative, a data set that hands out batches of tensors, would tie the definition of the density (which
-//! the entropy, the figures and the held-out points all share) to one way of computing.
+//! The module knows pixels, probabilities and units, not tensors, graphs or models. A training program copies
+//! the public tables of an [`ImageDensity`] to the device and samples there. The alternative, a data set that
+//! returns batches of tensors, would tie the definition of the density, which the entropy, the figures and
+//! the held-out points share, to one way of computing.
 //!
 //! # Coordinates
-//! Of one image there are two frames with the same orientation, x to the right and y **down**, so that rows of an array, pixels
-//! and points agree without a flip:
+//! An image has two coordinate systems with the same orientation, x to the right and y **down**, so array
+//! rows, pixels and points agree without a flip:
 //! - *pixel coordinates* `p`: the image covers `[0, width] x [0, height]`, so the center of the pixel in row r and
 //!   column c is `(c + 1/2, r + 1/2)`;
-//! - *standardized coordinates* `x = (p - mean) / std` for each axis, in which models work and in which entropies and
-//!   likelihoods are stated in nats.
+//! - *standardized coordinates* `x = (p - mean) / std` per axis, in which models work and entropies and
+//!   likelihoods are stated, in nats.
 mod alias;
 mod error;
 pub(crate) mod estimate;
@@ -45,7 +47,7 @@ pub use standard::Standardizer;
 pub use toy::ToyDensity;
 
 pub mod extra {
-    //! What data are made of, and what is measured of them.
+    //! Building blocks of data, and statistics.
     pub use super::estimate::Estimate;
     pub use super::image_density::Rule;
     pub use super::pixels::{PixelTransform, bits_per_dim, dequantize};
@@ -54,7 +56,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// What the command line, the benches and training take.
+// Used by the command line, the benches and training.
 #[doc(hidden)]
 pub use self::{
     grid::Grid,

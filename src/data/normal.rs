@@ -1,8 +1,9 @@
-//! The normal distribution of plain numbers: density, distribution function, quantile, each accurate far into both tails.
+//! The standard normal distribution in f64: density, distribution function and quantile, accurate far into
+//! both tails.
 //!
-//! Knows numbers only. Tails matter here: a pixel that is black in 59,999 of 60,000 images has a gray level of
-//! probability 3e-7, and its place on the normal must come back to that level. So both functions take which tail,
-//! and nothing subtracts a probability from 1.
+//! Tails matter here: a pixel that is black in 59,999 of 60,000 images has a gray level of probability 3e-7,
+//! and its normal quantile must map back to that level. Functions therefore work in one tail, and nothing
+//! subtracts a probability from 1.
 
 use std::f64::consts::PI;
 
@@ -11,11 +12,12 @@ pub(super) fn ln_density(z: f64) -> f64 {
     -0.5 * z * z - 0.5 * (2.0 * PI).ln()
 }
 
-/// `Phi(z)`, the probability below z, to a relative error of 1e-13 in the lower tail too.
+/// `Phi(z)`, the probability below z, with a relative error of 1e-13 also in the lower tail.
 ///
-/// Two expansions meet at |z| = 3: `1/2 + phi(z) (z + z^3/3 + z^5/15 + ...)` inside (Marsaglia 2004, Evaluating the
-/// normal distribution, J. Stat. Software 11(4), eq. 1), and outside Laplace's continued fraction of Mills' ratio,
-/// `Phi(-x) = phi(x) / (x + 1 / (x + 2 / (x + ...)))` (Abramowitz and Stegun 26.2.14), 120 terms of it.
+/// Two expansions meet at |z| = 3: inside, `1/2 + phi(z) (z + z^3/3 + z^5/15 + ...)` (Marsaglia 2004,
+/// Evaluating the normal distribution, J. Stat. Software 11(4), eq. 1); outside, 120 terms of Laplace's
+/// continued fraction for Mills' ratio, `Phi(-x) = phi(x) / (x + 1 / (x + 2 / (x + ...)))` (Abramowitz and
+/// Stegun 26.2.14).
 pub(super) fn cdf(z: f64) -> f64 {
     let x = z.abs();
     if x > 3.0 {
@@ -31,12 +33,12 @@ pub(super) fn cdf(z: f64) -> f64 {
     0.5 + ln_density(z).exp() * sum
 }
 
-/// z with `Phi(z) = p`, for p in (0, 1/2]: the lower half, where p itself carries the digits; the upper is `-z` of
+/// z with `Phi(z) = p` for p in (0, 1/2], the half where p carries the digits; the upper half is `-z` at
 /// `1 - p`. -infinity at 0.
 ///
 /// # References
 /// M. J. Wichura (1988), Algorithm AS 241: The percentage points of the normal distribution, Applied Statistics 37(3),
-/// PPND16: rational approximations of relative accuracy 1e-16.
+/// PPND16: rational approximations with relative accuracy 1e-16.
 pub(super) fn lower_quantile(p: f64) -> f64 {
     debug_assert!((0.0..=0.5).contains(&p), "{p}");
     let q = p - 0.5;
@@ -51,7 +53,7 @@ pub(super) fn lower_quantile(p: f64) -> f64 {
     -if r <= 5.0 { ratio(&MIDDLE, r - 1.6) } else { ratio(&FAR, r - 5.0) }
 }
 
-/// Numerator over denominator, coefficients from the constant up.
+/// Numerator over denominator; coefficients in ascending order.
 fn ratio([above, below]: &[[f64; 8]; 2], r: f64) -> f64 {
     let value = |c: &[f64; 8]| c.iter().rev().fold(0.0, |sum, c| sum * r + c);
     value(above) / value(below)
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_distribution_function_has_its_tabled_values() {
-        // Abramowitz and Stegun, table 26.1 and 26.2.
+        // Abramowitz and Stegun, tables 26.1 and 26.2.
         let tabled = [
             (0.0, 0.5),
             (1.0, 0.841344746068543),

@@ -1,29 +1,29 @@
-//! The three parts of a file: rows to learn from, rows that choose weights, rows that are measured once.
+//! The three parts of a file: training, validation and test rows.
 //!
-//! Knows row numbers, classes and which sets were given; nothing of what is in a row. Parts are drawn by the seed, so that a
-//! run that is resumed has those it was begun with.
+//! The module knows row numbers, classes and which sets were given, not the contents of rows. The seed
+//! determines the parts, so a resumed run has the same ones.
 
 use super::{DataError, Split};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Share of a file's rows that are for validation, and as many for the test, where no others are given.
+/// Default share of a file's rows for validation, and the same for the test.
 pub const HELD_OUT_SHARE: f64 = 0.1;
 
-/// How many rows each part of the data has; 0 for a part that is drawn anew from a known density as it is needed.
+/// Number of rows in each part; 0 for a part that is sampled on demand from a known density.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Parts {
-    /// Rows to learn from.
+    /// Training rows.
     pub train: usize,
-    /// Rows that choose the weights.
+    /// Validation rows, which select the weights.
     pub validation: usize,
-    /// Rows that are measured once, at the end.
+    /// Test rows, measured once at the end.
     pub test: usize,
 }
 
 impl Parts {
-    /// Of training rows, and of the rows of validation and test.
+    /// From training rows, and the rows of validation and test.
     pub(crate) fn of<T>(train: &[usize], [validation, test]: &[(T, Vec<usize>); 2]) -> Parts {
         Parts { train: train.len(), validation: validation.1.len(), test: test.1.len() }
     }
@@ -31,16 +31,16 @@ impl Parts {
 
 impl fmt::Display for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to learn from, {} of validation, {} of test", self.train, self.validation, self.test)
+        write!(f, "{} training, {} validation, {} test", self.train, self.validation, self.test)
     }
 }
 
-/// Held-out rows that come in sets of their own.
+/// Held-out rows given as separate sets.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<T> {
-    /// Choose the best weights and end a run early.
+    /// Validation rows: select the best weights and stop a run early.
     pub validation: Option<T>,
-    /// Are measured once, at the end, and influence no weight.
+    /// Test rows: measured once, at the end; they influence no weight.
     pub test: Option<T>,
 }
 
@@ -51,8 +51,8 @@ impl<T> Default for Given<T> {
 }
 
 impl<T> Given<T> {
-    /// Training rows, then the set and the rows in it of validation and of test: seeded parts of `whole`, every class in
-    /// proportion, where no set is given.
+    /// The training rows, and the set and rows of validation and of test. Where no set is given, the rows are
+    /// seeded parts of `whole` with every class in proportion.
     pub(crate) fn parts<'a>(
         &'a self,
         whole: &'a T,

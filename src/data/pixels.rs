@@ -1,8 +1,9 @@
-//! From gray levels to real numbers and back: uniform dequantization, and transforms with their Jacobians.
+//! From pixel values to real numbers and back: uniform dequantization, and transforms with their Jacobians.
 //!
-//! Knows levels 0..=255 and coordinates. Must never know a model: `log p(x) = log q(z) + log_det`, whatever q is. Images
-//! are points x of the unit cube, `x = (level + u) / 256` with u uniform in (0, 1): a density of x then bounds the
-//! probability of the levels from below (L. Theis et al. 2016, A note on the evaluation of generative models, eq. 5).
+//! The module knows levels 0..=255 and coordinates, not models: `log p(x) = log q(z) + log_det` for any q.
+//! Images are points x of the unit cube, `x = (level + u) / 256` with u uniform in (0, 1). A density of x
+//! then gives a lower bound on the log-probability of the levels (L. Theis et al. 2016, A note on the
+//! evaluation of generative models, eq. 5).
 
 mod logit;
 mod marginals;
@@ -12,20 +13,20 @@ pub use marginals::{MarginalTransform, SMOOTHING};
 
 use rand::Rng;
 
-/// Levels of a byte.
+/// Number of byte values.
 const LEVELS: usize = 256;
-/// Images whose bytes are read at once when a transform is fitted.
+/// Images per read when a transform is fitted.
 const BLOCK: usize = 1024;
 
-/// `x = (level + u) / 256` in (0, 1), u uniform: one draw of the generator for each byte.
+/// `x = (level + u) / 256` in (0, 1), u uniform: one random number per byte.
 pub fn dequantize<R: Rng + ?Sized>(bytes: &[u8], rng: &mut R) -> Vec<f64> {
-    // u is at the middle of one of 2^32 cells, so that it is never 0, where a quantile would be infinite.
+    // u is the middle of one of 2^32 cells, so it is never 0, where a quantile would be infinite.
     let uniform = |word: u32| (f64::from(word) + 0.5) * 2f64.powi(-32);
     bytes.iter().map(|&level| (f64::from(level) + uniform(rng.next_u32())) / LEVELS as f64).collect()
 }
 
-/// Bits a coordinate of an image whose log-density over the unit cube is `log_prob` nats:
-/// `8 - log_prob / (dim ln 2)`; 8 is what the uniform density has.
+/// Bits per dimension of an image whose log-density over the unit cube is `log_prob` nats:
+/// `8 - log_prob / (dim ln 2)`; the uniform density has 8.
 ///
 /// # Examples
 /// ```
@@ -37,17 +38,17 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
     (LEVELS as f64).log2() - log_prob / (dim as f64 * std::f64::consts::LN_2)
 }
 
-/// How points of the unit cube become those that a flow learns, and back.
+/// Maps points of the unit cube to the coordinates that a flow learns, and back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PixelTransform {
-    /// Each pixel through its own distribution.
+    /// Each pixel through its own distribution to a normal.
     Marginals(MarginalTransform),
     /// Each pixel through the logit, standardized.
     Logit(LogitTransform),
 }
 
 impl PixelTransform {
-    /// Coordinates of an image.
+    /// Number of coordinates of an image.
     pub fn dim(&self) -> usize {
         match self {
             Self::Marginals(marginals) => marginals.dim(),
@@ -55,38 +56,46 @@ impl PixelTransform {
         }
     }
 
-    /// z `[rows, dim]` of points x `[rows, dim]` in the open unit cube, and `ln |det dz/dx|` of each `[rows]`.
+    /// z `[rows, dim]` for points x `[rows, dim]` in the open unit cube, and `ln |det dz/dx|` `[rows]`.
     ///
     /// # Panics
-    /// When they are no whole number of images.
+    /// When the length is not a multiple of `dim`.
     #[track_caller]
     pub fn forward(&self, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let d = self.dim();
-        assert!(x.len().is_multiple_of(d), "{} coordinates are no images of {d}", x.len());
+        assert!(
+            x.len().is_multiple_of(d),
+            "{} coordinates are not a multiple of the image size {d}",
+            x.len()
+        );
         let (mut z, mut log_det) = (Vec::with_capacity(x.len()), Vec::with_capacity(x.len() / d));
         for image in x.chunks_exact(d) {
             let mut sum = 0.0;
             for (i, &x) in image.iter().enumerate() {
-                let (to, slope) = match self {
+                let (to, log_derivative) = match self {
                     Self::Marginals(marginals) => marginals.forward(i, x),
                     Self::Logit(logit) => logit.forward(i, x),
                 };
                 z.push(to);
-                sum += slope;
+                sum += log_derivative;
             }
             log_det.push(sum);
         }
         (z, log_det)
     }
 
-    /// The z of [`forward`](Self::forward) alone, in single precision: rows of a batch.
+    /// Only the z of [`forward`](Self::forward), in single precision: rows of a batch.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
     #[track_caller]
     pub fn points(&self, x: &[f64]) -> Vec<f32> {
         let d = self.dim();
-        assert!(x.len().is_multiple_of(d), "{} coordinates are no images of {d}", x.len());
+        assert!(
+            x.len().is_multiple_of(d),
+            "{} coordinates are not a multiple of the image size {d}",
+            x.len()
+        );
         let to = |(i, &x): (usize, &f64)| match self {
             Self::Marginals(marginals) => marginals.to_normal(i % d, x).0,
             Self::Logit(logit) => (logit.logit(x).0 - logit.mean[i % d]) / logit.std[i % d],
@@ -94,14 +103,18 @@ impl PixelTransform {
         x.iter().enumerate().map(|x| to(x) as f32).collect()
     }
 
-    /// The points x in `[0, 1]` of z, both `[rows, dim]`: how samples become images.
+    /// The points x in `[0, 1]` for z, both `[rows, dim]`: turns samples into images.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
     #[track_caller]
     pub fn inverse(&self, z: &[f64]) -> Vec<f64> {
         let d = self.dim();
-        assert!(z.len().is_multiple_of(d), "{} coordinates are no images of {d}", z.len());
+        assert!(
+            z.len().is_multiple_of(d),
+            "{} coordinates are not a multiple of the image size {d}",
+            z.len()
+        );
         let back = |(i, &z): (usize, &f64)| match self {
             Self::Marginals(marginals) => marginals.inverse(i % d, z),
             Self::Logit(logit) => logit.inverse(i % d, z),
@@ -128,7 +141,7 @@ mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
-    /// Images of 2 x 3 pixels: one always black, one rarely not, the others of many levels.
+    /// Images of 2 x 3 pixels: one pixel always black, one mostly black, the others with many levels.
     fn images(n: usize) -> (crate::io::Scratch, ImageSet, Vec<u8>) {
         let mut rng = SmallRng::seed_from_u64(1);
         let image = |i: usize| {
@@ -184,11 +197,11 @@ mod tests {
             let back = transform.inverse(&z);
             let far = back.iter().zip(&x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(far < 1e-9, "{far}");
-            // Along each coordinate, within the level.
+            // The finite difference along each coordinate stays within the level.
             let d = transform.dim();
             for (row, want) in log_det.iter().enumerate().take(50) {
                 let image = &x[row * d..(row + 1) * d];
-                let slope = |i: usize| {
+                let derivative = |i: usize| {
                     let level = (image[i] * 256.0).floor();
                     let h = 1e-3 * (image[i] - level / 256.0).min((level + 1.0) / 256.0 - image[i]);
                     let at = |to: f64| {
@@ -198,7 +211,7 @@ mod tests {
                     };
                     ((at(h) - at(-h)) / (2.0 * h)).ln()
                 };
-                let found: f64 = (0..d).map(slope).sum();
+                let found: f64 = (0..d).map(derivative).sum();
                 assert!((found - want).abs() < 1e-3, "{found} {want}");
             }
         }
@@ -223,7 +236,7 @@ mod tests {
         let (_folder, set, _) = images(3_000);
         let [marginals, _] = transforms(&set);
         let d = set.dim();
-        // Level 255 of a pixel that was never lit: 0.02 of 3,005 counts, and z far above.
+        // Level 255 of a pixel that was never lit has 0.02 of 3,005 counts and a large z.
         for level in [0u8, 1, 128, 254, 255] {
             let x = dequantize(&vec![level; d], &mut SmallRng::seed_from_u64(8));
             let back = marginals.inverse(&marginals.forward(&x).0);

@@ -1,13 +1,14 @@
-//! Points of any number of coordinates: from files and arrays, checked once, standardized, their units kept.
+//! Points with any number of coordinates, from files and arrays: checked once, standardized, with their
+//! units.
 //!
-//! Knows rows of numbers and their units. Must never know a model. Points that pass are finite, at least two, and vary
-//! along every axis, so that their standardized form exists; whoever holds a `Points` has nothing to check again.
+//! The module knows rows of numbers and their units, not models. `Points` are finite, at least two, and vary
+//! along every axis, so their standardized form exists and no later code has to check again.
 
 use super::{DataError, Standardizer};
 use crate::io::{Fnv, read_csv, read_npy};
 use std::path::Path;
 
-/// Points `[n, d]` in units, and their standardized coordinates.
+/// Points `[n, d]` in their units, and their standardized coordinates.
 ///
 /// # Examples
 /// ```
@@ -20,32 +21,34 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
-    /// What the points are called in messages: their file, or `given`.
+    /// The name used in messages: the file, or `given`.
     pub name: String,
-    /// Names of the columns, by the file's heading or `x1`, `x2`, ...
+    /// Column names, from the file's header row or `x1`, `x2`, ...
     pub columns: Vec<String>,
-    /// The way between units and standardized coordinates, by these points' mean and deviation.
+    /// The map between units and standardized coordinates, from these points' mean and standard deviation.
     pub standard: Standardizer,
     values: Vec<f64>,
 }
 
-/// Rows of numbers on their way to become [`Points`]: arrays of arrays, `Vec`s of rows, `ndarray`'s matrices; f64 or f32.
+/// Input to [`Points::from_rows`]: arrays of arrays, `Vec`s of rows, `ndarray` matrices; f64 or f32.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     shape: Vec<usize>,
     values: Vec<f64>,
-    /// Row, its length and the length of the first, where they differ.
+    /// Row, its length and the length of the first row, if they differ.
     ragged: Option<[usize; 3]>,
     heading: Vec<String>,
-    /// Lines of a file, where there is one.
+    /// Line numbers, if the rows are from a file.
     lines: Vec<usize>,
 }
 
 impl Points {
-    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1) or `.csv` (a heading of names is kept).
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1) or `.csv` (with or without a header
+    /// row).
     ///
     /// # Errors
-    /// [`DataError::File`] for a file that is neither, or has rows of different length; otherwise as [`from_rows`](Self::from_rows).
+    /// [`DataError::File`] for other formats or rows of different length; otherwise as
+    /// [`from_rows`](Self::from_rows).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -69,17 +72,18 @@ impl Points {
         }
     }
 
-    /// Points of a program's own.
+    /// Points from values in memory.
     ///
     /// # Errors
-    /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints), [`RaggedPoints`](DataError::RaggedPoints),
-    /// [`NanReport`](DataError::NonFinite), [`ConstantColumn`](DataError::ConstantColumn) and
-    /// [`Spread`](DataError::Spread), each with its place.
+    /// [`DataError::NoColumns`], [`TooFewPoints`](DataError::TooFewPoints),
+    /// [`RaggedPoints`](DataError::RaggedPoints), [`NonFinite`](DataError::NonFinite),
+    /// [`ConstantColumn`](DataError::ConstantColumn) and [`Spread`](DataError::Spread), each with row and
+    /// column where it applies.
     pub fn from_rows(rows: impl Into<Rows>) -> Result<Self, DataError> {
         Self::build("given".to_owned(), rows.into())
     }
 
-    /// The same points under another name in messages.
+    /// The same points with another name in messages.
     pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
@@ -123,12 +127,12 @@ impl Points {
         self.values.len() / self.dim()
     }
 
-    /// Length of a point.
+    /// Number of coordinates of a point.
     pub fn dim(&self) -> usize {
         self.columns.len()
     }
 
-    /// The points in units, row-major `[n, d]`.
+    /// The points in their units, row-major `[n, d]`.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -138,10 +142,10 @@ impl Points {
         self.standard.transform(&self.values).into_iter().map(|x| x as f32).collect()
     }
 
-    /// The points of some rows, standardized by themselves: those to learn from.
+    /// The given rows as training points: standardized by their own mean and standard deviation.
     ///
     /// # Errors
-    /// [`DataError::TooFewPoints`], or [`DataError::ConstantColumn`] where a column varies in other rows alone.
+    /// [`DataError::TooFewPoints`], or [`DataError::ConstantColumn`] if a column is constant in these rows.
     pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
         let (shape, values) = (vec![which.len(), self.dim()], self.values_of(which));
         Self::build(
@@ -150,11 +154,11 @@ impl Points {
         )
     }
 
-    /// The points of some rows in the standardized coordinates of those learned from: held-out points, of the same file or
-    /// of another.
+    /// The given rows in the standardized coordinates of the training points `learned`: held-out points from
+    /// the same file or another.
     ///
     /// # Errors
-    /// [`DataError::OtherColumns`] when they are of another length.
+    /// [`DataError::OtherColumns`] if the number of columns differs.
     pub fn held_out(&self, which: &[usize], learned: &Points) -> Result<Self, DataError> {
         if self.dim() != learned.dim() {
             let (found, expected) = (self.dim(), learned.dim());
@@ -169,7 +173,7 @@ impl Points {
         which.iter().flat_map(|&i| &self.values[i * d..(i + 1) * d]).copied().collect()
     }
 
-    /// A number that identifies data (FNV-1a, 64 bit, of dimension and values).
+    /// A fingerprint of the data (FNV-1a, 64 bit, of dimension and values).
     pub fn fingerprint(&self) -> u64 {
         let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()

@@ -1,19 +1,20 @@
-//! An image's probabilities, blurred by a normal, on the cells of a grid: one separable convolution for everything that is
-//! computed from the true density (entropy, cross-entropy, figures).
+//! An image's probabilities blurred by a normal, on the cells of a grid: one separable convolution, from
+//! which entropy, cross-entropy and figures of the exact density are computed.
 //!
-//! Knows pixels and cells, nothing of images or coordinates in which models work. Rows are computed one
-//! after the other as the caller asks, so a quadrature with 64 cells a pixel needs memory for one row, not for the whole grid. An FFT
-//! would cost about the same at nine taps and leave rounding noise where the density is zero.
+//! The module knows pixels and cells, not images or standardized coordinates. Rows are computed on demand,
+//! one by one, so a quadrature with 64 cells per pixel needs memory for one row, not for the whole grid. An
+//! FFT would cost about the same at nine taps and leave rounding noise where the density is zero.
 
-/// Deviations of the normal beyond which it counts as zero: exp(-32) is 1e-14 of its peak.
+/// The normal counts as zero beyond this many standard deviations: exp(-32) is 1e-14 of its peak.
 const REACH: f64 = 8.0;
 
-/// Weights of the pixels along one axis in each cell: `first pixel, weights`, the weights a density per pixel.
+/// Weights of the pixels along one axis for each cell: `(first pixel, weights)`; each weight is a density per
+/// pixel.
 pub(super) struct Taps(Vec<(usize, Vec<f64>)>);
 
 impl Taps {
-    /// For cells centerd at `centers` (in pixels) over `pixels` pixels centerd at half coordinates, the normal
-    /// density of deviation `std` pixels between them.
+    /// The normal density of standard deviation `std` pixels between cells centered at `centers` (in pixels)
+    /// and `pixels` pixels centered at half-integer coordinates.
     pub(super) fn new(centers: impl Iterator<Item = f64>, pixels: usize, std: f64) -> Self {
         let scale = 1.0 / (std * (2.0 * std::f64::consts::PI).sqrt());
         let reach = REACH * std;
@@ -30,7 +31,7 @@ impl Taps {
     }
 }
 
-/// The density per square pixel at points: the i-th has the i-th taps along both axes.
+/// The density per square pixel at points; point i uses taps i along both axes.
 pub(super) fn at_points(mass: &[f64], width: usize, xs: &Taps, ys: &Taps) -> Vec<f64> {
     let at = |((col, across), (row, down)): (&(usize, Vec<f64>), &(usize, Vec<f64>))| {
         let along =
@@ -40,7 +41,7 @@ pub(super) fn at_points(mass: &[f64], width: usize, xs: &Taps, ys: &Taps) -> Vec
     xs.0.iter().zip(&ys.0).map(at).collect()
 }
 
-/// The density per square pixel at the cells, a row at a time:
+/// The density per square pixel at the cells, row by row:
 /// `d[i][j] = sum_rc ys[i][r] mass[r][c] xs[j][c]`, with `mass` row-major of `width` columns.
 pub(super) struct Blur<'a> {
     mass: &'a [f64],
@@ -56,12 +57,12 @@ impl<'a> Blur<'a> {
         Self { mass, width, column: vec![0.0; width], density: vec![0.0; xs.0.len()], xs, ys }
     }
 
-    /// Rows of cells.
+    /// Number of rows of cells.
     pub(super) fn rows(&self) -> usize {
         self.ys.0.len()
     }
 
-    /// The densities in row `i` of cells.
+    /// The densities in row `i`.
     pub(super) fn row(&mut self, i: usize) -> &[f64] {
         let (first, weights) = &self.ys.0[i];
         self.column.fill(0.0);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn mass_is_kept_by_a_grid_that_covers_it() {
+    fn a_grid_that_covers_the_image_keeps_the_total_probability() {
         let mass = [0.1, 0.2, 0.3, 0.4];
         let centers = || (0..80).map(|i| -4.0 + (i as f64 + 0.5) / 8.0);
         let taps = || Taps::new(centers(), 2, 0.5);

@@ -1,11 +1,11 @@
-//! Parts of a data set, chosen by a seed.
+//! Seeded splits of a data set.
 //!
-//! Knows row numbers and classes only. The generator is written out here and not taken from a crate: which rows are in
-//! which part must not change with a version, or a resumed run would be measured on points that it has learned.
+//! The module knows row numbers and classes only. Its random generator is written out here: a new version of
+//! a crate must not change the split, or a resumed run would be measured on points that it was trained on.
 
 use super::DataError;
 
-/// Rows to learn from, rows that choose between weights, and rows that are measured once: each in ascending order.
+/// Training, validation and test rows, each in ascending order.
 ///
 /// # Examples
 /// ```
@@ -15,20 +15,22 @@ use super::DataError;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Rows to learn from.
+    /// Training rows.
     pub train: Vec<usize>,
-    /// Rows without gradients, by which the best weights are chosen and a run ends early.
+    /// Validation rows: get no gradients, select the best weights and stop a run early.
     pub validation: Vec<usize>,
-    /// Rows that influence no weight.
+    /// Test rows: influence no weight.
     pub test: Vec<usize>,
 }
 
 impl Split {
-    /// Takes two shares of `rows` rows for validation and test, each at least one row; two rows remain at least. A share of
-    /// 0 takes none. Each set of rows is as likely as another; with labels every class keeps its proportion, up to a row.
+    /// Reserves two shares of `rows` rows for validation and test, each at least one row, and leaves at least
+    /// two. A share of 0 reserves none. Every subset is equally likely; with labels, every class keeps its
+    /// proportion to within a row.
     ///
     /// # Errors
-    /// [`DataError::Share`] for shares outside [0, 1) or of 1 together, or fewer than two rows and one a part.
+    /// [`DataError::Share`] for shares outside [0, 1) or summing to 1, or if there are too few rows for the
+    /// parts.
     pub fn seeded(
         rows: usize,
         [validation, test]: [f64; 2],
@@ -52,8 +54,9 @@ impl Split {
     }
 }
 
-/// At most `count` of the given rows by a seed: each set as likely as another, and with labels (by row number) every class in
-/// proportion, up to a row. They come in random order, so that whoever measures only the first of them has a random sample.
+/// At most `count` of the given rows, selected by a seed. Every subset is equally likely; with labels (by row
+/// number), every class is in proportion to within a row. The order is random, so a prefix is a random sample
+/// too.
 pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -> Vec<usize> {
     let mut state = seed;
     let mut few = chosen(rows, labels, count, &mut state).0;
@@ -61,8 +64,8 @@ pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -
     few
 }
 
-/// The chosen rows and the others. All are shuffled, sorted by class and taken at even distances from a random start, so
-/// that each row is as likely as another and no class is more than a row off its share.
+/// The chosen rows and the others. Rows are shuffled, sorted by class, and taken at equal distances from a
+/// random start. Each row is thus equally likely, and no class is off its share by more than a row.
 fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
     let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));
     shuffle(&mut order, state);
@@ -84,7 +87,7 @@ fn shuffle(rows: &mut [usize], state: &mut u64) {
     (1..rows.len()).rev().for_each(|i| rows.swap(i, below(i + 1, state)));
 }
 
-/// A number below n.
+/// A uniform number below n.
 fn below(n: usize, state: &mut u64) -> usize {
     ((u128::from(split_mix(state)) * n as u128) >> 64) as usize
 }
@@ -128,7 +131,7 @@ mod tests {
                 split.test.iter().for_each(|&row| counts[1][row] += 1);
             }
             for (of_part, expected) in counts.into_iter().zip([1_200, 800]) {
-                // With a deviation of 29 and 25.
+                // The standard deviations are 29 and 25.
                 assert!(of_part.iter().all(|&n: &i32| (n - expected).abs() < 120), "{of_part:?}");
             }
         }
@@ -141,7 +144,7 @@ mod tests {
             let sets = (0..4_000).map(|seed| subset(&rows, None, 3, seed));
             sets.filter(|set| set.contains(&a) && set.contains(&b)).count()
         };
-        // A fifteenth, 267, with a deviation of 16.
+        // The expectation is a fifteenth, 267, with a standard deviation of 16.
         for (a, b) in [(0, 1), (0, 3), (4, 9)] {
             assert!(together(a, b).abs_diff(267) < 64, "{a}, {b}: {}", together(a, b));
         }
@@ -169,7 +172,7 @@ mod tests {
         let rows: Vec<usize> = (100..1_100).collect();
         let sets: Vec<_> = (0..400).map(|seed| subset(&rows, None, 50, seed)).collect();
         assert!(sets.iter().all(|set| set.len() == 50 && set.iter().any(|&row| row > 700)));
-        // 289 / sqrt(20,000) is 2, and 6.5 of a tenth of them.
+        // The standard deviation is 289 / sqrt(20,000) = 2, and 6.5 for a tenth of them.
         for (first, bound) in [(50, 8.0), (5, 26.0)] {
             let all: Vec<usize> = sets.iter().flat_map(|set| &set[..first]).copied().collect();
             let mean = all.iter().sum::<usize>() as f64 / all.len() as f64;
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_generator_has_its_published_first_words() {
-        // Of the reference program for seed 1234567.
+        // From the reference program with seed 1234567.
         let mut state = 1_234_567;
         let words: [u64; 3] = std::array::from_fn(|_| split_mix(&mut state));
         assert_eq!(words, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

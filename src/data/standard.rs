@@ -1,7 +1,7 @@
-//! Standardized coordinates of points: mean and deviation a column, and the way back to units.
+//! Standardized coordinates of points: mean and standard deviation per column, and the map back to units.
 //!
-//! Knows an affine map along each axis. Models work in standardized coordinates; files, figures and samples are in
-//! units. Means and deviations are those of the points to learn from, and held-out points are mapped by the same.
+//! Models work in standardized coordinates; files, figures and samples are in units. Means and standard
+//! deviations come from the training points; held-out points use the same map.
 
 /// The affine map `x = (p - mean) / std` along each of d axes.
 ///
@@ -14,14 +14,15 @@
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standardizer {
-    /// Center `[d]`, in units.
+    /// Mean `[d]`, in units.
     pub mean: Vec<f64>,
-    /// Deviation `[d]`, in units.
+    /// Standard deviation `[d]`, in units.
     pub std: Vec<f64>,
 }
 
 impl Standardizer {
-    /// Mean and deviation (of all rows, divided by n) of row-major points of `dim` columns, in two passes.
+    /// Mean and standard deviation (of all rows, divided by n) of row-major points of `dim` columns, in two
+    /// passes.
     pub(super) fn of(points: &[f64], dim: usize) -> Self {
         let rows = (points.len() / dim) as f64;
         let average = |f: &dyn Fn(usize, f64) -> f64| {
@@ -36,21 +37,21 @@ impl Standardizer {
         Self { std: variance.into_iter().map(f64::sqrt).collect(), mean }
     }
 
-    /// Length of a point.
+    /// Number of coordinates of a point.
     pub fn dim(&self) -> usize {
         self.mean.len()
     }
 
-    /// Standardized coordinates of a point in units, or of several one after the other.
+    /// Standardized coordinates of one point in units, or of several concatenated points.
     ///
     /// # Panics
-    /// When they are no whole number of points.
+    /// When the length is not a multiple of the dimension.
     #[track_caller]
     pub fn transform(&self, p: &[f64]) -> Vec<f64> {
         self.each(p, |p, mean, std| (p - mean) / std)
     }
 
-    /// A point of standardized coordinates in units, or several one after the other.
+    /// Units of one point in standardized coordinates, or of several concatenated points.
     ///
     /// # Panics
     /// As [`transform`](Self::transform).
@@ -59,7 +60,7 @@ impl Standardizer {
         self.each(x, |x, mean, std| mean + std * x)
     }
 
-    /// What to add to a log-density in standardized coordinates to have it in units: `-sum ln std`.
+    /// Add this to a log-density in standardized coordinates to get one in units: `-sum ln std`.
     pub fn log_jacobian(&self) -> f64 {
         -self.std.iter().map(|s| s.ln()).sum::<f64>()
     }
@@ -67,7 +68,11 @@ impl Standardizer {
     #[track_caller]
     fn each(&self, values: &[f64], f: impl Fn(f64, f64, f64) -> f64) -> Vec<f64> {
         let d = self.dim();
-        assert!(values.len().is_multiple_of(d), "{} coordinates are no points of {d}", values.len());
+        assert!(
+            values.len().is_multiple_of(d),
+            "{} coordinates are not a multiple of the dimension {d}",
+            values.len()
+        );
         values.iter().enumerate().map(|(i, &v)| f(v, self.mean[i % d], self.std[i % d])).collect()
     }
 }

@@ -1,10 +1,10 @@
-//! What must hold of a density made from an image, on images whose answers are known in closed form.
+//! Image densities compared with closed forms.
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};
 use rand::{SeedableRng, rngs::SmallRng};
 use std::f64::consts::{E, PI};
 
-/// A PNG of 16 bits: white pixels but for the given ones `(column, row, gray)`, grays to 255.
+/// A 16-bit PNG: white except for the given pixels `(column, row, gray)`, with gray up to 255.
 fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
     let mut grays = vec![u16::MAX; (width * height) as usize];
     for &(x, y, gray) in dark {
@@ -65,7 +65,7 @@ fn the_log_density_at_a_point_is_that_of_the_grid_and_of_the_draws() {
 }
 
 #[test]
-fn a_pixel_s_mass_stands_at_its_half_coordinates_with_y_down() {
+fn a_pixels_probability_lies_at_its_half_coordinates_with_y_down() {
     let d = density(40, 30, &[(5, 6, 0.0), (25, 20, 0.0)]);
     let p = d.to_pixels(d.positions[0].map(f64::from));
     assert!((p[0] - 5.5).abs() < 1e-5 && (p[1] - 6.5).abs() < 1e-5, "{p:?}");
@@ -94,13 +94,13 @@ fn pixels_of_the_lightest_gray_take_no_part() {
 }
 
 #[test]
-fn true_density_on_a_grid_has_mass_one_and_the_entropy() {
+fn true_density_on_a_grid_has_total_probability_one_and_the_entropy() {
     let d = wedge();
     let grid = d.grid(5.0, 6);
     assert_eq!((grid.rows, grid.cols), (180, 204));
     let p = d.density_on(&grid);
-    let mass: f64 = p.iter().sum::<f64>() * grid.pixel_area;
-    assert!((mass - 1.0).abs() < 1e-9, "{mass}");
+    let total: f64 = p.iter().sum::<f64>() * grid.pixel_area;
+    assert!((total - 1.0).abs() < 1e-9, "{total}");
     let entropy = -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * grid.pixel_area;
     assert!((entropy + d.log_jacobian() - d.entropy_nats()).abs() < 1e-6);
     assert!((grid.cell_area - grid.pixel_area / (d.std[0] * d.std[1])).abs() < 1e-15);
@@ -119,7 +119,7 @@ fn samples_have_the_density_s_moments_and_mean_log_density() {
         assert!(mean.abs() < 0.01, "{mean}");
         assert!((square - 1.0 - d.jitter_std[a].powi(2)).abs() < 0.02, "{square}");
     }
-    // NLL of the best Gaussian, measured on the samples
+    // NLL of the best Gaussian, measured on the samples.
     let c =
         |a: usize, b: usize| points.iter().map(|p| f64::from(p[a]) * f64::from(p[b])).sum::<f64>() / n as f64;
     let det = c(0, 0) * c(1, 1) - c(0, 1).powi(2);
@@ -128,7 +128,7 @@ fn samples_have_the_density_s_moments_and_mean_log_density() {
 }
 
 #[test]
-fn coarser_quadrature_of_large_pictures_agrees() {
+fn coarser_quadrature_of_large_images_agrees() {
     let d = wedge();
     let fine = d.entropy_nats();
     for cells in [2, 4] {
@@ -142,19 +142,19 @@ fn coarser_quadrature_of_large_pictures_agrees() {
 #[test]
 fn blur_cost_of_isolated_pixels_is_that_of_two_normals() {
     let d = density(80, 60, &[(15, 16, 0.0), (55, 40, 0.0)]);
-    // KL(N(0, s^2) || N(0, S^2)) in two dimensions
+    // KL(N(0, s^2) || N(0, S^2)) in two dimensions.
     let ratio: f64 = 0.25 / (0.25 + 1.5 * 1.5);
     let expected = ratio - 1.0 - ratio.ln();
     assert!((d.blur_cost_nats(1.5) - expected).abs() < 1e-6, "{} {expected}", d.blur_cost_nats(1.5));
 }
 
 #[test]
-fn embedded_picture_has_fine_structure_and_is_learnable() {
+fn embedded_image_has_fine_structure_and_is_learnable() {
     let d = ImageDensity::embedded();
     let blur = d.blur_cost_nats(1.5);
     assert!((0.15..0.21).contains(&blur), "blurring costs {blur} nats");
     let lead = d.gaussian_nats() - d.entropy_nats();
-    assert!(lead >= 0.4, "entropy lies {lead} nats below the best Gaussian");
+    assert!(lead >= 0.4, "the entropy must be at least 0.4 nats below the best Gaussian, is {lead}");
 }
 
 #[test]
@@ -166,12 +166,12 @@ fn fingerprint_follows_the_pixels_not_the_name() {
 }
 
 #[test]
-fn each_unusable_picture_is_named_with_its_value_and_remedy() {
+fn each_unusable_image_is_named_with_its_value_and_remedy() {
     let whole = png(9, 8, &[(1, 2, 3.0), (4, 5, 6.0)]);
     let cases: [(&[u8], &str); 7] = [
         (&[], "empty (0 bytes)"),
         (&whole[..whole.len() / 2], "cannot be decoded"),
-        (b"no picture at all", "cannot be decoded"),
+        (b"no image at all", "cannot be decoded"),
         (&png(1, 1, &[]), "1 x 1 pixels"),
         (&png(5, 1, &[(1, 0, 0.0)]), "5 x 1 pixels"),
         (&png(5, 4, &[]), "one gray only (255.0 of 255"),
@@ -187,8 +187,8 @@ fn each_unusable_picture_is_named_with_its_value_and_remedy() {
         .unwrap_err()
         .to_string();
     assert!(pale.contains("below gray 254") && pale.contains("darkest 254.5"), "{pale}");
-    let missing = ImageDensity::open("no/such/picture.png").unwrap_err().to_string();
-    assert!(missing.contains("no/such/picture.png cannot be read"), "{missing}");
+    let missing = ImageDensity::open("no/such/image.png").unwrap_err().to_string();
+    assert!(missing.contains("no/such/image.png cannot be read"), "{missing}");
 }
 
 /// Two dark boxes on 16 x 12 pixels.

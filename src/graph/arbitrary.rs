@@ -1,8 +1,8 @@
-//! Functions drawn from a seed, for tests of passes and of backends: every op, every loop.
+//! Random functions from a seed, for tests of passes and backends: every op, every loop.
 //!
-//! Values stay finite and near 1 (what could grow goes through a bounded function), and patterns
-//! that passes look for (ones, zeros, transposes, equal captures, captures that are numbers) are
-//! frequent. The same seed gives the same function on every machine.
+//! Values stay finite and near 1 (functions that could grow get bounded arguments), and patterns that passes
+//! match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed gives the same
+//! function on every machine.
 
 mod draws;
 
@@ -12,14 +12,14 @@ use super::*;
 use crate::array::{Array, DType, Shape};
 use std::sync::Arc;
 
-/// What to draw.
+/// The parameters of a random function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipe {
-    /// How many operations, about.
+    /// The approximate number of operations.
     pub(crate) ops: usize,
-    /// The type of floats.
+    /// The float type.
     pub(crate) float: DType,
-    /// Whether searches, scans and tiles occur.
+    /// Whether to generate searches, scans and tiles.
     pub(crate) loops: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn function(seed: u64, recipe: Recipe) -> (Func, Vec<Array>) {
     drawn(&mut Draws::new(seed), recipe)
 }
 
-/// [`function`], by numbers from anywhere.
+/// [`function`], from given random numbers.
 pub(crate) fn drawn(draws: &mut Draws, recipe: Recipe) -> (Func, Vec<Array>) {
     let float = |shape: &[usize]| Type::array(recipe.float, shape);
     let index = Type::array(DType::I32, [3]);
@@ -59,10 +59,10 @@ impl Grow<'_> {
     }
 
     fn any_float(&mut self) -> NodeId {
-        self.pick(Type::is_float).expect("a float among the inputs")
+        self.pick(Type::is_float).expect("an input is a float")
     }
 
-    /// A value of the type of `x`: another one, or a telling number.
+    /// A value of the type of `x`: another one, or a special constant.
     fn like(&mut self, x: NodeId) -> NodeId {
         let ty = self.b.ty(x).clone();
         if self.draws.below(4) == 0 {
@@ -98,7 +98,7 @@ impl Grow<'_> {
             [Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1, Exp, Log1p, Ln, Sqrt, power];
         let op = self.draws.of(&ops);
         let x = match op {
-            // what grows, and what is a number on one side only, has a bounded argument
+            // Bounds the argument of functions that grow, or are undefined on one side.
             Expm1 | Exp => self.b.unary(Tanh, x),
             Log1p | Ln | Sqrt | Powf(_) => {
                 let bounded = self.b.unary(Tanh, x);
@@ -119,7 +119,7 @@ impl Grow<'_> {
         }
     }
 
-    /// Eighths of small whole numbers of both signs, which are often equal.
+    /// Eighths of small signed integers, which are often equal.
     fn whole(&mut self, x: NodeId) -> NodeId {
         let four = self.b.scale(x, 4.0);
         let whole = self.b.cast(four, DType::I32);
@@ -250,7 +250,8 @@ impl Grow<'_> {
         Some(self.b.unary(UnaryOp::Tanh, z))
     }
 
-    /// A matrix as an image, by a corner of it as a kernel, and the kernel that the two would have; sides stay.
+    /// Treats a matrix as an image: convolves it with a corner of it and computes the kernel of both; sides
+    /// stay.
     fn convolution(&mut self, x: NodeId) -> NodeId {
         let s = self.b.ty(x).shape().clone();
         let taps = [0, 1].map(|a| s[a].min(1 + self.draws.below(2)));
@@ -263,15 +264,15 @@ impl Grow<'_> {
         let turned = self.draws.below(2) == 0;
         let y = self.b.push(Op::Conv { margins, turned }, &[image, kernel], None);
         let y = self.b.unary(UnaryOp::Tanh, y);
-        let slope = self.b.push(Op::ConvKernel { margins }, &[image, y], None);
-        let slope = self.b.reduce(ReduceOp::Max, slope, vec![0, 1, 2, 3]);
+        let kernel = self.b.push(Op::ConvKernel { margins }, &[image, y], None);
+        let kernel = self.b.reduce(ReduceOp::Max, kernel, vec![0, 1, 2, 3]);
         let y = self.b.reshape(y, s.clone());
-        let slope = self.b.broadcast(slope, &s, vec![]);
-        let sum = self.b.add(y, slope);
+        let kernel = self.b.broadcast(kernel, &s, vec![]);
+        let sum = self.b.add(y, kernel);
         self.b.unary(UnaryOp::Tanh, sum)
     }
 
-    /// The larger of w + sin w for w = x y and w = -x y, by one batch.
+    /// The maximum of w + sin w over w = x y and w = -x y, computed in one batch.
     fn batch(&mut self, x: NodeId, y: NodeId, ta: bool, tb: bool) -> NodeId {
         let (s, t) = (self.b.ty(x).shape().clone(), self.b.ty(y).shape().clone());
         let minus = self.b.neg(x);
@@ -284,10 +285,10 @@ impl Grow<'_> {
         self.b.reduce(ReduceOp::Max, wave, vec![0])
     }
 
-    /// Takes rows, adds rows, counts, casts, draws.
+    /// Gathers, scatters, counts, casts and samples.
     fn rows(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[0] > 0)?;
-        // an operand, one row again and again, or rows before the first and behind the last
+        // An existing operand, one row repeatedly, or rows out of range on both sides.
         let index = match self.draws.below(4) {
             0 => self.b.splat(DType::I32, [3], 1.0),
             1 => {
@@ -333,7 +334,7 @@ impl Grow<'_> {
         let field = field(self.draws.word(), rows, &types, self.recipe.float);
         let policy = self.draws.of(&[Policy::Direct, SMALL]);
         let mut taps = self.draws.of(&[Taps::default(), Taps::at(NUM_TIMES)]);
-        // Other rows in f64 alone: there, what a drawn function makes of rounding stays far below what tests allow.
+        // Other rows only in f64, where a random function amplifies rounding far less than tests tolerate.
         if taps.times > 0 && self.recipe.float == DType::F64 {
             taps = self.draws.of(&TAPS);
         }
@@ -347,9 +348,9 @@ impl Grow<'_> {
         let end = self.b.proj(all, 0);
         if taps.num_rows() > 0 {
             self.pool.push(self.b.proj(all, tapped + 2));
-            let slopes = self.b.proj(all, tapped + 3);
-            let slope = self.b.reduce(ReduceOp::Sum, slopes, vec![0]);
-            self.pool.push(slope);
+            let rates = self.b.proj(all, tapped + 3);
+            let rate = self.b.reduce(ReduceOp::Sum, rates, vec![0]);
+            self.pool.push(rate);
         }
         if self.draws.below(2) == 0 {
             return Some(end);
@@ -369,7 +370,7 @@ impl Grow<'_> {
         Some(self.b.proj(all, 0))
     }
 
-    /// A loop that stores what its trips do, and one the other way that reads it.
+    /// A loop that stores values in each trip, and one in the opposite direction that reads them.
     fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_places: usize) {
         let (num_rows, ty) = (usize::from(num_places > 0), self.b.ty(y).clone());
         let types = [step.input_types(), vec![ty.clone(); num_rows]].concat();
@@ -444,13 +445,13 @@ impl Grow<'_> {
 
 const SMALL: Policy = Policy::Checkpoint(Checkpoints::Count(2));
 
-/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded; what it does never depends on `rows`.
+/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded; its operations do not depend on `rows`.
 fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let y = Type::array(float, [rows, 2]);
     let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
     let mut draws = Draws::new(seed);
     let ops = 2 + draws.below(4);
-    // what depends on captures alone grows apart, by rules that see no rows
+    // The part that depends on captures alone is generated separately, by rules that see no rows.
     let recipe = Recipe { ops, float, loops: false };
     let pool = x[2..].to_vec();
     let index = b.splat(DType::I32, [3], 1.0);
@@ -482,10 +483,10 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     b.finish(&[y])
 }
 
-/// Times to tap at.
+/// The number of times to tap at.
 const NUM_TIMES: usize = 11;
 
-/// What may be tapped: times, groups of trips (fewer than there are), the last trip, all of it.
+/// The taps to try: times, groups of trips (fewer than there are), the last trip, all of these.
 const TAPS: [Taps; 4] = [
     Taps { times: NUM_TIMES, every: 0, groups: 0, last: false },
     Taps { times: 0, every: 2, groups: 1, last: false },
@@ -493,7 +494,7 @@ const TAPS: [Taps; 4] = [
     Taps { times: NUM_TIMES, every: 1, groups: 5, last: true },
 ];
 
-/// The operand of times, if there are some: from before the start to behind the end, each twice.
+/// The operand of times, if any: from before the start to after the end, each twice.
 pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     if num == 0 {
         return vec![];
@@ -506,24 +507,24 @@ pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     vec![b.sub(time, quarter)]
 }
 
-/// An Euler search over [0, 1] that accepts every other attempt; it taps the trip's ends, y and the slope.
+/// An Euler search over [0, 1] that accepts every other attempt; it taps the trip's ends, y and dy/dt.
 pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, policy: Policy) -> Solve {
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
     let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
-        let slope = b.inline(field, &[&[t, y], captures].concat())[0];
+        let rate = b.inline(field, &[&[t, y], captures].concat())[0];
         let h = b.sub(next, t);
         let (dtype, shape) = (b.ty(y).dtype(), b.ty(y).shape().clone());
         let h = b.cast(h, dtype);
         let h = b.broadcast(h, &shape, vec![]);
-        let dy = b.mul(h, slope);
-        (b.add(y, dy), slope)
+        let dy = b.mul(h, rate);
+        (b.add(y, dy), rate)
     };
     let num_taps = if taps.num_rows() > 0 { 4 } else { 0 };
     let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
-    let (next, slope) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
-    let step = b.finish(&[&[next], &[x[2], x[3], x[4], slope][..num_taps]].concat());
+    let (next, rate) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
+    let step = b.finish(&[&[next], &[x[2], x[3], x[4], rate][..num_taps]].concat());
     let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
     let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
@@ -535,13 +536,13 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     let h = b.scale(times, 0.15);
     let aim = b.add(x[0], h);
     let aim = b.binary(BinaryOp::Min, aim, end);
-    let (new, slope) = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    let (new, rate) = euler(&mut b, x[0], aim, x[1], &x[3..]);
     let wide = b.broadcast(accept, y.shape(), vec![]);
     let new = b.select(wide, new, x[1]);
     let step_time = b.select(accept, aim, x[0]);
     let running = b.compare(CompareOp::Lt, step_time, end);
     let reached = b.unary(UnaryOp::Not, running);
-    let tapped = &[x[0], step_time, x[1], slope][..num_taps];
+    let tapped = &[x[0], step_time, x[1], rate][..num_taps];
     let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped].concat());
     Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
 }
@@ -571,7 +572,7 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 fn one_seed_gives_one_function() {
     let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
     for seed in 0..20 {
-        // By their text: arrays among constants are equal to themselves alone.
+        // Compares texts: constant arrays are equal only to themselves.
         assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
     }
 }

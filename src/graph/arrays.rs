@@ -1,4 +1,4 @@
-//! Arrays among constants as inputs: what differs from call to call is no part of a function that is kept.
+//! Turns constant arrays into inputs, so that compiled functions do not depend on data that differs per call.
 
 use super::{Builder, Func, Literal, Node, NodeId, Op, Tiles, Type};
 use crate::array::Array;
@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Func {
-    /// The same function with the arrays among its constants as further inputs, and these arrays: its own, and those of
-    /// tiles' bodies, which become operands that the tiles share. Constants of other bodies stay.
+    /// The function with its constant arrays as additional inputs, and these arrays: its own, and those in
+    /// tiles' bodies, which become shared operands of the tiles. Constants of other bodies stay.
     pub fn with_arrays_as_inputs(&self) -> (Func, Vec<Arc<Array>>) {
         let mut lift = Lift {
             nodes: vec![],
@@ -45,7 +45,7 @@ fn type_of(array: &Array) -> Type {
     Type::array(array.dtype(), array.shape().clone())
 }
 
-/// The tiles with the arrays among the constants of their bodies as operands behind their own.
+/// The tiles with the constant arrays of their bodies as additional operands, and these arrays.
 fn lifted(tiles: &Arc<Tiles>) -> (Arc<Tiles>, Vec<Arc<Array>>) {
     let (body, of_body) = tiles.body.with_arrays_as_inputs();
     let tail = tiles.tail.as_ref().map(Func::with_arrays_as_inputs);
@@ -60,7 +60,7 @@ fn lifted(tiles: &Arc<Tiles>) -> (Arc<Tiles>, Vec<Arc<Array>>) {
     (Arc::new(Tiles { body, tail, ..(**tiles).clone() }), arrays)
 }
 
-/// The function with inputs of these types, that it does not read, ahead of its input `at`.
+/// The function with unused inputs of these types inserted before input `at`.
 fn with_inputs_between(func: &Func, at: usize, types: &[Type]) -> Func {
     let mut all = func.input_types();
     all.splice(at..at, types.iter().cloned());
@@ -75,7 +75,7 @@ struct Lift {
     nodes: Vec<Node>,
     inputs: Vec<NodeId>,
     arrays: Vec<Arc<Array>>,
-    /// The inputs that arrays have become.
+    /// The input of each array.
     known: FxHashMap<*const Array, NodeId>,
 }
 

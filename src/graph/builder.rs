@@ -1,4 +1,4 @@
-//! Grows a function node by node; equal nodes are merged as they are inserted.
+//! Builds a function node by node and merges equal nodes on insertion.
 
 use super::infer::{GraphError, infer};
 use super::{BinaryOp, CompareOp, Func, Literal, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
@@ -8,12 +8,12 @@ use std::hash::BuildHasher;
 
 /// A function under construction.
 ///
-/// The map from nodes' hashes to ids is only looked up, never iterated, so its order reaches no output.
+/// The map from hashes to ids is only looked up, never iterated, so its order does not affect results.
 #[derive(Default, Debug)]
 pub struct Builder {
     nodes: Vec<Node>,
     inputs: Vec<NodeId>,
-    /// Where a node of this hash is; of two with one hash the second is found under the next number.
+    /// The node of each hash; on a collision, the next free number is used.
     known: FxHashMap<u64, NodeId>,
 }
 
@@ -23,7 +23,7 @@ impl Builder {
         Builder::default()
     }
 
-    /// A builder with one input for each type, and their nodes.
+    /// A builder with one input per type, and the input nodes.
     pub fn with_inputs(types: &[Type]) -> (Builder, Vec<NodeId>) {
         let mut b = Builder::new();
         let ids = types.iter().map(|t| b.input(t.clone())).collect();
@@ -71,30 +71,30 @@ impl Builder {
         id
     }
 
-    /// Inserts an operation; `hint` is the result's type where the operands do not determine it
-    /// (constants, iota, casts, broadcasts, reshapes, random bits) and is checked elsewhere.
+    /// Inserts an operation; `hint` is the result's type where the operands do not determine it (constants,
+    /// iota, casts, broadcasts, reshapes, random bits) and is checked elsewhere.
     ///
     /// # Errors
-    /// Operands whose types do not fit.
+    /// Operands whose types do not fit the operation.
     pub fn try_push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> Result<NodeId, GraphError> {
         let types: Vec<&Type> = args.iter().map(|&a| self.ty(a)).collect();
         let ty = infer(&op, &types, hint)?;
         Ok(self.insert(Node { op, args: args.to_vec(), ty }))
     }
 
-    /// Inserts an operation whose operands fit by construction.
+    /// Inserts an operation whose operands are known to fit.
     ///
     /// # Panics
-    /// When they do not.
+    /// If they do not fit.
     #[track_caller]
     pub fn push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> NodeId {
         self.try_push(op, args, hint).unwrap_or_else(|e| panic!("invariant: {e}"))
     }
 
-    /// Copies the nodes of `f` with `args` for its inputs; returns its outputs.
+    /// Copies the nodes of `f` with `args` in place of its inputs; returns its outputs.
     ///
     /// # Panics
-    /// When the arguments have not the number and the types of the inputs.
+    /// If the arguments differ from the inputs in number or type.
     #[track_caller]
     pub fn inline(&mut self, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
         assert_eq!(f.num_inputs(), args.len(), "invariant: inline with as many arguments as inputs");
@@ -115,7 +115,7 @@ impl Builder {
         f.outputs().iter().map(|o| map[o.index()]).collect()
     }
 
-    /// The function with the given outputs; what they do not need is left out, all inputs stay.
+    /// The function with the given outputs. Unused nodes are removed; all inputs are kept.
     pub fn finish(self, outputs: &[NodeId]) -> Func {
         let mut live = vec![false; self.nodes.len()];
         for id in outputs.iter().chain(&self.inputs) {
@@ -141,14 +141,14 @@ impl Builder {
         Func::new(nodes, at(&self.inputs), at(outputs))
     }
 
-    // Shorthands for operations whose operands fit by construction.
+    // Shorthands for operations whose operands are known to fit.
 
-    /// A constant number over a shape.
+    /// A constant of the given shape.
     pub fn splat(&mut self, dtype: DType, shape: impl Into<Shape>, x: f64) -> NodeId {
         self.push(Op::Const(Literal::splat(dtype, x)), &[], Some(&Type::array(dtype, shape)))
     }
 
-    /// A constant number of the type of `like`.
+    /// A constant of the same type as `like`.
     pub fn splat_like(&mut self, like: NodeId, x: f64) -> NodeId {
         let ty = self.ty(like).clone();
         self.splat(ty.dtype(), ty.shape().clone(), x)
@@ -203,7 +203,7 @@ impl Builder {
         self.mul(x, c)
     }
 
-    /// `a < b` and its kin
+    /// `a < b` and the other comparisons
     #[track_caller]
     pub fn compare(&mut self, op: CompareOp, a: NodeId, b: NodeId) -> NodeId {
         self.push(Op::Compare(op), &[a, b], None)
@@ -248,7 +248,7 @@ impl Builder {
         self.push(Op::Transpose { perm }, &[x], None)
     }
 
-    /// The last two axes swapped: each matrix of a batch transposed
+    /// Swaps the last two axes: transposes each matrix of a batch
     #[track_caller]
     pub fn turn(&mut self, x: NodeId) -> NodeId {
         let perm = turned(self.ty(x).shape().rank());
@@ -261,7 +261,7 @@ impl Builder {
         if axes.is_empty() { x } else { self.push(Op::Reduce { op, axes }, &[x], None) }
     }
 
-    /// Matrix product of a (turned if ta) and b (turned if tb), for each entry of their leading axes
+    /// Matrix product of a (transposed if ta) and b (transposed if tb), over the leading axes
     #[track_caller]
     pub fn dot(&mut self, a: NodeId, b: NodeId, ta: bool, tb: bool) -> NodeId {
         self.push(Op::Dot { ta, tb }, &[a, b], None)
@@ -276,7 +276,7 @@ impl Builder {
     /// All values of a tuple
     #[track_caller]
     pub fn projections(&mut self, tuple: NodeId) -> Vec<NodeId> {
-        let Type::Tuple(types) = self.ty(tuple) else { panic!("invariant: {tuple} is no tuple") };
+        let Type::Tuple(types) = self.ty(tuple) else { panic!("invariant: {tuple} is not a tuple") };
         (0..types.len()).map(|k| self.proj(tuple, k)).collect()
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_nodes_are_merged_and_dead_ones_left_out() {
+    fn equal_nodes_are_merged_and_dead_ones_removed() {
         let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F32, [2, 3])]);
         let (p, q) = (b.add(x[0], x[0]), b.add(x[0], x[0]));
         assert_eq!(p, q);

@@ -1,12 +1,12 @@
-//! Operations made of functions that run at most once where they stand.
+//! Operations that contain functions and run each at most once.
 //!
-//! A [`Custom`] means its body and is differentiated by rules of its own; it exists for derivatives
-//! alone and is replaced by its body before anything is compiled. A [`Cond`] runs one of two bodies.
-//! Like a loop's, their functions are closed: what they use are inputs.
+//! A [`Custom`] computes its body and has custom derivative rules; before compilation it is replaced by its
+//! body. A [`Cond`] runs one of two bodies. As in loops, the functions are closed: everything they use is an
+//! input.
 
 use super::{Func, Type};
 
-/// A function with derivatives of its own.
+/// A function with custom derivatives.
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
@@ -15,17 +15,17 @@ use super::{Func, Type};
 /// | `vjp` | x.., y.., g of each float y.. | cotangent of each float x.. |
 /// | the node | x.. | y.., further values |
 ///
-/// `jvp` is linear in dx. Where it is absent the tangents are those of the body; where `vjp` is
-/// absent it is the transpose of `jvp`. Values behind the first `num_outs` are data: no derivative.
+/// `jvp` is linear in dx. Without `jvp` the tangents are the body's; without `vjp` it is the transpose of
+/// `jvp`. Values after the first `num_outs` are data without derivatives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Custom {
-    /// What it computes.
+    /// The function.
     pub body: Func,
     /// Its forward derivative.
     pub jvp: Option<Func>,
     /// Its reverse derivative.
     pub vjp: Option<Func>,
-    /// How many values of the body are results.
+    /// The number of body outputs that are results.
     pub num_outs: usize,
 }
 
@@ -44,7 +44,7 @@ impl Custom {
         floats(&self.body.output_types()[..self.num_outs])
     }
 
-    /// Types of x.., y.., what both rules take first.
+    /// The types of x.., y.., the first inputs of both rules.
     pub fn primal_types(&self) -> Vec<Type> {
         [&self.body.input_types()[..], &self.body.output_types()[..self.num_outs]].concat()
     }
@@ -52,12 +52,12 @@ impl Custom {
 
 /// Runs one of two functions.
 ///
-/// The node takes pred: bool, x.. and gives y..; both branches take x.. and give y... What a branch does that is not
-/// chosen is not done: its loops do not run, and its NaNs are nowhere.
+/// The node takes pred: bool, x.. and returns y..; both branches map x.. to y... The branch not taken does not
+/// run: its loops cost nothing, and its NaNs have no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cond {
-    /// Where pred holds.
+    /// The branch if pred is true.
     pub then: Func,
-    /// Where it does not.
+    /// The branch if pred is false.
     pub otherwise: Func,
 }

@@ -1,13 +1,13 @@
-//! Correlations of images with kernels: which sides they make of which, and what their transposes are.
+//! Convolutions: shape inference and transposes.
 //!
-//! Of the sum over places, taps and channels of `x[p + i - lo, c] w[i, c, o] y[p, o]` the two operations are the
-//! parts that are linear in two of the three: `conv` (which of w and x, turned which of w and y) and
-//! `conv_kernel` (which of x and y). So each is among the derivatives of the others and the set is closed. There is
-//! one stride and no dilation, with which that would not hold; who wants them slices and pads.
+//! Both operations are contractions of the trilinear sum over positions, taps and channels of `x[p + i - lo, c]
+//! w[i, c, o] y[p, o]`: `conv` gives y from x and w, or x from y and w if turned, and `conv_kernel` gives w
+//! from x and y. So each derivative of one is the other or itself, and the set is closed. Strides and dilation
+//! would break this; callers that need them slice and pad.
 
 use super::Type;
 
-/// Zeros around images, above and left (`lo`), below and right (`hi`); fewer than a kernel's taps.
+/// Zero padding of images, above and left (`lo`), below and right (`hi`); less than the kernel's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Margins {
     /// Above and left.
@@ -17,17 +17,17 @@ pub struct Margins {
 }
 
 impl Margins {
-    /// Those of the transpose: what a kernel has taps beyond the one that meets the first (last) element.
+    /// The margins of the transpose: kernel size - 1 - margin.
     pub fn turned(self, kernel: [usize; 2]) -> Margins {
         let rest = |of: [usize; 2]| [0, 1].map(|a| kernel[a] - 1 - of[a]);
         Margins { lo: rest(self.lo), hi: rest(self.hi) }
     }
 
-    /// The side of a result along an axis, for sides of an image and a kernel.
+    /// The size of the result along an axis, from the sizes of the image and the kernel.
     fn side(self, axis: usize, image: usize, kernel: usize) -> Result<usize, String> {
         let (lo, hi) = (self.lo[axis], self.hi[axis]);
         if kernel == 0 || lo.max(hi) >= kernel {
-            return Err(format!("margins of {lo} and {hi} are no fewer than the {kernel} taps"));
+            return Err(format!("margins of {lo} and {hi} must be smaller than the {kernel} taps"));
         }
         (image + lo + hi + 1)
             .checked_sub(kernel)
@@ -36,16 +36,16 @@ impl Margins {
     }
 }
 
-/// The leading axes and the four of a batch of images or of a kernel, of two operands that fit.
+/// The batch axes and the last four axes of an operand.
 type Four<'a> = (&'a [usize], [usize; 4]);
 
 fn fours<'a>(x: &'a Type, y: &'a Type) -> Result<[Four<'a>; 2], String> {
     if !x.is_float() || x.dtype() != y.dtype() {
-        return Err("the operands must be float arrays of one element type".into());
+        return Err("the operands must be float arrays of equal element type".into());
     }
     let split = |ty: &'a Type| ty.shape().split_last_chunk::<4>().map(|(lead, four)| (lead, *four));
     let (Some(a), Some(b)) = (split(x), split(y)) else {
-        return Err("the operands have at least four axes".into());
+        return Err("the operands must have at least four axes".into());
     };
     if a.0 != b.0 {
         return Err(format!("the leading axes {:?} and {:?} differ", a.0, b.0));
@@ -68,7 +68,7 @@ pub(super) fn conv(m: Margins, turned: bool, x: &Type, w: &Type) -> Result<Type,
 pub(super) fn conv_kernel(m: Margins, x: &Type, y: &Type) -> Result<Type, String> {
     let [(lead, [n, height, width, c]), (_, [count, oh, ow, o])] = fours(x, y)?;
     if n != count {
-        return Err(format!("there are {n} images before the convolution and {count} behind it"));
+        return Err(format!("there are {n} images before the convolution and {count} after it"));
     }
     let taps = |axis: usize, from: usize, to: usize| {
         let taps = (from + m.lo[axis] + m.hi[axis] + 1).saturating_sub(to);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(infer(&turned, &[&y, &w], None), Ok(x.clone()));
         let wide = Op::Conv { margins: Margins { lo: [3, 0], hi: [0, 0] }, turned: false };
         let e = infer(&wide, &[&x, &w], None).unwrap_err().to_string();
-        assert!(e.ends_with("margins of 3 and 0 are no fewer than the 3 taps"), "{e}");
+        assert!(e.ends_with("margins of 3 and 0 must be smaller than the 3 taps"), "{e}");
         let e = infer(&wide, &[&x, &of(&[9, 2, 3, 4])], None).unwrap().to_string();
         assert_eq!(e, "f32[2,2,4,4]");
         let e = infer(&turned, &[&x, &w], None).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// The place of a node in its function, printed `%3`.
+/// The index of a node in its function, printed `%3`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
@@ -32,16 +32,16 @@ impl fmt::Debug for NodeId {
 /// An operation applied to earlier nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// What is done.
+    /// The operation.
     pub op: Op,
-    /// To which values; each comes before this node.
+    /// Its operands; each comes before this node.
     pub args: Vec<NodeId>,
     /// The result's type.
     pub ty: Type,
 }
 
 impl Node {
-    /// The number that the value is everywhere, if it is a constant of that kind.
+    /// The value of every element, if the node is a splat constant.
     pub fn splat(&self) -> Option<f64> {
         match &self.op {
             Op::Const(literal) => literal.as_splat(),
@@ -58,15 +58,15 @@ struct Inner {
     fingerprint: u64,
 }
 
-/// A closed function: nodes in topological order, its inputs and outputs among them.
+/// A closed function: nodes in topological order, including its inputs and outputs.
 ///
-/// Cheap to clone and immutable. Invariants: arguments come before their users; `inputs[k]` is the
-/// node `Op::Input(k)`, and no other node is an input; the verifier checks the rest.
+/// Cheap to clone and immutable. Invariants: operands come before their users; `inputs[k]` is the node
+/// `Op::Input(k)`, and no other node is an input. The verifier checks the rest.
 #[derive(Clone)]
 pub struct Func(Arc<Inner>);
 
 impl Func {
-    /// A function of the given parts; see the invariants above.
+    /// A function from its parts; see the invariants above.
     pub(crate) fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
         let mut hasher = FxHasher::default();
         (&nodes, &inputs, &outputs).hash(&mut hasher);
@@ -84,12 +84,12 @@ impl Func {
         &self.0.nodes[id.index()]
     }
 
-    /// The inputs' nodes.
+    /// The input nodes.
     pub fn inputs(&self) -> &[NodeId] {
         &self.0.inputs
     }
 
-    /// The outputs' nodes; one node may be several outputs.
+    /// The output nodes; one node may be several outputs.
     pub fn outputs(&self) -> &[NodeId] {
         &self.0.outputs
     }
@@ -124,7 +124,7 @@ impl Func {
         (0..self.num_outputs()).map(|k| self.output_type(k).clone()).collect()
     }
 
-    /// Whether it holds what is not its own, or a body inside it does: arrays among its constants, observers.
+    /// Whether the function or a body in it refers to shared data: constant arrays or observers.
     pub fn holds_data(&self) -> bool {
         let holds = |node: &Node| {
             matches!(node.op, Op::Const(Literal::Array(_)) | Op::Observe(_))

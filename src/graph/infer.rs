@@ -1,9 +1,9 @@
-//! Types of results from types of operands: the one place that says which operands an op takes.
+//! Type inference: the only place that defines which operands an op takes.
 
 use super::{BinaryOp, Literal, MAX_ROWS, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
 
-/// Operands that do not fit an operation, or a graph that is not well formed.
+/// Operands that do not fit an operation, or a malformed graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
@@ -14,7 +14,7 @@ pub enum GraphError {
         op: &'static str,
         /// The operands' types.
         operands: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A node that breaks an invariant of functions.
@@ -24,25 +24,26 @@ pub enum GraphError {
         node: usize,
         /// Name of the operation.
         op: &'static str,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
-    /// A line of a text form that does not read.
+    /// A line of the text form that does not parse.
     #[error("line {line} of the graph does not parse: {why}")]
     Parse {
         /// Line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }
 
 type Inferred = Result<Type, String>;
 
-/// The type of `op` applied to operands of the given types; `hint` gives what they do not determine.
+/// The type of `op` applied to operands of the given types; `hint` gives the result type where they do not
+/// determine it.
 ///
 /// # Errors
-/// [`GraphError::Operands`] with the operands' types and what is wrong with them.
+/// [`GraphError::Operands`] with the operands' types and the reason.
 pub fn infer(op: &Op, args: &[&Type], hint: Option<&Type>) -> Result<Type, GraphError> {
     check(op, args, hint).map_err(|why| GraphError::Operands {
         op: op.name(),
@@ -74,7 +75,9 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         }
         Op::Cast => {
             let ty = hinted(hint)?;
-            need(ty.shape() == args[0].shape(), || format!("a cast keeps the shape, not {ty}"))?;
+            need(ty.shape() == args[0].shape(), || {
+                format!("a cast must keep the shape, but the result is {ty}")
+            })?;
             Ok(ty)
         }
         Op::StopGradient => Ok(args[0].clone()),
@@ -89,14 +92,14 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         | Op::Pad { .. }
         | Op::Concat { .. } => movement(op, args, hint),
         Op::Reduce { axes, .. } => {
-            need(axes.windows(2).all(|w| w[0] < w[1]), || format!("axes {axes:?} do not ascend"))?;
+            need(axes.windows(2).all(|w| w[0] < w[1]), || format!("axes {axes:?} must be ascending"))?;
             need(axes.last().is_none_or(|&a| a < args[0].shape().rank()), || format!("no axes {axes:?}"))?;
             Ok(args[0].with_shape(args[0].shape().without_axes(axes)))
         }
         Op::Gather => gather(args[0], args[1]),
         Op::ScatterAdd => {
             let rows = gather(args[0], args[1])?;
-            need(rows.dtype() != DType::Bool, || "there is no sum of bools: cast them".into())?;
+            need(rows.dtype() != DType::Bool, || "bools cannot be summed: cast them".into())?;
             need(&rows == args[2], || format!("the updates must be {rows}"))?;
             Ok(args[0].clone())
         }
@@ -105,7 +108,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::ConvKernel { margins } => conv::conv_kernel(*margins, args[0], args[1]),
         Op::RandomBits { .. } => {
             let ty = hinted(hint)?;
-            need(ty.dtype() == DType::U32, || format!("random bits are u32, not {ty}"))?;
+            need(ty.dtype() == DType::U32, || format!("random bits must be u32, not {ty}"))?;
             need(args[0] == &Type::array(DType::U32, [2]), || "the key must be u32[2]".into())?;
             need(args[1] == &Type::scalar(DType::U32), || "the start must be u32[]".into())?;
             Ok(ty)
@@ -114,7 +117,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Custom(_) | Op::Cond(_) => calls(op, args),
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
-            _ => Err("the operand is no tuple".into()),
+            _ => Err("the operand is not a tuple".into()),
         },
     }
 }
@@ -158,13 +161,13 @@ fn count(op: &Op, args: &[&Type]) -> Result<(), String> {
     need(args.len() == n, || format!("it takes {n} operands"))
 }
 
-/// An array of the elements of `x` and of these lengths, if memory can hold it.
+/// An array type with the element type of `x` and these dimensions, if its size fits into memory.
 fn sized(x: &Type, dims: Vec<usize>) -> Inferred {
     Shape::try_new(dims).map(|shape| x.with_shape(shape)).map_err(|error| error.to_string())
 }
 
 fn same(args: &[&Type]) -> Inferred {
-    need(args.iter().all(|t| *t == args[0]), || "the operands must be of one type".into())?;
+    need(args.iter().all(|t| *t == args[0]), || "the operands must have equal types".into())?;
     Ok(args[0].clone())
 }
 
@@ -187,7 +190,7 @@ fn binary(op: BinaryOp, a: &Type, b: &Type) -> Inferred {
     match op {
         BinaryOp::And | BinaryOp::Or => need(bool_operand, || "the operands must be bool".into())?,
         BinaryOp::Div => float(&ty)?,
-        _ => need(!bool_operand, || "bool has no arithmetic".into())?,
+        _ => need(!bool_operand, || "arithmetic is not defined for bool".into())?,
     }
     Ok(ty)
 }
@@ -208,38 +211,43 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             let to = ty.shape();
             need(ty.dtype() == x.dtype(), || "a broadcast keeps the element type".into())?;
             need(dims.len() == rank && dims.windows(2).all(|w| w[0] < w[1]), || {
-                format!("dims {dims:?} do not fit")
+                format!("dims {dims:?} are invalid")
             })?;
             let fits = |i: usize| dims[i] < to.rank() && (s[i] == 1 || s[i] == to[dims[i]]);
-            need((0..rank).all(fits), || format!("it does not stretch to {to} by {dims:?}"))?;
+            need((0..rank).all(fits), || format!("it cannot be broadcast to {to} by {dims:?}"))?;
             Ok(ty)
         }
         Op::Reshape => {
             let ty = hinted(hint)?;
             need(ty.dtype() == x.dtype() && ty.shape().size() == s.size(), || {
-                format!("{ty} has other elements")
+                format!("{ty} has a different number or type of elements")
             })?;
             Ok(ty)
         }
         Op::Transpose { perm } => {
             let mut seen = vec![false; rank];
             perm.iter().filter(|&&p| p < rank).for_each(|&p| seen[p] = true);
-            need(perm.len() == rank && seen.iter().all(|&b| b), || format!("{perm:?} is no permutation"))?;
+            need(perm.len() == rank && seen.iter().all(|&b| b), || format!("{perm:?} is not a permutation"))?;
             Ok(x.with_shape(perm.iter().map(|&p| s[p]).collect::<Vec<_>>()))
         }
         Op::Slice { start, limit } => {
             let ok = start.len() == rank && limit.len() == rank;
             let within = |i: usize| start[i] <= limit[i] && limit[i] <= s[i];
-            need(ok && (0..rank).all(within), || format!("{start:?}..{limit:?} lies outside"))?;
+            need(ok && (0..rank).all(within), || format!("{start:?}..{limit:?} is out of range"))?;
             Ok(x.with_shape((0..rank).map(|i| limit[i] - start[i]).collect::<Vec<_>>()))
         }
         Op::Pad { lo, hi } => {
             need(lo.len() == rank && hi.len() == rank, || {
-                format!("{lo:?} and {hi:?} are not one number an axis")
+                format!("{lo:?} and {hi:?} must have one number per axis")
             })?;
             let padded = |i: usize| lo[i].checked_add(s[i])?.checked_add(hi[i]);
             let dims = (0..rank).map(padded).collect::<Option<Vec<_>>>();
-            sized(x, dims.ok_or_else(|| format!("{lo:?} and {hi:?} are too much padding"))?)
+            sized(
+                x,
+                dims.ok_or_else(|| {
+                    format!("{lo:?} and {hi:?} pad to more elements than memory can address")
+                })?,
+            )
         }
         Op::Concat { axis } => {
             need(*axis < rank, || format!("no axis {axis}"))?;
@@ -248,18 +256,18 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(args.iter().all(|t| t.dtype() == x.dtype()), || {
                 "the operands differ in element type".into()
             })?;
-            need(fits, || format!("the operands differ beside axis {axis}"))?;
+            need(fits, || format!("the operands differ in axes other than {axis}"))?;
             let mut dims = s.to_vec();
             let lengths = args.iter().map(|t| t.shape()[*axis]);
             dims[*axis] = lengths.fold(0, usize::saturating_add);
             sized(x, dims)
         }
-        other => Err(format!("invariant: {} moves nothing", other.name())),
+        other => Err(format!("invariant: {} is not a movement op", other.name())),
     }
 }
 
 fn gather(x: &Type, index: &Type) -> Inferred {
-    need(x.shape().rank() >= 1 && x.shape()[0] > 0, || "there is no row to take".into())?;
+    need(x.shape().rank() >= 1 && x.shape()[0] > 0, || "the operand has no rows".into())?;
     need(index.dtype() == DType::I32, || "the index must be i32".into())?;
     sized(x, index.shape().iter().chain(&x.shape()[1..]).copied().collect())
 }
@@ -282,7 +290,7 @@ fn dot(ta: bool, tb: bool, a: &Type, b: &Type) -> Inferred {
 fn is(args: &[&Type], at: usize, want: &[Type], what: &str) -> Result<(), String> {
     for (i, w) in want.iter().enumerate() {
         let got = args.get(at + i).ok_or_else(|| format!("{what} {i} is missing"))?;
-        need(*got == w, || format!("{what} {i} is {got} but the body wants {w}"))?;
+        need(*got == w, || format!("{what} {i} is {got} but the body takes {w}"))?;
     }
     Ok(())
 }
@@ -343,7 +351,7 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             need(args.len() == body.len() - 1, || format!("it takes {} operands", body.len() - 1))?;
             Ok(Type::Tuple((0..t.outs.len()).map(|k| t.out_type(k)).collect()))
         }
-        other => Err(format!("invariant: {} is no loop", other.name())),
+        other => Err(format!("invariant: {} is not a loop", other.name())),
     }
 }
 
@@ -351,7 +359,7 @@ fn calls(op: &Op, args: &[&Type]) -> Inferred {
     let (first, body, what) = match op {
         Op::Custom(c) => (0, &c.body, "operand"),
         Op::Cond(c) => (1, &c.then, "operand of the branches"),
-        other => return Err(format!("invariant: {} calls nothing", other.name())),
+        other => return Err(format!("invariant: {} is not a call", other.name())),
     };
     is(args, 0, &[Type::scalar(DType::Bool)][..first], "predicate")?;
     is(args, first, &body.input_types(), what)?;

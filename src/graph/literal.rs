@@ -1,25 +1,25 @@
-//! Constants of a graph: a number repeated over a shape, or an array.
+//! Constants of a graph: a splat, or an array.
 
 use crate::array::{Array, DType};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A constant. The shape is that of its node.
+/// A constant. Its shape is the node's.
 #[derive(Clone, Debug)]
 pub enum Literal {
-    /// One number, by the bits of its `f64` value, for every element.
+    /// One number for every element, stored as the bits of its `f64` value.
     Splat {
         /// Element type.
         dtype: DType,
         /// `f64::to_bits` of the value.
         bits: u64,
     },
-    /// The elements of an array that the graph shares with whoever made it.
+    /// An array, shared with its creator.
     Array(Arc<Array>),
 }
 
 impl Literal {
-    /// The constant `x`.
+    /// The constant `x` for every element.
     pub fn splat(dtype: DType, x: f64) -> Literal {
         Literal::Splat { dtype, bits: x.to_bits() }
     }
@@ -32,7 +32,7 @@ impl Literal {
         }
     }
 
-    /// The number that every element is, if they are one by construction.
+    /// The value of every element, if it is a splat.
     pub fn as_splat(&self) -> Option<f64> {
         match self {
             Literal::Splat { bits, .. } => Some(f64::from_bits(*bits)),
@@ -41,7 +41,7 @@ impl Literal {
     }
 }
 
-/// Arrays are equal when they are the same array: comparing the elements of large ones at each
+/// Arrays are equal only if they are the same allocation: comparing the elements of large arrays at each
 /// insertion would cost more than a missed merge.
 impl PartialEq for Literal {
     fn eq(&self, other: &Literal) -> bool {

@@ -1,13 +1,13 @@
-//! Loops and row tiles: operations whose bodies are functions of their own.
+//! Loops and row tiles: operations that contain functions.
 //!
-//! Captured values are explicit inputs of a body, so nothing here refers to the graph around it.
-//! The search ([`Solve`]) and its derivative are kept apart: the search may try, reject and estimate
-//! errors; the *step* is what an accepted trip means, and only it is differentiated. None of this
-//! knows what is searched for; `adjoint` builds an adaptive ODE solve from it.
+//! Captured values are explicit inputs of a body, so a body does not refer to the surrounding graph. The search
+//! ([`Solve`]) is separate from its derivative: the search may try, reject and estimate errors; the *step*
+//! defines what an accepted trip computes, and only the step is differentiated. The graph does not know what is
+//! searched for; `adjoint` builds an adaptive ODE solve from it.
 
 use super::{Func, Taps, Type};
 
-/// The rows of a loop in lockstep, told from its step; none where it runs along one schedule.
+/// The number of rows of a loop in lockstep, from its step; `None` if it has a single schedule.
 fn rows(step: &Func) -> Option<usize> {
     match &step.node(*step.inputs().first()?).ty {
         Type::Array { shape, .. } => shape.first().copied(),
@@ -15,10 +15,10 @@ fn rows(step: &Func) -> Option<usize> {
     }
 }
 
-/// How many states of a forward pass are kept for the backward pass.
+/// How many states of a forward pass are stored for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checkpoints {
-    /// This many states, the first included.
+    /// This many states, the first one included.
     Count(usize),
     /// As many as fit into this many bytes, at least one.
     Bytes(usize),
@@ -26,20 +26,20 @@ pub enum Checkpoints {
     Auto,
 }
 
-/// Where the states that a backward pass needs come from.
+/// How a backward pass obtains the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// A bounded number is kept, the others are recomputed.
+    /// A bounded number is stored; the others are recomputed.
     Checkpoint(Checkpoints),
-    /// Every state is kept.
+    /// Every state is stored.
     Direct,
-    /// No state is kept: there is a forward derivative and no reverse one.
+    /// No state is stored: there is a forward derivative but no reverse one.
     Forward,
-    /// No state is kept but the last: the others are found again by the inverse of the step.
+    /// Only the last state is stored: the others are recovered by the inverse of the step.
     Reversible,
 }
 
-/// Runs `attempt` until it stops; remembers which attempts were accepted.
+/// Runs `attempt` until it stops and records which attempts were accepted.
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
@@ -48,49 +48,49 @@ pub enum Policy {
 /// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
 /// | the node | expected count: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
-/// After each attempt the step time, the carry and the ext become the primed ones (the body itself leaves
-/// them as they were where it rejects). An accepted attempt appends step time' to the schedule. The loop
-/// ends when `running` is false. `reached` of the last attempt says whether the final step time is the
-/// one that was aimed at: the value that the step time then chose, which a step may take for it. `step` from (t, t_next) = (step time, step time') must give carry' to the bit.
-/// `expected_steps` is the number of accepted attempts if it is known before (0: unknown); it decides where
-/// checkpoints are placed, never a value.
+/// After each attempt the step time, the carry and the ext are replaced by the primed values (a body that
+/// rejects returns them unchanged). An accepted attempt appends step time' to the schedule. The loop ends when
+/// `running` is false. `reached` of the last attempt: whether the final step time equals the target exactly, so
+/// that a step may use the target in its place. `step` from (t, t_next) = (step time, step time') must give
+/// carry' bit for bit. `expected_steps` is the number of accepted attempts if it is known in advance (0:
+/// unknown); it decides where checkpoints are placed and never changes a value.
 ///
-/// Where `taps` has rows the loop is tapped: an accepted attempt leaves what it tapped in the rows of `tapped` that it
-/// holds ([`Taps`]). The times stand in the order of the step times; one at the very first step time belongs to the first trip.
-/// Rows that no trip holds, those of times out of order among them, are zeros. The schedule remembers which trip
-/// holds which row.
+/// If `taps` has rows, the loop is tapped: an accepted attempt stores its taps in the rows of `tapped` that it
+/// holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the first step
+/// time belongs to the first trip. Rows that no trip holds, including rows of times out of order, are zeros.
+/// The schedule records which trip holds which row.
 ///
 /// # Lockstep
-/// Where `first` is bool\[rows\] the loop is that of so many independent rows, each with a schedule of its own: all
-/// that is said to be bool or f64 above is bool\[rows\] or f64\[rows\], every carried, further and tapped value has
-/// `rows` for its first axis, the times are f64\[rows, n\] and what is tapped has a place for each row and tap, \[rows,
-/// n, ..\]. A body takes one more input, live: bool\[rows\], ahead of what is carried, and leaves the rows that are not
-/// live as they were. The loop ends when no row runs.
+/// If `first` is bool\[rows\], the loop runs this many independent rows, each with its own schedule. Every bool
+/// and f64 above is then bool\[rows\] or f64\[rows\]; every carried, ext and tapped value has `rows` as its
+/// first axis; the times are f64\[rows, n\]; and tapped values have one entry per row and tap, \[rows, n, ..\].
+/// A body takes one more input, live: bool\[rows\], before the carry, and leaves rows that are not live
+/// unchanged. The loop ends when no row is running.
 ///
-/// Steps are counted by each row for itself: trip i of a replay is the i-th accepted attempt of every row. A row that
-/// has fewer is not live in the trips that remain, in which it is given its last accepted attempt once more: flags,
-/// step times, and in a reverse loop the state at its start. So whatever a body computes for such a row was computed
-/// before, and its cotangent, which is zero, meets no 0/0.
+/// Steps are counted per row: trip i of a replay is the i-th accepted attempt of every row. A row with fewer
+/// steps is not live in the remaining trips and repeats its last accepted attempt: flags, step times, and in a
+/// reverse loop the state at its start. So every value that a body computes for such a row was computed before,
+/// and its zero cotangent does not meet 0/0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
     pub attempt: Func,
-    /// One accepted trip, the meaning of the loop for its derivatives.
+    /// One accepted trip, which defines the loop's derivatives.
     pub step: Func,
-    /// The carry before a trip from that behind it, where the policy is [`Policy::Reversible`]; derivatives alone
-    /// use it.
+    /// The inverse of a trip, from the carry after it to the carry before it, if the policy is
+    /// [`Policy::Reversible`]; only derivatives use it.
     pub inverse: Option<Func>,
     /// Values that the step carries.
     pub num_carry: usize,
-    /// Further values that only the search carries.
+    /// Ext: values that only the search carries.
     pub num_ext: usize,
-    /// Rows of taps.
+    /// The rows of taps.
     pub taps: Taps,
-    /// What the tape keeps.
+    /// What the tape stores.
     pub policy: Policy,
 }
 
-/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (the taps of
+/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (from
 /// the trips that hold rows of the search).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
@@ -102,16 +102,16 @@ pub struct Scan {
     pub num_carry: usize,
     /// As in [`Solve`].
     pub taps: Taps,
-    /// What the tape keeps.
+    /// What the tape stores.
     pub policy: Policy,
 }
 
-/// Runs along a schedule from its end, recomputing states that the tape does not hold.
+/// Runs along a schedule from its end, and recomputes states that the tape does not store.
 ///
-/// `step` taps nothing. `bwd` takes first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. and gives
-/// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node takes schedule, tape, carry0.., captures..,
-/// ct_carry.., ct_tapped.. and gives ct_carry0.., ct_captures.., the latter added up over the trips. A trip's ct_tap
-/// is the sum of the rows of ct_tapped that it holds, zero where there are none.
+/// `step` taps nothing. `bwd` maps first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. to
+/// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node maps schedule, tape, carry0.., captures..,
+/// ct_carry.., ct_tapped.. to ct_carry0.., ct_captures.., the latter summed over the trips. A trip's ct_tap is
+/// the sum of the rows of ct_tapped that it holds, or zero.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rev {
     /// As in [`Solve`]; recomputes states.
@@ -126,67 +126,67 @@ pub struct Rev {
     pub num_ct_taps: usize,
     /// As in [`Solve`].
     pub taps: Taps,
-    /// Which captures have a cotangent, in the order of those outputs; one capture may have several.
+    /// The captures that have a cotangent, in the order of these outputs; one capture may occur several times.
     pub wrt: Vec<usize>,
 }
 
-/// How an output of a tile's body becomes an output of all tiles.
+/// How the tiles' outputs combine into one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TileOut {
-    /// The tiles' rows, one below the other.
+    /// Concatenated rows, in tile order.
     Rows,
     /// The sum over the tiles, in tile order.
     Sum,
 }
 
-/// Runs a body for each tile of rows; tiles may run in parallel, one on one thread from start to end.
+/// Runs a body for each tile of rows. Tiles may run in parallel; each runs on one thread from start to end.
 ///
-/// The body takes row0: u32 (the first row of the tile), rowed.. (their rows), shared.. (whole) and
-/// gives `outs`. The node takes rowed.., shared.. The cut into tiles is part of the program, so no
-/// result depends on the number of threads.
+/// The body takes row0: u32 (the first row of the tile), rowed.. (the tile's rows) and shared.. (whole), and
+/// returns `outs`. The node takes rowed.., shared... The tile size is part of the program, so results do not
+/// depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tiles {
-    /// Rows in all.
+    /// The total number of rows.
     pub rows: usize,
-    /// Rows of a tile; the last tile may have fewer.
+    /// Rows per tile; the last tile may have fewer.
     pub tile: usize,
     /// The body at `tile` rows.
     pub body: Func,
     /// The body at `rows % tile` rows, if that is not 0.
     pub tail: Option<Func>,
-    /// How many inputs are cut into rows.
+    /// How many inputs are split into rows.
     pub num_rowed: usize,
-    /// What the outputs are.
+    /// How each output combines.
     pub outs: Vec<TileOut>,
 }
 
 impl Solve {
-    /// Rows in lockstep, if it is that of rows.
+    /// The number of rows in lockstep; `None` if it has a single schedule.
     pub fn rows(&self) -> Option<usize> {
         rows(&self.step)
     }
 
-    /// Inputs of the attempt ahead of what is carried.
+    /// The number of inputs of the attempt before the carry.
     pub fn attempt_head(&self) -> usize {
         1 + usize::from(self.rows().is_some())
     }
 
-    /// Inputs of the step ahead of what is carried.
+    /// The number of inputs of the step before the carry.
     pub fn head(&self) -> usize {
         4 + usize::from(self.rows().is_some())
     }
 
-    /// The operand that is the first carried value.
+    /// The index of the operand that is the first carried value.
     pub fn first_carry(&self) -> usize {
         2 + usize::from(self.taps.times > 0)
     }
 
-    /// Number of values that a trip taps.
+    /// The number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         self.step.num_outputs() - self.num_carry
     }
 
-    /// The output that is the first tapped value.
+    /// The index of the output that is the first tapped value.
     pub fn first_tapped(&self) -> usize {
         self.num_carry + self.num_ext + 2
     }
@@ -198,22 +198,22 @@ impl Solve {
 }
 
 impl Scan {
-    /// As of [`Solve`].
+    /// See [`Solve::rows`].
     pub fn rows(&self) -> Option<usize> {
         rows(&self.step)
     }
 
-    /// As of [`Solve`].
+    /// See [`Solve::head`].
     pub fn head(&self) -> usize {
         4 + usize::from(self.rows().is_some())
     }
 
-    /// Number of values that a trip taps.
+    /// The number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         self.step.num_outputs() - self.num_carry
     }
 
-    /// The output that is the first tapped value.
+    /// The index of the output that is the first tapped value.
     pub fn first_tapped(&self) -> usize {
         self.num_carry + 1
     }
@@ -225,12 +225,12 @@ impl Scan {
 }
 
 impl Rev {
-    /// As of [`Solve`].
+    /// See [`Solve::rows`].
     pub fn rows(&self) -> Option<usize> {
         rows(&self.step)
     }
 
-    /// As of [`Solve`].
+    /// See [`Solve::head`].
     pub fn head(&self) -> usize {
         4 + usize::from(self.rows().is_some())
     }
@@ -241,7 +241,7 @@ impl Rev {
     }
 }
 
-/// The most rows that [`Tiles`] cut: a tile's first row is told to its body as a u32.
+/// The most rows that [`Tiles`] can have: the body gets its first row as a u32.
 pub(crate) const MAX_ROWS: usize = 1 << 32;
 
 impl Tiles {

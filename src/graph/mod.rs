@@ -1,13 +1,12 @@
-//! The traced program: typed nodes in an arena, closed functions, shape inference, verifier, text
-//! form and reference interpreter.
+//! The traced program: typed nodes in an arena, closed functions, shape inference, a verifier, a text form and
+//! a reference interpreter.
 //!
-//! A [`Func`] is a closed function: what it uses it takes as inputs, captured values included. That
-//! makes every transform a function from `Func` to `Func`, every loop body an ordinary `Func`, and
-//! "the argument of this derivative" simply an input, so no marker nodes are needed to keep nested
-//! derivatives apart. A [`Builder`] grows a function node by node; equal nodes are merged as they
-//! are inserted (hash-consing), so common subexpressions never exist twice.
+//! A [`Func`] is closed: everything it uses is an input, captured values included. So every transform is a
+//! function from `Func` to `Func`, every loop body is an ordinary `Func`, and the variable of a derivative is
+//! an input, so nested derivatives need no marker nodes. A [`Builder`] adds nodes one by one and merges equal
+//! nodes on insertion (hash-consing), which eliminates common subexpressions.
 //!
-//! It knows loops and row tiles, and knows no ODE, no tensor handle and no machine.
+//! The graph has loops and row tiles. It must not depend on ODEs, tensor handles or the machine.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod arbitrary;

@@ -1,14 +1,15 @@
-//! `Observer`: a function of the host that is shown a value each time a program computes it.
+//! `Observer`: a Rust function that is called with a value each time a program computes it.
 //!
-//! The only effect that a program has. It sees numbers and gives none, so no result can depend on it and every
-//! transform may treat the operation as the identity. Two observers are equal where they are one.
+//! Observers are the only effect that a program has. They read values and return nothing, so no result depends
+//! on them and every transform may treat the operation as the identity. Two observers are equal if they are the
+//! same function object.
 
 use crate::array::{Data, Shape};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// What an observer is shown.
+/// The value passed to an observer.
 #[derive(Clone, Copy, Debug)]
 pub struct CallbackValue<'a> {
     /// The value's shape.
@@ -17,17 +18,17 @@ pub struct CallbackValue<'a> {
     pub values: &'a [f64],
 }
 
-/// A function that is shown a value.
+/// A function to call with a value.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(CallbackValue<'_>) + Send + Sync>);
 
 impl Observer {
-    /// An observer; it may be called from any thread, and from several at once.
+    /// Wraps `f`, which may be called from any thread, and from several at once.
     pub fn new(f: impl Fn(CallbackValue<'_>) + Send + Sync + 'static) -> Self {
         Observer(Arc::new(f))
     }
 
-    /// Shows it the elements of a value.
+    /// Calls the observer with a value.
     pub(crate) fn see(&self, shape: &Shape, data: &Data) {
         let values: Vec<f64> = (0..data.len()).map(|i| data.get_f64(i)).collect();
         (self.0)(CallbackValue { shape, values: &values });

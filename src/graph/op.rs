@@ -1,14 +1,14 @@
-//! The primitive operations: few, closed under differentiation and nesting.
+//! The primitive operations: a small set, closed under differentiation and nesting.
 //!
-//! A closed set: adding one means following the compiler's exhaustive matches, in inference, jvp,
-//! vjp, interpreter, lowering and text form (ARCHITECTURE.md, "How to add an op"). Broadcasting is
-//! explicit: elementwise ops take operands of one shape. What can be said in these without losing
-//! accuracy or speed (mean, softplus, silu, norms, normal draws) is composed where it is used.
+//! To add one, follow the compiler's exhaustive matches through inference, jvp, vjp, interpreter, lowering and
+//! text form (ARCHITECTURE.md, "How to add an op"). Broadcasting is explicit: elementwise ops take operands of
+//! equal shape. Functions that can be composed of these without losing accuracy or speed (mean, softplus, silu,
+//! norms, normal samples) are composed where they are used.
 
 use super::{Cond, Custom, Func, Literal, Loop, Margins, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
-/// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also of i32).
+/// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also take i32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// -x
@@ -39,15 +39,15 @@ pub enum UnaryOp {
     Sigmoid,
     /// error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x
     Erf,
-    /// x^p, the power by the bits of its `f64` value
+    /// x^p; p is stored as the bits of an `f64`
     Powf(u64),
-    /// not (of bool)
+    /// logical not of a bool
     Not,
     /// whether x is neither infinite nor NaN; the result is bool
     IsFinite,
 }
 
-/// Elementwise functions of two operands of one type.
+/// Elementwise functions of two operands of equal type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// a + b (integers wrap)
@@ -56,19 +56,20 @@ pub enum BinaryOp {
     Sub,
     /// a b (integers wrap)
     Mul,
-    /// a / b, of floats
+    /// a / b for floats
     Div,
     /// larger of the two; NaN if either is
     Max,
     /// smaller of the two; NaN if either is
     Min,
-    /// logical and, of bools
+    /// logical and of bools
     And,
-    /// logical or, of bools
+    /// logical or of bools
     Or,
 }
 
-/// Elementwise comparisons of two operands of one type; the result is bool; false with NaN, but `Ne`.
+/// Elementwise comparisons of two operands of equal type. The result is bool; comparisons with NaN are false,
+/// except `Ne`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompareOp {
     /// a = b
@@ -86,50 +87,50 @@ pub enum CompareOp {
 pub enum ReduceOp {
     /// Sum.
     Sum,
-    /// Largest; NaN if any is.
+    /// The largest; NaN if any is.
     Max,
-    /// Smallest; NaN if any is.
+    /// The smallest; NaN if any is.
     Min,
 }
 
-/// An operation. Its arguments are the node's `args`, its result type the node's `ty`.
+/// An operation. Its operands are the node's `args`, its result type is the node's `ty`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// The k-th input of the function.
     Input(usize),
-    /// A constant; of any shape when it is a splat.
+    /// A constant; a splat may have any shape.
     Const(Literal),
     /// 0, 1, 2, ... along an axis, repeated over the others.
     Iota {
-        /// The axis that counts.
+        /// The axis to count along.
         axis: usize,
     },
     /// `f(x)`
     Unary(UnaryOp),
     /// `f(a, b)`
     Binary(BinaryOp),
-    /// `a < b` and its kin.
+    /// `a < b` and the other comparisons.
     Compare(CompareOp),
-    /// `(p, a, b)`: a where p, else b. What is not chosen may be NaN and does no harm.
+    /// `(p, a, b)`: a where p, else b. NaNs in unselected elements have no effect.
     Select,
-    /// `(x_1, ..., x_n)`: sum of c_i x_i, as a chain of multiply-adds in this order, each fused where the machine has fused
-    /// ones (the portable level of x86-64 has none, so its last bits differ). A primitive
-    /// because stage combinations of Runge-Kutta methods are the hottest cheap kernels, and because
-    /// its rounding must not depend on what the compiler fuses it with.
+    /// `(x_1, ..., x_n)`: the sum of c_i x_i, as a chain of multiply-adds in this order, fused on machines with
+    /// FMA (the portable level of x86-64 has none, so its last bits differ). A primitive because stage
+    /// combinations of Runge-Kutta methods are the hottest cheap kernels, and because its rounding must not
+    /// depend on how the backend fuses it.
     Lincomb {
         /// `f64::to_bits` of the coefficients.
         coeffs: Vec<u64>,
     },
-    /// Another element type; float to integer truncates and saturates; bool is 0 or 1.
+    /// Converts the element type; float to integer truncates and saturates; bool becomes 0 or 1.
     Cast,
-    /// The same value, of which no derivative is taken.
+    /// The identity, with derivative 0.
     StopGradient,
-    /// The same value, after a function of the host has seen it. See [`Observer`].
+    /// The identity; calls a Rust function with the value. See [`Observer`].
     Observe(Observer),
-    /// Repeats: axis `i` of the operand becomes axis `dims[i]` of the result (ascending); an operand
-    /// axis of length 1 may stretch.
+    /// Repeats: axis `i` of the operand becomes axis `dims[i]` of the result (ascending); an operand axis of
+    /// length 1 may be stretched.
     Broadcast {
-        /// Where the operand's axes go.
+        /// The result axis of each operand axis.
         dims: Vec<usize>,
     },
     /// The same elements in row-major order under another shape.
@@ -146,23 +147,23 @@ pub enum Op {
         /// First element not taken, for each axis.
         limit: Vec<usize>,
     },
-    /// Zeros around: `lo[i]` before and `hi[i]` behind on each axis.
+    /// Pads with zeros: `lo[i]` before and `hi[i]` after on each axis.
     Pad {
         /// Elements added before.
         lo: Vec<usize>,
-        /// Elements added behind.
+        /// Elements added after.
         hi: Vec<usize>,
     },
-    /// Joins along an axis.
+    /// Concatenates along an axis.
     Concat {
         /// The axis.
         axis: usize,
     },
-    /// Reduces over axes, which disappear.
+    /// Reduces over axes, which are removed.
     Reduce {
-        /// What.
+        /// The reduction.
         op: ReduceOp,
-        /// Over which axes, ascending.
+        /// The axes, ascending.
         axes: Vec<usize>,
     },
     /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis.
@@ -170,46 +171,46 @@ pub enum Op {
     Gather,
     /// `(x, index, updates)`: x with `updates` added at rows `index` (clamped) of axis 0, in order.
     ScatterAdd,
-    /// `(a, b)`: matrix product `[.., m, k] x [.., k, n] -> [.., m, n]`, the last two axes of an operand swapped
-    /// first where its flag says so. Leading axes, equal on both sides, count the products of a batch.
+    /// `(a, b)`: matrix product `[.., m, k] x [.., k, n] -> [.., m, n]`; a flag transposes the last two axes of
+    /// an operand first. The leading axes are batch axes, equal on both sides.
     Dot {
         /// Use a^T.
         ta: bool,
         /// Use b^T.
         tb: bool,
     },
-    /// `(x, w)`: images correlated with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n, h', w', o]`:
-    /// `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c, zeros around x; turned,
-    /// the transpose of that, of `w[k - 1 - i, o, c]`. A side of n becomes one of `n + lo + hi - k + 1`. Leading axes,
-    /// equal on both sides, count the convolutions of a batch.
+    /// `(x, w)`: cross-correlation of images with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n,
+    /// h', w', o]`: `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c,
+    /// with zeros around x. `turned` gives the transpose, with `w[k - 1 - i, o, c]`. A side of length n becomes
+    /// `n + lo + hi - k + 1`. The leading axes are batch axes, equal on both sides.
     Conv {
-        /// Zeros around the images.
+        /// Zero padding of the images.
         margins: Margins,
-        /// Take the taps from the last to the first, and the kernel's last two axes swapped.
+        /// Reverse the order of the taps and swap the kernel's last two axes.
         turned: bool,
     },
-    /// `(x, y)`: the kernel `[.., kh, kw, c, o]` whose element is the sum of `x[n, p + i - lo, c] y[n, p, o]` over
-    /// images and places, zeros around x: the derivative of `Conv` by its kernel.
+    /// `(x, y)`: the kernel `[.., kh, kw, c, o]` whose element is the sum of `x[n, p + i - lo, c] y[n, p, o]`
+    /// over images and positions, with zeros around x: the derivative of `Conv` with respect to its kernel.
     ConvKernel {
-        /// Zeros around the images x.
+        /// Zero padding of the images x.
         margins: Margins,
     },
     /// `(key: u32[2], start: u32)`: words `start ..` of stream `stream` of Philox4x32-10 under `key`.
     RandomBits {
-        /// Keeps draws, splits and folds of one key apart.
+        /// Separates the samples, splits and folds of one key.
         stream: u32,
     },
-    /// Searches: runs a body until it says stop. See [`Solve`].
+    /// Runs a body until it stops. See [`Solve`].
     Solve(Arc<Solve>),
     /// Replays a schedule forward. See [`Scan`].
     Scan(Arc<Scan>),
     /// Replays a schedule backward with checkpoints. See [`Rev`].
     Rev(Arc<Rev>),
-    /// Runs a body along a schedule, reading and storing one value a trip. See [`Loop`].
+    /// Runs a body along a schedule, and reads and stores one value per trip. See [`Loop`].
     Loop(Arc<Loop>),
     /// Runs a body for each tile of rows, in parallel. See [`Tiles`].
     Tiles(Arc<Tiles>),
-    /// A function with derivatives of its own. See [`Custom`].
+    /// A function with custom derivatives. See [`Custom`].
     Custom(Arc<Custom>),
     /// Runs one of two bodies. See [`Cond`].
     Cond(Arc<Cond>),
@@ -218,7 +219,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Whether the result's elements each depend on the operands' elements at the same place only.
+    /// Whether each element of the result depends only on the operands' elements at the same index.
     pub fn is_elementwise(&self) -> bool {
         matches!(
             self,
@@ -232,7 +233,7 @@ impl Op {
         )
     }
 
-    /// The functions inside a loop or tiles.
+    /// The functions inside the operation.
     pub fn bodies(&self) -> Vec<&Func> {
         match self {
             Op::Solve(s) => [&s.attempt, &s.step].into_iter().chain(&s.inverse).collect(),

@@ -1,9 +1,10 @@
-//! The general loop along a schedule: it reads and stores one value a trip, so its derivatives are such loops.
+//! The general loop along a schedule: it reads and stores one value per trip, so its derivatives are such loops
+//! too.
 //!
-//! A sequence is the values that a loop stored, one for each trip of the schedule, in the order of the step times however
-//! the loop ran; it is opaque, and only loops along the same schedule read it. [`super::Rev`] is this loop with
-//! bounded memory and is kept apart for it: it recomputes what a bounded tape does not hold, and has no place to
-//! store anything of its own. Like the other loops this one knows nothing of what it computes.
+//! A sequence holds the values that a loop stored, one per trip of the schedule, in the order of the step times
+//! regardless of the loop's direction. It is opaque, and only loops along the same schedule read it.
+//! [`super::Rev`] is a variant with bounded memory: it recomputes states that a bounded tape does not store,
+//! and cannot store values itself. Like the other loops, this one does not know what it computes.
 
 use super::{Func, Policy, Type};
 use crate::array::DType;
@@ -15,37 +16,37 @@ use crate::array::DType;
 /// | `body` | first: bool, last: bool, t: f64, t_next: f64, carry.., x.., captures.., row.. | carry'.., y.., term.., tap.. |
 /// | the node | schedule, carry.., xs.., captures.., rows.. | carry.., states.., ys.., sums.., tapped.. |
 ///
-/// xs, states and ys are sequences: a trip reads its own x of each of the xs and stores its own y in each of the ys.
-/// The states are the carry as each trip found it. A sum is the sum of the trips' terms, in the order in which they
-/// ran, zero where there was none. Where there are places a trip's tap is left in those that it holds, as in
-/// [`super::Solve`], and its row is the sum of those of `rows`.
+/// xs, states and ys are sequences: a trip reads its entry of each of the xs and stores its y in each of the
+/// ys. The states are the carry before each trip. A sum is the sum of the trips' terms, in the order of the
+/// trips, zero without trips. If there are tap rows, a trip's tap is stored in the rows that it holds, as in
+/// [`super::Solve`], and its row is the sum of its rows in `rows`.
 ///
-/// The transpose of such a loop is one that runs the other way: states and xs are its xs, cotangents of what was read
-/// are what it stores, cotangents of captures are sums, and taps and rows change places.
+/// The transpose of such a loop is one in the opposite direction: it reads states and xs as its xs, stores the
+/// cotangents of what was read, sums the cotangents of captures, and swaps taps and rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Loop {
     /// One trip.
     pub body: Func,
     /// Whether the last trip of the schedule runs first.
     pub is_reversed: bool,
-    /// Values that a trip takes from the one that ran before it.
+    /// The number of values carried from trip to trip.
     pub num_carry: usize,
-    /// Sequences that are read.
+    /// The number of sequences read.
     pub num_xs: usize,
-    /// Sequences that are stored, beside the states.
+    /// The number of sequences stored, besides the states.
     pub num_ys: usize,
-    /// Values that are added up over the trips.
+    /// The number of values summed over the trips.
     pub num_sums: usize,
-    /// Rows that are read at the times a trip holds.
+    /// The number of values read from the rows that a trip holds.
     pub num_rows: usize,
-    /// Rows of what is tapped and of what is read so: those of [`super::Taps`] in the search.
+    /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
     pub num_places: usize,
-    /// [`Policy::Direct`] where a reverse derivative may keep every state; it is refused under any other.
+    /// [`Policy::Direct`] if a reverse derivative may store every state; any other policy refuses it.
     pub policy: Policy,
 }
 
 impl Loop {
-    /// The input of the body that is the first capture.
+    /// The index of the body's first captured input.
     pub fn first_capture(&self) -> usize {
         4 + self.num_carry + self.num_xs
     }
@@ -55,44 +56,44 @@ impl Loop {
         self.body.num_inputs() - self.first_capture() - self.num_rows
     }
 
-    /// The input of the body that is the first row.
+    /// The index of the body's first row input.
     pub fn first_row(&self) -> usize {
         self.body.num_inputs() - self.num_rows
     }
 
-    /// Number of values that a trip taps.
+    /// The number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         self.body.num_outputs() - self.num_carry - self.num_ys - self.num_sums
     }
 
-    /// The value of the node that is the first state.
+    /// The index of the node's first state.
     pub fn first_state(&self) -> usize {
         self.num_carry
     }
 
-    /// The value of the node that is the first stored sequence; output k of the body behind the carry is value
-    /// `num_carry + k` of the node.
+    /// The index of the node's first stored sequence; output k of the body after the carry is value `num_carry
+    /// + k` of the node.
     pub fn first_y(&self) -> usize {
         2 * self.num_carry
     }
 
-    /// The value of the node that is the first sum.
+    /// The index of the node's first sum.
     pub fn first_sum(&self) -> usize {
         2 * self.num_carry + self.num_ys
     }
 
-    /// The value of the node that is the first tapped one.
+    /// The index of the node's first tapped value.
     pub fn first_tapped(&self) -> usize {
         self.first_sum() + self.num_sums
     }
 }
 
-/// The type of a tap in all places.
+/// The type of a tap over all tap rows.
 pub(crate) fn tapped(ty: &Type, num_places: usize) -> Type {
     ty.with_shape([&[num_places], &ty.shape()[..]].concat())
 }
 
-/// Types of the operands that a loop takes.
+/// The operand types of a loop.
 pub(super) fn operands(l: &Loop) -> Vec<Type> {
     let mut types = l.body.input_types().split_off(3);
     types[0] = Type::Schedule;
@@ -102,7 +103,7 @@ pub(super) fn operands(l: &Loop) -> Vec<Type> {
     types
 }
 
-/// Types of the values that a loop gives.
+/// The types of a loop's results.
 pub(super) fn values(l: &Loop) -> Vec<Type> {
     let out = l.body.output_types();
     let (carry, rest) = out.split_at(l.num_carry);
@@ -115,7 +116,7 @@ pub(super) fn values(l: &Loop) -> Vec<Type> {
     types
 }
 
-/// Checks that the body has the documented signature; its nodes are checked elsewhere.
+/// Checks the body's signature; its nodes are checked elsewhere.
 pub(super) fn check(l: &Loop) -> Result<(), String> {
     let need = |ok: bool, why: &dyn Fn() -> String| if ok { Ok(()) } else { Err(why()) };
     let (takes, gives) = (l.body.input_types(), l.body.output_types());
@@ -134,7 +135,9 @@ pub(super) fn check(l: &Loop) -> Result<(), String> {
     need(opaque.is_none(), &|| format!("its body returns a {}", opaque.unwrap_or(&Type::Tape)))?;
     let sums = &gives[l.num_carry + l.num_ys..fixed];
     let inexact = sums.iter().chain(&takes[l.first_row()..]).find(|ty| !ty.is_float());
-    need(inexact.is_none(), &|| format!("it adds up a {}", inexact.unwrap_or(&Type::Tape)))?;
+    need(inexact.is_none(), &|| format!("it sums a {}", inexact.unwrap_or(&Type::Tape)))?;
     let at_times = l.num_taps() + l.num_rows;
-    need(at_times == 0 || l.num_places > 0, &|| format!("it taps and reads {at_times} values at no times"))
+    need(at_times == 0 || l.num_places > 0, &|| {
+        format!("it taps and reads {at_times} values but has no tap rows")
+    })
 }

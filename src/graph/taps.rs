@@ -1,44 +1,46 @@
-//! What a loop leaves behind besides its result: which trips fill which rows of what is tapped.
+//! Taps: the values that a loop stores besides its result, and which trips fill which rows.
 //!
-//! [`Taps`] says it before a run, [`Held`] for one schedule after it, as pairs of a trip and a row. Times, every n-th
-//! trip and the last one all come down to such pairs, so whoever runs a loop forward or back knows nothing else. It
-//! must never know what is tapped.
+//! [`Taps`] describes the rows before a run; [`Held`] lists pairs of a trip and a row for one schedule after
+//! it. Times, every n-th trip and the last trip all reduce to such pairs, so code that runs a loop forward or
+//! backward handles only these. This module must not depend on what is tapped.
 
 use super::Type;
 
-/// The rows of a tapped loop: first one for each time, then those of groups of trips, then that of the last trip.
+/// The rows of a tapped loop: one per time, then one per group of trips, then one for the last trip.
 ///
-/// A row is held by the trip whose taps stand in it; a row that no trip holds is zeros. The backward pass takes the
-/// cotangents of a trip's taps from the rows it holds.
+/// A trip holds a row if its taps are stored there; a row that no trip holds is zeros. The backward pass takes
+/// the cotangents of a trip's taps from the rows that it holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Taps {
-    /// Times, an operand of the search: a row is held by the trip whose span, its end included, holds its time.
+    /// The number of times, an operand of the search. The row of a time is held by the trip whose interval
+    /// contains it, the end included.
     pub times: usize,
-    /// Trips of a group: row k of the groups is held by the last accepted trip of `every * k .. every * (k + 1)`.
+    /// Trips per group: row k of the groups is held by the last accepted trip of `every * k .. every * (k +
+    /// 1)`.
     pub every: usize,
-    /// Rows of groups; trips behind the last group hold none.
+    /// The number of groups; trips after the last group hold no row.
     pub groups: usize,
-    /// Whether there is a row that the last accepted trip holds.
+    /// Whether the last accepted trip has a row.
     pub last: bool,
 }
 
 impl Taps {
-    /// A row for each of `times` times and no others.
+    /// One row for each of `times` times, and no others.
     pub fn at(times: usize) -> Taps {
         Taps { times, ..Taps::default() }
     }
 
-    /// Rows in all; 0 where nothing is tapped.
+    /// The total number of rows; 0 if nothing is tapped.
     pub fn num_rows(&self) -> usize {
         self.times + self.groups + usize::from(self.last)
     }
 
-    /// These rows where something is tapped, else none.
+    /// These taps if `is_tapped`, else none.
     pub(crate) fn only_if(self, is_tapped: bool) -> Taps {
         if is_tapped { self } else { Taps::default() }
     }
 
-    /// The row of the group that a trip belongs to.
+    /// The row of a trip's group.
     fn group_of(&self, trip: usize) -> Option<usize> {
         let group = trip.checked_div(self.every)?;
         (group < self.groups).then_some(self.times + group)
@@ -48,7 +50,8 @@ impl Taps {
         self.last.then_some(self.times + self.groups)
     }
 
-    /// The type of a tap in all rows: behind the axis of the `lanes` of a loop in lockstep, else in front.
+    /// The type of a tap over all rows. The axis of rows comes first, or after the axis of `lanes` in a loop in
+    /// lockstep.
     pub(crate) fn tapped(&self, ty: &Type, lanes: Option<usize>) -> Type {
         let (lanes, rest) = ty.shape().split_at(usize::from(lanes.is_some()));
         ty.with_shape([lanes, &[self.num_rows()], rest].concat())
@@ -58,32 +61,32 @@ impl Taps {
 /// The rows that the trips of one schedule hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Held {
-    /// (trip, row), ascending by trip; no row occurs twice.
+    /// (trip, row), ascending by trip; each row occurs at most once.
     pairs: Vec<(usize, usize)>,
-    /// Times that trips have passed, held or not.
+    /// The number of times passed so far, held or not.
     passed: usize,
 }
 
 impl Held {
-    /// Forgets the trips, not the capacity.
+    /// Removes all trips; keeps the capacity.
     pub fn clear(&mut self) {
         self.pairs.clear();
         self.passed = 0;
     }
 
-    /// Notes the rows of the next accepted trip, which leads from one step time to the other. A row of a group that goes on,
-    /// and that of the last trip, pass to it from the trip before.
+    /// Adds the rows of the next accepted trip, which goes from one step time to the other. The row of an
+    /// unfinished group and the row of the last trip pass from the previous trip to this one.
     pub fn note(&mut self, taps: &Taps, times: &[f64], trip: usize, (from, to): (f64, f64)) {
         let (group, last) = (taps.group_of(trip), taps.last_row());
         for row in last.iter().chain(&group) {
-            // Both stand at the end of what the trip before holds, in the order that they are pushed here.
+            // Both are the last pairs of the previous trip, in the order in which they were pushed below.
             self.pairs.pop_if(|pair| pair.1 == *row);
         }
         let sign = if to < from { -1.0 } else { 1.0 };
         while let Some(&t) = times.get(self.passed)
             && t * sign <= to * sign
         {
-            // A time at the very first step time belongs to the first trip. Behind a NaN no time is held.
+            // A time equal to the first step time belongs to the first trip. No time after a NaN is held.
             if t * sign > from * sign || trip == 0 && t == from {
                 self.pairs.push((trip, self.passed));
             }

@@ -3,7 +3,7 @@
 use crate::array::{DType, Shape};
 use std::fmt;
 
-/// What a node's value is.
+/// The type of a node's value.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Type {
     /// An array.
@@ -13,18 +13,18 @@ pub enum Type {
         /// Lengths of the axes.
         shape: Shape,
     },
-    /// The accepted step times of a search: opaque, its bytes lie in the plan that runs the search.
+    /// The accepted step times of a search: opaque; the plan that runs the search stores them.
     Schedule,
-    /// The kept states of one forward pass: opaque, as a schedule is.
+    /// The stored states of one forward pass: opaque.
     Tape,
-    /// One array of this type for each trip of a schedule: opaque too.
+    /// One array of this type per trip of a schedule: opaque.
     Sequence {
         /// Element type.
         dtype: DType,
-        /// Lengths of the axes of one trip's.
+        /// Lengths of the axes of each array.
         shape: Shape,
     },
-    /// Several values, told apart by `Proj`.
+    /// Several values, selected by `Proj`.
     Tuple(Vec<Type>),
 }
 
@@ -68,7 +68,7 @@ impl Type {
         Type::array(self.dtype(), shape)
     }
 
-    /// The type of a sequence of such arrays.
+    /// The type of a sequence of arrays of this type.
     ///
     /// # Panics
     /// For opaque types and tuples.

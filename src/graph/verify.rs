@@ -1,10 +1,10 @@
-//! The verifier: what must hold of every function, checked node by node and body by body.
+//! The verifier: checks the invariants of functions, node by node and body by body.
 //!
-//! [`super::infer`] says which operands an operation takes; the verifier asks it about each node, and
-//! adds what needs more than one node: the order of the arena, inputs and outputs, where opaque values
-//! and tuples may go, and that a loop's bodies have the signatures documented at [`super::Solve`] and
-//! its kin. It runs on every parsed text and, in tests, behind every transform; it is no part of a
-//! step's hot path. It reports the first fault: later ones are mostly its consequences.
+//! [`super::infer`] defines which operands an operation takes; the verifier applies it to each node and adds
+//! the checks that need more than one node: the order of the arena, inputs and outputs, the uses of opaque
+//! values and tuples, and the signatures of loop bodies as documented at [`super::Solve`] and the other loops.
+//! It runs on every parsed text and, in tests, after every transform, never during a step. It reports only the
+//! first fault, because later ones are mostly its consequences.
 
 use super::{
     Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, Taps, TileOut,
@@ -14,15 +14,15 @@ use crate::array::DType;
 
 type Check = Result<(), String>;
 
-/// Checks that a function is well formed, its loops' bodies included.
+/// Checks that a function is well formed, including the bodies of its loops.
 ///
 /// # Errors
-/// [`GraphError::Malformed`] with the first node that is not, and what is wrong with it.
+/// [`GraphError::Malformed`] with the first malformed node and the reason.
 pub fn verify(f: &Func) -> Result<(), GraphError> {
     let nodes = f.nodes();
     for (k, &id) in f.inputs().iter().enumerate() {
         let ok = nodes.get(id.index()).is_some_and(|n| n.op == Op::Input(k));
-        at(id, "input", need(ok, || format!("it must be the node of input {k}")))?;
+        at(id, "input", need(ok, || format!("it must be input {k}")))?;
     }
     for (i, node) in nodes.iter().enumerate() {
         let id = NodeId(i as u32);
@@ -42,8 +42,8 @@ pub fn verify(f: &Func) -> Result<(), GraphError> {
             id,
             "output",
             need(ok, || match ty {
-                Some(_) => format!("output {k} is a tuple: return its values, by proj"),
-                None => format!("output {k} is beyond the {} nodes", nodes.len()),
+                Some(_) => format!("output {k} is a tuple: return its values by proj"),
+                None => format!("output {k} is out of range: there are {} nodes", nodes.len()),
             }),
         )?;
     }
@@ -58,7 +58,7 @@ fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
     if ok { Ok(()) } else { Err(why()) }
 }
 
-/// Checks a node behind those before it.
+/// Checks a node, given the nodes before it.
 pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
     let late = node.args.iter().find(|a| a.index() >= before.len());
     need(late.is_none(), || {
@@ -68,7 +68,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
     check_operands(&node.op, &args)?;
     match &node.op {
         Op::Input(_) => {
-            return need(!matches!(node.ty, Type::Tuple(_)), || "an input is no tuple".into());
+            return need(!matches!(node.ty, Type::Tuple(_)), || "an input cannot be a tuple".into());
         }
         Op::Solve(s) => check_solve(s)?,
         Op::Scan(s) => check_scan(s)?,
@@ -82,20 +82,20 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
     }
     if let Op::Const(Literal::Array(a)) = &node.op {
         let (has, wants) = (a.shape().size(), node.ty.shape().size());
-        need(has == wants, || format!("its literal has {has} elements, its type {wants}"))?;
+        need(has == wants, || format!("its literal has {has} elements, but its type has {wants}"))?;
     }
     let ty = infer(&node.op, &args, Some(&node.ty)).map_err(|e| match e {
         GraphError::Operands { operands, why, .. } => format!("it does not take ({operands}): {why}"),
         other => other.to_string(),
     })?;
-    need(ty == node.ty, || format!("its type is {}, its operands make it {ty}", node.ty))
+    need(ty == node.ty, || format!("its type is {}, but its operands give {ty}", node.ty))
 }
 
 fn is_array(ty: &Type) -> bool {
     matches!(ty, Type::Array { .. })
 }
 
-/// Tuples go to `proj` only; schedules, tapes and sequences to the operands of loops that want one.
+/// Tuples may only be operands of `proj`; schedules, tapes and sequences only of loops that take them.
 fn check_operands(op: &Op, args: &[&Type]) -> Check {
     for (k, ty) in args.iter().enumerate() {
         let ok = match op {
@@ -127,10 +127,11 @@ fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
     for (k, (got, want)) in got.iter().zip(want).enumerate() {
         need(got == want, || format!("{what} {k} is {got}, not {want}"))?;
     }
-    need(got.len() == want.len(), || format!("there are {} of {what}, not {}", got.len(), want.len()))
+    need(got.len() == want.len(), || format!("{what} count is {}, not {}", got.len(), want.len()))
 }
 
-/// first: bool, last: bool, t: f64, t_next: f64, for each row if there are rows, and then live: bool[rows]
+/// first: bool, last: bool, t: f64, t_next: f64, each with an axis of rows if there are rows, and then live:
+/// bool[rows]
 fn trip(rows: Option<usize>) -> Vec<Type> {
     let mut head = vec![DType::Bool, DType::Bool, DType::F64, DType::F64];
     head.extend(rows.map(|_| DType::Bool));
@@ -141,11 +142,11 @@ fn each_row(dtypes: &[DType], rows: Option<usize>) -> Vec<Type> {
     dtypes.iter().map(|&d| Type::array(d, rows.as_slice())).collect()
 }
 
-/// In lockstep, a value of a body has the rows for its first axis.
+/// In lockstep, checks that the first axis of every value is the rows.
 fn check_rows(what: &str, types: &[Type], rows: Option<usize>) -> Check {
     let Some(rows) = rows else { return Ok(()) };
     let other = types.iter().find(|ty| !is_array(ty) || ty.shape().first() != Some(&rows));
-    need(other.is_none(), || format!("its {what} {} has not {rows} rows", other.unwrap_or(&Type::Tape)))
+    need(other.is_none(), || format!("its {what} {} does not have {rows} rows", other.unwrap_or(&Type::Tape)))
 }
 
 fn check_solve(s: &Solve) -> Check {
@@ -159,7 +160,7 @@ fn check_solve(s: &Solve) -> Check {
     let mut outputs = each_row(&[DType::Bool, DType::Bool, DType::Bool, DType::F64], rows);
     outputs.extend_from_slice(&inputs[head..moving]);
     outputs.extend(taps(&s.step, s.num_carry, s.taps)?);
-    check_rows("attempt gives a value", &outputs, rows)?;
+    check_rows("attempt's output", &outputs, rows)?;
     same("its attempt's output", &s.attempt.output_types(), &outputs)?;
     let carry = &inputs[head..head + s.num_carry];
     let wanted = [&trip(rows), carry, &inputs[moving..]].concat();
@@ -170,19 +171,19 @@ fn check_solve(s: &Solve) -> Check {
 
 fn check_inverse(inverse: Option<&Func>, policy: Policy, step: &Func, num_carry: usize) -> Check {
     let Some(inverse) = inverse else {
-        return need(policy != Policy::Reversible, || "it is reversible and has no inverse".into());
+        return need(policy != Policy::Reversible, || "it is reversible but has no inverse".into());
     };
     check_body("inverse", inverse)?;
     same("its inverse's input", &inverse.input_types(), &step.input_types())?;
     same("its inverse's output", &inverse.output_types(), &without_taps(step, num_carry))
 }
 
-/// The types of what a step carries on.
+/// The types that a step carries.
 fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
     step.output_types().into_iter().take(num_carry).collect()
 }
 
-/// The types of what a step taps: something where there are rows, nothing where there are none.
+/// The types that a step taps; there must be some if and only if there are rows.
 fn taps(step: &Func, num_carry: usize, rows: Taps) -> Result<Vec<Type>, String> {
     let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
     let num_rows = rows.num_rows();
@@ -199,7 +200,7 @@ fn check_step(step: &Func, num_carry: usize, rows: Option<usize>) -> Check {
     let fixed = trip.len() + num_carry;
     need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
     same("its step's input", &inputs[..trip.len()], &trip)?;
-    check_rows("step gives a value", &step.output_types(), rows)?;
+    check_rows("step's output", &step.output_types(), rows)?;
     same("its step's output", &without_taps(step, num_carry), &inputs[trip.len()..fixed])
 }
 
@@ -212,26 +213,27 @@ fn check_scan(s: &Scan) -> Check {
 fn check_rev(r: &Rev) -> Check {
     check_step(&r.step, r.num_carry, r.rows())?;
     taps(&r.step, r.num_carry, Taps::default())?;
-    need(r.num_ct_taps == 0 || r.taps.num_rows() > 0, || "it has cotangents of taps in no rows".into())?;
+    need(r.num_ct_taps == 0 || r.taps.num_rows() > 0, || "it has cotangents of taps but no rows".into())?;
     check_body("bwd", &r.bwd)?;
     let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
     let fixed = step.len() + r.num_ct + r.num_ct_taps;
     need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
-    // the jvp of a rev adds up tangents of its sums too: a capture may occur in `wrt` more than once
+    // The jvp of a rev also sums tangents of its sums, so a capture may occur in `wrt` more than once.
     let captures = &step[r.head() + r.num_carry..];
     let (ct, ct_taps) = ct.split_at(r.num_ct);
     let mut outputs = ct.to_vec();
     for &c in &r.wrt {
-        let ty =
-            captures.get(c).ok_or_else(|| format!("wrt {c} is beyond its {} captures", captures.len()))?;
+        let ty = captures
+            .get(c)
+            .ok_or_else(|| format!("wrt {c} is out of range: it has {} captures", captures.len()))?;
         outputs.push(ty.clone());
     }
     let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
     need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
-    check_rows("backward step takes a cotangent", ct, r.rows())?;
-    check_rows("backward step takes a cotangent", ct_taps, r.rows())?;
+    check_rows("backward step's cotangent", ct, r.rows())?;
+    check_rows("backward step's cotangent", ct_taps, r.rows())?;
     same("its bwd's output", &r.bwd.output_types(), &outputs)
 }
 
@@ -272,7 +274,7 @@ fn check_cond(c: &Cond) -> Check {
     same("its otherwise's output", &c.otherwise.output_types(), &outputs)
 }
 
-/// An array type whose axis 0 has `from` rows, with `to` rows instead.
+/// An array type with `from` rows on axis 0, changed to `to` rows.
 fn with_rows(ty: &Type, from: usize, to: usize) -> Option<Type> {
     (is_array(ty) && ty.shape().first() == Some(&from)).then(|| ty.with_shape(ty.shape().with_axis(0, to)))
 }
@@ -300,12 +302,12 @@ fn check_tiles(t: &Tiles) -> Check {
         match t.outs[k] {
             TileOut::Rows => tail_outputs[k] = cut("output", k, ty)?,
             TileOut::Sum => need(is_array(ty) && ty.dtype() != DType::Bool, || {
-                format!("output {k} of its body is {ty}, of which there is no sum")
+                format!("output {k} of its body is {ty}, which cannot be summed")
             })?,
         }
     }
     match &t.tail {
-        None => need(rest == 0, || format!("it has no tail for the {rest} rows that remain")),
+        None => need(rest == 0, || format!("it has no tail for the remaining {rest} rows")),
         Some(_) if rest == 0 => Err("it has a tail, but no rows remain".into()),
         Some(tail) => {
             check_body("tail", tail)?;
@@ -335,14 +337,14 @@ mod tests {
         verify(&Func::new(nodes, ids(inputs), ids(outputs))).unwrap_err().to_string()
     }
 
-    /// Inputs of the given types, of which those at `outputs` are returned.
+    /// A function that returns its inputs at `outputs`.
     fn pass(types: &[Type], outputs: &[usize]) -> Func {
         let (b, x) = Builder::with_inputs(types);
         let outputs: Vec<NodeId> = outputs.iter().map(|&k| x[k]).collect();
         b.finish(&outputs)
     }
 
-    /// The fault of a function that is nothing but one operation on inputs of the given types.
+    /// The fault of a function with a single operation on inputs of the given types.
     fn op_fault(op: Op, types: &[Type], ty: Type) -> String {
         let n = types.len() as u32;
         let ids: Vec<u32> = (0..n).collect();
@@ -367,29 +369,29 @@ mod tests {
     fn inputs_and_outputs_are_nodes_of_their_kind() {
         let input = |k| node(Op::Input(k), &[], f32s(&[2]));
         let why = fault(vec![input(0)], &[3], &[]);
-        assert_eq!(why, "node %3 (input) is not well formed: it must be the node of input 0");
+        assert_eq!(why, "node %3 (input) is not well formed: it must be input 0");
         let why = fault(vec![input(0), input(1)], &[0], &[]);
         assert_eq!(why, "node %1 (input) is not well formed: it is not listed as input 1");
         let why = fault(vec![input(0)], &[0], &[0, 7]);
-        assert_eq!(why, "node %7 (output) is not well formed: output 1 is beyond the 1 nodes");
+        assert_eq!(why, "node %7 (output) is not well formed: output 1 is out of range: there are 1 nodes");
         let why = fault(vec![node(Op::Input(0), &[], Type::Tuple(vec![]))], &[0], &[]);
-        assert_eq!(why, "node %0 (input) is not well formed: an input is no tuple");
+        assert_eq!(why, "node %0 (input) is not well formed: an input cannot be a tuple");
     }
 
     #[test]
-    fn types_are_those_that_inference_gives() {
+    fn types_equal_the_inferred_ones() {
         let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[2])], f32s(&[3]));
-        assert!(why.ends_with("its type is f32[3], its operands make it f32[2]"), "{why}");
+        assert!(why.ends_with("its type is f32[3], but its operands give f32[2]"), "{why}");
         let why = op_fault(Op::Binary(BinaryOp::Add), &[f32s(&[2]), f32s(&[3])], f32s(&[3]));
         assert!(
-            why.ends_with("it does not take (f32[2], f32[3]): the operands must be of one type"),
+            why.ends_with("it does not take (f32[2], f32[3]): the operands must have equal types"),
             "{why}"
         );
         let why = op_fault(Op::Cast, &[f32s(&[2])], Type::Tape);
         assert!(why.ends_with("its type is tape, not an array"), "{why}");
         let three = Literal::Array(Arc::new(Array::from_vec([3], vec![0.0f32; 3])));
         let why = op_fault(Op::Const(three), &[], f32s(&[2]));
-        assert!(why.ends_with("its literal has 3 elements, its type 2"), "{why}");
+        assert!(why.ends_with("its literal has 3 elements, but its type has 2"), "{why}");
     }
 
     #[test]
@@ -401,9 +403,7 @@ mod tests {
         let (mut b, x) = Builder::with_inputs(&[f32s(&[4, 2])]);
         let tuple = b.push(tiles(tile(4, None)), &x, None);
         let why = verify(&b.finish(&[tuple])).unwrap_err().to_string();
-        assert!(
-            why.ends_with("(output) is not well formed: output 0 is a tuple: return its values, by proj")
-        );
+        assert!(why.ends_with("(output) is not well formed: output 0 is a tuple: return its values by proj"));
     }
 
     const B: DType = DType::Bool;
@@ -415,7 +415,7 @@ mod tests {
 
     fn search() -> Solve {
         let scalar = Type::scalar;
-        // step time, carry, ext: bool, capture; all that is returned is an input
+        // step time, carry, ext: bool, capture; every output is an input
         let attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2]);
         let policy = Policy::Checkpoint(Checkpoints::Auto);
         Solve {
@@ -451,7 +451,7 @@ mod tests {
         let why = of(&|s| s.step = pass(&step_types(), &[5]));
         assert!(why.ends_with("its step's output 0 is f32[3], not f32[2]"), "{why}");
         let why = of(&|s| s.step = pass(&step_types()[..5], &[4]));
-        assert!(why.ends_with("there are 5 of its step's input, not 6"), "{why}");
+        assert!(why.ends_with("its step's input count is 5, not 6"), "{why}");
         let why = of(&|s| s.num_ext = 9);
         assert!(why.ends_with("its attempt has 4 inputs, fewer than 11"), "{why}");
         let why = of(&|s| s.step = pass(&[Type::Tape], &[]));
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn taps_stand_behind_what_is_carried_and_need_times() {
+    fn taps_come_after_the_carry_and_need_times() {
         let scalar = Type::scalar;
         let inputs = [scalar(D), f32s(&[2]), scalar(B), f32s(&[3])];
         let fault = |taps: &[usize], step: &[usize], num_times: usize| {
@@ -495,7 +495,7 @@ mod tests {
             op_fault(Op::Rev(Arc::new(r)), &types, Type::Tuple(vec![f32s(&[2])]))
         };
         assert_eq!(rev(6), "");
-        assert!(rev(0).ends_with("it has cotangents of taps in no rows"), "{}", rev(0));
+        assert!(rev(0).ends_with("it has cotangents of taps but no rows"), "{}", rev(0));
     }
 
     #[test]
@@ -513,7 +513,7 @@ mod tests {
             Type::Tuple(vec![Type::Tape]),
         );
         let want = "node %1 (scan) is not well formed: in its step: node %0 (output) is not well formed: \
-                    output 0 is beyond the 0 nodes";
+                    output 0 is out of range: there are 0 nodes";
         assert_eq!(why, want);
     }
 
@@ -536,8 +536,8 @@ mod tests {
             op_fault(Op::Rev(Arc::new(r)), &types, out)
         };
         assert_eq!(fault(1, &[0], &[6, 5]), "");
-        assert!(fault(1, &[0], &[6]).ends_with("there are 1 of its bwd's output, not 2"));
-        assert!(fault(1, &[1], &[6, 5]).ends_with("wrt 1 is beyond its 1 captures"));
+        assert!(fault(1, &[0], &[6]).ends_with("its bwd's output count is 1, not 2"));
+        assert!(fault(1, &[1], &[6, 5]).ends_with("wrt 1 is out of range: it has 1 captures"));
         assert!(fault(2, &[0], &[6, 5]).ends_with("its bwd has 7 inputs, not 8"));
         assert_eq!(fault(1, &[0, 0], &[6, 5, 5]), "");
     }
@@ -559,7 +559,7 @@ mod tests {
         };
         assert_eq!(fault(tile(8, None)), "");
         assert_eq!(fault(tile(7, Some(3))), "");
-        assert!(fault(tile(7, None)).ends_with("it has no tail for the 3 rows that remain"));
+        assert!(fault(tile(7, None)).ends_with("it has no tail for the remaining 3 rows"));
         assert!(fault(tile(8, Some(3))).ends_with("it has a tail, but no rows remain"));
         assert!(fault(tile(7, Some(2))).ends_with("its tail's input 1 is f32[2,2], not f32[3,2]"));
         let mut t = tile(8, None);

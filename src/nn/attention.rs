@@ -1,9 +1,9 @@
-//! Attention with several heads, of sequences, sets and graphs.
+//! Multi-head attention over sequences, sets and graphs.
 //!
-//! What acts on the scores beside queries and keys (a mask, a bias, features of edges) comes as one value,
-//! [`AttentionOptions`], whose parts are all optional: a graph transformer, a causal decoder and plain self-attention
-//! are one layer. Features of edges are mapped to one number a head before anything else is done with them,
-//! so nothing of their size is ever made.
+//! Everything that acts on the scores besides queries and keys (mask, bias, edge features) is passed in one
+//! value, [`AttentionOptions`], with optional parts: a graph transformer, a causal decoder and plain
+//! self-attention are the same layer. Edge features are first mapped to one number per head, so no larger
+//! intermediate exists.
 
 use super::softmax::{masked_softmax, softmax};
 use super::{Init, Linear, dropout};
@@ -14,7 +14,7 @@ use crate::tree;
 tree! {
     /// `y = [head_1, .., head_h] W_o + b_o`, with `head_i = A_i (c W_v + b_v)_i` and weights
     /// `A_i = softmax((x W_q + b_q)_i (c W_k + b_k)_i^T / sqrt(dim / h) + bias_i + (edges W_e)_i)`,
-    /// the index i naming the i-th of h equal parts of the columns; the softmax is over the rows of c.
+    /// where i indexes h equal parts of the columns; the softmax is over the rows of c.
     ///
     /// # Shapes and units
     /// x `[.., n, dim]`, the context c `[.., m, context]` (x itself in self-attention), y `[.., n, dim]`; W_q and
@@ -39,7 +39,7 @@ tree! {
     }
 }
 
-/// What acts on the weights of an attention beside x and its context.
+/// Optional inputs of an attention besides x and its context.
 ///
 /// # Examples
 /// ```
@@ -53,20 +53,20 @@ tree! {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionOptions<'a> {
-    /// Bool, true where a row of x sees a row of the context; broadcasts to `[.., n, m]` and holds for all heads.
-    /// A row that sees nothing has weights of 0.
+    /// Bool, true where a row of x attends to a row of the context; broadcasts to `[.., n, m]`, shared by all
+    /// heads. A fully masked row has weights of 0.
     pub mask: Option<&'a Tensor>,
     /// Added to the scores; broadcasts to `[.., heads, n, m]`.
     pub bias: Option<&'a Tensor>,
-    /// Features of the edge from each row of x to each of the context, `[.., n, m, edge features]`.
+    /// Features of the edge from each row of x to each row of the context, `[.., n, m, edge features]`.
     pub edges: Option<&'a Tensor>,
-    /// Rate and key of [`dropout`] on the weights.
+    /// Rate and key of [`dropout`] applied to the weights.
     pub dropout: Option<(f64, &'a Key)>,
 }
 
 impl MultiHeadAttention {
-    /// Attention of rows of length `dim` to one another; weights as [`Init::GlorotUniform`], biases 0, as in
-    /// PyTorch and Keras.
+    /// Self-attention over rows of length `dim`. Weights are [`Init::GlorotUniform`], biases 0, as in PyTorch
+    /// and Keras.
     ///
     /// # Panics
     /// When the heads do not divide `dim`.
@@ -75,7 +75,7 @@ impl MultiHeadAttention {
         MultiHeadAttention::to_context(dim, dim, heads, key)
     }
 
-    /// Attention of rows of length `dim` to a context with rows of length `context`.
+    /// Attention from rows of length `dim` to context rows of length `context`.
     ///
     /// # Panics
     /// When the heads do not divide `dim`.
@@ -90,7 +90,7 @@ impl MultiHeadAttention {
         MultiHeadAttention { query, key, value, output, edge: None, heads }
     }
 
-    /// With a map from features of edges to a bias for each head, without a bias of its own.
+    /// Adds a linear map from edge features to one bias per head; the map itself has no bias.
     pub fn with_edges(self, features: usize, key: &Key) -> MultiHeadAttention {
         let edge = Linear::from_init(features, self.heads, Init::GlorotUniform, None, key);
         MultiHeadAttention { edge: Some(edge), ..self }
@@ -99,7 +99,7 @@ impl MultiHeadAttention {
     /// Self-attention of x `[.., n, dim]`.
     ///
     /// # Panics
-    /// When the shapes do not fit, or there are edges and no map for them.
+    /// When the shapes do not fit, or edges are passed to a layer without [`with_edges`](Self::with_edges).
     #[track_caller]
     pub fn forward(&self, x: &Tensor, with: AttentionOptions) -> Tensor {
         self.cross_attend(x, x, with)
@@ -120,7 +120,7 @@ impl MultiHeadAttention {
         self.output.forward(&joined.reshape(x.shape().with_axis(x.rank() - 1, self.query.outputs())))
     }
 
-    /// The weights `[.., heads, n, m]`, whose rows sum to 1.
+    /// The attention weights `[.., heads, n, m]`; each row sums to 1.
     ///
     /// # Panics
     /// As [`MultiHeadAttention::forward`].
@@ -129,7 +129,7 @@ impl MultiHeadAttention {
         let fits = |x: &Tensor, inputs: usize| x.rank() >= 2 && x.shape()[x.rank() - 1] == inputs;
         assert!(
             fits(x, self.query.inputs()) && fits(context, self.key.inputs()),
-            "an attention of [.., n, {}] to [.., m, {}] got {} and {}",
+            "attention takes x [.., n, {}] and a context [.., m, {}], got {} and {}",
             self.query.inputs(),
             self.key.inputs(),
             x.shape(),
@@ -156,7 +156,10 @@ impl MultiHeadAttention {
     #[track_caller]
     fn edge_bias(&self, edges: &Tensor) -> Tensor {
         let Some(map) = &self.edge else {
-            panic!("edges {} for an attention without a map for them (`with_edges`)", edges.shape())
+            panic!(
+                "attention got edges {} but has no map for edge features: call `with_edges`",
+                edges.shape()
+            )
         };
         let bias = map.forward(edges);
         let heads = bias.rank() - 1;
@@ -175,7 +178,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// Exchanges an axis with the one behind it.
+/// Swaps an axis with the next one.
 #[track_caller]
 fn swap(x: &Tensor, axis: usize) -> Tensor {
     let mut order: Vec<usize> = (0..x.rank()).collect();
@@ -183,7 +186,7 @@ fn swap(x: &Tensor, axis: usize) -> Tensor {
     x.permute(&order)
 }
 
-/// A mask `[n, n]` by which row i sees the rows 0 to i.
+/// A mask `[n, n]` in which row i attends to rows 0 to i.
 pub fn causal_mask(n: usize) -> Tensor {
     Tensor::iota(DType::I32, [n, n], 1).le(Tensor::iota(DType::I32, [n, n], 0))
 }

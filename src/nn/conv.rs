@@ -1,26 +1,28 @@
-//! Convolutions of images: layers of them.
+//! Convolution layers for images.
 //!
-//! Without stride and dilation a convolution is one operation ([`Tensor::conv2d`]), which makes nothing larger than
-//! what it reads and writes. With them, and transposed, the windows of a padded image are joined along the
-//! channels ("im2col") and multiplied by the weights as a matrix: slices, reshapes, one join and one product, at the
-//! price of a matrix of `height x width` times the input for a kernel of that size while the product runs. A sum of
-//! one product a tap would keep less and multiply slower: its products are as narrow as the channels.
+//! Without stride and dilation, a convolution is one operation ([`Tensor::conv2d`]), which allocates nothing
+//! larger than its inputs and output. Strided, dilated and transposed convolutions use im2col: the windows of
+//! the padded image are concatenated along the channels and multiplied by the weights as a matrix. That takes
+//! slices, reshapes, one concatenation and one product, and temporarily `kernel height x kernel width` times
+//! the memory of the input. One product per tap would need less memory but run slower, since its products are
+//! only as wide as the channels.
 //!
-//! Images are `[n, height, width, channels]`: channels last is what a product reads in a row.
+//! Images are `[n, height, width, channels]`: channels last makes the rows of the product contiguous.
 
 use super::Init;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
 tree! {
-    /// Zeros put around an image before it is convolved.
+    /// Zeros around an image.
     #[derive(Copy, PartialEq, Eq)]
     pub enum Padding {
-        /// None: windows lie inside.
+        /// No padding: windows lie inside the image.
         Valid,
-        /// As many that a side of length n becomes one of `ceil(n / stride)`; an odd one stands behind.
+        /// A side of length n becomes `ceil(n / stride)`; if the number of zeros is odd, the extra one goes
+        /// at the end.
         Same,
-        /// So many `[above, left]` and `[below, right]`.
+        /// `lo` zeros above and left, `hi` zeros below and right.
         By {
             /// Above and left.
             lo: [usize; 2],
@@ -34,32 +36,32 @@ tree! {
     /// `y[n, p, q, o] = b[o] + sum over i, j, c of x[n, p s + i d - lo, q s + j d - lo, c] W[i, j, c, o]`, with
     /// zeros around x.
     ///
-    /// A side of length n becomes one of `floor((n + lo + hi - d (k - 1) - 1) / s) + 1`.
+    /// A side of length n becomes `floor((n + lo + hi - d (k - 1) - 1) / s) + 1`.
     ///
     /// # Shapes and units
-    /// x `[n, height, width, in]`, W `[kernel height, kernel width, in, out]`, b `[out]`; s, d and lo may differ
-    /// between the two sides.
+    /// x `[n, height, width, in]`, W `[kernel height, kernel width, in, out]`, b `[out]`; s, d and lo are per
+    /// side.
     ///
     /// # References
-    /// LeCun et al. (1998), Gradient-based learning applied to document recognition, section II.A; the
-    /// arithmetic of sides as in Dumoulin and Visin (2016), A guide to convolution arithmetic.
+    /// LeCun et al. (1998), Gradient-based learning applied to document recognition, section II.A; output
+    /// sizes as in Dumoulin and Visin (2016), A guide to convolution arithmetic.
     pub struct Conv2d {
         /// W, of shape `[kernel height, kernel width, in, out]`.
         pub weight: Tensor,
         /// b, of shape `[out]`.
         pub bias: Option<Tensor>,
-        /// s, from one window to the next.
+        /// s, the distance between windows.
         pub stride: [usize; 2],
-        /// d, from one tap of a window to the next.
+        /// d, the distance between the taps of a window.
         pub dilation: [usize; 2],
-        /// What stands around.
+        /// The zeros around the image.
         pub padding: Padding,
     }
 }
 
 impl Conv2d {
-    /// Windows inside the image, one at each place; weights and bias uniform within the root of the taps of
-    /// a window times the channels ([`Init::FanIn`]), as in PyTorch and Equinox.
+    /// Stride 1, no padding. Weights and bias are uniform within 1 / sqrt(kernel height x kernel width x in)
+    /// ([`Init::FanIn`]), as in PyTorch and Equinox.
     ///
     /// # Examples
     /// ```
@@ -74,40 +76,40 @@ impl Conv2d {
         Conv2d { weight, bias: Some(bias), stride: [1, 1], dilation: [1, 1], padding: Padding::Valid }
     }
 
-    /// From one window to the next.
+    /// Sets the distance between windows.
     ///
     /// # Panics
     /// For a stride of 0.
     #[track_caller]
     pub fn stride(self, stride: [usize; 2]) -> Conv2d {
-        assert!(stride[0] > 0 && stride[1] > 0, "a stride is at least 1, this one is {stride:?}");
+        assert!(stride[0] > 0 && stride[1] > 0, "strides must be at least 1, got {stride:?}");
         Conv2d { stride, ..self }
     }
 
-    /// From one tap of a window to the next.
+    /// Sets the distance between the taps of a window.
     ///
     /// # Panics
     /// For a dilation of 0.
     #[track_caller]
     pub fn dilation(self, dilation: [usize; 2]) -> Conv2d {
-        assert!(dilation[0] > 0 && dilation[1] > 0, "a dilation is at least 1, this one is {dilation:?}");
+        assert!(dilation[0] > 0 && dilation[1] > 0, "dilations must be at least 1, got {dilation:?}");
         Conv2d { dilation, ..self }
     }
 
-    /// What stands around.
+    /// Sets the zeros around the image.
     pub fn padding(self, padding: Padding) -> Conv2d {
         Conv2d { padding, ..self }
     }
 
-    /// Without the bias.
+    /// Removes the bias.
     pub fn without_bias(self) -> Conv2d {
         Conv2d { bias: None, ..self }
     }
 
-    /// The convolution of each image.
+    /// Convolves each image.
     ///
     /// # Panics
-    /// When x has not the shape `[n, height, width, in]`, or is smaller than a window.
+    /// When x does not have the shape `[n, height, width, in]`, or is smaller than a window.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         assert_image("a convolution", x, &self.weight);
@@ -141,10 +143,10 @@ impl Conv2d {
 
 tree! {
     /// The transpose of a convolution: each element of x adds its multiple of the kernel to a window of y,
-    /// `y[n, p s + i - lo, q s + j - lo, o] += x[n, p, q, c] W[i, j, c, o]`, and b is added.
+    /// `y[n, p s + i - lo, q s + j - lo, o] += x[n, p, q, c] W[i, j, c, o]`; then b is added.
     ///
-    /// A side of length n becomes one of `(n - 1) s + k - lo - hi`: what a [`Conv2d`] of the same stride and
-    /// padding makes to n. [`Padding`] is cut away here; `Same` leaves `n s`.
+    /// A side of length n becomes `(n - 1) s + k - lo - hi`, the size that a [`Conv2d`] with the same stride
+    /// and padding maps back to n. Here [`Padding`] is cropped from the output; `Same` gives `n s`.
     ///
     /// # Shapes and units
     /// x `[n, height, width, in]`, W `[kernel height, kernel width, in, out]`, b `[out]`.
@@ -157,15 +159,15 @@ tree! {
         pub weight: Tensor,
         /// b, of shape `[out]`.
         pub bias: Option<Tensor>,
-        /// s, from one window of y to the next.
+        /// s, the distance between windows of y.
         pub stride: [usize; 2],
-        /// What is cut away.
+        /// The rows and columns cropped from the output.
         pub padding: Padding,
     }
 }
 
 impl ConvTranspose2d {
-    /// Nothing cut away; weights and bias as [`Conv2d::new`] draws them.
+    /// No cropping; weights and bias as in [`Conv2d::new`].
     ///
     /// # Panics
     /// For a stride of 0.
@@ -186,20 +188,20 @@ impl ConvTranspose2d {
         stride: [usize; 2],
         key: &Key,
     ) -> ConvTranspose2d {
-        assert!(stride[0] > 0 && stride[1] > 0, "a stride is at least 1, this one is {stride:?}");
+        assert!(stride[0] > 0 && stride[1] > 0, "strides must be at least 1, got {stride:?}");
         let (weight, bias) = weights(inputs, outputs, kernel, key);
         ConvTranspose2d { weight, bias: Some(bias), stride, padding: Padding::Valid }
     }
 
-    /// What is cut away.
+    /// Sets what is cropped from the output.
     pub fn padding(self, padding: Padding) -> ConvTranspose2d {
         ConvTranspose2d { padding, ..self }
     }
 
-    /// The transposed convolution of each image.
+    /// Applies the transposed convolution to each image.
     ///
     /// # Panics
-    /// When x has not the shape `[n, height, width, in]`, more is cut away than a window without its last tap,
+    /// When x does not have the shape `[n, height, width, in]`, `lo` or `hi` exceeds the kernel size minus 1,
     /// or, for [`Padding::Same`], the stride is larger than the kernel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
@@ -212,14 +214,14 @@ impl ConvTranspose2d {
                 Padding::Same => {
                     assert!(
                         kernel >= stride,
-                        "`Same` wants a kernel ({kernel}) as large as the stride ({stride})"
+                        "`Same` needs a kernel at least as large as the stride ({stride}), got {kernel}"
                     );
                     ((kernel - stride) / 2, (kernel - stride).div_ceil(2))
                 }
             };
             assert!(
                 lo.max(hi) < kernel,
-                "{lo} and {hi} cut away are more than a kernel of {kernel} may lose"
+                "padding must be smaller than the kernel ({kernel}), got {lo} and {hi}"
             );
             let outputs = (x.shape()[a + 1].max(1) - 1) * stride + kernel - lo - hi;
             Side { lo: kernel - 1 - lo, hi: kernel - 1 - hi, outputs, stride: 1, dilation: 1 }
@@ -229,7 +231,7 @@ impl ConvTranspose2d {
     }
 }
 
-/// Repeats each element of an image `[n, height, width, channels]` so often along its two sides.
+/// Repeats the rows and columns of an image `[n, height, width, channels]` (nearest-neighbor upsampling).
 ///
 /// # Examples
 /// ```
@@ -241,17 +243,17 @@ impl ConvTranspose2d {
 /// ```
 ///
 /// # Panics
-/// When x has not four axes.
+/// When x does not have four axes.
 #[track_caller]
 pub fn upsample(x: &Tensor, times: [usize; 2]) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else {
-        panic!("images have shape [n, height, width, channels], not {}", x.shape())
+        panic!("images must have shape [n, height, width, channels], got {}", x.shape())
     };
     let [a, b] = times;
     x.reshape([n, h, 1, w, 1, c]).broadcast_to([n, h, a, w, b, c]).reshape([n, h * a, w * b, c])
 }
 
-/// Padding, windows and their steps along one side.
+/// Padding, number of windows and their distances along one side.
 struct Side {
     lo: usize,
     hi: usize,
@@ -271,22 +273,22 @@ fn weights(inputs: usize, outputs: usize, kernel: [usize; 2], key: &Key) -> (Ten
 fn assert_image(what: &str, x: &Tensor, weight: &Tensor) {
     assert!(
         x.rank() == 4 && x.shape()[3] == weight.shape()[2],
-        "{what} of {} channels takes [n, height, width, channels], not {}",
+        "{what} of {} channels takes [n, height, width, channels], got {}",
         weight.shape()[2],
         x.shape()
     );
 }
 
-/// The product of the windows of x and the weights; `turned` takes the taps from last to first.
+/// The product of the windows of x and the weights; `flipped` reverses the order of the taps.
 #[track_caller]
-fn convolve(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, sides: [Side; 2], turned: bool) -> Tensor {
+fn convolve(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, sides: [Side; 2], flipped: bool) -> Tensor {
     let &[kh, kw, inputs, outputs] = &**weight.shape() else {
-        panic!("the weights of a convolution are [height, width, in, out], not {}", weight.shape())
+        panic!("the weights of a convolution must be [height, width, in, out], got {}", weight.shape())
     };
     let (n, [vertical, horizontal]) = (x.shape()[0], &sides);
     let padded = pad(x, [(vertical, kh), (horizontal, kw)]);
     let mut taps: Vec<[usize; 2]> = (0..kh).flat_map(|i| (0..kw).map(move |j| [i, j])).collect();
-    if turned {
+    if flipped {
         taps.reverse();
     }
     let windows: Vec<Tensor> = taps
@@ -305,7 +307,7 @@ fn convolve(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, sides: [Side; 2]
     y.reshape([n, vertical.outputs, horizontal.outputs, outputs])
 }
 
-/// Zeros around, and behind so many more that the last window's stride is whole, for [`every`].
+/// Pads with zeros, and adds zeros at the end so that [`every`] can slice a whole stride for the last window.
 #[track_caller]
 fn pad(x: &Tensor, sides: [(&Side, usize); 2]) -> Tensor {
     let (mut lo, mut hi) = ([0; 4], [0; 4]);
@@ -317,7 +319,7 @@ fn pad(x: &Tensor, sides: [(&Side, usize); 2]) -> Tensor {
     if lo == [0; 4] && hi == [0; 4] { x.clone() } else { x.pad(&lo, &hi) }
 }
 
-/// Elements `start`, `start + stride`, ... of an axis, as many as there are windows.
+/// Elements `start`, `start + stride`, ... along an axis, one per window.
 #[track_caller]
 fn every(x: &Tensor, axis: usize, start: usize, side: &Side) -> Tensor {
     let Side { outputs, stride, .. } = *side;
@@ -330,7 +332,7 @@ fn every(x: &Tensor, axis: usize, start: usize, side: &Side) -> Tensor {
     run.reshape(split).slice(axis + 1, 0..1).reshape(x.shape().with_axis(axis, outputs))
 }
 
-/// `stride - 1` zeros between the elements of both sides.
+/// Inserts `stride - 1` zeros between the elements of both sides.
 fn spread(x: &Tensor, [a, b]: [usize; 2]) -> Tensor {
     if a == 1 && b == 1 || x.size() == 0 {
         return x.clone();

@@ -1,4 +1,4 @@
-//! Rows by number, and times as vectors.
+//! Embeddings of indices and times.
 
 use super::Init;
 use crate::array::DType;
@@ -7,11 +7,11 @@ use crate::tree;
 use std::f64::consts::TAU;
 
 tree! {
-    /// A table of rows, looked up by number: `y = weight[index]`.
+    /// A lookup table: `y = weight[index]`.
     ///
     /// # Shapes and units
-    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1, y `[.., dim]`; an index outside is treated as
-    /// [`Tensor::take`] treats it.
+    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1, y `[.., dim]`. [`Tensor::take`] says
+    /// what happens to indices outside.
     pub struct Embedding {
         /// Of shape `[num, dim]`.
         pub weight: Tensor,
@@ -19,7 +19,7 @@ tree! {
 }
 
 impl Embedding {
-    /// Rows of standard normal draws, as in PyTorch and Equinox.
+    /// Rows of standard normal samples, as in PyTorch and Equinox.
     ///
     /// # Examples
     /// ```
@@ -32,25 +32,25 @@ impl Embedding {
         Embedding { weight: Init::Normal(1.0).sample([num, dim], key) }
     }
 
-    /// The row of each number.
+    /// Looks up the row of each index.
     ///
     /// # Panics
-    /// When an index that is known lies outside; see [`Tensor::take`].
+    /// When an index is known and out of range; see [`Tensor::take`].
     #[track_caller]
     pub fn forward(&self, index: &Tensor) -> Tensor {
         self.weight.take(index)
     }
 }
 
-/// Times as sines and cosines of geometrically falling frequencies: with `w_i = longest^(-i / n)`, n = dim / 2,
-/// `[sin(t w_0), .., sin(t w_(n-1)), cos(t w_0), .., cos(t w_(n-1))]`.
+/// Sinusoidal time embedding with geometrically decreasing frequencies: with `w_i = longest^(-i / n)`, n =
+/// dim / 2, `[sin(t w_0), .., sin(t w_(n-1)), cos(t w_0), .., cos(t w_(n-1))]`.
 ///
-/// The wavelengths run from 2 pi to 2 pi `longest`, 10,000 in the paper, where t counts positions; for times in
-/// [0, 1] scale t (diffusion models take `1000 t`). The paper lets sines and cosines alternate; the order is a
-/// permutation that the next layer's weights take up.
+/// The wavelengths run from 2 pi to 2 pi `longest`. The paper uses 10,000 for positions; for times in [0, 1],
+/// scale t (diffusion models use `1000 t`). The paper interleaves sines and cosines; the order is a
+/// permutation that the next layer's weights absorb.
 ///
 /// # Shapes and units
-/// t `[..]` of a float type, in radians of the fastest wave; the result `[.., dim]`.
+/// t `[..]` of a float type, in radians of the highest frequency; the result is `[.., dim]`.
 ///
 /// # Panics
 /// For an odd `dim`.
@@ -67,7 +67,7 @@ impl Embedding {
 /// ```
 #[track_caller]
 pub fn timestep_embedding(t: &Tensor, dim: usize, longest: f64) -> Tensor {
-    assert!(dim.is_multiple_of(2), "an embedding of sines and cosines has an even length, not {dim}");
+    assert!(dim.is_multiple_of(2), "an embedding of sines and cosines needs an even length, got {dim}");
     let t = if t.dtype().is_float() { t.clone() } else { t.cast(DType::F32) };
     let n = dim / 2;
     let frequencies: Vec<f64> = (0..n).map(|i| longest.powf(-(i as f64) / n as f64)).collect();
@@ -82,15 +82,15 @@ fn waves(angle: &Tensor) -> Tensor {
 tree! {
     /// Times as sines and cosines of trained frequencies: `[sin(2 pi t w), cos(2 pi t w)]`.
     ///
-    /// As [`Frozen`](super::Frozen) it is the Gaussian Fourier projection of score models.
+    /// Wrapped in [`Frozen`](super::Frozen), it is the Gaussian Fourier projection of score models.
     ///
     /// # Shapes and units
-    /// t `[..]`, w `[features]` in turns per unit of t, the result `[.., 2 features]`.
+    /// t `[..]`, w `[features]` in cycles per unit of t; the result is `[.., 2 features]`.
     ///
     /// # References
     /// Li et al. (2021), Learnable Fourier features for multi-dimensional spatial positional encoding, eq. 2,
     /// without its constant factor; Song et al. (2021), Score-based generative modeling through stochastic
-    /// differential equations, appendix C.1 (frequencies fixed, of scale 16).
+    /// differential equations, appendix C.1 (fixed frequencies of scale 16).
     pub struct GaussianFourierProjection {
         /// w, of shape `[features]`.
         pub frequencies: Tensor,
@@ -98,7 +98,7 @@ tree! {
 }
 
 impl GaussianFourierProjection {
-    /// Frequencies of normal draws times `scale`.
+    /// Standard normal frequencies times `scale`.
     ///
     /// # Examples
     /// ```
@@ -112,7 +112,7 @@ impl GaussianFourierProjection {
         GaussianFourierProjection { frequencies: Init::Normal(scale).sample([features], key) }
     }
 
-    /// Each time as a vector, in the element type of the frequencies.
+    /// Embeds each time, in the element type of the frequencies.
     pub fn forward(&self, t: &Tensor) -> Tensor {
         waves(&(t.cast(self.frequencies.dtype()).expand_dims(t.rank()) * &self.frequencies * TAU))
     }

@@ -1,21 +1,20 @@
-//! Tensors and parts of a model that are saved with it and never trained.
+//! Tensors and parts of a model that are saved with it but not trained.
 //!
-//! The tree of a model is what gradients, optimizers and files see alike, so a constant of the model
-//! (the frequencies of a Fourier layer) must be in it to be saved, and must be marked to stay what
-//! it is: no derivative is taken by it, and optimizers know it by the names in its path. A static
-//! leaf would do for both, but its numbers would then be part of every signature and of no weights file.
+//! Gradients, optimizers and files all see the tree of a model. A constant of the model (the frequencies of a
+//! Fourier layer) must be in that tree to be saved, and must be marked as constant: it gets no derivative,
+//! and optimizers recognize it by its path. A static leaf is also constant, but its numbers would be part of
+//! every jit signature and missing from the weights file.
 //!
-//! [`Buffer`] and [`Frozen`] are decided where a model is defined; [`freeze`] is decided by path, where it
-//! is trained.
+//! [`Buffer`] and [`Frozen`] are chosen where a model is defined, [`freeze`] where it is trained, by path.
 
 use super::VelocityField;
 use crate::tensor::{Tensor, Tree, TreePath, num_elements};
 use crate::tree;
 
-/// The last name of the path of every fixed tensor.
+/// The last name in the path of every fixed tensor.
 const NAME: &str = "fixed";
 
-/// The name of the level of a path below which all is frozen.
+/// The path component below which all leaves are frozen.
 const LEVEL: &str = "frozen";
 
 tree! {
@@ -24,20 +23,20 @@ tree! {
 }
 
 impl Buffer {
-    /// Fixes a tensor.
+    /// Wraps a tensor.
     pub fn new(x: impl Into<Tensor>) -> Buffer {
         Buffer { fixed: x.into() }
     }
 
-    /// The tensor, of which no derivative is taken.
+    /// The tensor, with gradients stopped.
     pub fn get(&self) -> Tensor {
         self.fixed.stop_gradient()
     }
 }
 
 tree! {
-    /// A part of a model that is not trained: a pretrained encoder, say. The paths of its leaves have a level
-    /// `freeze`: `encoder.freeze.layers.0.weight`.
+    /// A part of a model that is not trained, such as a pretrained encoder. The paths of its leaves contain
+    /// `frozen`: `encoder.frozen.layers.0.weight`.
     ///
     /// # Examples
     /// ```
@@ -53,23 +52,23 @@ tree! {
 }
 
 impl<T: Tree> Frozen<T> {
-    /// Freezes a part.
+    /// Wraps a part.
     pub fn new(part: T) -> Frozen<T> {
         Frozen { frozen: part }
     }
 
-    /// The part, of which no derivative is taken.
+    /// The part, with gradients stopped.
     pub fn get(&self) -> T {
         self.frozen.map_leaves(Tensor::stop_gradient)
     }
 
-    /// The part, to be trained.
+    /// Unwraps the part for training.
     pub fn thaw(self) -> T {
         self.frozen
     }
 }
 
-/// The field, of which no derivative is taken but by t and y.
+/// The vector field with gradients stopped in its parameters, not in t and y.
 impl<D: VelocityField> VelocityField for Frozen<D> {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
@@ -94,16 +93,17 @@ impl<D: VelocityField> VelocityField for Frozen<D> {
     }
 }
 
-/// Whether the leaf at `path` is [`Buffer`] or [`Frozen`]: optimizers and averages leave it as it is.
+/// Whether the leaf at `path` is a [`Buffer`] or in a [`Frozen`] part: optimizers and averages leave it
+/// unchanged.
 pub fn is_fixed(path: &str) -> bool {
     path.rsplit('.').next() == Some(NAME) || path.split('.').any(|level| level == LEVEL)
 }
 
-/// The tree with no derivative taken by the leaves whose paths `which` picks: their gradients are zero, and
-/// what only they need is not computed.
+/// Stops gradients at the leaves whose paths `which` selects. Their gradients are zero, and computation
+/// needed only for them is skipped.
 ///
-/// A gradient of zero holds a leaf still under every optimizer without weight decay; with it, freeze the same
-/// paths in the optimizer too.
+/// A zero gradient keeps a leaf unchanged under every optimizer without weight decay. With weight decay,
+/// freeze the same paths in the optimizer too.
 ///
 /// # Examples
 /// ```
@@ -124,8 +124,8 @@ pub fn freeze<T: Tree>(tree: &T, which: impl Fn(&str) -> bool) -> T {
     })
 }
 
-/// Number of elements that are trained: those of float leaves that are neither [`Buffer`] nor [`Frozen`].
-/// Of all there are [`num_elements`].
+/// The number of trained elements: those of float leaves that are neither [`Buffer`] nor [`Frozen`].
+/// [`num_elements`] counts all.
 ///
 /// # Examples
 /// ```
@@ -140,7 +140,7 @@ pub fn num_params(tree: &impl Tree) -> usize {
     num_params_where(tree, |_| true)
 }
 
-/// [`num_params`] of the leaves whose paths `which` picks: one layer's, or those that [`freeze`] leaves.
+/// [`num_params`] of the leaves whose paths `which` selects, for example one layer, or the leaves not frozen.
 pub fn num_params_where(tree: &impl Tree, which: impl Fn(&str) -> bool) -> usize {
     let trained = tree.named_leaves().into_iter().filter(|(path, x)| x.dtype().is_float() && !is_fixed(path));
     trained.filter(|(path, _)| which(path)).map(|(_, x)| num_elements(&x)).sum()

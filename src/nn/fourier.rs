@@ -1,8 +1,8 @@
-//! An MLP of fixed frequencies of y and t: what learns fine structure.
+//! An MLP on fixed Fourier features of y and t, which learns fine structure.
 //!
-//! An MLP of the plain coordinates learns low frequencies first and fine ones hardly; sines and
-//! cosines of fixed projections give it the fine ones (Tancik et al. 2020). The frequencies stay fixed:
-//! their number, not their exact place, is what helps, and a field that can raise them becomes stiff.
+//! An MLP on plain coordinates learns low frequencies first and high ones slowly; sines and cosines of fixed
+//! projections supply the high ones (Tancik et al. 2020). The frequencies are not trained: their number
+//! matters more than their exact values, and a field that can raise them becomes stiff.
 
 use super::velocity_field::{VelocityField, time_column};
 use super::{Activation, Buffer, Mlp};
@@ -11,7 +11,7 @@ use crate::tensor::{Key, Tensor};
 use crate::tree;
 use std::f64::consts::PI;
 
-/// Frequencies of time, in half turns over t in [0, 1].
+/// Time frequencies, in half cycles over t in [0, 1].
 const TIME_FREQUENCIES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 
 tree! {
@@ -27,16 +27,16 @@ tree! {
     pub struct FourierMlp {
         /// B, not trained.
         pub frequencies: Buffer,
-        /// What follows, with SiLU between its layers.
+        /// The network, with SiLU between its layers.
         pub mlp: Mlp,
     }
 }
 
 impl FourierMlp {
-    /// Hidden layers of the given sizes over the given frequencies `[dim, features]`.
+    /// Hidden layers with the given sizes, on the given frequencies `[dim, features]`.
     ///
     /// # Panics
-    /// When the frequencies are no matrix.
+    /// When the frequencies are not a matrix.
     ///
     /// # Examples
     /// ```
@@ -51,7 +51,7 @@ impl FourierMlp {
     pub fn new(frequencies: Tensor, hidden: impl AsRef<[usize]>, key: &Key) -> FourierMlp {
         assert!(
             frequencies.rank() == 2,
-            "frequencies are a matrix [dim, features], these are {}",
+            "frequencies must be a matrix [dim, features], got {}",
             frequencies.shape()
         );
         let (dim, features) = (frequencies.shape()[0], frequencies.shape()[1]);
@@ -66,7 +66,8 @@ impl VelocityField for FourierMlp {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));
         let place = Tensor::concat(&[y, &angle.sin(), &angle.cos()], 1);
-        // A number for each, not one array: equal numbers are merged when a derivative records this again.
+        // One scalar per frequency, not one array: equal scalars are merged when a derivative records this
+        // again.
         let turns = TIME_FREQUENCIES.map(|f| &t * (PI * f));
         let turns = Tensor::concat(&turns.each_ref(), 1);
         self.mlp.forward_joined(&place, &Tensor::concat(&[&turns.sin(), &turns.cos()], 1))
@@ -77,27 +78,27 @@ impl VelocityField for FourierMlp {
     }
 }
 
-/// Frequencies of the plane: directions a golden angle `pi (3 - sqrt 5)` apart, so that any number of them
-/// spreads evenly, and lengths geometric from 1 to `e^log_max`. Of shape `[2, features]`, f32.
+/// Frequencies in the plane: directions a golden angle `pi (3 - sqrt 5)` apart, so that any number of them is
+/// evenly spread, and lengths geometric from 1 to `e^log_max`. Shape `[2, features]`, f32.
 pub fn golden_frequencies(features: usize, log_max: f64) -> Tensor {
     let angle = |j: usize| j as f64 * PI * (3.0 - 5.0_f64.sqrt());
     let row = |f: fn(f64) -> f64| (0..features).map(move |j| length(j, features, log_max) * f(angle(j)));
     numbers(DType::F32, [2, features], row(f64::cos).chain(row(f64::sin)))
 }
 
-/// Frequencies of any number of dimensions: normal draws, their lengths scaled geometrically from 1 to
-/// `e^log_max`. Of shape `[dim, features]`, f32.
+/// Frequencies in any dimension: standard normal samples with lengths scaled geometrically from 1 to
+/// `e^log_max`. Shape `[dim, features]`, f32.
 pub fn normal_frequencies(dim: usize, features: usize, log_max: f64, key: &Key) -> Tensor {
     let lengths = (0..features).map(|j| length(j, features, log_max));
     key.normal([dim, features]) * numbers(DType::F32, [1, features], lengths)
 }
 
-/// Length j of a geometric sequence from 1 to `e^log_max`.
+/// Element j of a geometric sequence from 1 to `e^log_max`.
 fn length(j: usize, features: usize, log_max: f64) -> f64 {
     (log_max * j as f64 / features.saturating_sub(1).max(1) as f64).exp()
 }
 
-/// Plain Rust numbers as a constant of the given element type.
+/// Numbers as a constant with the given element type.
 fn numbers<const N: usize>(dtype: DType, shape: [usize; N], x: impl IntoIterator<Item = f64>) -> Tensor {
     let mut a = Array::zeros(dtype, shape);
     x.into_iter().enumerate().for_each(|(i, x)| a.data_mut().set_f64(i, x));

@@ -1,4 +1,4 @@
-//! The gated recurrent unit.
+//! The gated recurrent unit (GRU).
 
 use super::{Init, Linear};
 use crate::array::DType;
@@ -6,20 +6,20 @@ use crate::tensor::{Key, Tensor};
 use crate::tree;
 
 tree! {
-    /// A gated recurrent unit: from an input x and a state h to the next state,
+    /// A gated recurrent unit: it maps an input x and a state h to the next state,
     /// ```text
     /// r = sigmoid(x W_r + b_r + h U_r + c_r)
     /// z = sigmoid(x W_z + b_z + h U_z + c_z)
     /// n = tanh(x W_n + b_n + r * (h U_n + c_n))
     /// h' = (1 - z) * n + z * h
     /// ```
-    /// The reset gate acts behind the product with U_n, as in PyTorch, cuDNN, Equinox and Keras with
-    /// `reset_after`: all three products with h are then one. The first paper applies it before, to h, and its
-    /// authors' later version swaps z and 1 - z.
+    /// The reset gate acts after the product with U_n, as in PyTorch, cuDNN, Equinox and Keras with
+    /// `reset_after`, so all three products with h are one. The first paper applies it to h, before the
+    /// product; its authors' later version swaps z and 1 - z.
     ///
     /// # Shapes and units
-    /// x `[rows, in]`, h `[rows, hidden]`; the three parts stand beside each other in the order r, z, n:
-    /// `input` is `[in, 3 hidden]`, `state` is `[hidden, 3 hidden]`.
+    /// x `[rows, in]`, h `[rows, hidden]`. The three parts are concatenated in the order r, z, n: `input` is
+    /// `[in, 3 hidden]`, `state` is `[hidden, 3 hidden]`.
     ///
     /// # References
     /// Cho et al. (2014), Learning phrase representations using RNN encoder-decoder for statistical machine
@@ -34,7 +34,7 @@ tree! {
 }
 
 impl GruCell {
-    /// Everything uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
+    /// All weights uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
     pub fn new(inputs: usize, hidden: usize, key: &Key) -> GruCell {
         let [input, state] = key.split();
         let init = Init::Uniform(1.0 / (hidden as f64).sqrt());
@@ -54,7 +54,7 @@ impl GruCell {
         self.state.inputs()
     }
 
-    /// A state of zeros.
+    /// A zero state.
     pub fn zeros(&self, rows: usize, dtype: DType) -> Tensor {
         Tensor::full(dtype, [rows, self.hidden()], 0.0)
     }
@@ -68,11 +68,12 @@ impl GruCell {
         self.advance(&self.input.forward(x), h)
     }
 
-    /// All states of a sequence x `[rows, time, in]` from h `[rows, hidden]`: `[rows, time, hidden]`. The
-    /// products with x are one; the steps are written out one by one, so programs grow with their number.
+    /// All states of a sequence x `[rows, time, in]` starting at h `[rows, hidden]`: `[rows, time, hidden]`.
+    /// The products with x are computed as one; the steps are unrolled, so the program grows with their
+    /// number.
     ///
     /// # Panics
-    /// When the shapes do not fit, or there is no step.
+    /// When the shapes do not fit, or the sequence is empty.
     ///
     /// # Examples
     /// ```
@@ -84,7 +85,11 @@ impl GruCell {
     /// ```
     #[track_caller]
     pub fn unroll(&self, x: &Tensor, h: &Tensor) -> Tensor {
-        assert!(x.rank() == 3 && x.shape()[1] > 0, "a sequence is [rows, time, in], not {}", x.shape());
+        assert!(
+            x.rank() == 3 && x.shape()[1] > 0,
+            "a sequence must be [rows, time, in] with at least one step, got {}",
+            x.shape()
+        );
         let (rows, steps) = (x.shape()[0], x.shape()[1]);
         let (projected, mut h) = (self.input.forward(x), h.clone());
         let states: Vec<Tensor> = (0..steps)

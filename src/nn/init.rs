@@ -1,8 +1,8 @@
-//! How weights are drawn before training: initializers by name, as programs of tensors.
+//! Weight initializers by name, written as tensor programs.
 //!
-//! A draw is a function of a [`Key`] and a shape that is recorded under `jit` and runs at once outside of
-//! it, with the same bits; no generator outside of tensors takes part. It knows shapes, not layers: which axes are
-//! inputs and outputs follows from one rule ([`Init::sample`]).
+//! Sampling is a function of a [`Key`] and a shape. It is recorded under `jit` and runs eagerly otherwise,
+//! with the same bits and no other random generator. It knows shapes, not layers: one rule determines the
+//! input and output axes ([`Init::sample`]).
 
 use crate::array::{DType, Shape};
 use crate::tensor::{Key, Tensor};
@@ -13,8 +13,8 @@ mod orthogonal;
 
 /// A distribution of weights.
 ///
-/// "Normal" draws are whole normal draws, as in the papers and in PyTorch; Haiku, Flax and Keras cut theirs
-/// at two standard deviations and widen them by 1/0.8796 to keep the variance.
+/// "Normal" is the untruncated normal distribution, as in the papers and in PyTorch. Haiku, Flax and Keras
+/// truncate at two standard deviations and divide by 0.8796 to keep the variance.
 ///
 /// # Examples
 /// ```
@@ -31,40 +31,40 @@ pub enum Init {
     Zeros,
     /// 1
     Ones,
-    /// One number.
+    /// A constant.
     Constant(f64),
     /// Uniform in `[-x, x)`.
     Uniform(f64),
-    /// Normal of mean 0 and the given standard deviation.
+    /// Normal with mean 0 and the given standard deviation.
     Normal(f64),
-    /// Normal, cut at two of the given standard deviations; those of the draws are 0.8796 of it.
+    /// Normal with the given standard deviation, truncated at twice that; samples have 0.8796 of it.
     TruncatedNormal(f64),
-    /// Uniform in `[-1/sqrt(in), 1/sqrt(in))`, of variance `1 / (3 in)`: what [`Linear::new`](super::Linear::new)
-    /// draws, and PyTorch and Equinox.
+    /// Uniform in `[-1/sqrt(in), 1/sqrt(in))`, with variance `1 / (3 in)`: the default of
+    /// [`Linear::new`](super::Linear::new), PyTorch and Equinox.
     FanIn,
-    /// Uniform of variance `1 / in` (LeCun et al. 1998, Efficient BackProp, section 4.6).
+    /// Uniform with variance `1 / in` (LeCun et al. 1998, Efficient BackProp, section 4.6).
     LecunUniform,
-    /// Normal of variance `1 / in`.
+    /// Normal with variance `1 / in`.
     LecunNormal,
-    /// Uniform of variance `2 / (in + out)` (Glorot and Bengio 2010, Understanding the difficulty of training
-    /// deep feedforward neural networks, eq. 16).
+    /// Uniform with variance `2 / (in + out)` (Glorot and Bengio 2010, Understanding the difficulty of
+    /// training deep feedforward neural networks, eq. 16).
     GlorotUniform,
-    /// Normal of variance `2 / (in + out)`.
+    /// Normal with variance `2 / (in + out)`.
     GlorotNormal,
-    /// Uniform of variance `2 / in` (He et al. 2015, Delving deep into rectifiers, eq. 10).
+    /// Uniform with variance `2 / in` (He et al. 2015, Delving deep into rectifiers, eq. 10).
     HeUniform,
-    /// Normal of variance `2 / in`.
+    /// Normal with variance `2 / in`.
     HeNormal,
-    /// The given factor times a matrix `[.., in] x [out]` with orthonormal columns (rows, where there are
-    /// fewer of them), uniform over all such (Saxe et al. 2014, Exact solutions to the nonlinear dynamics of
-    /// learning in deep linear neural networks, section 3).
+    /// The given factor times a matrix `[.., in] x [out]` with orthonormal columns (or rows, if there are
+    /// fewer rows), Haar-distributed (Saxe et al. 2014, Exact solutions to the nonlinear dynamics of learning
+    /// in deep linear neural networks, section 3).
     Orthogonal(f64),
 }
 
-/// Standard deviation, or half width, where a name comes without a number: that of Flax.
+/// The default standard deviation or half width of a name without a number, as in Flax.
 const WIDTH: f64 = 0.01;
 
-/// The initializers by name, with the number that stands where the name comes alone.
+/// The initializers by name, each with its default number.
 const NAMES: [(&str, Init); 14] = [
     ("zeros", Init::Zeros),
     ("ones", Init::Ones),
@@ -83,14 +83,14 @@ const NAMES: [(&str, Init); 14] = [
 ];
 
 impl Init {
-    /// Draws a tensor, f32.
+    /// Samples a tensor, f32.
     ///
     /// # Shapes and units
-    /// The last axis counts outputs, the one before it inputs, and what stands before both (the window of a
-    /// convolution) multiplies both. Of a vector both are its length, of a number 1.
+    /// The last axis counts outputs, the one before it inputs; leading axes (the window of a convolution)
+    /// multiply both. A vector has its length as inputs and outputs, a scalar 1.
     ///
     /// # Panics
-    /// When a matrix with orthonormal columns is asked for in a shape of fewer than two axes.
+    /// When [`Init::Orthogonal`] is used with a shape of fewer than two axes.
     #[track_caller]
     pub fn sample(self, shape: impl Into<Shape>, key: &Key) -> Tensor {
         self.drawn(shape.into(), key)
@@ -131,7 +131,8 @@ impl Init {
     }
 }
 
-/// Inputs and outputs of weights of a shape; at least 1, so that empty weights are drawn too.
+/// The numbers of inputs and outputs of weights with this shape, at least 1 so that empty weights can be
+/// sampled.
 fn fans(shape: &Shape) -> (f64, f64) {
     let rank = shape.rank();
     let (inputs, outputs) = match rank {
@@ -142,19 +143,20 @@ fn fans(shape: &Shape) -> (f64, f64) {
     (inputs.max(1) as f64, outputs.max(1) as f64)
 }
 
-/// Normal draws cut at -2 and 2, by the inverse of the distribution function:
-/// `sqrt(2) erfinv(u)`, u uniform in `(-erf(sqrt 2), erf(sqrt 2))`.
+/// Normal samples truncated to [-2, 2], by the inverse of the distribution function: `sqrt(2) erfinv(u)`, u
+/// uniform in `(-erf(sqrt 2), erf(sqrt 2))`.
 ///
-/// Not by rejection: a program has no loop that ends on a draw, and a fixed number of tries costs as many draws.
+/// Rejection sampling needs a loop that ends on a sample, which programs do not have, or a fixed number of
+/// tries.
 fn truncated_normal(shape: Shape, key: &Key) -> Tensor {
     const ERF_ROOT_2: f64 = 0.9544997361036416;
-    // Half of the last bit of a draw is added, which makes 0 the middle.
+    // Adds half of the last bit of a sample, which centers the distribution at 0.
     let u = (key.uniform(shape) * 2.0 - (1.0 - 2.0f64.powi(-24))) * ERF_ROOT_2;
     let two = Tensor::scalar(DType::F32, 2.0);
     (central_erfinv(&u) * std::f64::consts::SQRT_2).minimum(&two).maximum(&-&two)
 }
 
-/// `erfinv(x)` in f32 for `|x| < 0.9966`, to 4e-7 of itself: a polynomial in `-ln(1 - x^2) - 5/2`.
+/// `erfinv(x)` in f32 for `|x| < 0.9966`, relative error 4e-7: a polynomial in `-ln(1 - x^2) - 5/2`.
 ///
 /// # References
 /// Giles (2011), Approximating the erfinv function, table 5, the central branch.
@@ -175,16 +177,16 @@ fn central_erfinv(x: &Tensor) -> Tensor {
     x * POLYNOMIAL[1..].iter().fold(first, |p, &c| p * &w + c)
 }
 
-/// A name that is no initializer's.
+/// The name of an initializer could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no initializer; there are {}, with a number behind a colon where they have one (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
+#[error("unknown initializer `{name}`; known ones are {}, optionally with a number after a colon (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
 pub struct ParseInitError {
-    /// What was given.
+    /// The name that was given.
     pub name: String,
 }
 
-/// `he_normal`, `normal:0.02`; without a number widths are 0.01, a constant is 0, and an orthogonal matrix is
-/// scaled by 1.
+/// `he_normal`, `normal:0.02`. The default number is 0.01 for a width, 0 for a constant and 1 for the scale
+/// of an orthogonal matrix.
 impl FromStr for Init {
     type Err = ParseInitError;
 
@@ -200,11 +202,12 @@ impl FromStr for Init {
     }
 }
 
-/// The name that is parsed to it.
+/// Writes the name that parses to this initializer.
 impl fmt::Display for Init {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let same = |other: &Init| std::mem::discriminant(other) == std::mem::discriminant(self);
-        let (name, _) = NAMES.iter().find(|(_, init)| same(init)).expect("invariant: every one has a name");
+        let (name, _) =
+            NAMES.iter().find(|(_, init)| same(init)).expect("invariant: every initializer has a name");
         let mut init = *self;
         match init.number() {
             Some(x) => write!(f, "{name}:{x}"),

@@ -1,13 +1,14 @@
-//! Normalization of each row by its own mean and variance.
+//! Layer normalization.
 
 use crate::tensor::Tensor;
 use crate::tree;
 
 tree! {
-    /// `y = (x - mean) / sqrt(variance + eps) * gain + bias`, mean and variance of each row over its last axis.
+    /// `y = (x - mean) / sqrt(variance + eps) * gain + bias`, with mean and variance of each row over its
+    /// last axis.
     ///
-    /// No statistics of a batch: rows stay independent. The variance is the mean of the squared deviations from
-    /// the mean, not that of the squares less the squared mean, which cancels where the mean is large.
+    /// There are no batch statistics, so rows stay independent. The variance is the mean squared distance
+    /// from the mean; the mean square minus the squared mean would cancel where the mean is large.
     ///
     /// # Shapes and units
     /// x `[.., dim]`, gain and bias `[dim]`.
@@ -25,7 +26,7 @@ tree! {
 }
 
 impl LayerNorm {
-    /// A gain of 1, a bias of 0 and an eps of 1e-5, as in PyTorch, Equinox and Haiku.
+    /// Gain 1, bias 0 and eps 1e-5, as in PyTorch, Equinox and Haiku.
     ///
     /// # Examples
     /// ```
@@ -38,7 +39,7 @@ impl LayerNorm {
         LayerNorm { gain: Tensor::ones([dim]), bias: Tensor::zeros([dim]), eps: 1e-5 }
     }
 
-    /// Each row normalized.
+    /// Normalizes each row.
     ///
     /// # Panics
     /// When the last axis of x is not `dim`.
@@ -46,10 +47,10 @@ impl LayerNorm {
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let last = x.rank().checked_sub(1).filter(|&a| x.shape()[a] == self.gain.size());
         let last = last.unwrap_or_else(|| {
-            panic!("a layer norm of {} takes rows of that length, not {}", self.gain.size(), x.shape())
+            panic!("a layer norm of size {} got rows of shape {}", self.gain.size(), x.shape())
         });
-        let deviation = x - x.mean_axes(&[last]).expand_dims(last);
-        let variance = deviation.square().mean_axes(&[last]).expand_dims(last);
-        deviation / (variance + self.eps).sqrt() * &self.gain + &self.bias
+        let centered = x - x.mean_axes(&[last]).expand_dims(last);
+        let variance = centered.square().mean_axes(&[last]).expand_dims(last);
+        centered / (variance + self.eps).sqrt() * &self.gain + &self.bias
     }
 }

@@ -1,11 +1,12 @@
-//! A field of dequantized pixels: the velocity that independent pixels have, changed by what a network says of levels.
+//! A vector field for dequantized pixels: the velocity of independent pixels, corrected by a network.
 //!
-//! A pixel that is a normal quantile of its gray level ([`MarginalTransform`](crate::data::MarginalTransform)) is a density with steps: each
-//! gray level has an interval of z, and the other pixels determine how likely each interval is. A network whose
-//! output is a velocity has to draw those steps by itself, at every t; here it says how much more likely than by itself
-//! each of a few ranges of levels is, and the velocity follows. Its formula is exact up to t = 0.95; behind that the ends of
-//! ranges stay as soft as they are there. It knows normal densities and a network of images; it must never know a data
-//! set: where the ranges end is given to it.
+//! A pixel transformed to a normal quantile of its gray level
+//! ([`MarginalTransform`](crate::data::MarginalTransform)) has a piecewise density: each gray level is an
+//! interval of z, and the other pixels determine how likely each interval is. A network that predicts the
+//! velocity directly would have to learn these steps at every t. Here the network predicts, for a few ranges
+//! of levels, how much likelier each is than for independent pixels; the velocity follows. The formula is
+//! exact up to t = 0.95; after that the range ends keep the blur that they have there. The module knows
+//! normal densities and a network of images, not data sets: the caller passes the range ends.
 
 use super::velocity_field::{VelocityField, time_column};
 use super::{Buffer, UNet};
@@ -14,35 +15,38 @@ use crate::tensor::Tensor;
 use crate::tree;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Bound of the logarithm of a weight: `e^8` is as sure as anything is of a gray level.
+/// Bound on a log weight: a weight of `e^8` makes a gray level practically certain.
 const MOST: f64 = 8.0;
-/// The least deviation that ranges are softened by: at t = 1 their ends would be steps, which no solver likes.
+/// Minimum standard deviation for blurring range ends: at t = 1 they would be steps, which stall a solver.
 const SOFTEST: f64 = 0.05;
 
 tree! {
-    /// The velocity of a straight path to a pixel whose density is a normal one, reweighted on ranges of its values:
+    /// The velocity of a straight path to a pixel whose density is normal, reweighted on ranges of its
+    /// values:
     ///
-    /// `v = (2 t - 1) / r^2 x + G / r`, `r^2 = (1 - t)^2 + t^2`, `y = x / r`, and with `s = max((1 - t) / r, 0.05)`,
-    /// `a_k = (c_k - y t / r) / s` for the ends c_k of ranges, weights w_k of the ranges,
+    /// `v = (2 t - 1) / r^2 x + G / r`, `r^2 = (1 - t)^2 + t^2`, `y = x / r`, and with
+    /// `s = max((1 - t) / r, 0.05)`, `a_k = (c_k - y t / r) / s` for the range ends c_k, and weights w_k of
+    /// the ranges,
     ///
     /// `G = sum_k (w_(k+1) - w_k) phi(a_k) / sum_k w_k (Phi(a_k) - Phi(a_(k-1)))`,
     ///
-    /// a_0 and the last a_k being infinite. Given x at t, the pixel at t = 1 is normal with mean `y t / r` and deviation
-    /// `(1 - t) / r` where pixels are independent, and G is the mean of that normal reweighted by w_k on range k, in units of
-    /// its deviation. The network sees `[y, 2 Phi(a_k) - 1]` and t and says o_k, `w_k = exp(8 tanh(o_k / 8))`. A network that
-    /// says 0 makes the flow of independent pixels.
+    /// where a_0 and the last a_k are infinite. For independent pixels, the pixel at t = 1 given x at t is normal
+    /// with mean `y t / r` and standard deviation `(1 - t) / r`. G is the mean of that normal reweighted by w_k on
+    /// range k, in units of its standard deviation. The network receives `[y, 2 Phi(a_k) - 1]` and t and returns
+    /// o_k, with `w_k = exp(8 tanh(o_k / 8))`. A network that returns 0 gives the flow of independent pixels.
     ///
     /// # Numerics
-    /// v is the velocity of such pixels to t = 0.95, where the deviation is 0.0525. From t = 0.9525 on the deviation in the
-    /// formula is 0.05: v is a smooth field and its flow has a density, but that is of ranges with ends blurred by 0.05, and
-    /// v is no more the mean of `x1 - x0` given x.
+    /// v is the exact velocity up to t = 0.95, where the standard deviation is 0.0525. From t = 0.9525 on,
+    /// the formula uses 0.05: v is still smooth and its flow has a density, but for range ends blurred by
+    /// 0.05, and v is no longer the mean of `x1 - x0` given x.
     ///
-    /// Weights of two ranges may be `e^16` apart. So the probabilities of ranges are found in f64, where a tail of 1e-10 beside 1
-    /// is not lost, and summed as they are, all positive, in the type of x.
+    /// Weights of two ranges may differ by a factor of `e^16`. Range probabilities are therefore computed in
+    /// f64, where a tail of 1e-10 beside 1 is not lost. The sums, of positive terms only, are in the type of
+    /// x.
     ///
     /// # Shapes and units
-    /// Rows of `height width channels` pixels, c `[ends, pixels]` ascending along each pixel; the network is one of images
-    /// with `ends + 1` channels for each channel of a pixel.
+    /// Rows of `height width channels` pixels; c `[ends, pixels]`, ascending along each pixel; a network on
+    /// images with `ends + 1` channels per pixel channel.
     ///
     /// # References
     /// The velocity of a normal density: Lipman et al. (2023), Flow matching for generative modeling, eq. 8 and 22; the mean
@@ -50,16 +54,16 @@ tree! {
     pub struct LevelMixture {
         /// c, not trained.
         pub ends: Buffer,
-        /// What says how likely each range is.
+        /// Predicts the log weights of the ranges.
         pub net: UNet,
     }
 }
 
 impl LevelMixture {
-    /// Ranges that end at `ends`, weighted by a network.
+    /// Ranges with the given ends, weighted by a network.
     ///
     /// # Panics
-    /// When the network's images have not as many numbers as `ends` has pixels times ranges.
+    /// When the network's image size is not the number of pixels times the number of ranges.
     #[track_caller]
     pub fn new(ends: &Tensor, net: UNet) -> LevelMixture {
         let [h, w, c] = net.image_shape;
@@ -73,12 +77,12 @@ impl LevelMixture {
     }
 }
 
-/// The normal distribution function.
+/// The cumulative distribution function of the standard normal.
 fn distribution(x: &Tensor) -> Tensor {
     (x * FRAC_1_SQRT_2).erf() * 0.5 + 0.5
 }
 
-/// What lies between the ends of each range, of what lies below each end.
+/// The probability of each range, from the probabilities below each end.
 fn within(below: &Tensor) -> Tensor {
     let (axis, count) = (below.rank() - 1, below.shape()[below.rank() - 1]);
     let edge = |x: f64| Tensor::full(below.dtype(), below.shape().with_axis(axis, 1), x);
@@ -86,7 +90,7 @@ fn within(below: &Tensor) -> Tensor {
     ends.slice(axis, 1..count + 2) - ends.slice(axis, 0..count + 1)
 }
 
-/// The normal density.
+/// The density of the standard normal.
 fn density(x: &Tensor) -> Tensor {
     (x.square() * -0.5).exp() * (0.5 / PI).sqrt()
 }
@@ -102,7 +106,7 @@ impl VelocityField for LevelMixture {
         let (t, n) = (time_column(t, x), x.shape()[0]);
         let ends = self.ends.get().cast(x.dtype());
         let (count, d) = (ends.shape()[0], ends.shape()[1]);
-        assert!(x.shape()[1] == d, "a row has {d} pixels, not {}", x.shape()[1]);
+        assert!(x.shape()[1] == d, "rows must have {d} pixels, got {}", x.shape()[1]);
         let left = 1.0 - &t;
         let square = left.square() + t.square();
         let r = square.sqrt();
@@ -115,12 +119,11 @@ impl VelocityField for LevelMixture {
         let a = (cut - mean.reshape([n, d, 1])) * (1.0 / soft).reshape([rows, 1, 1]);
         let below = distribution(&a.cast(DType::F64));
         let seen = Tensor::concat(&[&y.reshape([n, d, 1]), &(&below * 2.0 - 1.0).cast(x.dtype())], 2);
-        let said = self.net.eval_conditional(&t, &seen.reshape([n, d * (count + 1)]), labels).reshape([
-            n,
-            d,
-            count + 1,
-        ]);
-        let weights = ((said * (1.0 / MOST)).tanh() * MOST).exp();
+        let log_weights = self
+            .net
+            .eval_conditional(&t, &seen.reshape([n, d * (count + 1)]), labels)
+            .reshape([n, d, count + 1]);
+        let weights = ((log_weights * (1.0 / MOST)).tanh() * MOST).exp();
         let mass = (&weights * within(&below).cast(x.dtype())).sum_last();
         let step = weights.slice(2, 1..count + 1) - weights.slice(2, 0..count);
         let gain = (step * density(&a)).sum_last() / mass;

@@ -1,4 +1,4 @@
-//! The affine layer, activations, dropout.
+//! The affine layer, activations and dropout.
 
 use super::Init;
 use crate::array::DType;
@@ -11,7 +11,7 @@ tree! {
     /// # Shapes and units
     /// x `[rows, in]`, W `[in, out]`, b `[out]`, y `[rows, out]`.
     pub struct Linear {
-        /// W, of shape `[in, out]`: rows of activations stand on the left.
+        /// W, of shape `[in, out]`; it multiplies rows from the right.
         pub weight: Tensor,
         /// b, of shape `[out]`.
         pub bias: Option<Tensor>,
@@ -22,19 +22,19 @@ impl Linear {
     /// Weight and bias uniform in `[-1/sqrt(in), 1/sqrt(in))`, f32.
     ///
     /// # References
-    /// LeCun et al. (1998), Efficient BackProp, section 4.6, up to the factor sqrt(3) by which most
-    /// libraries draw narrower.
+    /// LeCun et al. (1998), Efficient BackProp, section 4.6; like most libraries, narrower by a factor of
+    /// sqrt(3).
     pub fn new(inputs: usize, outputs: usize, key: &Key) -> Linear {
         let bound = Init::Uniform(1.0 / (inputs as f64).sqrt());
         Linear::from_init(inputs, outputs, Init::FanIn, Some(bound), key)
     }
 
-    /// As [`Linear::new`], without a bias.
+    /// Like [`Linear::new`], without a bias.
     pub fn without_bias(inputs: usize, outputs: usize, key: &Key) -> Linear {
         Linear::from_init(inputs, outputs, Init::FanIn, None, key)
     }
 
-    /// Weight and bias of the given distributions, f32.
+    /// Samples weight and bias from the given distributions, f32.
     ///
     /// # Examples
     /// ```
@@ -52,17 +52,17 @@ impl Linear {
         }
     }
 
-    /// Length of a row that goes in.
+    /// Length of an input row.
     pub fn inputs(&self) -> usize {
         self.weight.shape()[0]
     }
 
-    /// Length of a row that comes out.
+    /// Length of an output row.
     pub fn outputs(&self) -> usize {
         self.weight.shape()[1]
     }
 
-    /// `x W + b`. A single input is an elementwise product, which fuses with what follows.
+    /// `x W + b`. With a single input it is an elementwise product, which fuses with its consumers.
     ///
     /// # Panics
     /// When the last axis of x is not `in`.
@@ -76,14 +76,14 @@ impl Linear {
         self.add_bias(product)
     }
 
-    /// The layer applied to `[a, b]` joined along the last axis, where b may have one row for all rows
-    /// of a: then `b W_b + bias` is computed once, and leaves a loop in which b does not change.
+    /// Applies the layer to `[a, b]` joined along the last axis. b may have a single row for all rows of a;
+    /// then `b W_b + bias` is computed once and is hoisted from loops in which b does not change.
     #[track_caller]
     pub(super) fn forward_joined(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (width, rows) = (a.shape()[1], a.shape()[0]);
         assert!(
             width + b.shape()[1] == self.inputs(),
-            "a layer of {} inputs got {width} + {}",
+            "a linear layer with {} inputs got {width} + {}",
             self.inputs(),
             b.shape()[1]
         );
@@ -122,7 +122,7 @@ tree! {
 }
 
 impl Activation {
-    /// The function of each element.
+    /// Applies the function to each element.
     pub fn apply(self, x: &Tensor) -> Tensor {
         match self {
             Activation::Tanh => x.tanh(),
@@ -135,7 +135,8 @@ impl Activation {
     }
 }
 
-/// Zeroes each element with probability `rate` and scales the others by `1 / (1 - rate)`, so the mean stays.
+/// Zeroes each element with probability `rate` and scales the others by `1 / (1 - rate)`, which keeps the
+/// mean.
 ///
 /// # Panics
 /// When the rate is not in `[0, 1)`.
@@ -144,7 +145,7 @@ impl Activation {
 /// Srivastava et al. (2014), Dropout: a simple way to prevent neural networks from overfitting.
 #[track_caller]
 pub fn dropout(x: &Tensor, rate: f64, key: &Key) -> Tensor {
-    assert!((0.0..1.0).contains(&rate), "a dropout rate must be in [0, 1), this one is {rate}");
+    assert!((0.0..1.0).contains(&rate), "a dropout rate must be in [0, 1), got {rate}");
     let dropped = key.uniform(x.shape().clone()).lt(Tensor::scalar(DType::F32, rate));
     dropped.select(&Tensor::scalar(x.dtype(), 0.0), &(x * (1.0 / (1.0 - rate))))
 }

@@ -6,17 +6,17 @@ use crate::tensor::{Key, Tensor};
 use crate::tree;
 
 tree! {
-    /// Affine layers with an activation between them, none behind the last.
+    /// Affine layers with an activation between them; none after the last.
     pub struct Mlp {
         /// The layers.
         pub layers: Vec<Linear>,
-        /// Between them.
+        /// The activation between layers.
         pub activation: Activation,
     }
 }
 
 impl Mlp {
-    /// Layers from `sizes[0]` over the hidden sizes to the last, drawn in order from `key`.
+    /// Layers with the given sizes, from input to output, sampled in order from `key`.
     ///
     /// # Panics
     /// With fewer than two sizes.
@@ -32,23 +32,23 @@ impl Mlp {
     #[track_caller]
     pub fn new(sizes: impl AsRef<[usize]>, activation: Activation, key: &Key) -> Mlp {
         let sizes = sizes.as_ref();
-        assert!(sizes.len() >= 2, "an MLP has an input and an output size, the sizes are {sizes:?}");
+        assert!(sizes.len() >= 2, "an MLP needs an input and an output size, got {sizes:?}");
         let pairs = sizes.windows(2).zip(0u32..);
         let layers = pairs.map(|(s, i)| Linear::new(s[0], s[1], &key.fold_in(i))).collect();
         Mlp { layers, activation }
     }
 
-    /// Length of a row that goes in.
+    /// Length of an input row.
     pub fn inputs(&self) -> usize {
         self.layers[0].inputs()
     }
 
-    /// Length of a row that comes out.
+    /// Length of an output row.
     pub fn outputs(&self) -> usize {
         self.layers[self.layers.len() - 1].outputs()
     }
 
-    /// The network of each row of x.
+    /// Applies the network to each row of x.
     ///
     /// # Panics
     /// When the last axis of x is not the input size.
@@ -57,7 +57,7 @@ impl Mlp {
         self.behind_first(self.layers[0].forward(x))
     }
 
-    /// The network of `[a, b]` joined, where b may have one row for all; see [`Linear::forward_joined`].
+    /// Applies the network to `[a, b]` joined, where b may have a single row; see [`Linear::forward_joined`].
     #[track_caller]
     pub(super) fn forward_joined(&self, a: &Tensor, b: &Tensor) -> Tensor {
         self.behind_first(self.layers[0].forward_joined(a, b))
@@ -68,8 +68,8 @@ impl Mlp {
     }
 }
 
-/// `dy/dt = mlp([y, t])`; with as many inputs as outputs `dy/dt = mlp(y)`, with k more `dy/dt = mlp([y, t, c])`, c a row
-/// of zeros with a one for the class of k.
+/// `dy/dt = mlp([y, t])`. With as many inputs as outputs, `dy/dt = mlp(y)`; with k more than that and t,
+/// `dy/dt = mlp([y, t, c])`, where c is the one-hot row of the class.
 impl VelocityField for Mlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
@@ -81,11 +81,11 @@ impl VelocityField for Mlp {
         let classes = self.num_classes();
         match labels {
             None if classes > 0 => {
-                panic!("this field has {classes} classes; give the class of each row by `eval_conditional`")
+                panic!("this field has {classes} classes: pass labels to `eval_conditional`")
             }
             None if self.inputs() == self.outputs() => self.forward(y),
             None => self.forward_joined(y, &time_column(t, y)),
-            Some(_) if classes == 0 => panic!("this field has no classes, rows of some were given to it"),
+            Some(_) if classes == 0 => panic!("this field has no classes, but labels were passed"),
             Some(labels) => {
                 let t = time_column(t, y).broadcast_to([y.shape()[0], 1]);
                 self.forward_joined(y, &Tensor::concat(&[&t, &one_hot(labels, classes, y)], 1))

@@ -1,16 +1,16 @@
-//! Layers, and the vector fields of flows made of them.
+//! Layers, and the vector fields of flows built from them.
 //!
-//! A layer is a tree of tensors with a `forward`; a [`VelocityField`] is a tree with a vector field
-//! `dy/dt = f(t, y)`. Both are plain functions of their own tensors: nothing here knows how a field
-//! is solved, trained or stored. Rows are independent everywhere (no batch statistics), which is what
-//! lets a solve work on tiles of rows.
+//! A layer is a tree of tensors with a `forward`. A [`VelocityField`] is a tree with a vector field
+//! `dy/dt = f(t, y)`. Both are plain functions of their own tensors and know nothing of solving, training or
+//! storage. Rows are always independent (no batch statistics), so a solve can work on tiles of rows.
 //!
-//! Layers are composed of the primitive operations and have no derivative rules of their own, so each is
-//! differentiable to every order, in f32 and f64. Weights are drawn in f32.
+//! Layers consist of primitive operations and have no derivative rules of their own, so each is
+//! differentiable to every order, in f32 and f64. Weights are initialized in f32.
 //!
-//! Alternatives considered: layers as boxed trait objects (cannot be named in a file, need a walk of
-//! their own) and layers generic over the activation (a type for each network). A closed enum where
-//! one type must stand for several ([`AnyVelocityField`]), a trait where users add their own ([`VelocityField`]).
+//! Alternatives considered: layers as boxed trait objects (files cannot name them, and they need their own
+//! tree traversal), and layers generic over the activation (one type per network). A closed enum is used
+//! where one type must cover several ([`AnyVelocityField`]), a trait where users add their own
+//! ([`VelocityField`]).
 
 mod attention;
 mod conv;
@@ -42,7 +42,7 @@ pub use unet::UNet;
 pub use velocity_field::VelocityField;
 
 pub mod extra {
-    //! Less common layers, and the parts that others are made of.
+    //! Less common layers, and the parts of other layers.
     pub use super::attention::{AttentionOptions, causal_mask};
     pub use super::conv::{ConvTranspose2d, Padding, upsample};
     pub use super::embedding::{GaussianFourierProjection, timestep_embedding};

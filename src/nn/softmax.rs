@@ -1,10 +1,10 @@
-//! Scores as probabilities.
+//! Softmax.
 
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// `e^x_i / sum of e^x_j` over the last axis, computed as `e^(x_i - max)`, so that no score is too large; of an empty axis
-/// empty.
+/// `e^x_i / sum of e^x_j` over the last axis, computed as `e^(x_i - max)` so that nothing overflows. An empty
+/// axis gives an empty result.
 ///
 /// # Panics
 /// For a tensor of rank 0.
@@ -24,7 +24,7 @@ pub fn softmax(x: &Tensor) -> Tensor {
     e / sum
 }
 
-/// The logarithm of [`softmax`], exact where that is too small for a float: `x_i - max - ln sum of e^(x_j - max)`.
+/// The logarithm of [`softmax`], accurate where softmax underflows: `x_i - max - ln sum of e^(x_j - max)`.
 ///
 /// # Panics
 /// For a tensor of rank 0.
@@ -35,24 +35,24 @@ pub fn log_softmax(x: &Tensor) -> Tensor {
     x - sum
 }
 
-/// [`softmax`] of the scores where `mask` is true, 0 elsewhere; a row without any is 0.
+/// [`softmax`] over the scores where `mask` is true, 0 elsewhere; a row without any such score is 0.
 #[track_caller]
 pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor) -> Tensor {
     let zero = Tensor::scalar(x.dtype(), 0.0);
-    // Hidden scores take the least number, not minus infinity: their differences stay numbers.
+    // Masked scores become the least finite number, not minus infinity, so that differences are not NaN.
     let least =
         Tensor::scalar(x.dtype(), if x.dtype() == DType::F64 { f64::MIN } else { f64::from(f32::MIN) });
     let e = mask.select(&shifted(&mask.select(x, &least)).exp(), &zero);
     let sum = sum_kept(&e);
-    // A row with a score has a sum of 1 at least, that of its largest.
+    // A row with an unmasked score has a sum of at least 1, from its largest score.
     let sum = sum.gt(&zero).select(&sum, &Tensor::scalar(x.dtype(), 1.0));
     e / sum
 }
 
-/// x less the largest of its row. No derivative is taken by that: the results do not depend on it.
+/// x minus the maximum of its row. The maximum gets no derivative: results do not depend on it.
 #[track_caller]
 fn shifted(x: &Tensor) -> Tensor {
-    assert!(x.rank() > 0, "a softmax goes over the last axis, a tensor of rank 0 has none");
+    assert!(x.rank() > 0, "softmax needs a last axis, got a tensor of rank 0");
     let last = x.rank() - 1;
     if x.shape()[last] == 0 {
         return x.clone();
@@ -60,7 +60,7 @@ fn shifted(x: &Tensor) -> Tensor {
     x - x.stop_gradient().max_axes(&[last]).expand_dims(last)
 }
 
-/// The sum over the last axis, which stays with length 1.
+/// The sum over the last axis, kept with length 1.
 fn sum_kept(x: &Tensor) -> Tensor {
     x.sum_last().expand_dims(x.rank() - 1)
 }

@@ -1,8 +1,9 @@
-//! Affine layers that depend on time, and networks of them.
+//! Time-dependent affine layers, and networks of them.
 //!
-//! FFJORD's code names its layers by how t enters. Here each is a tree with one trait, and one network
-//! ([`TimeMlp`]) serves all: `ConcatSquash`, `ConcatMlp`, `SquashMlp` and `BlendMlp` are its names. What does not depend on y
-//! has one row where t is one number, so it leaves loops in which t does not change.
+//! FFJORD's code names its layers by how t enters. Here each is a tree that implements one trait, and one
+//! network, [`TimeMlp`], serves all: `ConcatSquash`, `ConcatMlp`, `SquashMlp` and `BlendMlp` are aliases of
+//! it. If t is one number, terms that do not depend on y have a single row and are hoisted from loops in
+//! which t does not change.
 //!
 //! # References
 //! Grathwohl et al. (2019), FFJORD: free-form continuous dynamics for scalable reversible generative models,
@@ -15,13 +16,13 @@ use crate::tree;
 
 /// An affine layer of y that depends on t.
 pub trait TimeLayer: Tree {
-    /// Each part as [`Linear::new`] draws it.
+    /// Samples each part as in [`Linear::new`].
     fn new(inputs: usize, outputs: usize, key: &Key) -> Self;
 
     /// Length of a row of y.
     fn inputs(&self) -> usize;
 
-    /// The layer of each row of y `[rows, in]`, for t of shape `[1, 1]` or `[rows, 1]`.
+    /// Applies the layer to each row of y `[rows, in]`, for t of shape `[1, 1]` or `[rows, 1]`.
     ///
     /// # Panics
     /// When the shapes do not fit.
@@ -34,7 +35,7 @@ tree! {
     /// # Shapes and units
     /// y `[rows, in]`, W `[in + 1, out]`, b `[out]`.
     pub struct ConcatLinear {
-        /// W and b; the last row of W is that of t.
+        /// W and b; the last row of W multiplies t.
         pub linear: Linear,
     }
 }
@@ -62,7 +63,7 @@ tree! {
     pub struct SquashLinear {
         /// y W + b.
         pub linear: Linear,
-        /// t g + c, of one input.
+        /// t g + c, with one input.
         pub gate: Linear,
     }
 }
@@ -84,7 +85,7 @@ impl TimeLayer for SquashLinear {
 }
 
 tree! {
-    /// `y -> (1 - t) (y W0 + b0) + t (y W1 + b1)`: two layers and the straight way between them.
+    /// `y -> (1 - t) (y W0 + b0) + t (y W1 + b1)`: linear interpolation between two layers.
     ///
     /// # Shapes and units
     /// y `[rows, in]`, W0 and W1 `[in, out]`, b0 and b1 `[out]`.
@@ -123,13 +124,13 @@ tree! {
     /// y `[rows, in]`, W `[in, out]`, b, g, c and h `[out]`.
     ///
     /// # References
-    /// Grathwohl et al. (2019), FFJORD, its code's `ConcatSquashLinear`.
+    /// Grathwohl et al. (2019), FFJORD; `ConcatSquashLinear` in its code.
     pub struct ConcatSquashLinear {
         /// y W + b.
         pub linear: Linear,
-        /// t g + c, of one input.
+        /// t g + c, with one input.
         pub gate: Linear,
-        /// t h, of one input, without a bias.
+        /// t h, with one input and no bias.
         pub shift: Linear,
     }
 }
@@ -155,26 +156,27 @@ impl TimeLayer for ConcatSquashLinear {
 }
 
 tree! {
-    /// [`TimeLayer`]s with an activation between them, none behind the last: a field `dy/dt = f(t, y)`.
+    /// [`TimeLayer`]s with an activation between them, none after the last: a vector field `dy/dt = f(t, y)`.
     pub struct TimeMlp<L: TimeLayer> {
         /// The layers.
         pub layers: Vec<L>,
-        /// Between them.
+        /// The activation between layers.
         pub activation: Activation,
     }
 }
 
-/// Layers that t scales and shifts: the network of the first continuous flows. With sizes 2-64-64-64-2 it has 9,224 weights.
+/// Layers that t scales and shifts: FFJORD's network. With sizes 2-64-64-64-2 it has 9,224 weights.
 pub type ConcatSquash = TimeMlp<ConcatSquashLinear>;
-/// Layers that take t as a further input.
+/// Layers with t as an additional input.
 pub type ConcatMlp = TimeMlp<ConcatLinear>;
 /// Layers that t scales.
 pub type SquashMlp = TimeMlp<SquashLinear>;
-/// Layers that t blends from one into another.
+/// Layers that t interpolates.
 pub type BlendMlp = TimeMlp<BlendLinear>;
 
 impl<L: TimeLayer> TimeMlp<L> {
-    /// Layers from `dim` over the hidden sizes back to `dim`, drawn in order from `key`, with tanh between them.
+    /// Layers from `dim` through the hidden sizes back to `dim`, sampled in order from `key`, with tanh
+    /// between them.
     ///
     /// # Examples
     /// ```
@@ -192,7 +194,7 @@ impl<L: TimeLayer> TimeMlp<L> {
         TimeMlp { layers, activation: Activation::Tanh }
     }
 
-    /// Another activation between the layers.
+    /// Sets the activation between the layers.
     pub fn activation(mut self, activation: Activation) -> TimeMlp<L> {
         self.activation = activation;
         self

@@ -1,10 +1,10 @@
-//! A convolutional field of images: a U-Net whose blocks time scales and shifts.
+//! A vector field on images: a U-Net whose blocks are scaled and shifted by time.
 //!
-//! An image comes in as a row, as every solve and loss has it, and leaves as one. Squares of pixels become
-//! channels before the first convolution and at each level below ("squeezing"), so no convolution has a stride:
-//! an image of few channels costs little, and nothing is lost on the way down. There is no normalization
-//! layer: statistics over an image would make the divergence dense in it for little, and the blocks start
-//! as the identity instead. What differentiates it is the crate's business: nothing here has a rule of its own.
+//! Images enter and leave as rows, the form that solves and losses use. Squares of pixels become channels
+//! before the first convolution and at each level below ("squeezing"), so no convolution has a stride: images
+//! with few channels are cheap, and no information is lost on the way down. There is no normalization layer:
+//! statistics over an image would make the Jacobian dense for little benefit. Instead, blocks start as the
+//! identity. Nothing here has its own derivative rule.
 
 use super::velocity_field::{VelocityField, one_hot, time_column};
 use super::{Conv2d, Linear, Padding};
@@ -13,37 +13,37 @@ use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 use std::f64::consts::PI;
 
-/// Images of a tile in flow matching: the activations of one level of these fit into a cache of 2 MiB together, and
-/// the gradients that each tile adds up for itself, as large as the field, are small beside what it computes.
+/// Images per tile in flow matching: the activations of one level of 8 images fit into a 2 MiB cache, and the
+/// gradients that each tile accumulates, as large as the field, are small relative to its computation.
 const TILE: usize = 8;
 
-/// Frequencies of time, in half turns over t in [0, 1].
+/// Time frequencies, in half cycles over t in [0, 1].
 const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
-/// Sizes of a [`UNet`]: what is left of one without its numbers.
+/// The sizes of a [`UNet`]; it has no weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UNetConfig {
     /// Height, width and channels of an image; a row has their product of elements.
     pub image_shape: [usize; 3],
-    /// Side of the squares of pixels that are one place of the first level.
+    /// Side of the pixel squares that become one position of the first level.
     pub patch: usize,
-    /// Channels of each level, the finest first; each level has half the side of the one before.
+    /// Channels of each level, finest first; each level halves the side of the previous one.
     pub channels: Vec<usize>,
-    /// Residual blocks of a level on the way down, of all levels but the coarsest.
+    /// Residual blocks per level on the way down, except the coarsest.
     pub blocks_down: usize,
     /// Residual blocks of the coarsest level.
     pub blocks_middle: usize,
-    /// Residual blocks of a level on the way up, of all levels but the coarsest.
+    /// Residual blocks per level on the way up, except the coarsest.
     pub blocks_up: usize,
-    /// Width of the vector that time, and the class, enter the blocks as.
+    /// Width of the embedding of time and class that enters the blocks.
     pub time_dim: usize,
-    /// Number of classes that rows may have; 0 for rows of none.
+    /// Number of classes; 0 for an unconditional field.
     pub num_classes: usize,
 }
 
 impl UNetConfig {
-    /// Squares of 2 x 2 pixels, one block a level on the way down and up, two of the coarsest, 128 numbers of time, no
-    /// classes.
+    /// Squares of 2 x 2 pixels, one block per level on the way down and up, two in the coarsest, a time
+    /// embedding of width 128, no classes.
     pub fn new(image_shape: [usize; 3], channels: impl AsRef<[usize]>) -> UNetConfig {
         let channels = channels.as_ref().to_vec();
         UNetConfig {
@@ -58,7 +58,7 @@ impl UNetConfig {
         }
     }
 
-    /// Sides of the image with zeros behind, up to whole squares of the coarsest level.
+    /// Sides of the image, zero-padded at the end to whole squares of the coarsest level.
     fn padded(&self) -> [usize; 2] {
         let whole = self.patch << (self.channels.len() - 1);
         [self.image_shape[0], self.image_shape[1]].map(|side| side.next_multiple_of(whole))
@@ -66,8 +66,8 @@ impl UNetConfig {
 }
 
 tree! {
-    /// `x + conv2(silu(conv1(silu(x)) * (1 + scale) + shift))`, where `[scale, shift] = e W + b` of the time's
-    /// vector e, one number for each channel.
+    /// `x + conv2(silu(conv1(silu(x)) * (1 + scale) + shift))`, where `[scale, shift] = e W + b` for the time
+    /// embedding e, one number per channel.
     ///
     /// conv2 starts at zero, so the block starts as the identity.
     ///
@@ -75,17 +75,17 @@ tree! {
     /// He et al. (2016), Identity mappings in deep residual networks, figure 4e, without its normalization;
     /// Perez et al. (2018), FiLM, eq. 2.
     pub struct FilmBlock {
-        /// The first convolution, of 3 x 3.
+        /// The first convolution, 3 x 3.
         pub conv1: Conv2d,
-        /// scale and shift, of the time's vector.
+        /// scale and shift, from the time embedding.
         pub film: Linear,
-        /// The second convolution, of 3 x 3.
+        /// The second convolution, 3 x 3.
         pub conv2: Conv2d,
     }
 }
 
 impl FilmBlock {
-    /// A block of so many channels, under a vector of time of so many numbers.
+    /// A block with the given numbers of channels and of elements of the time embedding.
     pub fn new(channels: usize, time: usize, key: &Key) -> FilmBlock {
         let [first, film, second] = key.split();
         FilmBlock {
@@ -95,7 +95,7 @@ impl FilmBlock {
         }
     }
 
-    /// The block of each image of x, for a time vector of one row or of one row per image.
+    /// Applies the block to each image of x, for a time embedding with one row or one row per image.
     ///
     /// # Panics
     /// When the shapes do not fit.
@@ -110,14 +110,14 @@ impl FilmBlock {
 }
 
 tree! {
-    /// A level above the coarsest: blocks on the way down, the way to the level below and back, blocks on the
+    /// A level above the coarsest: blocks on the way down, maps to the level below and back, blocks on the
     /// way up.
     pub struct UNetLevel {
         /// Blocks on the way down.
         pub down: Vec<FilmBlock>,
-        /// Squares of 2 x 2 places to a place of the level below.
+        /// From squares of 2 x 2 positions to one position of the level below.
         pub to_below: Linear,
-        /// A place of the level below to a square of 2 x 2 places.
+        /// From one position of the level below to a square of 2 x 2 positions.
         pub from_below: Linear,
         /// Blocks on the way up.
         pub up: Vec<FilmBlock>,
@@ -125,47 +125,50 @@ tree! {
 }
 
 tree! {
-    /// A field of images, `dy/dt = f(t, y)` with y a row of `height width channels` numbers (channels last).
+    /// A vector field on images, `dy/dt = f(t, y)`, where y is a row of `height width channels` numbers
+    /// (channels last).
     ///
-    /// Squares of `patch x patch` pixels become the channels of a place; a convolution of 3 x 3 and a learned
-    /// number for each place and channel follow; then for each level its blocks down, squares of 2 x 2 places
-    /// as channels, an affine map to the level below; the blocks of the coarsest level; and up again, where a
-    /// level adds what comes from below to what it had; last `conv(silu(..))` back to squares of pixels. The
-    /// last convolution starts at zero, so a flow starts as the identity. Time enters as `e = silu([sin(pi t w),
-    /// cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32, of which each block makes its scale and shift;
-    /// the class of a row, where rows have one, is a one among zeros beside the sines.
+    /// Squares of `patch x patch` pixels become the channels of one position. A 3 x 3 convolution and a
+    /// learned number per position and channel follow. Each level then applies its down blocks, turns squares
+    /// of 2 x 2 positions into channels and maps them to the level below. After the blocks of the coarsest
+    /// level the path goes up again: each level adds the result from below to its own activations. Finally
+    /// `conv(silu(..))` maps back to squares of pixels. The last convolution starts at zero, so a flow starts
+    /// as the identity. Time enters as `e = silu([sin(pi t w), cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32;
+    /// each block computes its scale and shift from e. If rows have a class, its one-hot row is appended to
+    /// the sines.
     ///
-    /// Sides that are no multiple of `patch 2^(levels - 1)` get zeros behind, which are cut away at the end.
+    /// Sides that are not a multiple of `patch 2^(levels - 1)` are zero-padded at the end and cropped in the
+    /// result.
     ///
     /// # References
-    /// Ronneberger et al. (2015), U-Net: convolutional networks for biomedical image segmentation, with sums for
-    /// joins; Perez et al. (2018), FiLM: visual reasoning with a general conditioning layer; Dinh et al. (2017),
-    /// Density estimation using Real NVP, section 3.6 (squeezing).
+    /// Ronneberger et al. (2015), U-Net: convolutional networks for biomedical image segmentation, with sums
+    /// instead of concatenations; Perez et al. (2018), FiLM: visual reasoning with a general conditioning
+    /// layer; Dinh et al. (2017), Density estimation using Real NVP, section 3.6 (squeezing).
     pub struct UNet {
         /// Height, width and channels of an image.
         pub image_shape: [usize; 3],
-        /// Side of the squares of pixels that are one place.
+        /// Side of the pixel squares that become one position.
         pub patch: usize,
-        /// Sines and cosines of time to its vector.
+        /// From sines and cosines of time to its embedding.
         pub time: Linear,
-        /// Squares of pixels to the finest level, 3 x 3.
+        /// From squares of pixels to the finest level, 3 x 3.
         pub stem: Conv2d,
-        /// What is added at each place of the finest level, `[height, width, channels]`; zero at first.
+        /// Added at each position of the finest level, `[height, width, channels]`; zero at first.
         pub position: Tensor,
-        /// All levels but the coarsest, the finest first.
+        /// All levels but the coarsest, finest first.
         pub levels: Vec<UNetLevel>,
         /// Blocks of the coarsest level.
         pub middle: Vec<FilmBlock>,
-        /// The finest level back to squares of pixels, 3 x 3; zero at first.
+        /// From the finest level back to squares of pixels, 3 x 3; zero at first.
         pub head: Conv2d,
     }
 }
 
 impl UNet {
-    /// Convolutions as [`Conv2d::new`] draws them, those that end a block or the field at zero.
+    /// Convolutions as in [`Conv2d::new`]; the last of each block and of the field are zero.
     ///
     /// # Panics
-    /// For no level, or squares of no pixel.
+    /// When there are no levels, or `patch` is 0.
     ///
     /// # Examples
     /// ```
@@ -180,9 +183,9 @@ impl UNet {
     pub fn new(config: &UNetConfig, key: &Key) -> UNet {
         let &UNetConfig { image_shape, patch, ref channels, time_dim: time, num_classes: classes, .. } =
             config;
-        assert!(patch > 0, "a square of pixels has a side of at least 1");
+        assert!(patch > 0, "`patch` must be at least 1");
         let (Some(&finest), Some(&coarsest)) = (channels.first(), channels.last()) else {
-            panic!("a U-Net has at least one level")
+            panic!("`channels` must have at least one level")
         };
         let [for_time, stem, levels, middle, head] = key.split();
         let (pixels, sides) = (patch * patch * image_shape[2], config.padded().map(|side| side / patch));
@@ -207,7 +210,7 @@ impl UNet {
         }
     }
 
-    /// The sizes that it was made with.
+    /// The sizes that the network was created with.
     pub fn config(&self) -> UNetConfig {
         let below = self.levels.iter().map(|level| level.to_below.outputs());
         let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
@@ -223,9 +226,10 @@ impl UNet {
         }
     }
 
-    /// silu of an affine map of sines, cosines and the class, one row for each of t.
+    /// silu of an affine map of sines, cosines and the class, one row per row of t.
     fn time_vector(&self, t: &Tensor, class: Option<Tensor>) -> Tensor {
-        // A number for each, not one array: equal numbers are merged when a derivative records this again.
+        // One scalar per frequency, not one array: equal scalars are merged when a derivative records this
+        // again.
         let turns = TIME_FREQUENCIES.map(|f| t * (PI * f));
         let turns = Tensor::concat(&turns.each_ref(), 1);
         let waves = Tensor::concat(&[&turns.sin(), &turns.cos()], 1);
@@ -248,15 +252,15 @@ impl VelocityField for UNet {
     #[track_caller]
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let classes = self.num_classes();
-        let told = labels.is_some();
+        let labeled = labels.is_some();
         assert!(
-            told == (classes > 0),
-            "a field of {classes} classes was given {} labels",
-            if told { "some" } else { "no" }
+            labeled == (classes > 0),
+            "this field has {classes} classes, but {} labels were passed",
+            if labeled { "some" } else { "no" }
         );
         let time = self.time_vector(&time_column(t, y), labels.map(|labels| one_hot(labels, classes, y)));
         let (n, [h, w, c]) = (y.shape()[0], self.image_shape);
-        assert!(y.shape()[1] == h * w * c, "a row of pixels has {} numbers, not {}", h * w * c, y.shape()[1]);
+        assert!(y.shape()[1] == h * w * c, "rows must have {} pixels, got {}", h * w * c, y.shape()[1]);
         let [tall, wide] = [0, 1].map(|a| self.position.shape()[a] * self.patch);
         let (x, whole) = (y.reshape([n, h, w, c]), tall == h && wide == w);
         let x = if whole { x } else { x.pad(&[0; 4], &[0, tall - h, wide - w, 0]) };
@@ -285,34 +289,33 @@ impl VelocityField for UNet {
     }
 }
 
-/// A convolution of 3 x 3 that leaves the sides as they are.
+/// A 3 x 3 convolution that keeps the sides.
 fn conv(inputs: usize, outputs: usize, key: &Key) -> Conv2d {
     Conv2d::new(inputs, outputs, [3, 3], key).padding(Padding::Same)
 }
 
-/// With weights and bias of zero.
+/// Sets weights and bias to zero.
 fn zeroed(conv: Conv2d) -> Conv2d {
     conv.map_leaves(|x| Tensor::full(DType::F32, x.shape().clone(), 0.0))
 }
 
-/// So many blocks.
 fn blocks(count: usize, channels: usize, time: usize, key: &Key) -> Vec<FilmBlock> {
     (0..count as u32).map(|i| FilmBlock::new(channels, time, &key.fold_in(i))).collect()
 }
 
-/// One block after another.
+/// Applies the blocks in order.
 #[track_caller]
 fn through(blocks: &[FilmBlock], time: &Tensor, x: Tensor) -> Tensor {
     blocks.iter().fold(x, |x, block| block.forward(time, &x))
 }
 
-/// An affine map of each place.
+/// Applies an affine map at each position.
 fn affine(linear: &Linear, x: &Tensor) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     linear.forward(&x.reshape([n * h * w, c])).reshape([n, h, w, linear.outputs()])
 }
 
-/// Squares of `side x side` places as channels: `[n, h, w, c]` to `[n, h / side, w / side, side^2 c]`.
+/// Squares of `side x side` positions as channels: `[n, h, w, c]` to `[n, h / side, w / side, side^2 c]`.
 fn squeeze(x: &Tensor, side: usize) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let [h, w] = [h / side, w / side];
@@ -320,7 +323,7 @@ fn squeeze(x: &Tensor, side: usize) -> Tensor {
     squares.reshape([n, h, w, side * side * c])
 }
 
-/// Channels as squares of `side x side` places: the inverse of [`squeeze`].
+/// Channels as squares of `side x side` positions: the inverse of [`squeeze`].
 fn spread(x: &Tensor, side: usize) -> Tensor {
     let &[n, h, w, c] = &**x.shape() else { unreachable!("invariant: images have four axes") };
     let c = c / (side * side);

@@ -1,35 +1,38 @@
-//! What a flow integrates: a tree with a vector field.
+//! The vector field of a flow, as a tree.
 
 use super::{ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet};
 use crate::array::Shape;
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
 
-/// A vector field `dy/dt = f(t, y)` whose parameters are the leaves of a tree; each row for itself.
+/// A vector field `dy/dt = f(t, y)` whose parameters are the leaves of a tree; rows are independent.
 pub trait VelocityField: Tree {
     /// The velocity at time t.
     ///
     /// # Shapes and units
-    /// t: one number for all rows, or `[rows, 1]`, of any float type; y `[rows, dim]`; the result as y.
+    /// t: one number for all rows, or `[rows, 1]`, of any float type; y `[rows, dim]`; the result has the
+    /// shape of y.
     ///
     /// # Panics
     /// When the shapes do not fit.
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor;
 
-    /// The velocity of rows that each have a class, for fields that take one ([`classes`](Self::num_classes)).
+    /// The velocity of rows with a class each, for conditional fields ([`num_classes`](Self::num_classes)
+    /// above 0).
     ///
     /// # Shapes and units
-    /// As [`eval`](Self::eval); labels `[rows, 1]`, whole numbers below the number of classes in the element type of y.
+    /// As in [`eval`](Self::eval); labels `[rows, 1]`, integers below the number of classes in the element
+    /// type of y.
     ///
     /// # Panics
-    /// When the shapes do not fit, or labels are given to a field without classes.
+    /// When the shapes do not fit, or labels are passed to a field without classes.
     #[track_caller]
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
-        assert!(labels.is_none(), "this field has no classes, rows of some were given to it");
+        assert!(labels.is_none(), "this field has no classes, but labels were passed");
         self.eval(t, y)
     }
 
-    /// Number of classes that rows may have; 0 for a field that knows none.
+    /// Number of classes; 0 for an unconditional field.
     fn num_classes(&self) -> usize {
         0
     }
@@ -37,53 +40,55 @@ pub trait VelocityField: Tree {
     /// Length of a row.
     fn dim(&self) -> usize;
 
-    /// Rows of a tile in flow matching. With an MLP of width 80 the forward and backward pass of 128 rows stay in
-    /// a cache of 1 MiB; a field that does more for a row asks for fewer, of which then several threads have some.
+    /// Rows per tile in flow matching. For an MLP of width 80, the forward and backward pass of 128 rows fit
+    /// into a 1 MiB cache. Fields that compute more per row use smaller tiles, which also gives several
+    /// threads work.
     fn rows_per_tile(&self) -> usize {
         128
     }
 }
 
-/// Classes `[rows, 1]` as rows of zeros with a one, `[rows, classes]`.
+/// Labels `[rows, 1]` as one-hot rows, `[rows, classes]`.
 #[track_caller]
 pub(super) fn one_hot(labels: &Tensor, classes: usize, y: &Tensor) -> Tensor {
     let wanted = Shape::from([y.shape()[0], 1]);
-    assert!(*labels.shape() == wanted, "labels are {wanted}, their shape is {}", labels.shape());
+    assert!(*labels.shape() == wanted, "labels must have shape {wanted}, got {}", labels.shape());
     let numbers = Tensor::iota(y.dtype(), [1, classes], 1);
     labels.cast(y.dtype()).eq(&numbers).cast(y.dtype())
 }
 
-/// t in the element type of y, as a column of one row or of y's rows.
+/// t in the element type of y, as a column with one row or with as many rows as y.
 #[track_caller]
 pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
-    assert!(y.rank() == 2, "a velocity field takes y of shape [rows, dim], this one is {}", y.shape());
+    assert!(y.rank() == 2, "a velocity field takes y of shape [rows, dim], got {}", y.shape());
     let t = t.cast(y.dtype());
     if t.size() == 1 {
         return t.reshape([1, 1]);
     }
     let column = Shape::from([y.shape()[0], 1]);
-    assert!(*t.shape() == column, "t must be one number or {column}, its shape is {}", t.shape());
+    assert!(*t.shape() == column, "t must be one number or of shape {column}, got {}", t.shape());
     t
 }
 
 tree! {
-    /// One of the fields that run folders name, for programs that learn at run time which one they have.
-    #[allow(clippy::large_enum_variant, reason = "a program has a handful, and a box would be one more name to know")]
+    /// A vector field that run folders can name, for programs that learn only at run time which one they
+    /// load.
+    #[allow(clippy::large_enum_variant, reason = "a program has few of them, and a box would complicate the type")]
     pub enum AnyVelocityField {
         /// Affine layers scaled and shifted by functions of time.
         ConcatSquash(ConcatSquash),
-        /// An MLP of fixed frequencies.
+        /// An MLP on fixed Fourier features.
         Fourier(FourierMlp),
         /// An MLP of y and t.
         Mlp(Mlp),
         /// Convolutions of an image.
         UNet(UNet),
-        /// Pixels whose levels a convolution of images weighs.
+        /// Pixels whose gray levels a U-Net weights.
         Levels(LevelMixture),
     }
 }
 
-/// The same of whichever field it is.
+/// Delegates to the contained field.
 macro_rules! each_net {
     ($self:ident, $net:ident => $what:expr) => {
         match $self {

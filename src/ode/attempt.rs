@@ -1,13 +1,12 @@
-//! THE algorithm: one attempted step, written once over a clock and a state.
+//! The stepping algorithm: one attempted step, written once over a clock and a state.
 //!
-//! [`attempt`] searches: stages, error estimate, accept or reject, next step size, end of the solve. [`step`] is
-//! what a replay of the accepted steps runs: the stages alone, k1 computed anew, from a step time t to the next one.
-//! Both go through one [`stages`], so for the same step times they give the same bits; that is why `attempt` settles
-//! the end of the step first and takes h = t_next - t from it.
+//! [`attempt`] computes the stages and the error estimate, accepts or rejects the step, chooses the next step
+//! size and detects the end of the solve. [`step`] replays an accepted step from one step time to the next: the
+//! stages alone, with k1 computed anew. Both call the same [`stages`], so equal step times give equal bits. For
+//! this reason `attempt` fixes the end of the step first and takes h = t_next - t from it.
 //!
-//! Nothing here may loop over steps, save or print anything, allocate, or branch on a value of the clock other
-//! than by [`Clock::known`] (and then only to leave out work whose result is not used). Drivers loop; observers
-//! save.
+//! Nothing here may loop over steps, save, print, allocate, or branch on a value of the clock except by
+//! [`Clock::known`], and then only to skip work whose result is unused. Drivers loop; observers save.
 
 use super::controller::History;
 use super::stages::{First, Times, eval, stages};
@@ -18,15 +17,15 @@ use super::{
     status,
 };
 
-/// Non-finite rejections in a row that end a solve.
+/// Consecutive non-finite rejections that end a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
 
-/// Attempts one step of the solve over `span` and leaves in `carry` what came of it.
+/// Attempts one step of the solve over `span` and leaves the result in `carry`.
 ///
 /// Once `carry.status` is not [`status::RUNNING`], an attempt changes nothing that is reported.
 ///
 /// # Errors
-/// What the field said, with the time of the stage. The carry then still holds the last good t and y.
+/// The vector field's error, with the time of the stage. `carry` then still holds the last good t and y.
 #[inline(always)]
 pub fn attempt<S: State, F: VectorField<S>>(
     f: &F,
@@ -37,7 +36,7 @@ pub fn attempt<S: State, F: VectorField<S>>(
     attempt_with::<false, false, S, F>(f, scheme, span, carry)
 }
 
-/// [`attempt`] with its loop over stages written out or not, and its sums fused or not: see [`stages`].
+/// [`attempt`] with its loop over stages unrolled or not, and its sums fused or not: see [`stages`].
 #[inline(always)]
 pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -48,11 +47,12 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
     attempt_then::<UNROLLED, FUSED, S, F>(f, scheme, span, carry, |_, _, _| Ok(()))
 }
 
-/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the start and end time of the step and its y and makes of
-/// the method's y1 what stands behind the step. The error is estimated from the method's stages.
+/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the start and end times of the
+/// step and its start state, and turns the method's y1 into the state after the step. The error is estimated
+/// from the method's stages.
 ///
 /// # Errors
-/// As [`attempt`]; what `then` said.
+/// As [`attempt`], and the error of `then`.
 #[inline(always)]
 pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -103,13 +103,14 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     Ok(())
 }
 
-/// One step from the step time `t` to the step time `t_next`: `y1` is what [`attempt`] accepts there, bit for bit.
+/// One step from the step time `t` to the step time `t_next`: `y1` is bit for bit what [`attempt`] accepts
+/// there.
 ///
-/// `k` holds at least as many states as the method has stages, of no meaning before; afterwards the stages that
-/// y1 is made of.
+/// `k` holds at least as many states as the method has stages. Their values are ignored and overwritten with
+/// the stages.
 ///
 /// # Errors
-/// What the field said, with the time of the stage.
+/// The vector field's error, with the time of the stage.
 #[inline(always)]
 pub fn step<S: State, F: VectorField<S>>(
     f: &F,
@@ -125,10 +126,11 @@ pub fn step<S: State, F: VectorField<S>>(
     stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
-/// Where the attempt is accepted, f(t, y) at its end for the next one: a stage of a method that is first same as last,
-/// else evaluated, as behind a discontinuity. The step to t1 needs none.
+/// After an accepted attempt, makes f(t, y) at its end available to the next one. A FSAL method has it as a
+/// stage; other methods, and all methods behind a discontinuity, evaluate it. The step to t1 needs none.
 ///
-/// Before anything else of the attempt is kept: where the field fails here, the step can still be tried shorter.
+/// This runs before anything else of the attempt is stored: if the vector field fails here, a shorter step can
+/// still be tried.
 #[inline(always)]
 fn keep_first<S: State, F: VectorField<S>>(
     f: &F,
@@ -169,16 +171,16 @@ fn keep_first<S: State, F: VectorField<S>>(
     Ok(())
 }
 
-/// What came of an attempt.
+/// The result of judging an attempt.
 struct Verdict<C: Clock> {
     /// The step may be accepted.
     good: C::Mask,
-    /// It left non-finite numbers, in a solve that still runs.
+    /// It produced non-finite numbers, in a solve that still runs.
     broken: C::Mask,
     error_ratio: C,
 }
 
-/// The error estimate's verdict.
+/// Judges a step by its error estimate.
 #[inline(always)]
 fn judge<const UNROLLED: bool, const FUSED: bool, S: State>(
     scheme: &Scheme<S>,
@@ -196,14 +198,14 @@ fn judge<const UNROLLED: bool, const FUSED: bool, S: State>(
     }
     let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
     if S::Clock::known(&broken) != Some(false) {
-        // y1 + error: not finite where either is.
+        // y1 + error is not finite where either is not.
         scratch.lincomb(&carry.y1, h, b_err, k);
         carry.component = S::Clock::select(&broken, &scratch.first_non_finite(h), &carry.component);
     }
     Verdict { good: error_ratio.lt(&h.like(1.0)), broken, error_ratio }
 }
 
-/// How large `h sum b k` is against the tolerance.
+/// The norm of `h sum b k` over the tolerance.
 #[inline(always)]
 pub(super) fn measure<const UNROLLED: bool, const FUSED: bool, S: State>(
     scheme: &Scheme<S>,
@@ -223,8 +225,8 @@ pub(super) fn measure<const UNROLLED: bool, const FUSED: bool, S: State>(
     }
 }
 
-/// A higher and a lower order estimate in one, `high^2 / sqrt(high^2 + 0.01 low^2)`: of the order of the higher one
-/// where both are small, and bounded by the lower one's tenfold where they disagree.
+/// Combines a higher and a lower order estimate: `high^2 / sqrt(high^2 + 0.01 low^2)` is near `high` if `low`
+/// is small, and at most `10 high^2 / low`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner I, section II.10, eq. (10.17).
@@ -235,7 +237,7 @@ fn both<C: Clock>(high: &C, low: &C) -> C {
     C::select(&sum.le(&sum.like(0.0)), high, &high2.div(&sum.sqrt()))
 }
 
-/// The verdict where nobody estimates the error: any step of finite numbers is good.
+/// Judges a step of a solve without an error estimate: any step of finite numbers is accepted.
 #[inline(always)]
 fn trust<S: State>(
     running: &<S::Clock as Clock>::Mask,
@@ -265,7 +267,7 @@ fn count<S: State>(
     carry.num_steps = carry.num_steps.add(&step);
     carry.num_accepted = carry.num_accepted.add(&accept);
     let rejected = match scheme.controller {
-        // The published codes count none before the first accepted step.
+        // The published codes count no rejection before the first accepted step.
         Controller::Hairer(_) => {
             let started = one.le(&carry.num_accepted);
             S::Clock::and(&started, &S::Clock::and(running, &S::Clock::not(accepted)))
@@ -316,7 +318,8 @@ fn adapt<S: State>(
     };
     let mut dt = carry.h.mul(&factor);
     if !scheme.limits.stops.is_empty() {
-        // A step that was cut short at a stop does not forget how long it was to be. Any step may miss its dt by an ulp.
+        // A step cut short at a stop keeps its proposed size for the next step. Any step may miss its dt by an
+        // ulp.
         let cut = carry.h.mul(&carry.h.like(1.0 + 1e-9)).abs().lt(&carry.dt.abs());
         let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &step_end.stop));
         let cut = S::Clock::and(&cut, &dt.abs().lt(&carry.dt.abs()));

@@ -1,9 +1,10 @@
-//! The loop of attempts of plain Rust values, compiled for the machine's instructions and for a method's numbers.
+//! The loop of attempts for plain Rust values, compiled for the machine's instructions and for a method's
+//! coefficients.
 //!
-//! One loop serves every method, and every field of a kind of state through a pointer. Beside it there is one loop for
-//! each field, with the field and the method's coefficients inlined: that of the default method, or of the method that
-//! [`Ode::inlined`](super::Ode::inlined) names. It knows instructions, methods and when a loop is
-//! worth being compiled; what becomes of a step that was accepted it must never know.
+//! One loop per kind of state serves every method and calls the vector field through a pointer. Each vector
+//! field also gets a loop with itself and a method's coefficients inlined, for the default method or for the
+//! one named by [`Ode::inlined`](super::Ode::inlined). This module decides which loop runs; it does not know
+//! what happens to an accepted step.
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
@@ -13,13 +14,13 @@ use super::{
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
-/// Whether loops with a method's coefficients in them are compiled where nobody asks: not in builds for debugging, where
-/// compiling counts more and the loop that serves all methods gives the same bits.
+/// Whether loops with a method's coefficients inlined are compiled by default. Debug builds skip them: compile
+/// time matters more there, and the shared loop gives the same bits.
 pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
-/// A field with its loop of attempts.
+/// A vector field with its loop of attempts.
 pub(super) trait Driven<Y: PlainState>: VectorField<Y> {
-    /// Attempts until as many steps are accepted as `run` says.
+    /// Attempts steps until `run` has its number of accepted ones.
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>>;
 }
 
@@ -29,9 +30,9 @@ impl<Y: PlainState, F: VectorField<Y>> Driven<Y> for F {
     }
 }
 
-/// Attempts until `most` steps are accepted, by the loop that is compiled for the field where nobody asks for one.
+/// Attempts steps until `most` are accepted, by the loop that is compiled for the vector field by default.
 ///
-/// In builds for debugging there is none: the same bits, and tests are compiled in half the time.
+/// Debug builds have no such loop: the bits are the same, and tests compile in half the time.
 pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -40,8 +41,8 @@ pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     if UNROLL { attempts_by::<inline::Tsit5, Y, F>(f, native, run) } else { shared_attempts(f, native, run) }
 }
 
-/// Attempts by the loop compiled for the method `M` and the field where the solve is by that method and the state is small,
-/// else by the loop that serves every field and method.
+/// Attempts steps by the loop compiled for the method `M` and the vector field if the solve uses that method
+/// and the state is small, else by the shared loop.
 pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -58,7 +59,7 @@ pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     shared_attempts(f, native, run)
 }
 
-/// Attempts by the loop that serves every field and method.
+/// Attempts steps by the loop shared by all vector fields and methods.
 fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -68,12 +69,13 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level), f.linearize()), level, run)
 }
 
-/// Stages up to which the whole loop is compiled with a method's numbers, and not one attempt at a time.
+/// The most stages for which the whole loop is compiled with a method's coefficients; above it only a single
+/// attempt is.
 const STAGES_IN_LOOP: usize = 7;
 
-/// The loop for any field and method, compiled once for each kind of state. Never for AVX-512: few components gain nothing
-/// from wider registers, and all of them lose from code that is compiled twice (Vern9 on Lorenz: 205 ns a step against 182,
-/// 400 components on the heap alike).
+/// The loop for any vector field and method, compiled once per kind of state. Never for AVX-512: a few
+/// components gain nothing from wider registers, and compiling the code twice makes all of them slower (Vern9
+/// on Lorenz: 205 ns per step against 182; equal for 400 components on the heap).
 fn attempts_of_any<Y: PlainState>(
     f: AtLevel<'_, Y>,
     level: Option<Level>,
@@ -86,7 +88,7 @@ fn attempts_of_any<Y: PlainState>(
     }
 }
 
-/// A field behind a pointer that is evaluated with the machine's instructions.
+/// A vector field behind a pointer, evaluated with the machine's instructions.
 struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>, Option<&'a dyn Linearize<Y>>);
 
 /// One evaluation.
@@ -115,7 +117,8 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     }
 }
 
-/// Attempts of one solve, until `most` steps are accepted; their ends are added to `step_times`.
+/// A run of attempts of one solve, until `most` steps are accepted; the ends of these are added to
+/// `step_times`.
 pub struct Run<'a, Y: PlainState> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) span: &'a Span<f64>,
@@ -124,14 +127,15 @@ pub struct Run<'a, Y: PlainState> {
     pub(super) step_times: &'a mut Vec<f64>,
 }
 
-/// [`Run`] by a field.
+/// [`Run`] of one vector field.
 struct Attempts<'a, Y: PlainState, F> {
     f: &'a F,
     run: Run<'a, Y>,
 }
 
 impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
-    /// Not by [`each_by`](Self::each_by): a closure of these instructions is not inlined, and calls the C library.
+    /// Does not call [`each_by`](Self::each_by): a closure compiled for these instructions is not inlined, and
+    /// its math calls the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
         let Attempts { f, run: Run { scheme, span, carry, most, step_times } } = self;
@@ -154,10 +158,11 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
         Ok(u64::from(carry.accepted))
     }
 
-    /// One attempt after the other by `once`.
+    /// Repeats `once`.
     ///
-    /// For methods of many numbers: in a loop compiled with them, the optimizer would hoist a hundred coefficients out
-    /// into spilled registers (Dop853 on Lorenz: 317 ns a step against 190, Vern9 458 against 183).
+    /// For methods with many coefficients: a loop compiled with them would make the optimizer hoist a hundred
+    /// coefficients into spilled registers (Dop853 on Lorenz: 317 ns per step against 190, Vern9 458 against
+    /// 183).
     #[inline(always)]
     fn each_by(
         self,
@@ -181,8 +186,8 @@ impl<Y: PlainState, F: VectorField<Y>> Work for Attempts<'_, Y, F> {
     }
 }
 
-/// [`Attempts`] by a method whose numbers are known where this is compiled, stages written out: all of them, or one
-/// attempt where not `LOOP`.
+/// [`Attempts`] by a method whose coefficients are compile-time constants, stages unrolled: the whole loop, or
+/// one attempt if not `LOOP`.
 struct Known<'a, M, const LOOP: bool, Y: PlainState, F>(Attempts<'a, Y, F>, PhantomData<M>);
 
 impl<M: InlineMethod, const LOOP: bool, Y: PlainState, F: VectorField<Y>> Work for Known<'_, M, LOOP, Y, F> {

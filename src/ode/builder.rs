@@ -1,8 +1,8 @@
-//! `Ode`: one builder in front of every way of running a solve.
+//! `Ode`: the builder in front of every driver of solves.
 //!
-//! It holds a field and options and knows nothing of loops: the state that the field takes decides how a solve
-//! is driven ([`OdeState`]). That keeps one front door for plain Rust values, lanes and tensors, without this module
-//! knowing the last. Options are checked when a solve starts, when the interval is known too.
+//! It holds a vector field and options and has no loops: the type of the state selects the driver
+//! ([`OdeState`]). So plain Rust values, lanes and tensors share one builder, and this module does not know
+//! about tensors. Options are checked when a solve starts, because only then the interval is known.
 
 use super::check::Given;
 use super::event::Watch;
@@ -21,20 +21,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A state that [`Ode::solve`] can drive.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",
-    label = "nothing drives a solve of this",
+    label = "no solver takes this type as a state",
     note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`",
-    note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
+    note = "a slice has no size: use `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait OdeState: State {
-    /// What a solve returns that saves values of type `O`.
+    /// The solution type when values of type `O` are saved.
     type Solution<O>;
-    /// Settings that only this kind of state has; plain states have none.
+    /// Settings of this kind of state only; plain states have none.
     type Options: Clone + Default + fmt::Debug;
 
-    /// The tolerance where none is given.
+    /// The default tolerance.
     fn default_tolerance(&self) -> Tolerance<'static>;
 
-    /// Refuses what cannot run.
+    /// Rejects settings that cannot run.
     #[doc(hidden)]
     fn check<F, O>(
         ode: &Ode<'_, Self, F, O>,
@@ -53,10 +53,10 @@ pub trait OdeState: State {
     ) -> Result<Self::Solution<O>, SolveError<Self::Solution<O>>>;
 }
 
-/// What may stand where y0 is asked for.
+/// The types accepted as y0.
 #[diagnostic::on_unimplemented(
     message = "y0 is `{Self}` but the vector field takes `{Y}`",
-    label = "not the state of this field"
+    label = "not the state type of this vector field"
 )]
 pub trait IntoState<Y> {
     /// The state.
@@ -68,31 +68,31 @@ impl<Y: State> IntoState<Y> for Y {
     }
 }
 
-/// What is saved of (t, y).
+/// The function that is saved of (t, y).
 pub(crate) type SaveFn<'f, Y, O> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &Y) -> O + Send + 'f>>;
-/// Sees each accepted step.
+/// Called after each accepted step.
 pub(crate) type OnStep<'f, Y> = Arc<Mutex<dyn FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f>>;
 
-/// A closure of the caller that one solve at a time may call; where it panicked it is called all the same.
+/// Locks a closure of the caller for one solve at a time. A closure that panicked before is still called.
 pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
     f.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An ordinary differential equation and how to solve it.
+/// An ordinary differential equation and the settings of its solve.
 ///
 /// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::PidController), or constant steps of `dt0` for a method
 /// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
 ///
 /// # Settings
-/// Which way of running a solve reads which setting; those that it does not read it refuses by their name. Adaptive steps,
-/// where the head of the column does not say otherwise; no entry: the setting cannot be given there. `inlined` and
-/// `expected_steps` change no result.
+/// The table shows which driver reads which setting. A driver returns an error for a setting that it does not
+/// read. The columns hold for adaptive steps unless their head says otherwise; an empty entry means that the
+/// setting cannot be given there. `inlined` and `expected_steps` do not change results.
 ///
 #[doc = include_str!("settings.md")]
 ///
 /// # Numerics
-/// On a machine with AVX2 and FMA (or NEON) sums of stages round a product and its sum once, on others twice: a solve
-/// gives the same bits on one machine, and differs in the last digits between the two kinds.
+/// On a machine with AVX2 and FMA (or NEON), sums of stages use fused multiply-add; other machines round twice.
+/// A solve gives the same bits on one machine; the last digits differ between the two kinds of machine.
 ///
 /// # Examples
 /// ```
@@ -146,7 +146,8 @@ impl<Y: OdeState, F, O> fmt::Debug for Ode<'_, Y, F, O> {
 }
 
 impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
-    /// From a closure `f(t, y) -> dy/dt`, which may also return a `Result`. State the type of `y` in it.
+    /// Creates an `Ode` from a closure `f(t, y) -> dy/dt`, which may also return a `Result`. Annotate the type
+    /// of `y` in it.
     pub fn new<R: Rate<Y>>(f: F) -> Self
     where
         F: Fn(Y::Clock, &Y) -> R,
@@ -156,7 +157,7 @@ impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
 }
 
 impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
-    /// From a closure `f(t, y, dy)` that writes dy, for states on the heap.
+    /// Creates an `Ode` from a closure `f(t, y, dy)` that writes dy, for states on the heap.
     pub fn in_place<D: super::Done>(f: F) -> Self
     where
         F: Fn(f64, &V, &mut V) -> D,
@@ -166,7 +167,7 @@ impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
 }
 
 impl<Y: OdeState, F> Ode<'_, Y, F> {
-    /// From a custom type that implements [`VectorField`].
+    /// Creates an `Ode` from a custom type that implements [`VectorField`].
     pub fn from_field(field: F) -> Self {
         Ode {
             field,
@@ -185,8 +186,8 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// Looks for sign changes of `when(t, y)`, a number or a condition, and notes them in the solution's `events`. On
-    /// tensors it is one for the whole state, and `max_events` sets how many events are recorded at most.
+    /// Records sign changes of `when(t, y)`, a number or a condition, in the solution's `events`. On tensors it
+    /// is one number or condition for the whole state, and `max_events` sets how many events can be recorded.
     pub fn event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -196,8 +197,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
 
-    /// An event after which the state is changed by `then(t, y)` and the solve goes on from there; with
-    /// [`Event::terminal`] it ends there, changed. On tensors `then` leaves every leaf its type.
+    /// An event that resets the state: `then(t, y)` changes it and the solve continues from there. With
+    /// [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of every
+    /// leaf.
     pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -211,22 +213,23 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// The same settings around another field of another state; what watches or saves a state is left behind.
+    /// The same settings for another vector field of another state, without the callbacks that see a state.
     pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
-    /// What is saved: [`SaveAt`], or a list of times. On tensors times may be a tensor of rank 1, traced or not: row i is then
-    /// that of `ts[i]`, equal times included, and the state at a time out of order, outside of the interval or behind a
-    /// NaN is NaN. A [`SaveAt`] without times may be given beside such a tensor; its rows are in the order of the solve.
+    /// What is saved: [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank 1, traced or
+    /// not. Row i then belongs to `ts[i]`, equal times included; the state at a time out of order, outside the
+    /// interval or after a NaN is NaN. A [`SaveAt`] without times may be given beside such a tensor; its rows
+    /// are in the order of the solve.
     ///
     /// # Panics
-    /// If a tensor of times is not of floats and rank 1, or is empty.
+    /// If a tensor of times is empty, not of floats, or not of rank 1.
     #[track_caller]
     pub fn save_at(mut self, save_at: impl IntoSaveAt<Y>) -> Self {
-        let mut asked = None;
-        save_at.write(&mut asked, &mut self.options);
-        if let Some(save_at) = asked {
+        let mut selected = None;
+        save_at.write(&mut selected, &mut self.options);
+        if let Some(save_at) = selected {
             self.save_at = save_at;
             self.given.save_at = true;
         }
@@ -238,11 +241,11 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.own = None;
         self
     }
-    /// Takes `method`, by a loop over steps that is compiled for it with the field inlined.
+    /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
-    /// Such a loop is compiled for the default method in any case; other methods share one loop that calls the field through
-    /// a pointer. The results are the same, bit for bit. On a state of up to eight components a step is up to a third faster;
-    /// on larger ones there is no difference, and the shared loop is taken.
+    /// The default method always has such a loop; other methods share one loop that calls the vector field
+    /// through a pointer. The results are the same, bit for bit. On a state of up to eight components a step is
+    /// up to a third faster; larger states use the shared loop, because they gain nothing.
     ///
     /// # Examples
     /// ```
@@ -274,55 +277,58 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         let field = Inlined::new(field);
         Ode { field, settings, norm, functions, save_at, save_fn, given, watches, on_step, options, state }
     }
-    /// A custom Runge-Kutta table in place of a method.
+    /// A custom Butcher tableau instead of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {
         self.settings.own = Some(Arc::new(tableau));
         self
     }
-    /// How long the next step is: [`PidController`](super::PidController), [`HairerController`](super::HairerController), [`ConstantStepSize`](super::ConstantStepSize) or
+    /// The step size controller: [`PidController`](super::PidController),
+    /// [`HairerController`](super::HairerController), [`ConstantStepSize`](super::ConstantStepSize) or
     /// [`StepTo`](super::StepTo).
     pub fn controller(mut self, controller: impl Into<Controller>) -> Self {
         self.settings.controller = Some(controller.into());
         self
     }
-    /// The relative tolerance: a number, or one a component (or one a part of a state of several parts). Constant and given
-    /// steps have none.
+    /// The relative tolerance: a scalar, or one value per component (or per part of a compound state). Constant
+    /// and given steps have no tolerance.
     pub fn rtol(mut self, rtol: impl Into<Tol>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
     }
-    /// The absolute tolerance, in the unit of y: a number, or one a component (or one a part).
+    /// The absolute tolerance, in the unit of y: a scalar, or one value per component (or per part).
     pub fn atol(mut self, atol: impl Into<Tol>) -> Self {
         self.settings.atol = Some(atol.into());
         self
     }
-    /// The first step size, and every step's of a method without an error estimate: its magnitude, or signed as `t1 - t0` is.
-    /// Beside a controller that has one it is refused.
+    /// The first step size, and the size of every step for a method without an error estimate: a magnitude, or
+    /// with the sign of `t1 - t0`. It is an error if the controller has a first step size too.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
     }
-    /// The shortest step that may be asked for; a controller that wants a shorter one ends the solve with
-    /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). The cut at a time to land on is no such wish.
+    /// The smallest step size. If the controller needs a smaller one, the solve ends with
+    /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). Steps shortened to end on one of the
+    /// [`tstops`](Ode::tstops) are exempt.
     pub fn dt_min(mut self, dt_min: f64) -> Self {
         self.settings.dt_min = dt_min;
         self
     }
-    /// The longest step.
+    /// The largest step size.
     pub fn dt_max(mut self, dt_max: f64) -> Self {
         self.settings.dt_max = dt_max;
         self
     }
-    /// Loops over steps at a level of instructions below the machine's best; tests force each.
+    /// Runs the loops over steps with a lower level of instructions than the machine's best; tests force each
+    /// level.
     #[doc(hidden)]
     pub fn level(mut self, level: Level) -> Self {
         self.settings.level = level;
         self
     }
-    /// Makes a solve that ends early `Ok`: its `outcome` says whether it did.
+    /// Returns `Ok` for a solve that ends early; its `outcome` shows whether it did.
     ///
-    /// Inside of `jit`, `grad` and `vmap` the call does not fail by such a solve either. A field that fails is an error all
-    /// the same.
+    /// Inside `jit`, `grad` and `vmap` such a solve does not make the call fail either. A failing vector field
+    /// is still an error.
     ///
     /// # Examples
     /// ```
@@ -335,47 +341,50 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.allow_incomplete = true;
         self
     }
-    /// The most steps that are attempted, at least 1.
+    /// The maximum number of attempted steps, at least 1.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
         self.settings.max_steps = max_steps;
         self
     }
-    /// The most events that are noted, at least 1, those that end the solve among them; one more ends the solve with
-    /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). No bound on plain states if not said. On tensors, whose shapes are
-    /// known before the solve, 64; where the first event ends the solve, as many as there are events.
+    /// The maximum number of recorded events, at least 1, terminal events included. One more event ends the
+    /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default.
+    /// Tensors need shapes before the solve, so their default is 64, or the number of events if the first
+    /// occurrence of each is terminal.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.settings.max_events = Some(max_events.max(1));
         self
     }
-    /// Times that steps end on exactly; those outside the interval are passed over. The size that a step was to have, and
-    /// the controller's history, are kept across them. Where all times are given, they are refused.
+    /// Times that steps end on exactly; times outside the interval are ignored. The proposed step size and the
+    /// controller's history are kept across them. With [`StepTo`](super::StepTo), which gives all times, they
+    /// are an error.
     pub fn tstops(mut self, ts: &[f64]) -> Self {
         self.settings.tstops.extend(ts);
         self
     }
-    /// Times at which the field is discontinuous: steps end on them, the field is evaluated an ulp before and an ulp after
-    /// them and never on them, and the first stage behind one is computed anew.
+    /// Times at which the vector field is discontinuous. Steps end on them, and the first stage behind one is
+    /// computed anew. The vector field is evaluated an ulp before and an ulp after such a time, never on it.
     pub fn discontinuities(mut self, ts: &[f64]) -> Self {
         self.settings.discontinuities.extend(ts);
         self
     }
 
-    /// What only this kind of state can be asked.
+    /// Options specific to this state type.
     pub fn options(&self) -> &Y::Options {
         &self.options
     }
 }
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// How errors are measured: `norm` sees the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`;
-    /// a step is accepted where it gives less than 1. The RMS if not said. The first step size is chosen by it too.
+    /// The error norm: `norm` sees the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`,
+    /// and a step is accepted if it returns less than 1. The default is the RMS. The choice of the first step
+    /// size uses the norm too.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
         self.norm = Some(Arc::new(norm));
         self
     }
-    /// Saves `f(t, y)` in place of y.
+    /// Saves `f(t, y)` instead of y.
     ///
-    /// `f` may collect into what it captures. It must not run this same `Ode` again: that waits for itself forever.
+    /// `f` may collect into what it captures. It must not run this same `Ode`: that would deadlock.
     pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
         Ode {
             save_fn: Arc::new(Mutex::new(f)),
@@ -391,10 +400,10 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
             state: PhantomData,
         }
     }
-    /// Sees (t, y) after each accepted step; `ControlFlow::Break(())` ends the solve with
-    /// [`Outcome::Terminated`](super::Outcome::Terminated), which is no error.
+    /// Calls `watch(t, y)` after each accepted step; `ControlFlow::Break(())` ends the solve with
+    /// [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
-    /// `watch` may collect into what it captures. It must not run this same `Ode` again: that waits for itself forever.
+    /// `watch` may collect into what it captures. It must not run this same `Ode`: that would deadlock.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
         self.on_step = Some(Arc::new(Mutex::new(watch)));
         self
@@ -402,13 +411,14 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
-    /// From t0 to t1; the sign of `t1 - t0` is the direction. t0 == t1 returns y0.
+    /// Solves from t0 to t1; the sign of `t1 - t0` is the direction. If t0 == t1, it returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for what [`Ode::check`] refuses; [`SolveError::Field`] and [`SolveError::Event`] for a field or
-    /// an event that failed; [`SolveError::Incomplete`] where neither t1 was reached nor an event or `on_step` ended the
-    /// solve, unless [`Ode::allow_incomplete`] was asked for. The last three carry what was computed until then. On traced
-    /// tensors nobody knows yet how the solve ends: it is `Ok`, and the call that runs the program fails.
+    /// [`SolveError::Config`] for a setting that [`Ode::check`] rejects; [`SolveError::Field`] and
+    /// [`SolveError::Event`] for a vector field or an event that failed; [`SolveError::Incomplete`] if the
+    /// solve ended before t1 without an event or `on_step` ending it, unless [`Ode::allow_incomplete`] is set.
+    /// The last three hold what was computed until then. On traced tensors the end of the solve is not known
+    /// yet: the call returns `Ok`, and the call that runs the program fails.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

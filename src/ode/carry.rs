@@ -1,25 +1,25 @@
 //! `Carry`: everything that changes from one step to the next.
 //!
-//! All of it is states and values of the clock, also counters and the status, so that a recorded solve keeps
-//! them on the device and its thousandth step runs the program that its first step recorded.
+//! All of it is states and values of the clock, counters and the status included. So a recorded solve keeps
+//! them on the device, and its thousandth step runs the program that its first step recorded.
 
 use super::step_end::SLACK;
 use super::{Clock, Controller, Scheme, State, StiffStages};
 
-/// What one step hands to the next.
+/// What one step passes to the next.
 #[derive(Clone)]
 pub struct Carry<S: State> {
     // What a replay of the accepted steps carries.
     /// The time reached.
     pub t: S::Clock,
-    /// The state at t: the last good one, also when the solve failed.
+    /// The state at t: the last good one, even if the solve failed.
     pub y: S,
 
     // What only the search for those steps carries.
     /// The size of the step to attempt next, signed, not yet cut at t1.
     pub dt: S::Clock,
-    /// Stages, and one scratch at the end. `k[0]` is carried where the scheme says so: then it is f(t, y). The
-    /// others have no meaning between steps.
+    /// The stages, then one scratch state. `k[0]` is f(t, y) if the scheme carries it. The others have no
+    /// meaning between steps.
     pub k: Vec<S>,
     /// 1/error_ratio of the last accepted step.
     pub inv_prev: S::Clock,
@@ -27,8 +27,8 @@ pub struct Carry<S: State> {
     pub inv_prev2: S::Clock,
     /// The size of the last accepted step, signed; 0 before the first.
     pub h_prev: S::Clock,
-    /// How long a remainder may be that is merged into the next step, as a part of t; 0 where the step last attempted was
-    /// rejected, which merged might be the same again.
+    /// The largest remainder that is merged into the next step, relative to t. It is 0 after a rejected
+    /// attempt, because merging could repeat the same step.
     pub slack: S::Clock,
     /// Steps attempted.
     pub num_steps: S::Clock,
@@ -38,37 +38,37 @@ pub struct Carry<S: State> {
     pub num_rejected: S::Clock,
     /// Stops passed.
     pub num_stops: S::Clock,
-    /// Those of them that are no multiple of the constant step size.
+    /// Stops passed that are not multiples of the constant step size.
     pub num_off_grid: S::Clock,
-    /// Evaluations of the field.
+    /// Evaluations of the vector field.
     pub num_fn_evals: S::Clock,
     /// Jacobians; 0 of explicit methods, so a recorded solve does not carry them.
     pub num_jac_evals: S::Clock,
     /// Factorizations, as Jacobians.
     pub num_factorizations: S::Clock,
-    /// Rejections in a row, up to now, that were due to a non-finite error ratio.
+    /// Consecutive rejections, up to now, that were due to a non-finite error ratio.
     pub non_finite_in_row: S::Clock,
     /// One of the codes of [`status`](super::status).
     pub status: S::Clock,
 
-    // What the last attempt left, for whoever drives and reports.
-    /// The size of the step last attempted, cut at t1 where it was: it started at t if rejected.
+    // What the last attempt left for drivers and reports.
+    /// The size of the step last attempted, cut at t1 if necessary; a rejected attempt started at t.
     pub h: S::Clock,
-    /// The error ratio of the step last attempted; 0 where nobody estimates it.
+    /// The error ratio of the step last attempted; 0 without an error estimate.
     pub error_ratio: S::Clock,
-    /// The first component that the last non-finite attempt left non-finite, -1 where none was.
+    /// The first non-finite component of the last non-finite attempt, -1 if there was none.
     pub component: S::Clock,
     /// Whether the step last attempted was accepted.
     pub accepted: <S::Clock as Clock>::Mask,
 
-    /// Scratch of a step; no meaning between steps.
+    /// Scratch of a step, without meaning between steps.
     pub y1: S,
     /// The memory of a method that is not explicit.
     pub stiff: Option<Box<dyn StiffStages<S>>>,
 }
 
 impl<S: State> Carry<S> {
-    /// A carry at t with every counter at 0, status running; `num_stages` of the method.
+    /// A carry at t with all counters 0 and the status running; `num_stages` is the method's.
     #[inline(always)]
     pub fn new(t: S::Clock, y: S, num_stages: usize) -> Self {
         let zero = t.like(0.0);
@@ -101,7 +101,7 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// What [`new`](Carry::new) gives at t, in the memory of this one; `y` stays.
+    /// Resets this carry to [`new`](Carry::new) at t without allocating; `y` stays.
     pub(super) fn reset(&mut self, t: &S::Clock) {
         let (zero, one) = (t.like(0.0), t.like(1.0));
         self.t = t.clone();
@@ -131,8 +131,8 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// Every clock that outlives a step under this scheme, in one order: what a recorded loop carries beside `y` and
-    /// `k[0]`.
+    /// Every clock that outlives a step under this scheme, in a fixed order: what a recorded loop carries
+    /// beside `y` and `k[0]`.
     pub fn clocks_mut(&mut self, scheme: &Scheme<S>) -> Vec<&mut S::Clock> {
         let mut clocks = vec![
             &mut self.t,
@@ -162,7 +162,7 @@ impl<S: State> Carry<S> {
         clocks
     }
 
-    /// The solve has not ended.
+    /// Whether the solve has not ended.
     #[inline(always)]
     pub fn is_running(&self) -> <S::Clock as Clock>::Mask {
         self.status.lt(&self.status.like(0.5))

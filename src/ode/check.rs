@@ -1,20 +1,20 @@
-//! What is refused before a solve runs because the solve would not read it.
+//! Settings that a driver rejects before a solve because it would not read them.
 //!
-//! A setting without effect is a mistake of its user, so each driver says what it does not read, here and nowhere else;
-//! `settings.md` has the table, which [`Ode`] shows. Values out of range are refused where settings are
-//! [resolved](Settings::resolve).
+//! A setting without effect is a mistake of the caller, so each driver rejects what it does not read, here and
+//! nowhere else. `settings.md` has the table, which [`Ode`] shows. Values out of range are rejected where
+//! settings are [resolved](Settings::resolve).
 
 use super::event::Watch;
 use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
 
-/// What a value does not show: whether it was given or is a default.
+/// Whether a setting was given or is a default, where its value does not show it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) save_at: bool,
     pub(crate) save_fn: bool,
 }
 
-/// Who runs a solve.
+/// The driver of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
     Solve,
@@ -22,7 +22,7 @@ pub(crate) enum Driver {
     Sensitivity,
 }
 
-/// What was asked for, whatever the state and the field are.
+/// The settings given, for any state and vector field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requested<'a> {
     settings: &'a Settings,
@@ -33,16 +33,16 @@ pub(crate) struct Requested<'a> {
     on_step: bool,
     /// Whether an event or `on_step` can end the solve.
     ends: bool,
-    /// Whether there is an event that is noted alone, one that ends the solve, one that changes the state.
+    /// Whether there is an event that is only recorded, one that ends the solve, one that changes the state.
     events: [bool; 3],
 }
 
 impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
-    /// Refuses what [`Ode::solve`] refuses before anything runs: a setting out of range or without effect, an interval or a
-    /// y0 that is not finite.
+    /// Runs the checks of [`Ode::solve`] without solving: settings out of range or without effect, and an
+    /// interval or a y0 that is not finite.
     ///
     /// # Errors
-    /// The first of these that is found.
+    /// The first problem found.
     ///
     /// # Examples
     /// ```
@@ -74,12 +74,12 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
 }
 
 impl Requested<'_> {
-    /// Whether something else than t1 can end the solve.
+    /// Whether anything other than t1 can end the solve.
     pub(crate) fn can_end(&self) -> bool {
         self.ends
     }
 
-    /// Refuses what `driver` would not read.
+    /// Rejects settings that `driver` would not read.
     pub(crate) fn check(&self, driver: Driver) -> Result<(), ConfigError> {
         self.settings.check_steps(self.norm, false)?;
         self.settings.check_method(self.functions)?;
@@ -88,7 +88,7 @@ impl Requested<'_> {
         }
         let place = match driver {
             Driver::Solve => return Ok(()),
-            Driver::Steps => "in `stepper`, where what lies between two steps is the caller's own",
+            Driver::Steps => "in `stepper`, where the caller sees every step",
             Driver::Sensitivity => {
                 "in `forward_sensitivity`, which differentiates a plain solve from t0 to t1"
             }
@@ -118,11 +118,11 @@ impl Requested<'_> {
 const NEEDS_JACOBIAN: &str = "by a method without a Jacobian (Rodas5P and Rosenbrock23 have one)";
 
 impl Settings {
-    /// Whether errors decide on steps, as far as settings show.
+    /// Whether step sizes are adaptive, as far as the settings show.
     pub(crate) fn is_adaptive(&self) -> bool {
         match &self.controller {
             Some(controller) => controller.is_adaptive(),
-            // Without a dt0 such a method is refused for what it lacks.
+            // Without a dt0 such a method fails later, for its missing error estimate.
             None => self.has_error_estimate() || self.dt0.is_none(),
         }
     }
@@ -179,7 +179,7 @@ impl Settings {
         Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })
     }
 
-    /// Refuses what is read of adaptive steps alone, where steps are not. `atol`: whether it is read all the same.
+    /// Rejects settings of adaptive steps if steps are not adaptive. `atol`: whether `atol` is read even then.
     pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), ConfigError> {
         if self.is_adaptive() {
             return Ok(());

@@ -1,20 +1,20 @@
-//! `Clock`: the numbers that steer a solve.
+//! `Clock`: the numbers that control a solve.
 //!
 //! t, dt, the error ratio, the controller's history, counters and the status of a solve are all values of one
-//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar when the
-//! solve is recorded into a graph. A clock knows arithmetic and comparison; it must never know what it steers.
+//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar
+//! when the solve is recorded into a graph. A clock knows arithmetic and comparison, not what it controls.
 //!
-//! There is no `PartialOrd` here on purpose: comparing gives a `Mask`, and a mask is used by [`Clock::select`],
-//! not by `if`. A recorded solve has no value to branch on, and a branch would burn the first step's decision
-//! into every later one. [`Clock::known`] is the one way back to a `bool`, and only to leave out work whose
-//! result would be thrown away. Alternatives considered: a generic float trait with `PartialOrd` (cannot be
-//! traced, cannot hold lanes), a second copy of the algorithm for tensors (two copies diverge).
+//! There is no `PartialOrd` here on purpose: a comparison gives a `Mask`, which is used by [`Clock::select`],
+//! not by `if`. A recorded solve has no value to branch on; a branch would fix the first step's decision for
+//! all later steps. [`Clock::known`] is the only way back to a `bool`, and only to skip work whose result is
+//! unused. Alternatives considered: a generic float trait with `PartialOrd` (cannot be traced, cannot hold
+//! lanes), a second copy of the algorithm for tensors (two copies diverge).
 
-/// A number that steers a solve, or several of them side by side.
+/// A number that controls a solve, or several of them side by side.
 ///
 /// Counters are clocks too, and hold integers below 2^53 exactly.
 pub trait Clock: Clone {
-    /// What a comparison gives.
+    /// The result of a comparison.
     type Mask: Clone;
 
     /// The constant `x` in the lanes or the trace of `self`.
@@ -38,33 +38,33 @@ pub trait Clock: Clone {
     fn lt(&self, other: &Self) -> Self::Mask;
     /// `self <= other`; false where either is NaN.
     fn le(&self, other: &Self) -> Self::Mask;
-    /// Both.
+    /// `a && b`.
     fn and(a: &Self::Mask, b: &Self::Mask) -> Self::Mask;
-    /// Either.
+    /// `a || b`.
     fn or(a: &Self::Mask, b: &Self::Mask) -> Self::Mask;
-    /// The opposite.
+    /// `!m`.
     fn not(m: &Self::Mask) -> Self::Mask;
-    /// `a` where `m` holds, else `b`. A NaN in the one not chosen does not get through.
+    /// `a` where `m` holds, else `b`. A NaN in the unselected one does not propagate.
     fn select(m: &Self::Mask, a: &Self, b: &Self) -> Self;
-    /// The value of `m` where it is one plain value, `None` on tracers and where lanes differ.
+    /// The value of `m` if it is one plain value; `None` on tracers and where lanes differ.
     fn known(m: &Self::Mask) -> Option<bool>;
 
-    /// `table[self]`, `self` a whole number; an index past the end takes the last entry.
+    /// `table[self]` for a whole number `self`; an index past the end takes the last entry.
     fn lookup(&self, table: &[f64]) -> Self;
-    /// How many entries of `table`, which ascends, are at most `self`.
+    /// The number of entries of the ascending `table` that are at most `self`.
     fn count_up_to(&self, table: &[f64]) -> Self;
 
-    /// The smaller of the two. Which one a NaN gives is not specified.
+    /// The smaller of the two; unspecified if either is NaN.
     #[inline(always)]
     fn min(&self, other: &Self) -> Self {
         Self::select(&self.lt(other), self, other)
     }
-    /// The larger of the two. Which one a NaN gives is not specified.
+    /// The larger of the two; unspecified if either is NaN.
     #[inline(always)]
     fn max(&self, other: &Self) -> Self {
         Self::select(&other.lt(self), self, other)
     }
-    /// Neither NaN nor infinite.
+    /// Whether it is neither NaN nor infinite.
     #[inline(always)]
     fn is_finite(&self) -> Self::Mask {
         self.abs().lt(&self.like(f64::INFINITY))

@@ -1,37 +1,37 @@
-//! `Controller`: how long the next step is.
+//! `Controller`: chooses the size of the next step.
 //!
-//! Data and one formula. A controller sees the error ratio and its own history, all of them values of a
-//! [`Clock`]; it must never see the state or the field. A closed set, hence an enum.
+//! A controller is data and one formula. It sees the error ratio and its own history, all of them values of a
+//! [`Clock`], and never the state or the vector field. The set is closed, hence an enum.
 
 use super::{Clock, ConfigError};
 
-/// How long the next step is.
+/// The step size controller.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Controller {
-    /// Steps of one size.
+    /// Steps of equal size.
     Constant(ConstantStepSize),
     /// Steps that end at given times.
     StepTo(StepTo),
-    /// Steps that hold the error estimate at the tolerance.
+    /// PID control of the error estimate.
     Pid(PidController),
-    /// The same by the rule of the published dopri5 and dop853 codes.
+    /// The controller of the published codes dopri5 and dop853.
     Hairer(HairerController),
 }
 
-/// Steps of one size: `t_n = t0 + n dt0`, the last one cut at t1.
+/// Steps of equal size: `t_n = t0 + n dt0`, the last one cut at t1.
 ///
-/// A remainder under 100 ulp of t is merged into the step before, so rounding adds no step of size 1e-16. No
-/// error is estimated and no step is rejected; a step that gives a non-finite number ends the solve.
+/// A remainder under 100 ulp of t is merged into the step before, so rounding adds no step of size 1e-16. There
+/// is no error estimate and no rejection; a step that gives a non-finite number ends the solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantStepSize {
-    /// The step size: its magnitude, or signed as `t1 - t0` is.
+    /// The step size: a magnitude, or with the sign of `t1 - t0`.
     pub dt0: f64,
 }
 
-/// Steps that end at given times, such as those another solve accepted.
+/// Steps that end at given times, such as the step times of another solve.
 ///
-/// No error is estimated and no step is rejected; a step that gives a non-finite number ends the solve.
+/// There is no error estimate and no rejection; a step that gives a non-finite number ends the solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepTo {
     /// The ends of the steps: t0 first, t1 last, strictly monotone between them.
@@ -40,40 +40,44 @@ pub struct StepTo {
 
 /// Proportional-integral-derivative control of the error estimate.
 ///
-/// With r the error ratio of the step, r' and r'' those of the two steps accepted before (1 at the start) and k
-/// the method's `error_order`,
-/// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`,
-/// where dt/dt' is the ratio of this step's size to that of the last accepted one (1 at the start). The factor is clipped
-/// to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So no step is shorter than the one before
-/// unless one was rejected. An r of 0 enters the history as 1. A non-finite r gives `factor_min`.
+/// Let r be the error ratio of this step, r' and r'' the error ratios of the two steps accepted before (1 at
+/// the start), k the method's `error_order`, and dt/dt' the ratio of this step's size to the last accepted
+/// step's size (1 at the start). Then
+/// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`.
 ///
-/// Steps of methods for stiff problems have to shrink before they fail: there the factor is at most `safety (1/r)^(1/k)`, which
-/// alone counts after a rejected step, and is clipped to `[factor_min, factor_max]` (to `[factor_min, 1]` where the attempt before
-/// was rejected).
+/// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So a step
+/// is shorter than the one before only after a rejection. An r of 0 enters the history as 1. A non-finite r
+/// gives `factor_min`.
 ///
-/// The default is the I controller: P = 0, I = 1, D = 0; of methods for stiff problems [`PidController::predictive`]. The others by name: [`PidController::pi`], [`PidController::new`],
-/// [`PidController::h211pi`], [`PidController::h211b`], [`PidController::h312pid`].
+/// Methods for stiff problems shrink their steps before they fail: the factor is at most `safety (1/r)^(1/k)`, which alone
+/// counts after a rejected step, and is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` if the previous
+/// attempt was rejected.
+///
+/// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods
+/// [`PidController::predictive`]. Other controllers have constructors:
+/// [`PidController::pi`], [`PidController::new`], [`PidController::h211pi`], [`PidController::h211b`],
+/// [`PidController::h312pid`].
 ///
 /// # References
-/// Soederlind (2003), Digital filters in adaptive time-stepping, ACM TOMS 29, 1-26. The clipping is that of
-/// Kidger (2022), On neural differential equations, section 5.4.
+/// Soederlind (2003), Digital filters in adaptive time-stepping, ACM TOMS 29, 1-26. The clipping follows Kidger
+/// (2022), On neural differential equations, section 5.4.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PidController {
-    /// P: how much the trend of the error counts.
+    /// The proportional coefficient P.
     pub pcoeff: f64,
-    /// I: how much the error counts.
+    /// The integral coefficient I.
     pub icoeff: f64,
-    /// D: how much the bend of the error counts.
+    /// The derivative coefficient D.
     pub dcoeff: f64,
-    /// How much the ratio of the last two step sizes counts; only the digital filters of kind `b` use it.
+    /// The exponent of the ratio of the last two step sizes; only the `b` digital filters use it.
     pub ratio_coeff: f64,
-    /// What is left of the step size that would just be accepted: 0.9 (Hairer, Norsett, Wanner I, eq. II.4.12).
+    /// The factor on the step size that would just be accepted: 0.9 (Hairer, Norsett, Wanner I, eq. II.4.12).
     pub safety: f64,
-    /// The most that one rejection shrinks the step.
+    /// The smallest factor after a rejection.
     pub factor_min: f64,
-    /// The most that one step grows over the last.
+    /// The largest growth factor from one step to the next.
     pub factor_max: f64,
-    /// The first step size, its magnitude or signed as `t1 - t0` is; chosen from the field where `None`.
+    /// The first step size, a magnitude or with the sign of `t1 - t0`; `None` derives it from the vector field.
     pub dt0: Option<f64>,
 }
 
@@ -94,36 +98,38 @@ impl Default for PidController {
 
 /// The step size control of the published codes dopri5 and dop853.
 ///
-/// With r the error ratio, r' that of the last accepted step (at least 1e-4, which is also where it starts) and
-/// `e = 1/k - 0.75 beta` (`1/k - 0.2 beta` from k = 8 on, as in dop853), an accepted step is followed by one of
-/// `safety (1/r)^e r'^beta` times its size within `[factor_min, factor_max]`, and by none that is longer right
-/// after a rejection; a rejected one is tried again at `safety (1/r)^e`, at least `factor_min`. A step that would
-/// leave a remainder of less than 1 % before t1 is stretched to t1. Rejections before the first accepted step
-/// are not counted in `num_rejected`.
+/// Let r be the error ratio, r' the error ratio of the last accepted step (at least 1e-4, and 1e-4 at the
+/// start) and `e = 1/k - 0.75 beta` (`1/k - 0.2 beta` for k >= 8, as in dop853).
+///
+/// - After an accepted step, the next size is `safety (1/r)^e r'^beta` times its size, within `[factor_min,
+///   factor_max]`; right after a rejection it does not grow.
+/// - After a rejected step, the next size is `safety (1/r)^e` times its size, at least `factor_min`.
+/// - A step that would leave a remainder of less than 1 % before t1 is extended to t1.
+/// - Rejections before the first accepted step are not counted in `num_rejected`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, and the Fortran codes
 /// DOPRI5 and DOP853 printed in its appendix; beta: Gustafsson (1991), ACM TOMS 17, 533-554.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HairerController {
-    /// How much the last accepted error counts: stabilizes the step sizes. 0.04 in dopri5, 0 in dop853.
+    /// The exponent of the last accepted error, which stabilizes the step sizes: 0.04 in dopri5, 0 in dop853.
     pub beta: f64,
-    /// What is left of the step size that would just be accepted.
+    /// The factor on the step size that would just be accepted.
     pub safety: f64,
-    /// The most that one step shrinks.
+    /// The smallest factor from one step to the next.
     pub factor_min: f64,
-    /// The most that one step grows over the last.
+    /// The largest growth factor from one step to the next.
     pub factor_max: f64,
-    /// The first step size, its magnitude or signed as `t1 - t0` is; chosen from the field where `None`.
+    /// The first step size, a magnitude or with the sign of `t1 - t0`; `None` derives it from the vector field.
     pub dt0: Option<f64>,
 }
 
 impl HairerController {
-    /// As the code dopri5 has it: beta 0.04, factors from 0.2 to 10.
+    /// The values of dopri5: beta 0.04, factors from 0.2 to 10.
     pub const fn dopri5() -> Self {
         HairerController { beta: 0.04, safety: 0.9, factor_min: 0.2, factor_max: 10.0, dt0: None }
     }
-    /// As the code dop853 has it: beta 0, factors from 0.333 to 6.
+    /// The values of dop853: beta 0, factors from 0.333 to 6.
     pub const fn dop853() -> Self {
         HairerController { beta: 0.0, safety: 0.9, factor_min: 0.333, factor_max: 6.0, dt0: None }
     }
@@ -157,7 +163,7 @@ impl From<PidController> for Controller {
 }
 
 impl Controller {
-    /// The first step size asked for.
+    /// The first step size, if the controller has one.
     pub fn dt0(&self) -> Option<f64> {
         match self {
             Controller::Constant(constant) => Some(constant.dt0),
@@ -167,32 +173,34 @@ impl Controller {
         }
     }
 
-    /// An error estimate decides which steps stand and how long the next one is.
+    /// Whether an error estimate accepts or rejects steps and sets their sizes.
     #[inline(always)]
     pub const fn is_adaptive(&self) -> bool {
         matches!(self, Controller::Pid(_) | Controller::Hairer(_))
     }
 
-    /// The same with a first step size.
+    /// This controller with a first step size.
     ///
     /// # Errors
-    /// [`StepTo`] says itself how long each step is.
+    /// [`StepTo`] takes every step size from its times.
     pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, ConfigError> {
         match self {
             Controller::StepTo(_) => Err(ConfigError::FirstStepBesideTimes { dt0 }),
-            Controller::Constant(_) => Err(ConfigError::FirstStepTwice { dt0, controller: "Constant" }),
+            Controller::Constant(_) => {
+                Err(ConfigError::FirstStepTwice { dt0, controller: "ConstantStepSize" })
+            }
             Controller::Pid(PidController { dt0: Some(_), .. }) => {
-                Err(ConfigError::FirstStepTwice { dt0, controller: "Pid" })
+                Err(ConfigError::FirstStepTwice { dt0, controller: "PidController" })
             }
             Controller::Hairer(HairerController { dt0: Some(_), .. }) => {
-                Err(ConfigError::FirstStepTwice { dt0, controller: "Hairer" })
+                Err(ConfigError::FirstStepTwice { dt0, controller: "HairerController" })
             }
             Controller::Pid(pid) => Ok(PidController { dt0: Some(dt0), ..pid }.into()),
             Controller::Hairer(hairer) => Ok(HairerController { dt0: Some(dt0), ..hairer }.into()),
         }
     }
 
-    /// Refuses numbers out of range.
+    /// Rejects numbers out of range.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let finite = |name, value: f64| (name, value, value.is_finite(), "finite");
         let factors = |safety: f64, low: f64, high: f64| {
@@ -223,12 +231,12 @@ impl Controller {
     }
 }
 
-/// What a controller has seen before the step it judges.
+/// What a controller knows from before the step that it judges.
 pub(super) struct History<'a, C> {
     /// 1/r' and 1/r''.
     pub inv_prev: &'a C,
     pub inv_prev2: &'a C,
-    /// The size of this step and of the last accepted one, 0 before the first.
+    /// The sizes of this step and of the last accepted one, 0 before the first.
     pub h: &'a C,
     pub h_prev: &'a C,
     /// 0 right after a rejection.
@@ -242,27 +250,28 @@ impl PidController {
     pub fn pi(pcoeff: f64, icoeff: f64) -> PidController {
         PidController { pcoeff, icoeff, ..PidController::default() }
     }
-    /// All three coefficients.
+    /// A controller with all three coefficients.
     pub fn new(pcoeff: f64, icoeff: f64, dcoeff: f64) -> PidController {
         PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
-    /// The coefficients of the filter H211PI: exponents 1/6, 1/6 on the last two errors. The factor is clipped as
-    /// [`PidController`] says, which the filter's is not: without a rejection steps never shrink.
+    /// The coefficients of the H211PI filter: exponents 1/6, 1/6 on the last two errors. The factor is clipped
+    /// as described at [`PidController`], unlike the published filter: without a rejection steps never shrink.
     ///
     /// # References
     /// Soederlind (2003), table I.
     pub fn h211pi() -> PidController {
         PidController::pi(-1.0 / 6.0, 1.0 / 3.0)
     }
-    /// The coefficients of the filter H211b: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of the last two step
-    /// sizes. b = 4 is usual; larger reacts more slowly. Clipped as [`PidController::h211pi`].
+    /// The coefficients of the H211b filter: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of
+    /// the last two step sizes. b = 4 is usual; a larger b reacts more slowly. Clipped as
+    /// [`PidController::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
     pub fn h211b(b: f64) -> PidController {
         PidController { ratio_coeff: 1.0 / b, ..PidController::pi(-1.0 / b, 2.0 / b) }
     }
-    /// The coefficients of the filter H312PID: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
+    /// The coefficients of the H312PID filter: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
     /// [`PidController::h211pi`].
     ///
     /// # References
@@ -271,8 +280,8 @@ impl PidController {
         PidController::new(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
     }
 
-    /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio of
-    /// the step sizes is taken as 1.
+    /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio
+    /// of the step sizes is taken as 1.
     #[inline(always)]
     pub fn factor<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
         self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
@@ -337,8 +346,8 @@ impl PidController {
         PidController { ratio_coeff: -1.0, ..PidController::pi(1.0, 1.0) }
     }
 
-    /// What an accepted error ratio leaves in the history: its inverse, 1 where that is infinite. 1 where the
-    /// controller does not look back.
+    /// The history entry of an accepted error ratio: its inverse, or 1 if that is infinite or the controller
+    /// uses no history.
     #[inline(always)]
     pub fn history<C: Clock>(&self, error_ratio: &C) -> C {
         let one = error_ratio.like(1.0);
@@ -351,7 +360,7 @@ impl PidController {
 }
 
 impl HairerController {
-    /// The largest 1/r' that is remembered; it is where the history starts.
+    /// The largest stored 1/r', and its initial value.
     pub(super) const INV_PREV_MAX: f64 = 1e4;
 
     #[inline(always)]

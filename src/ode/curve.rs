@@ -1,17 +1,18 @@
-//! The stages that a step's curve needs beyond those that its end is made of.
+//! The extra stages that a step's dense output needs beyond those that y1 needs.
 //!
-//! The driver of plain states looks for stages that are there already; a recorded step has this. It must never choose a step.
+//! The driver of plain states reuses stages that it has; a recorded step calls this. This module never chooses
+//! a step.
 
 use super::stages::eval;
 use super::{Clock, FieldFailure, Interpolant, Scheme, Span, State, VectorField};
 
-/// Evaluates, for the step from `t` to `t_next` that led from `y` to `y1`, the stages of its [`Interpolant`] that are
-/// not in `k` yet: the extra ones, and f(t_next, y1) of a method that is first same as last unless `has_last`.
+/// Evaluates the stages of the [`Interpolant`] that are not in `k` yet, for the step from `t` to `t_next` that
+/// led from `y` to `y1`: the extra stages and, for a FSAL method, f(t_next, y1) unless `has_last`.
 ///
 /// `k` has as many states as the interpolant has stages.
 ///
 /// # Errors
-/// What the field said, with the time of the stage.
+/// The vector field's error, with the time of the stage.
 pub fn complete<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,

@@ -1,32 +1,33 @@
-//! Dense output: the solution between the ends of its steps.
+//! Dense output: the solution between step times.
 //!
-//! A step leaves its stages; the method's [`Interpolant`] makes a polynomial of them. [`Segment`] is one step's
-//! polynomial, [`DenseOutput`] the whole curve. They know the numbers of a step; they must never know what chose them.
+//! The method's [`Interpolant`] turns the stages of a step into a polynomial. [`Segment`] is the polynomial of
+//! one step, [`DenseOutput`] the whole curve. They know the numbers of a step, not the controller that chose
+//! it.
 
 use super::{ConfigError, Interpolant, State};
 use std::sync::Arc;
 
 /// One accepted step and its stages.
 pub(super) struct Segment<'a, Y> {
-    /// Where it starts.
+    /// Its start time.
     pub t: f64,
-    /// Its size, which the stages belong to.
+    /// The step size that its stages were computed with.
     pub h: f64,
     /// The state at t.
     pub y: &'a Y,
-    /// Its stages, those for dense output alone included.
+    /// Its stages, extra stages for dense output included.
     pub k: &'a [Y],
 }
 
 impl<Y: State<Clock = f64>> Segment<'_, Y> {
-    /// The state at `t` into `out`; `weights` is scratch of one number a stage.
+    /// Writes the state at `t` into `out`; `weights` is scratch with one number per stage.
     #[inline]
     pub fn eval(&self, interpolant: &Interpolant, t: f64, weights: &mut [f64], out: &mut Y) {
         interpolant.weights((t - self.t) / self.h, weights);
         out.lincomb(self.y, &self.h, weights, self.k);
     }
 
-    /// dy/dt at `t` into `out`; `zero` is a state of zeros.
+    /// Writes dy/dt at `t` into `out`; `zero` is a state of zeros.
     pub fn derivative(&self, interpolant: &Interpolant, t: f64, weights: &mut [f64], zero: &Y, out: &mut Y) {
         interpolant.derivative_weights((t - self.t) / self.h, weights);
         out.lincomb(zero, &1.0, weights, self.k);
@@ -35,21 +36,21 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 
 /// A solution that can be evaluated anywhere in its interval.
 ///
-/// At the ends of steps it gives their own values; between them it is of the method's dense order. Where an event
-/// changed the state, it gives the value before the change.
+/// At step times it returns the step's own values; between them the error has the method's dense order. At an
+/// event that changes the state, it returns the state before the change.
 #[derive(Clone, Debug)]
 pub struct DenseOutput<Y> {
     /// The interpolants, one after the other: more than one where the method was switched.
     pieces: Vec<Piece>,
-    /// Ends of the steps, t0 first; where an event cut a step short, that time.
+    /// Ends of the steps, t0 first; the event time for a step that an event cut short.
     step_times: Vec<f64>,
-    /// Full sizes of the steps.
+    /// Sizes of the steps before any cut by an event.
     hs: Vec<f64>,
     /// States at the starts of the steps.
     starts: Vec<Y>,
     /// States at their ends.
     ends: Vec<Y>,
-    /// Stages, so many a step as its interpolant has.
+    /// Stages, as many per step as its interpolant has.
     stages: Vec<Y>,
 }
 
@@ -74,7 +75,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         }
     }
 
-    /// Adds a step that is of meaning until `t_end`, where the state is `y_end`.
+    /// Adds a step that is valid until `t_end`, where the state is `y_end`.
     pub(super) fn push(
         &mut self,
         interpolant: &Arc<Interpolant>,
@@ -95,7 +96,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         self.stages.extend_from_slice(segment.k);
     }
 
-    /// The order of the error between the ends of steps; where the method was switched, the lowest.
+    /// The order of the error between step times; the lowest if the method was switched.
     pub fn order(&self) -> u32 {
         self.pieces.iter().map(|piece| piece.interpolant.order()).min().unwrap_or(0)
     }
@@ -105,7 +106,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         &self.pieces[self.pieces.partition_point(|piece| piece.step <= i) - 1]
     }
 
-    /// The interval: t0 and the time reached.
+    /// The interval from t0 to the time reached.
     pub fn interval(&self) -> (f64, f64) {
         (self.step_times[0], self.step_times[self.step_times.len() - 1])
     }
@@ -113,7 +114,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state at `t`.
     ///
     /// # Errors
-    /// [`ConfigError::OutsideInterval`] for any other t than those of [`DenseOutput::interval`].
+    /// [`ConfigError::OutsideInterval`] for a t outside [`DenseOutput::interval`].
     pub fn eval(&self, t: f64) -> Result<Y, ConfigError> {
         let Some(i) = self.find(t)? else { return self.only_point() };
         if t == self.step_times[i + 1] {
@@ -128,10 +129,11 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Ok(out)
     }
 
-    /// The state and its derivative at `t`, both of the same polynomial.
+    /// The state and its derivative at `t`, both from the same polynomial.
     ///
     /// # Errors
-    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] where t0 == t1, an interval without a derivative.
+    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] if t0 == t1, because a single point has no
+    /// derivative.
     pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), ConfigError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
@@ -160,7 +162,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k }
     }
 
-    /// The step that contains t, the earlier one at an end of two; `None` where there is no step.
+    /// The step that contains t, the earlier one at a shared end; `None` without steps.
     fn find(&self, t: f64) -> Result<Option<usize>, ConfigError> {
         let (t0, t1) = self.interval();
         if !(t0.min(t1) <= t && t <= t0.max(t1)) {
@@ -177,7 +179,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         self.ends.first().cloned().ok_or(ConfigError::NotSaved { what: "a step" })
     }
 
-    /// Keeps the one point of a solve without steps.
+    /// Stores the only point of a solve without steps.
     pub(super) fn point(&mut self, y: &Y) {
         if self.hs.is_empty() {
             self.ends = vec![y.clone()];

@@ -1,10 +1,11 @@
 //! `Dual`: a number and its derivatives in P directions, carried through the same stepping code.
 //!
-//! `value + sum_p tangent_p e_p` with `e_p e_q = 0`. The clock is `f64` and everything that steers a solve (error
-//! ratio, finiteness, t and dt) reads the value alone, so a solve of dual numbers accepts the very steps of the
-//! solve of their values, with the same bits in the values; its tangents are the derivative of that discrete
-//! solve with the grid held fixed. Alternatives considered: tangents in the error norm (another grid, and y1 then
-//! depends on which derivatives were asked for), variational equations written by hand (a second field).
+//! `value + sum_p tangent_p e_p` with `e_p e_q = 0`. The clock is `f64`, and everything that controls a solve
+//! (error ratio, finiteness, t and dt) reads the value only. So a solve of dual numbers takes the same steps as
+//! a solve of their values, with the same bits in the values. Its tangents are the derivative of that discrete
+//! solve with the step times fixed. Alternatives considered: tangents in the error norm (other step times, and
+//! y1 then depends on which derivatives are computed), variational equations written by hand (a second vector
+//! field).
 
 use super::{FieldNumber, GenericField, Number, Real, Tolerance};
 use std::array::from_fn;
@@ -22,24 +23,25 @@ pub struct Dual<T, const P: usize> {
 
 /// A number that dual numbers are made of.
 pub trait Part: Number<Clock = f64> {
-    /// `slope * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
+    /// `derivative * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
     /// no value there, and so has the square root of a constant 0.
-    fn term(slope: Self, tangent: Self) -> Self;
+    fn term(derivative: Self, tangent: Self) -> Self;
 }
 
 impl Part for f64 {
     #[inline(always)]
-    fn term(slope: f64, tangent: f64) -> f64 {
-        if tangent == 0.0 { 0.0 } else { slope * tangent }
+    fn term(derivative: f64, tangent: f64) -> f64 {
+        if tangent == 0.0 { 0.0 } else { derivative * tangent }
     }
 }
 
 impl<T: Part, const P: usize> Part for Dual<T, P> {
     #[inline(always)]
-    fn term(slope: Self, tangent: Self) -> Self {
-        let of =
-            |p: usize| T::term(slope.value, tangent.tangent[p]) + T::term(slope.tangent[p], tangent.value);
-        Dual { value: T::term(slope.value, tangent.value), tangent: from_fn(of) }
+    fn term(derivative: Self, tangent: Self) -> Self {
+        let of = |p: usize| {
+            T::term(derivative.value, tangent.tangent[p]) + T::term(derivative.tangent[p], tangent.value)
+        };
+        Dual { value: T::term(derivative.value, tangent.value), tangent: from_fn(of) }
     }
 }
 
@@ -55,16 +57,17 @@ impl<T: Part, const P: usize> Dual<T, P> {
         Dual { value, tangent: [T::from(0.0); P] }
     }
 
-    /// `f(self)`, where `value` is f and `slope` is df at this value.
+    /// `f(self)`, where `value` is f and `derivative` is df at this value.
     #[inline(always)]
-    fn chain(self, value: T, slope: T) -> Self {
-        Dual { value, tangent: self.tangent.map(|tangent| T::term(slope, tangent)) }
+    fn chain(self, value: T, derivative: T) -> Self {
+        Dual { value, tangent: self.tangent.map(|tangent| T::term(derivative, tangent)) }
     }
 
     /// `f(self, other)` with both partial derivatives.
     #[inline(always)]
-    fn chain2(self, other: Self, value: T, slope: T, other_slope: T) -> Self {
-        let tangent = from_fn(|p| T::term(slope, self.tangent[p]) + T::term(other_slope, other.tangent[p]));
+    fn chain2(self, other: Self, value: T, derivative: T, other_derivative: T) -> Self {
+        let tangent =
+            from_fn(|p| T::term(derivative, self.tangent[p]) + T::term(other_derivative, other.tangent[p]));
         Dual { value, tangent }
     }
 }
@@ -207,7 +210,7 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         self.value.squared_ratio(y0.value, y1.value, rtol, atol)
     }
-    /// Of the value; a norm that a user gives sees no tangent.
+    /// Of the value; a custom norm sees no tangent.
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         Dual::fixed(self.value.ratio(y0.value, y1.value, rtol, atol))
@@ -258,21 +261,21 @@ impl<T: Part, const P: usize> Number for Dual<T, P> {
     #[inline(always)]
     fn abs(self) -> Self {
         let x = self.value.value();
-        let slope = if x == 0.0 { 0.0 } else { x.signum() };
-        self.chain(self.value.abs(), T::from(slope))
+        let derivative = if x == 0.0 { 0.0 } else { x.signum() };
+        self.chain(self.value.abs(), T::from(derivative))
     }
     #[inline(always)]
     fn powi(self, n: i32) -> Self {
-        let slope = if n == 0 { T::from(0.0) } else { self.value.powi(n - 1) * f64::from(n) };
-        self.chain(self.value.powi(n), slope)
+        let derivative = if n == 0 { T::from(0.0) } else { self.value.powi(n - 1) * f64::from(n) };
+        self.chain(self.value.powi(n), derivative)
     }
     #[inline(always)]
     fn powf(self, exponent: impl Into<Self>) -> Self {
         let exponent = exponent.into();
         let (x, n) = (self.value, exponent.value);
         let value = x.powf(n);
-        let slope = if n.value() == 0.0 { T::from(0.0) } else { n * x.powf(n - 1.0) };
-        self.chain2(exponent, value, slope, value * x.ln())
+        let derivative = if n.value() == 0.0 { T::from(0.0) } else { n * x.powf(n - 1.0) };
+        self.chain2(exponent, value, derivative, value * x.ln())
     }
     #[inline(always)]
     fn max(self, other: impl Into<Self>) -> Self {
@@ -307,8 +310,9 @@ impl<T: Part, const P: usize> Number for Dual<T, P> {
     }
 }
 
-/// Directions that a `vector_field!` is compiled for: those of one pass of a sensitivity. Eight f64 are one register of
-/// AVX-512, and enough for a small problem's parameters and states in one pass.
+/// The number of directions that a `vector_field!` is compiled for, and that one pass of a sensitivity solve
+/// carries. Eight f64 fill one AVX-512 register and cover the parameters and states of a small problem in one
+/// pass.
 pub const DIRECTIONS: usize = 8;
 
 /// Directions of the Jacobian of a sensitivity: with t, enough for three components in one pass.

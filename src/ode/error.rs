@@ -1,6 +1,6 @@
-//! `ConfigError`: what is wrong with a problem, found before work starts where that is possible.
+//! `ConfigError`: what is wrong with a problem, detected before work starts if possible.
 
-/// Why a solve could not run, or could not go on.
+/// Why a solve could not start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -9,27 +9,27 @@ pub enum ConfigError {
         "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, and one of them above 0"
     )]
     Tolerance {
-        /// The relative tolerance asked for.
+        /// The relative tolerance given.
         rtol: f64,
-        /// The absolute tolerance asked for.
+        /// The absolute tolerance given.
         atol: f64,
     },
     /// A tolerance has the wrong number of entries.
     #[error(
-        "{name} has {len} numbers for a state of {components} components in {parts} parts: give one number, one a component or one a part"
+        "{name} has {len} values for a state of {components} components in {parts} parts: give one value, one per component or one per part"
     )]
     ToleranceLength {
         /// rtol or atol.
         name: &'static str,
-        /// How many numbers were given.
+        /// Number of values given.
         len: usize,
         /// Components of the state.
         components: usize,
-        /// Parts that it is made of.
+        /// Parts of the state.
         parts: usize,
     },
-    /// A time to land on that the times of `StepTo` leave out.
-    #[error("a step is to end at t={t}, which is not among the times of `StepTo`: put it there")]
+    /// A time in `tstops` that the times of `StepTo` do not contain.
+    #[error("a step must end at t={t}, which is not among the times of `StepTo`: add it")]
     StopBesideTimes {
         /// The time.
         t: f64,
@@ -39,27 +39,27 @@ pub enum ConfigError {
     Stop {
         /// `tstops` or `discontinuities`.
         name: &'static str,
-        /// What it was.
+        /// The value.
         value: f64,
     },
-    /// Times to land on were given to a solve whose interval is a value of the trace.
-    #[error("{name}: t0 and t1 must be numbers, not traced values, for steps to end on given times")]
+    /// `tstops` or `discontinuities` were given to a solve whose interval is traced.
+    #[error("{name}: t0 and t1 must be numbers, not traced values")]
     StopsOfUnknownInterval {
         /// `tstops` or `discontinuities`.
         name: &'static str,
     },
-    /// Steps that a solve on tensors may accept would fill more memory than is sane.
+    /// The rows for accepted steps of a solve on tensors would use too much memory.
     #[error(
-        "save_at: a solve on tensors keeps room for all the steps it may accept, here {steps}: {rows} rows of {bytes} bytes together, more than {most}; set `max_steps` to as many as the solve needs, or save times"
+        "save_at: a solve on tensors allocates rows for up to {steps} accepted steps: {rows} rows take {bytes} bytes, over the limit of {most}; lower `max_steps` or save at given times"
     )]
     SavedSteps {
-        /// The most steps that it may accept.
+        /// The most steps that the solve may accept.
         steps: usize,
-        /// Rows for those that are kept.
+        /// Rows for the saved steps.
         rows: usize,
         /// Bytes of these rows.
         bytes: usize,
-        /// The most there may be.
+        /// The limit.
         most: usize,
     },
     /// The rows that record the events of a solve on tensors would be too large.
@@ -71,10 +71,10 @@ pub enum ConfigError {
         rows: usize,
         /// Bytes of these rows.
         bytes: usize,
-        /// The most there may be.
+        /// The limit.
         most: usize,
     },
-    /// A batch of rows that share no steps was asked for of a state without rows.
+    /// Rows were to step independently, but the state has no rows.
     #[error(
         "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
     )]
@@ -82,21 +82,21 @@ pub enum ConfigError {
         /// The shape of each leaf.
         shapes: String,
     },
-    /// Groups of no rows.
-    #[error("batching: a group has at least one row")]
+    /// Groups of 0 rows.
+    #[error("batching: the group size is 0; it must be at least 1")]
     EmptyGroups,
-    /// Tolerances by component for groups of different sizes.
+    /// Per-component tolerances for groups of different sizes.
     #[error(
-        "batching: {rows} rows in groups of {size} leave a smaller one, for which there are no tolerances by component"
+        "batching: {rows} rows in groups of {size} leave a smaller last group, which per-component tolerances do not fit; choose a group size that divides {rows}"
     )]
     UnevenGroups {
-        /// Rows in all.
+        /// All rows.
         rows: usize,
-        /// Rows of a group.
+        /// Rows per group.
         size: usize,
     },
     /// A time to save at lies outside the interval.
-    #[error("save_at ts[{index}]={t} lies outside of the interval from t0={t0} to t1={t1}")]
+    #[error("save_at ts[{index}]={t} lies outside the interval from t0={t0} to t1={t1}")]
     SavedTime {
         /// Its index.
         index: usize,
@@ -107,20 +107,20 @@ pub enum ConfigError {
         /// Its end.
         t1: f64,
     },
-    /// A dense solution was asked for a time it does not cover.
-    #[error("t={t} lies outside of the solution, which runs from t={t0} to t={t1}")]
+    /// Dense output was evaluated at a time outside its interval.
+    #[error("t={t} lies outside the solution, which covers t={t0} to t={t1}")]
     OutsideInterval {
         /// The time.
         t: f64,
-        /// Where the solution starts.
+        /// The start of the solution.
         t0: f64,
-        /// Where it ends.
+        /// The end of the solution.
         t1: f64,
     },
-    /// Something was asked of a solution that it did not keep.
-    #[error("the solution has no {what}: ask for it by `save_at`")]
+    /// A solution does not hold what was requested.
+    #[error("the solution holds no {what}: request it with `save_at`")]
     NotSaved {
-        /// What.
+        /// What is missing.
         what: &'static str,
     },
     /// An end of the interval is NaN, or infinite with nothing else to end the solve.
@@ -130,7 +130,7 @@ pub enum ConfigError {
     Time {
         /// t0 or t1.
         name: &'static str,
-        /// What it was.
+        /// The value.
         value: f64,
     },
     /// A component of y0 is NaN or infinite.
@@ -139,26 +139,26 @@ pub enum ConfigError {
         /// Its index.
         component: usize,
     },
-    /// dt0 is zero, NaN, infinite, or leads away from t1.
-    #[error("dt0={dt0:e}: must be finite, not 0, and positive or of the sign of t1 - t0 = {span:e}")]
+    /// dt0 is zero, NaN, infinite, or points away from t1.
+    #[error("dt0={dt0:e}: must be finite, not 0, and positive or with the sign of t1 - t0 = {span:e}")]
     FirstStep {
-        /// The first step size asked for.
+        /// The first step size given.
         dt0: f64,
         /// t1 - t0.
         span: f64,
     },
-    /// A first step size was given to a controller that takes its steps from a list.
-    #[error("dt0={dt0:e} was given beside `StepTo`, whose times say how long each step is: leave out one")]
+    /// A first step size was given with `StepTo`, which has its own.
+    #[error("dt0={dt0:e} was given with `StepTo`, whose times set all step sizes: remove one of the two")]
     FirstStepBesideTimes {
-        /// The first step size asked for.
+        /// The first step size given.
         dt0: f64,
     },
     /// A first step size was given twice.
-    #[error("dt0={dt0:e} was given beside `{controller}`, which has a dt0 already: leave out one")]
+    #[error("dt0={dt0:e} was given with `{controller}`, which already has a dt0: remove one of the two")]
     FirstStepTwice {
         /// The one given to the builder.
         dt0: f64,
-        /// The controller that has one.
+        /// The controller that already has one.
         controller: &'static str,
     },
     /// A setting was given to a solve that does not read it.
@@ -166,7 +166,7 @@ pub enum ConfigError {
     UnusedSetting {
         /// The setting.
         setting: &'static str,
-        /// Where it is not read.
+        /// Where it has no effect.
         place: &'static str,
     },
     /// A matrix or pattern of another size than the state's.
@@ -218,65 +218,67 @@ pub enum ConfigError {
         remedy: &'static str,
     },
     /// The times are not monotone.
-    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must run strictly from t0 to t1", index + 1)]
+    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be strictly monotone from t0 to t1", index + 1)]
     TimesNotMonotone {
         /// Where the order breaks.
         index: usize,
         /// The time there.
         previous: f64,
-        /// The one after it.
+        /// The next time.
         next: f64,
     },
     /// The times do not start at t0 and end at t1.
     #[error(
-        "the times of `StepTo` run from {first} to {last}, the solve from t0={t0} to t1={t1}: they must agree"
+        "the times of `StepTo` run from {first} to {last}, but the solve runs from t0={t0} to t1={t1}: they must agree"
     )]
     TimesEnds {
-        /// The first time, NaN where there is none.
+        /// The first time, NaN if there is none.
         first: f64,
-        /// The last time, NaN where there is none.
+        /// The last time, NaN if there is none.
         last: f64,
         /// The start of the solve.
         t0: f64,
         /// Its end.
         t1: f64,
     },
-    /// Adaptive steps were asked of a method that estimates no error.
+    /// Adaptive steps with a method that has no error estimate.
     #[error(
-        "{method} has no error estimate to adapt its steps by: give a dt0 for constant steps, or take one with an estimate such as tsit5"
+        "{method} has no error estimate for adaptive steps: set dt0 for constant steps, or choose a method with an estimate such as tsit5"
     )]
     NoErrorEstimate {
         /// The method.
         method: String,
     },
-    /// Parts of a custom table do not fit together.
-    #[error("tableau \"{tableau}\": {part}: {found} where {expected} belong")]
+    /// Parts of a custom tableau do not fit together.
+    #[error("tableau \"{tableau}\": {part}: expected {expected}, found {found}")]
     TableauShape {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
         /// Which part of it.
         part: String,
-        /// How many numbers or rows it has.
+        /// The numbers or rows found.
         found: usize,
-        /// How many belong there.
+        /// The numbers or rows expected.
         expected: usize,
     },
-    /// A custom table holds a number that is not finite.
-    #[error("tableau \"{tableau}\": {part} has {value} at {index}: its numbers must be finite")]
+    /// A custom tableau holds a number that is not finite.
+    #[error("tableau \"{tableau}\": {part} has {value} at {index}: all numbers must be finite")]
     TableauNumber {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
         /// Which part of it.
         part: String,
         /// Where in that part.
         index: usize,
-        /// What stands there.
+        /// The number.
         value: f64,
     },
-    /// A row of a custom table does not sum to the stage's time.
-    #[error("tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}")]
+    /// A row of a custom tableau does not sum to the stage's c.
+    #[error(
+        "tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}: they must agree"
+    )]
     TableauRowSum {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
         /// The stage, counted from 0.
         stage: usize,
@@ -285,80 +287,82 @@ pub enum ConfigError {
         /// Its time.
         c: f64,
     },
-    /// An order condition does not hold for a custom table.
+    /// A custom tableau violates an order condition.
     #[error(
-        "tableau \"{tableau}\": {weights} miss the condition of order {nodes} of the tree {tree} by {residual:e}"
+        "tableau \"{tableau}\": {weights}: the order {nodes} condition of the tree {tree} is off by {residual:e}"
     )]
     TableauOrder {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
-        /// Which weights: those of the solution, of the estimate, of the dense output.
+        /// Which weights: of the solution, of the estimate, of the dense output.
         weights: &'static str,
         /// The rooted tree: a dot for the single node, else its children in brackets.
         tree: String,
-        /// Its nodes, the order that the condition belongs to.
+        /// Its nodes, which are the order of the condition.
         nodes: u32,
-        /// What is left of the condition.
+        /// The residual of the condition.
         residual: f64,
     },
-    /// An order was asked for that nobody can check.
-    #[error("tableau \"{tableau}\": order {order} was asked for, conditions are generated up to order {max}")]
+    /// The given order cannot be checked.
+    #[error(
+        "tableau \"{tableau}\": order {order} cannot be checked; order conditions are generated up to order {max}"
+    )]
     TableauOrderAsked {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
-        /// The order asked for.
+        /// The order given.
         order: u32,
-        /// The highest there is.
+        /// The highest order that can be checked.
         max: u32,
     },
-    /// The error estimate of a custom table estimates nothing.
+    /// The error estimate of a custom tableau is always 0, or its order is.
     #[error(
         "tableau \"{tableau}\": b_embedded must differ from b, and error_order={error_order} must be at least 1"
     )]
     TableauEstimate {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
-        /// The power of h asked for.
+        /// The error order given.
         error_order: u32,
     },
-    /// The dense output of a custom table does not end at the solution.
+    /// The dense output of a custom tableau does not end at y1.
     #[error(
-        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, where b={b}"
+        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, but b={b}: they must agree"
     )]
     TableauDenseEnd {
-        /// The table's name.
+        /// The tableau's name.
         tableau: String,
         /// The stage, counted from 0.
         stage: usize,
         /// The weight at theta = 1.
         at_end: f64,
-        /// The weight of the solution.
+        /// The weight of y1.
         b: f64,
     },
-    /// A controller's number lies outside its range.
+    /// A controller parameter is out of range.
     #[error("{parameter}={value}: must be {range}")]
     Controller {
-        /// Which number.
+        /// The parameter.
         parameter: &'static str,
-        /// What it was.
+        /// The value.
         value: f64,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
     },
     /// No method has this name.
-    #[error("unknown method \"{name}\": take one of {known}")]
+    #[error("unknown method \"{name}\": choose one of {known}")]
     UnknownMethod {
-        /// The name asked for.
+        /// The name given.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// A gradient that the chosen adjoint does not have.
+    /// The chosen adjoint cannot differentiate this solve.
     #[error("{adjoint} has no gradient of this solve: {why}")]
     Adjoint {
         /// Its name.
         adjoint: &'static str,
-        /// What is in the way.
+        /// The reason.
         why: String,
     },
 }

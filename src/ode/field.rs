@@ -1,9 +1,9 @@
-//! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that are one.
+//! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that implement it.
 //!
-//! Parameters are captured, so there is no `args`. A field knows t and y alone; it must never see dt, the method
-//! or the step number, else the gradient of a solve would not be that of f. It may fail: a table that ends, a
-//! root that is not found. Evaluation writes into `dy` rather than returning it, because heap states must not
-//! allocate for each stage; closures that return are wrapped.
+//! Parameters are captured, so there is no `args`. A vector field sees only t and y, never dt, the method or
+//! the step number; otherwise the gradient of a solve would not be the gradient of f. It may fail: a table may
+//! end, a root may not be found. Evaluation writes into `dy` instead of returning it, because heap states must
+//! not allocate per stage; closures that return are wrapped.
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
@@ -11,29 +11,29 @@ use super::{Linearize, Native, PlainState, State};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Why a field could not be evaluated, as the field itself says it.
+/// The error of a vector field that could not be evaluated.
 pub type FieldError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A field's failure, with the time it was evaluated at.
+/// The failure of a vector field, with the time of the evaluation.
 #[derive(Debug)]
 pub struct FieldFailure<C> {
     /// The time of the stage that failed.
     pub t: C,
-    /// What the field said.
+    /// The vector field's error.
     pub source: FieldError,
 }
 
 impl<C> FieldFailure<C> {
-    /// The field asks for a shorter step.
+    /// Whether a shorter step may avoid the failure.
     pub(crate) fn is_recoverable(&self) -> bool {
         self.source.is::<Recoverable>()
     }
 }
 
-/// An error with which a field asks for a shorter step instead of ending the solve: adaptive steps treat it as NaN.
+/// An error that shortens the step instead of ending the solve: adaptive steps treat it as NaN.
 ///
-/// After 20 trial steps in a row that failed, and at the start of a solve, where there is no step to shorten, it is an
-/// error like any other.
+/// After 20 consecutive failed trial steps, and at the start of a solve, where there is no step to shorten, it
+/// ends the solve like any other error.
 ///
 /// # Examples
 /// ```
@@ -52,8 +52,8 @@ pub struct Recoverable(pub FieldError);
 
 /// A vector field `dy/dt = f(t, y)`.
 ///
-/// A box and an [`Arc`] of a vector field is one, so a field whose type is not known, or that several problems share, can
-/// be stored.
+/// A box or an [`Arc`] of a vector field is a vector field, so one of unknown type, or one shared by several
+/// problems, can be stored.
 ///
 /// # Examples
 /// ```
@@ -73,11 +73,11 @@ pub struct Recoverable(pub FieldError);
 /// # Ok::<(), flowline::Error>(())
 /// ```
 pub trait VectorField<S: State> {
-    /// Writes `f(t, y)` into `dy`, which holds a value of the same shape before, of no meaning.
+    /// Writes `f(t, y)` into `dy`, which has the right shape and unspecified values.
     ///
     /// # Errors
-    /// Whatever keeps the field from being evaluated: the solve ends and hands it on with t and step. A [`Recoverable`] one
-    /// shortens the trial step.
+    /// Any error of the evaluation: it ends the solve, which returns it with t and the step. A [`Recoverable`]
+    /// one shortens the trial step instead.
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
 
     /// The field's derivatives, where it can differentiate itself.
@@ -86,7 +86,7 @@ pub trait VectorField<S: State> {
         None
     }
 
-    /// The loop over steps that is compiled for this field: that of the default method, unless the field says otherwise.
+    /// Runs the loop over steps compiled for this vector field, by default the default method's loop.
     #[doc(hidden)]
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
@@ -97,7 +97,8 @@ pub trait VectorField<S: State> {
     }
 }
 
-/// A field whose loop over steps is compiled for a method: what [`Ode::inlined`](super::Ode::inlined) makes of one.
+/// A vector field with a loop over steps compiled for a method, as made by
+/// [`Ode::inlined`](super::Ode::inlined).
 #[derive(Clone, Copy, Debug)]
 pub struct Inlined<F, M>(F, PhantomData<M>);
 
@@ -153,13 +154,13 @@ impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Arc<F> {
     }
 }
 
-/// What a closure may return: dy/dt, or a `Result` with it.
+/// The return types of a closure: dy/dt, or a `Result` with it.
 #[diagnostic::on_unimplemented(
     message = "the vector field returns `{Self}` but the state is `{Y}`",
     label = "must return dy/dt, of the type of y, or a Result with it"
 )]
 pub trait Rate<Y> {
-    /// dy/dt, or why there is none.
+    /// dy/dt or the error.
     fn rate(self) -> Result<Y, FieldError>;
 }
 impl<Y> Rate<Y> for Y {
@@ -189,11 +190,11 @@ impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> VectorField<Y> for Closure<
 
 /// The borrowed form of a state that an in-place closure reads and writes: `[f64]` for `Vec<f64>`.
 pub trait View {
-    /// The state that is viewed.
+    /// The type of the state.
     type Owned: PlainState;
-    /// The state, read.
+    /// The state for reading.
     fn view(y: &Self::Owned) -> &Self;
-    /// The state, written.
+    /// The state for writing.
     fn view_mut(y: &mut Self::Owned) -> &mut Self;
 }
 macro_rules! slice_view {
@@ -224,9 +225,9 @@ impl<Y: PlainState> View for Y {
     }
 }
 
-/// What an in-place closure may return: nothing, or a `Result` of nothing.
+/// The return types of an in-place closure: nothing, or a `Result` of nothing.
 pub trait Done {
-    /// Done, or why not.
+    /// Success or the error.
     fn done(self) -> Result<(), FieldError>;
 }
 impl Done for () {
@@ -253,7 +254,7 @@ impl<F: Clone, V: ?Sized> Clone for InPlace<F, V> {
 }
 
 impl<F, V: ?Sized> InPlace<F, V> {
-    /// The closure as a field.
+    /// The closure as a vector field.
     pub fn new(f: F) -> Self {
         InPlace(f, PhantomData)
     }

@@ -1,22 +1,23 @@
 //! `vector_field!`: a vector field written once and compiled for each kind of number.
 //!
-//! A Rust closure is never generic, so it serves one kind of number. Lanes and sensitivities need the field for
-//! others, and this macro repeats its body for each: `f64`, [`Single`](super::Single), lanes of both and
-//! [`Dual`](super::Dual). The types in the body are concrete, so constants stand on either side of an operator
-//! (a generic body could not say `2.0 * PI * y[0]`). A macro of patterns rather than a derive: the crate stays one.
+//! A Rust closure is never generic, so it serves one kind of number. Lanes and sensitivities need other kinds,
+//! so this macro repeats the body for each: `f64`, [`Single`](super::Single), lanes of both and
+//! [`Dual`](super::Dual). The types in the body are concrete, so constants may stand on either side of an
+//! operator (`2.0 * PI * y[0]` does not compile in a generic body). It is a `macro_rules!` macro, because a
+//! derive macro would need a second crate.
 
-/// A field that [`vector_field!`](crate::vector_field) wrote; nobody implements it by hand.
+/// A vector field written by [`vector_field!`](crate::vector_field); not meant to be implemented by hand.
 ///
 /// `Self` holds the parameters as f64, `Of<T>` is the same struct with parameters of `T`.
 pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
     /// The struct with parameters of another type.
     type Of<T: Clone>: Clone;
 
-    /// The struct with `f` of each parameter, in the order of their declaration; what is static is cloned.
+    /// The struct with `f` applied to each parameter, in the order of declaration; static fields are cloned.
     fn map_params<T: Clone>(&self, f: impl FnMut(f64) -> T) -> Self::Of<T>;
-    /// Calls `f` on each parameter of `of` with the one of `self`.
+    /// Calls `f` on each parameter of `of` together with the parameter of `self`.
     fn zip_params<T: Clone>(&self, of: &mut Self::Of<T>, f: impl FnMut(&mut T, f64));
-    /// Whether everything that is not a parameter is equal, so that both may step in one pack of lanes.
+    /// Whether all static fields are equal, so that both may run in one pack of lanes.
     fn same_statics(&self, other: &Self) -> bool;
 
     #[doc(hidden)]
@@ -44,15 +45,15 @@ pub type FieldDual = Dual<f64, DIRECTIONS>;
 #[doc(hidden)]
 pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 
-/// Writes a vector field that is compiled once for each kind of number: `f64` and `f32`, lanes of them for
+/// Writes a vector field and compiles it once per kind of number: `f64` and `f32`, lanes of them for
 /// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
 ///
-/// The struct's parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, those of
-/// another type are static: they need `Clone + Debug + PartialEq + Send + Sync`. There is at least one parameter.
-/// The struct derives `Clone, Debug, PartialEq`, and `R` is `f64` where it is not named.
+/// The struct's type parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, at
+/// least one. Fields of other types are static: they need `Clone + Debug + PartialEq + Send + Sync`. The struct
+/// derives `Clone, Debug, PartialEq`, and `R` defaults to `f64`.
 ///
-/// In the body the number is a concrete type with the operators, constants of f64 on either side, and the
-/// functions of [`Number`](crate::ode::extra::Number). Helper functions are generic over that trait.
+/// In the body, numbers have a concrete type with operators, f64 constants on either side, and the functions of
+/// [`Number`](crate::ode::extra::Number). Helper functions are generic over that trait.
 ///
 /// # Examples
 /// ```
@@ -61,7 +62,7 @@ pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 /// use std::f64::consts::PI;
 ///
 /// vector_field! {
-///     /// A pendulum that is shaken.
+///     /// A driven pendulum.
 ///     pub struct Shaken<R> { gravity: R, frequency: R }
 ///     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
 ///         [y[1], -self.gravity * y[0].sin() + (2.0 * PI * self.frequency * t).cos()]
@@ -72,7 +73,8 @@ pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-/// Lanes differ, so there is no branch on them; [`select_positive`](crate::ode::extra::Number::select_positive) chooses in each:
+/// Lanes differ, so the body cannot branch on them;
+/// [`select_positive`](crate::ode::extra::Number::select_positive) selects per lane:
 /// ```compile_fail
 /// flowline::vector_field! {
 ///     struct Relay<R> { gain: R }
@@ -188,7 +190,7 @@ macro_rules! __field {
             }
         };
     };
-    // The body becomes a method of a trait that nobody else sees, so that its own `self` may stand in it.
+    // The body becomes a method of a private trait, so that it may use `self`.
     (@eval $fn:ident $name:ident ($r:ty) [&$self:ident, $t:tt, $y:ident, $n:expr, $n_out:expr, $code:block]) => {
         #[inline(always)]
         fn $fn(__field: &$name<$r>, __t: $r, __y: &[$r; $n]) -> [$r; $n] {

@@ -1,12 +1,12 @@
-//! Methods as types, for loops over steps that are compiled for one method and one field.
+//! Methods as types, for loops over steps compiled for one method and one vector field.
 //!
-//! [`Method`] is a value: one loop serves them all, and a program that asks for several compiles it once. A method as a
-//! type has its coefficients known where the loop is compiled, with the field inlined: `Ode::inlined` and
-//! `EnsembleBuilder::inlined` take one. Such a loop is compiled for each pair of a method and a field.
+//! A [`Method`] is a value: one loop serves all methods. A method as a type makes its coefficients compile-time
+//! constants, and `Ode::inlined` and `EnsembleBuilder::inlined` compile a loop with them and with the vector
+//! field inlined, once per pair of method and vector field.
 
 use super::Method;
 
-/// A method whose coefficients a loop may be compiled with.
+/// A method whose coefficients can be compiled into a loop.
 pub trait InlineMethod: Copy + Send + Sync + 'static {
     /// The method as a value.
     const METHOD: Method;

@@ -1,8 +1,8 @@
 //! The driver for plain Rust values: one accepted step at a time.
 //!
-//! [`Integrator`] owns what a solve changes and asks for [`attempts`](super::attempts) until a step is accepted;
-//! [`Stepper`](super::Stepper) lends that to the user. The whole solve in `host` is the same loop with a recorder behind it. It
-//! knows the carry and the step just taken; what is kept of a step is the recorder's business.
+//! [`Integrator`] owns the state of a solve and runs [`attempts`](super::attempts) until a step is accepted;
+//! [`Stepper`](super::Stepper) exposes it to the user. The whole solve in [`plain`](super::plain) is the same
+//! loop with a recorder. This module knows the carry and the last step; the recorder decides what is saved.
 
 use super::attempts::{Driven, Run};
 use super::dense::Segment;
@@ -17,13 +17,13 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Which stages of the step last accepted are at hand.
+/// Which stages of the step last accepted are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ready {
     Nothing,
-    /// Those of the method.
+    /// The method's stages.
     OwnStages,
-    /// Those of its dense output too.
+    /// The stages of its dense output too.
     Curve,
 }
 
@@ -31,12 +31,12 @@ enum Ready {
 pub(super) struct Integrator<Y: PlainState> {
     pub carry: Carry<Y>,
     pub span: Span<f64>,
-    /// The start of the step last accepted; of meaning where it was to be remembered.
+    /// The start of the step last accepted; valid if it was remembered.
     before: Before<Y>,
-    /// The step's size, which its stages belong to also where an event cuts it short.
+    /// The step size that the stages were computed with, even if an event cuts the step short.
     h: f64,
     pub interpolant: Arc<Interpolant>,
-    /// Stages of the step last accepted, those for dense output included, once they were asked for.
+    /// The stages of the step last accepted, extra stages included, once they are needed.
     stages: Vec<Y>,
     ready: Ready,
     weights: Vec<f64>,
@@ -69,8 +69,9 @@ impl<Y: PlainState> Integrator<Y> {
         })
     }
 
-    /// Attempts steps until `most` are accepted or the solve has ended; gives how many were, and adds their ends to
-    /// `step_times`. `remember`: whether the curve of the last may be asked for; then `most` is 1.
+    /// Attempts steps until `most` are accepted or the solve has ended. Returns how many were accepted, and
+    /// adds their ends to `step_times`. `remember`: whether the dense output of the last step may be needed;
+    /// then `most` is 1.
     pub fn advance(
         &mut self,
         f: &dyn Driven<Y>,
@@ -100,24 +101,24 @@ impl<Y: PlainState> Integrator<Y> {
         Ok((step_times.len() - first) as u64)
     }
 
-    /// Makes the next attempt shorter than the one in which the field failed; false where that does not help any more.
+    /// Shortens the next attempt after the vector field failed in the last one; false if that no longer helps.
     fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
         let h = next_step_end(scheme, &self.span, &self.carry).t - self.carry.t;
         refuse(scheme, h, &mut self.carry)
     }
 
-    /// Takes the step last accepted back, which was remembered: numbers in it are not finite, `component` says which.
+    /// Undoes the step last accepted, which was remembered, because `component` is not finite in it.
     pub fn take_back(&mut self, scheme: &Scheme<Y>, component: f64) {
         take_back(scheme, &self.before, (&true, &component), &mut self.carry);
         self.ready = Ready::Nothing;
     }
 
-    /// Where the step last accepted starts.
+    /// The start of the step last accepted.
     pub fn t(&self) -> f64 {
         self.before.t
     }
 
-    /// Makes room for the stages of a step.
+    /// Allocates the stages of a step.
     pub fn reserve_stages(&mut self) {
         if self.stages.is_empty() {
             self.stages = vec![self.before.y.clone(); self.interpolant.num_stages()];
@@ -149,12 +150,12 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// Where the step ended, f is known unless the other side of a discontinuity has replaced it.
+    /// Whether f at the end of the step is known: the other side of a discontinuity may have replaced it.
     fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
         scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
     }
 
-    /// The step last accepted, with every stage that its curve needs; it must have been remembered.
+    /// The step last accepted with all stages of its dense output; it must have been remembered.
     pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
@@ -180,30 +181,30 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// The step last accepted; complete.
+    /// The step last accepted; it must be complete.
     pub fn segment(&self) -> Segment<'_, Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
-    /// Whether the step last accepted, whose stages were kept, is as long as stability lets it be.
+    /// Whether stability limits the size of the step last accepted, whose stages are stored.
     pub fn is_suspicious(&mut self, scheme: &Scheme<Y>, look: &Look) -> bool {
         let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
         look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
     }
 
-    /// The state at `t` within the step last accepted, which is complete.
+    /// The state at `t` within the step last accepted, which must be complete.
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
         segment.eval(&self.interpolant, t, &mut self.weights, out);
     }
 
-    /// Ends the step last accepted at `t`, where the state is `y`.
+    /// Ends the step last accepted at `t` with the state `y`.
     pub fn cut(&mut self, t: f64, y: Y) {
         (self.carry.t, self.carry.y) = (t, y);
     }
 
-    /// Goes on from the carry's state, which may have been changed, the step last accepted having been cut short where
-    /// `t_end`, the end it was to have, is not the carry's t.
+    /// Continues from the carry's state, which may have been changed. `t_end` is the original end of the step
+    /// last accepted; if it differs from the carry's t, the step was cut short.
     pub fn resume(
         &mut self,
         f: &dyn VectorField<Y>,

@@ -1,16 +1,17 @@
-//! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta) k_i`.
+//! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta)
+//! k_i`.
 //!
-//! Made once a solve from a tableau, so that evaluating allocates nothing. It knows numbers alone: the stages, and
-//! whether they are plain Rust numbers, lanes or tensors, are the business of the code that sums them.
+//! It is built once per solve from a tableau, so evaluation does not allocate. It holds weights only; the code
+//! that sums the stages knows whether they are plain Rust numbers, lanes or tensors.
 
 use super::ButcherTableau;
 use super::tableau::{DEGREE_MAX, hermite, row};
 
 /// The weights of a method's dense output.
 ///
-/// A method without an interpolant of its own has the cubic Hermite one, through y and y1 with the derivatives
-/// f(t, y) and f(t + h, y1). That is stage 0 and the last stage where the method is first same as last; else
-/// f(t + h, y1) is a stage more.
+/// A method without an interpolant uses the cubic Hermite one, through y and y1 with the derivatives f(t, y)
+/// and f(t + h, y1). These are stage 0 and, for a FSAL method, the last stage; otherwise f(t + h, y1) is an
+/// extra stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interpolant {
     order: u32,
@@ -19,7 +20,7 @@ pub struct Interpolant {
     extra_a: Vec<f64>,
     f1: Option<usize>,
     degree: usize,
-    /// `degree` coefficients of each stage, in the terms of [`terms`].
+    /// `degree` coefficients per stage, of the [`terms`].
     weights: Vec<f64>,
 }
 
@@ -56,30 +57,30 @@ impl Interpolant {
         }
     }
 
-    /// q: inside a step the interpolant is off by a multiple of h^(q+1), y1's own error included.
+    /// The order q: inside a step the error is O(h^(q+1)), the error of y1 included.
     pub fn order(&self) -> u32 {
         self.order
     }
 
-    /// How many stages it sums: the method's and those of [`extra`](Self::extra).
+    /// The number of stages in the sum: the method's and the [`extra`](Self::extra) ones.
     pub fn num_stages(&self) -> usize {
         self.num_method_stages + self.extra_c.len()
     }
 
-    /// The stages to evaluate after an accepted step, in order: `k = f(t + c h, y + h sum_j a_j k_j)`, as (c, a).
-    /// Each row is as long as there are stages before it.
+    /// The stages to evaluate after an accepted step, in order: `k = f(t + c h, y + h sum_j a_j k_j)`, as (c,
+    /// a). Each row has one entry per stage before it.
     pub fn extra(&self) -> impl Iterator<Item = (f64, &[f64])> {
         let s = self.num_method_stages;
         self.extra_c.iter().enumerate().map(move |(i, &c)| (c, row(&self.extra_a, s, i)))
     }
 
-    /// The stage that is f(t + h, y1), which whoever has the next step's first stage need not evaluate: the last of
-    /// a method that is first same as last, else the first extra one, if it has that.
+    /// The stage that is f(t + h, y1), if any: the last stage of a FSAL method, else the first extra stage. A
+    /// caller that has the next step's first stage need not evaluate it.
     pub fn f1(&self) -> Option<usize> {
         self.f1
     }
 
-    /// The first extra stage is f(t + h, y1).
+    /// Whether the first extra stage is f(t + h, y1).
     pub fn starts_with_f1(&self) -> bool {
         self.f1 == Some(self.num_method_stages)
     }
@@ -89,7 +90,7 @@ impl Interpolant {
         &self.weights[i * self.degree..][..self.degree]
     }
 
-    /// How many coefficients a stage has.
+    /// The number of coefficients per stage.
     pub fn degree(&self) -> usize {
         self.degree
     }
@@ -97,7 +98,7 @@ impl Interpolant {
     /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b, to the last bit.
     ///
     /// # Panics
-    /// If `out` is shorter than [`num_stages`](Self::num_stages); what is beyond is left alone.
+    /// If `out` is shorter than [`num_stages`](Self::num_stages); entries beyond that are unchanged.
     #[inline]
     pub fn weights(&self, theta: f64, out: &mut [f64]) {
         self.sum(&terms(theta, self.degree).0, out);
@@ -124,21 +125,21 @@ impl Interpolant {
 /// theta, theta (1 - theta), theta^2 (1 - theta), ... and their derivatives.
 #[inline]
 fn terms(theta: f64, degree: usize) -> ([f64; DEGREE_MAX], [f64; DEGREE_MAX]) {
-    let (mut terms, mut slopes) = ([0.0; DEGREE_MAX], [0.0; DEGREE_MAX]);
-    let (mut term, mut slope) = (1.0, 0.0);
+    let (mut terms, mut derivatives) = ([0.0; DEGREE_MAX], [0.0; DEGREE_MAX]);
+    let (mut term, mut derivative) = (1.0, 0.0);
     for j in 0..degree {
         let (factor, sign) = if j % 2 == 0 { (theta, 1.0) } else { (1.0 - theta, -1.0) };
-        slope = slope * factor + term * sign;
+        derivative = derivative * factor + term * sign;
         term *= factor;
-        (terms[j], slopes[j]) = (term, slope);
+        (terms[j], derivatives[j]) = (term, derivative);
     }
-    (terms, slopes)
+    (terms, derivatives)
 }
 
 /// The coefficients of `sum_j powers_j theta^(j+1)` in the terms above.
 ///
-/// The first factor theta is taken out already; then, in turn, q(theta) = q(1) + (1 - theta) r(theta) and
-/// q(theta) = q(0) + theta r(theta).
+/// The common factor theta is taken out first. Then q(theta) = q(1) + (1 - theta) r(theta) and q(theta) = q(0)
+/// + theta r(theta) are applied in turn.
 pub(super) fn from_powers(powers: &[f64]) -> Vec<f64> {
     let mut rest: Vec<f64> = powers.to_vec();
     let mut coefficients = Vec::with_capacity(rest.len());

@@ -1,4 +1,4 @@
-//! `Method`: the methods to choose from, their names, and the table that compares them.
+//! `Method`: the available methods, their names, and a table that compares them.
 
 use super::{ButcherTableau, ConfigError, Interpolant, tableaux};
 use std::fmt;
@@ -8,8 +8,8 @@ use std::str::FromStr;
 ///
 #[doc = include_str!("methods.md")]
 ///
-/// Evaluations are those of an accepted step. The dense order is q where values inside a step are off by a
-/// multiple of h^(q+1); in brackets the evaluations that it costs more, in steps where it is asked for.
+/// *Evaluations* counts the function evaluations of an accepted step. *Dense order* is q if the error inside a
+/// step is O(h^(q+1)); brackets show the extra evaluations, made only in steps where dense output is needed.
 ///
 /// # Examples
 /// ```
@@ -28,30 +28,30 @@ pub enum Method {
     Midpoint,
     /// The explicit trapezoidal rule.
     Heun,
-    /// The two-stage method with the smallest error bound.
+    /// The two-stage method of order 2 with the smallest error bound.
     Ralston,
-    /// Shu and Osher's third order method that preserves strong stability.
+    /// Shu and Osher's third order strong-stability-preserving method.
     Ssprk3,
-    /// Bogacki and Shampine 3(2); `ode23`, `RK23` of other libraries.
+    /// Bogacki and Shampine 3(2); `ode23`, `RK23` in other libraries.
     Bosh3,
     /// The classical method of order 4.
     Rk4,
-    /// Fehlberg 4(5); `rkf45` of other libraries.
+    /// Fehlberg 4(5); `rkf45` in other libraries.
     Fehlberg45,
     /// Cash and Karp 5(4).
     CashKarp,
-    /// Dormand and Prince 5(4); `ode45`, `RK45`, `dopri5` of other libraries.
+    /// Dormand and Prince 5(4); `ode45`, `RK45`, `dopri5` in other libraries.
     Dopri5,
     /// Tsitouras 5(4). The default.
     #[default]
     Tsit5,
     /// Verner's most efficient pair 7(6).
     Vern7,
-    /// Dormand and Prince 8(5,3) of Hairer and Wanner; `DOP853` of other libraries.
+    /// Dormand and Prince 8(5,3) by Hairer and Wanner; `DOP853` in other libraries.
     ///
-    /// Its error estimate is made of two parts, and can vanish at single step sizes on scalar problems. On y' = y cos t
-    /// from 0 to 20, at 121 tolerances from 1e-4 to 1e-10, the error over the tolerance has the median 8 and the maximum
-    /// 5,300 (SciPy's DOP853: 7 and 3,100).
+    /// Its error estimate combines two estimates and can vanish at some step sizes on scalar problems. On y' =
+    /// y cos t from 0 to 20, at 121 tolerances from 1e-4 to 1e-10, the ratio of error to tolerance has the
+    /// median 8 and the maximum 5,300 (SciPy's DOP853: 7 and 3,100).
     Dop853,
     /// Verner's most efficient pair 9(8).
     Vern9,
@@ -103,7 +103,7 @@ impl Method {
         !matches!(self, Method::Rodas5P | Method::Rosenbrock23 | Method::Rkc2 | Method::AutoTsit5Rodas5P)
     }
 
-    /// The method's numbers; of one that switches, those it starts with.
+    /// The tableau of the method; of a method that switches, of the first one.
     pub const fn tableau(self) -> &'static ButcherTableau<'static> {
         match self {
             Method::Euler => &tableaux::EULER,
@@ -127,21 +127,21 @@ impl Method {
         }
     }
 
-    /// When to take it. The bounds of the tolerances are where the next method reaches the same error with fewer
+    /// When to use it. A tolerance bound is where the next method reaches the same error with fewer
     /// evaluations, on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
     pub const fn use_for(self) -> &'static str {
         match self {
-            Method::Euler => "teaching, and comparing with",
-            Method::Midpoint => "two evaluations a step, constant steps",
-            Method::Heun => "two evaluations a step, non-smooth fields",
-            Method::Ralston => "two evaluations a step, the smallest error of them",
+            Method::Euler => "teaching and comparisons",
+            Method::Midpoint => "two evaluations per step, constant steps",
+            Method::Heun => "two evaluations per step, non-smooth fields",
+            Method::Ralston => "two evaluations per step, with the smallest error bound",
             Method::Ssprk3 => "hyperbolic equations by the method of lines, constant steps",
-            Method::Bosh3 => "rough answers, tolerances above 1e-3",
+            Method::Bosh3 => "low accuracy, tolerances above 1e-3",
             Method::Rk4 => "constant steps",
-            Method::Fehlberg45 => "comparing with older codes",
-            Method::CashKarp => "comparing with older codes",
-            Method::Dopri5 => "comparing with other libraries; else Tsit5",
-            Method::Tsit5 => "anything not stiff, tolerances down to 1e-6: start here",
+            Method::Fehlberg45 => "comparisons with older codes",
+            Method::CashKarp => "comparisons with older codes",
+            Method::Dopri5 => "comparisons with other libraries; else Tsit5",
+            Method::Tsit5 => "the default: non-stiff problems, tolerances down to 1e-6",
             Method::Vern7 => "smooth fields, tolerances from 1e-6 to 1e-9",
             Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
             Method::Vern9 => "smooth fields, tolerances below 1e-9",
@@ -152,15 +152,15 @@ impl Method {
         }
     }
 
-    /// Which method to take, in one sentence: that of every document.
+    /// One sentence on choosing a method, the same in every document.
     pub const ADVICE: &str = "Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P.";
 
-    /// The methods side by side, as a table in Markdown, above the [advice](Method::ADVICE).
+    /// A Markdown table of all methods, followed by the [advice](Method::ADVICE).
     pub fn table() -> String {
-        let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | when to take it |\n\
+        let head = "| method | order | embedded | stages | evaluations | FSAL | dense order | when to use it |\n\
              | --- | --- | --- | --- | --- | --- | --- | --- |\n";
         let rows: String = Method::ALL.into_iter().map(|method| method.line() + "\n").collect();
-        format!("{head}{rows}\nBy the tolerance that is asked for: {}\n", Method::ADVICE)
+        format!("{head}{rows}\nBy tolerance: {}\n", Method::ADVICE)
     }
 
     fn line(self) -> String {
@@ -191,7 +191,7 @@ impl Method {
         }
     }
 
-    /// The orders of the solutions that the error estimates compare with.
+    /// The orders of the embedded solutions of the error estimates.
     fn embedded_orders(self) -> &'static str {
         match self {
             Method::Euler | Method::Ssprk3 | Method::Rk4 => "",

@@ -1,10 +1,10 @@
 //! Ordinary differential equations: the stepping algorithm, written once over a clock and a state.
 //!
 //! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of an explicit Runge-Kutta
-//! method under a step size controller, without a loop and without output. It knows `Clock` (t, dt, counters)
-//! and `State` (y) by their traits alone, so the same code runs on plain Rust numbers at the speed of a hand-written
-//! loop, on lanes of trajectories, and on tracers that record it into a graph. Drivers, one for each way of
-//! running, loop over it; [`Ode`] is the builder in front of all of them. This module knows no tensor.
+//! method under a step size controller, without a loop and without output. It uses `Clock` (t, dt, counters)
+//! and `State` (y) by their traits only. So the same code runs on plain Rust numbers at the speed of a
+//! hand-written loop, on lanes of trajectories, and on tracers that record it into a graph. A driver per kind
+//! of state loops over it; [`Ode`] is the builder in front of all drivers. This module does not use tensors.
 //!
 //! ```
 //! use flowline::prelude::*;
@@ -17,8 +17,8 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 //!
-//! [`guide`] goes on from there: tolerances, methods, what is kept, events, discontinuities, stepping by hand, failures, and the
-//! same program in other libraries.
+//! [`guide`] continues from here: tolerances, methods, saving, events, discontinuities, stepping by hand,
+//! failures, and the same program in other libraries.
 
 mod attempt;
 mod attempts;
@@ -96,7 +96,7 @@ pub use stepper::{Step, Stepper};
 pub use tolerance::Tol;
 
 pub mod extra {
-    //! What a program with a vector field of its own type, or in a hurry, may need beside the rest.
+    //! Names that are needed rarely: for vector fields of a custom type, inlined loops and the like.
     pub use super::field::FieldError;
     #[doc(inline)]
     pub use super::inline;
@@ -105,7 +105,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// Bounds of what is public, and what its macros expand to: nobody has to name them.
+// Bounds of public items, and names in the expansions of public macros: users need not name them.
 #[doc(hidden)]
 pub use self::{
     builder::IntoState,
@@ -125,7 +125,7 @@ pub use self::{
     tolerance::Tolerance,
 };
 
-// The algorithm, for the crate's own drivers; benches and tests reach it by `__internal`.
+// The algorithm, for the crate's own drivers; benches and tests import it from `__internal`.
 #[doc(hidden)]
 pub use self::{
     attempt::{attempt, attempt_then, step},

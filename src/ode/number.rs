@@ -1,10 +1,10 @@
-//! `Number`: what the body of a [`vector_field!`](crate::vector_field) may do with its numbers, whichever kind they are.
+//! `Number`: the operations on numbers in the body of a [`vector_field!`](crate::vector_field).
 //!
-//! A field that is compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of them
-//! have. Inside a `vector_field!` the number is a concrete type, so constants stand on either side; a helper function
-//! generic over [`Number`] takes them on the right (`y * 2.0`), because `f64: Mul<R>` as a bound would hide the
-//! products of two constants from the compiler. There is no comparison that gives a `bool`: lanes differ, and
-//! [`Number::select_positive`] chooses in each of them.
+//! A vector field compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of
+//! them have. Inside a `vector_field!` the number is a concrete type, so constants may stand on either side; a
+//! helper function generic over [`Number`] takes them on the right (`y * 2.0`), because `f64: Mul<R>` as a
+//! bound would hide the products of two constants from the compiler. No comparison returns a `bool`, because
+//! lanes differ; [`Number::select_positive`] selects per lane.
 
 use super::{GenericField, Real};
 use std::iter::Sum;
@@ -13,7 +13,7 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
 /// A number of a `vector_field!`: `f64`, [`Single`](super::Single), [`Lanes`](super::Lanes), [`Dual`](super::Dual).
 ///
 /// # Examples
-/// A helper that a field calls is generic over it:
+/// A helper that a vector field calls is generic over it:
 /// ```
 /// use flowline::ode::extra::Number;
 /// fn logistic<R: Number>(x: R) -> R {
@@ -58,8 +58,8 @@ pub trait Number:
     fn min(self, other: impl Into<Self>) -> Self;
     /// `sqrt(self^2 + other^2)`.
     fn hypot(self, other: impl Into<Self>) -> Self;
-    /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch that lanes can take. Both are
-    /// evaluated; what is not chosen leaves no trace.
+    /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch for lanes. Both are evaluated; the
+    /// unselected one has no effect.
     fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
     /// `1 / self`.
     #[inline(always)]
@@ -77,7 +77,7 @@ pub trait Number:
 pub trait FieldNumber: Number {
     /// The time as a number of this kind.
     fn time(t: &Self::Clock) -> Self;
-    /// The field at (t, y).
+    /// The vector field at (t, y).
     fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N];
 }
 

@@ -1,12 +1,12 @@
-//! Order conditions: what the numbers of a Runge-Kutta method must satisfy for it to have its order.
+//! Order conditions: the equations that the coefficients of a Runge-Kutta method of some order satisfy.
 //!
 //! A method has order p exactly when `sum_i b_i Phi_i(t) = 1 / gamma(t)` for each rooted tree t of at most p
-//! nodes (Hairer, Norsett, Wanner I, theorem II.2.13); an interpolant has order q when its weights at theta give
-//! `theta^n / gamma(t)`, n the nodes of t; an estimate goes with h^k when its weights give 0 below k nodes. Trees,
-//! weights and densities are generated here, and sums run in twice the precision, so what is left is the
-//! rounding of the coefficients alone. Knows numbers only; never a field or a solve.
+//! nodes (Hairer, Norsett, Wanner I, theorem II.2.13). An interpolant has order q when its weights at theta
+//! give `theta^n / gamma(t)`, n the nodes of t. An estimate is O(h^k) when its weights give 0 below k nodes.
+//! Trees, weights and densities are generated here, and sums run in twice the precision, so the residuals show
+//! only the rounding of the coefficients. This module knows only numbers, no vector field and no solve.
 
-/// The most nodes of a tree for which anybody asks: an order is sought up to here.
+/// The most nodes of a tree: the highest order that can be checked.
 pub(super) const ORDER_MAX: u32 = 10;
 
 /// An unevaluated sum of two f64.
@@ -33,16 +33,16 @@ impl Double {
     }
 }
 
-/// A rooted tree, made of two smaller ones: the root of the second hangs from the root of the first.
+/// A rooted tree, made of two smaller ones: the root of the second is attached to the root of the first.
 ///
-/// The second is the last of the root's children, in the order of the list; so each tree is made once.
+/// The second is the last of the root's children, in the order of the list, so each tree is made once.
 struct Tree {
     nodes: u32,
     density: f64,
     parts: Option<(usize, usize)>,
 }
 
-/// The rooted trees of up to so many nodes, by their nodes.
+/// The rooted trees of up to a given number of nodes, by their nodes.
 pub(super) struct Trees(Vec<Tree>);
 
 impl Trees {
@@ -65,13 +65,13 @@ impl Trees {
         Trees(trees)
     }
 
-    /// How many there are of n nodes.
+    /// The number of trees with n nodes.
     #[cfg(test)]
     pub fn count(&self, n: u32) -> usize {
         self.0.iter().filter(|tree| tree.nodes == n).count()
     }
 
-    /// As the literature writes it: a dot for the single node, else the children in brackets.
+    /// The name in the literature's notation: a dot for the single node, else the children in brackets.
     pub fn name(&self, index: usize) -> String {
         let mut children = Vec::new();
         let mut rest = index;
@@ -83,7 +83,7 @@ impl Trees {
     }
 }
 
-/// How far a sum is from what it must be, and how large its terms are together.
+/// The residual of a condition, and the size of its terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Residual {
     pub residual: f64,
@@ -102,12 +102,12 @@ pub(super) struct Failure {
 pub(super) struct Conditions {
     trees: Trees,
     phi: Vec<Vec<Double>>,
-    /// The same with every coefficient's absolute value.
+    /// The same with the absolute value of every coefficient.
     size: Vec<Vec<f64>>,
 }
 
 impl Conditions {
-    /// For stages of which `rows[i]` has the i weights of the i-th, up to trees of `nodes`.
+    /// Conditions for stages where `rows[i]` holds the i weights of stage i, up to trees of `nodes`.
     pub fn new(rows: &[&[f64]], nodes: u32) -> Conditions {
         let trees = Trees::up_to(nodes);
         let (mut phi, mut size) = (Vec::<Vec<Double>>::new(), Vec::<Vec<f64>>::new());
@@ -123,7 +123,7 @@ impl Conditions {
         Conditions { trees, phi, size }
     }
 
-    /// For the tree at `index`: how far `sum_i w_i Phi_i` is from `scale^n / gamma`.
+    /// The difference of `sum_i w_i Phi_i` and `scale^n / gamma` for the tree at `index`.
     pub fn residual(&self, index: usize, weights: &[f64], scale: f64) -> Residual {
         let tree = &self.trees.0[index];
         let target = (0..tree.nodes).fold(Double::ONE, |power, _| power.mul(Double(scale, 0.0)));
@@ -150,7 +150,7 @@ impl Conditions {
         })
     }
 
-    /// The largest p up to which every condition holds.
+    /// The largest p for which all conditions hold.
     pub fn order(&self, weights: &[f64], scale: f64, tolerance: f64) -> u32 {
         let nodes = self.trees.0.last().map_or(0, |tree| tree.nodes);
         self.failure(nodes, weights, scale, tolerance).map_or(nodes, |failure| failure.nodes - 1)

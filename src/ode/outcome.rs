@@ -1,7 +1,7 @@
 //! `Outcome` and `Stats`: why a solve ended and what it took.
 //!
-//! A stop is data: what was computed until then is kept and means something. Whether it is an error too is the
-//! driver's business. The same codes are numbers in a recorded solve ([`status`]), because a graph has no enums.
+//! An early end is data: what was computed until then is kept. The driver decides whether it is also an error.
+//! A recorded solve uses the codes of [`status`], because a graph has no enums.
 
 use super::Carry;
 use super::State;
@@ -10,27 +10,27 @@ use std::fmt;
 
 /// The codes that [`Carry::status`](super::Carry) takes.
 pub mod status {
-    /// The solve goes on.
+    /// The solve is running.
     pub const RUNNING: f64 = 0.0;
     /// t1 is reached.
     pub const COMPLETED: f64 = 1.0;
     /// `max_steps` steps were attempted.
     pub const MAX_STEPS: f64 = 2.0;
-    /// The controller asked for a step too small to move t.
+    /// The controller needs a step too small to move t.
     pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
     /// Numbers became NaN or infinite, and shorter steps did not help.
     pub const NON_FINITE: f64 = 4.0;
-    /// An event asked to stop.
+    /// A terminal event occurred.
     pub const EVENT: f64 = 5.0;
-    /// The caller asked to stop.
+    /// The caller ended the solve.
     pub const CANCELLED: f64 = 6.0;
-    /// An event occurred that has no row left.
+    /// An event occurred without a row for it.
     pub const MAX_EVENTS: f64 = 7.0;
-    /// The two states of a reversible solve are too far apart.
+    /// The two states of a reversible solve differ too much.
     pub const STATES_APART: f64 = 8.0;
     /// Events accumulate.
     pub const ZENO: f64 = 9.0;
-    /// The field or an event failed.
+    /// The vector field or an event failed.
     pub const FAILED: f64 = 10.0;
 }
 
@@ -47,36 +47,36 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// An event asked to stop; t1 of the solution is its time.
+    /// A terminal event ended the solve at t1 of the solution.
     Event {
-        /// Which event, in the order they were given.
+        /// The index of the event, in the order of declaration.
         index: usize,
         /// Its time.
         t: f64,
     },
-    /// The callback asked to stop.
+    /// The callback `on_step` ended the solve.
     Terminated {
         /// The time reached.
         t: f64,
     },
-    /// More events occurred than `max_events` allows; on tensors, than there are rows for. t1 and y1 of the solution are those of
-    /// the first event without one, the state unchanged by it.
+    /// More events occurred than `max_events`, or on tensors more than there are rows. t1 and y1 of the
+    /// solution belong to the first event beyond the limit, without its state reset.
     MaxEvents {
-        /// Its time.
+        /// The time of that event.
         t: f64,
-        /// Events that have a row.
+        /// The limit.
         max_events: usize,
     },
-    /// An event that changes the state happens ever more often: infinitely many times before a time that is ahead by no
-    /// more than rounding. t1 and y1 of the solution are those of the last time, behind the change.
+    /// The state resets of an event accumulate: infinitely many before a time that is ahead by no more than
+    /// rounding. t1 and y1 of the solution belong to the last one, after its reset.
     Zeno {
-        /// Which event, in the order they were given.
+        /// The index of the event, in the order of declaration.
         index: usize,
         /// The time reached.
         t: f64,
     },
-    /// Of a solve on tensors with `Adjoint::Reversible`: the two states that it carries came too far apart to determine the
-    /// solution.
+    /// In a solve on tensors with `Adjoint::Reversible`, the two states of the method differ too much to
+    /// determine the solution.
     StatesApart {
         /// The time reached.
         t: f64,
@@ -85,26 +85,27 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The controller asked for a step below dt_min, or below 16 ulp of t.
+    /// The controller needs a step below dt_min, or below 16 ulp of t.
     StepSizeTooSmall {
         /// The time reached.
         t: f64,
-        /// The step size asked for, signed.
+        /// The step size needed, signed.
         dt: f64,
-        /// The bound that was asked for; 0 where there was none but the 16 ulp.
+        /// The setting `dt_min`; 0 if only the limit of 16 ulp applies.
         dt_min: f64,
         /// Steps attempted.
         step: u64,
     },
-    /// Numbers became NaN or infinite: f(t0, y0), or 20 steps in a row, or one step whose error nobody estimates.
+    /// Numbers became NaN or infinite: f(t0, y0), or 20 consecutive steps, or one step without an error
+    /// estimate.
     NonFinite {
-        /// The time reached; the step that failed started here.
+        /// The time reached; the failed step started here.
         t: f64,
-        /// The size of the step that failed, signed; 0 where f(t0, y0) did.
+        /// The size of the failed step, signed; 0 for f(t0, y0).
         dt: f64,
         /// Steps attempted.
         step: u64,
-        /// The first component that is not finite, where it is one of the state's and not the error's size.
+        /// The first component that is not finite; `None` if the state is finite and the error is not.
         component: Option<usize>,
     },
     /// The Jacobian has an entry that is NaN or infinite, so that no step of a method for stiff problems is finite.
@@ -128,21 +129,21 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The function of an event is NaN: at the start, in 20 trial steps in a row, or in one step whose error nobody
-    /// estimates.
+    /// The function of an event is NaN: at the start, in 20 consecutive trial steps, or in one step without an
+    /// error estimate.
     NonFiniteEvent {
-        /// Which event, in the order they were given.
+        /// The index of the event, in the order of declaration.
         index: usize,
-        /// The time reached; the step that failed started here.
+        /// The time reached; the failed step started here.
         t: f64,
         /// The size of that step, signed; 0 at the start.
         dt: f64,
         /// Steps attempted.
         step: u64,
     },
-    /// The vector field or an event failed: the [`SolveError`](super::SolveError) says how.
+    /// The vector field or an event failed: see the [`SolveError`](super::SolveError).
     Failed {
-        /// The time reached; the step that failed started here.
+        /// The time reached; the failed step started here.
         t: f64,
         /// Steps attempted.
         step: u64,
@@ -150,17 +151,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome that a status code and the numbers beside it in a carry stand for; `None` while it runs.
+    /// The outcome of a status code and the numbers of a carry; `None` while the solve runs.
     pub fn decode(status: f64, t: f64, dt: f64, step: f64, component: f64, dt_min: f64) -> Option<Outcome> {
         let step = step as u64;
         match status {
             status::COMPLETED => Some(Outcome::Completed),
             status::MAX_STEPS => Some(Outcome::MaxSteps { t, step }),
             status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, dt_min, step }),
-            // What stopped it knows which event it was.
+            // The code that set this status stored the event's index here.
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
             status::CANCELLED => Some(Outcome::Terminated { t }),
-            // What stopped it knows how many there were.
+            // The code that set this status stored the limit here.
             status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
             status::FAILED => Some(Outcome::Failed { t, step }),
@@ -177,7 +178,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a carry of plain values; `None` while it runs.
+    /// The outcome of a carry of plain values; `None` while the solve runs.
     pub fn of<S: State<Clock = f64>>(carry: &Carry<S>, dt_min: f64) -> Option<Outcome> {
         let dt = if carry.status == status::NON_FINITE { carry.h } else { carry.dt };
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
@@ -196,17 +197,17 @@ impl Outcome {
         }
     }
 
-    /// What stands in place of a component in a carry where the function of event `index` is NaN.
+    /// Stored instead of a component in a carry where the function of event `index` is NaN.
     pub(crate) fn code_of_event(index: usize) -> f64 {
         -2.0 - index as f64
     }
 
-    /// t1 was reached.
+    /// Whether t1 was reached.
     pub fn reached_t1(&self) -> bool {
         matches!(self, Outcome::Completed)
     }
 
-    /// The solve ended where it was to: t1 was reached, an event ended it, or the callback did.
+    /// Whether the solve ended as intended: at t1, by a terminal event or by the callback.
     pub fn is_success(&self) -> bool {
         matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. })
     }
@@ -232,14 +233,14 @@ impl fmt::Display for Outcome {
             }
             Outcome::Zeno { index, t } => write!(
                 f,
-                "event {index} accumulates at t={t}: it would happen infinitely often before a time that is ahead by less \
-                 than rounding (Zeno); end the solve before, or let the action leave the state at rest"
+                "event {index} accumulates at t={t} (Zeno behavior): infinitely many resets follow within rounding of t; \
+                 end the solve before, or let the reset leave the state at rest"
             ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,
-                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), which is more \
-                 than its tolerances allow: its map is unstable where solutions are damped; take a smaller coupling, \
-                 tighter tolerances, or `Adjoint::Direct` or `Adjoint::RecursiveCheckpoint`, which step by the method"
+                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), more than the \
+                 tolerances allow: the method is unstable for damped solutions; lower the coupling, tighten the \
+                 tolerances, or use `Adjoint::Direct` or `Adjoint::RecursiveCheckpoint`"
             ),
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
@@ -285,7 +286,7 @@ fn write_component(f: &mut fmt::Formatter<'_>, component: Option<usize>) -> fmt:
     component.map_or(Ok(()), |j| write!(f, " in component {j}"))
 }
 
-/// What a solve took.
+/// The counters of a solve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -295,9 +296,9 @@ pub struct Stats {
     pub num_accepted: u64,
     /// Steps rejected.
     pub num_rejected: u64,
-    /// Evaluations of the vector field.
+    /// Function evaluations: calls of the vector field.
     pub num_fn_evals: u64,
-    /// Steps run again for a gradient.
+    /// Steps recomputed for a gradient.
     pub num_recomputed: u64,
     /// Jacobians that were computed; 0 of explicit methods.
     pub num_jac_evals: u64,

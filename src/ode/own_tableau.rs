@@ -1,21 +1,21 @@
-//! `Tableau`: a Runge-Kutta table of the user's own, checked when it is made.
+//! `Tableau`: a custom Butcher tableau, checked on construction.
 //!
-//! It owns its numbers and lends them as a [`ButcherTableau`], so nothing is leaked and nothing else in the crate
-//! knows the difference. Orders are found from the numbers, never claimed: a table with a wrong digit gets the
-//! order that it has, and [`Tableau::check_order`] says which condition fails.
+//! It owns its numbers and lends them as a [`ButcherTableau`], so nothing is leaked and the rest of the crate
+//! treats all tableaux alike. Orders are derived from the numbers: a tableau with a wrong digit gets the order
+//! that it really has, and [`Tableau::check_order`] names the condition that fails.
 
 use super::interpolant::from_powers;
 use super::order::{Conditions, Failure, ORDER_MAX};
 use super::tableau::{DEGREE_MAX, Kind, row};
 use super::{ButcherTableau, ConfigError, DenseTableau};
 
-/// What a condition may miss, as a part of the sum of its terms' sizes: coefficients of 13 digits pass.
+/// The allowed residual of a condition relative to the sum of its terms' sizes; coefficients of 13 digits pass.
 const TOLERANCE: f64 = 1e-12;
 
-/// Where in a step a dense output is checked, besides its end.
+/// Where in a step dense output is checked, besides its end.
 const INSIDE: [f64; 2] = [0.375, 0.8125];
 
-/// An explicit Runge-Kutta method given by its numbers.
+/// A custom explicit Runge-Kutta method.
 ///
 /// # Examples
 /// ```
@@ -47,13 +47,14 @@ struct Dense {
 }
 
 impl Tableau {
-    /// From the rows of a (i weights of each stage i >= 1, counted from 0), the weights b and the times c.
+    /// Creates a tableau from the rows of a (i weights for each stage i >= 1, counted from 0), the weights b
+    /// and the times c.
     ///
-    /// The order is found from the numbers, up to 10.
+    /// The order is derived from the numbers, up to 10.
     ///
     /// # Errors
-    /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights b that
-    /// do not sum to 1.
+    /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights b
+    /// that do not sum to 1.
     pub fn new(name: impl Into<String>, a: &[&[f64]], b: &[f64], c: &[f64]) -> Result<Tableau, ConfigError> {
         let name = name.into();
         let check = Check { name: &name };
@@ -74,14 +75,14 @@ impl Tableau {
         Ok(Tableau { name, a, b, c, order, b_err: None, error_order: order, dense: None })
     }
 
-    /// Adds the weights of a second solution; the error estimate is the difference of the two.
+    /// Adds the weights of an embedded solution; the error estimate is the difference of the two solutions.
     ///
-    /// `error_order` is the power of h that the estimate goes with, one more than the lower of the two orders;
-    /// step sizes go with its root.
+    /// `error_order` is the k of an error estimate O(h^k): one more than the lower of the two orders. The step
+    /// size controller uses 1/k as its exponent.
     ///
     /// # Errors
-    /// Weights that are too few, too many, not finite, equal to b, or whose difference from b does not go with
-    /// h^`error_order`.
+    /// Too few or too many weights, weights that are not finite or equal b, or a difference from b that is not
+    /// O(h^`error_order`).
     pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.shape("b_embedded", b_embedded.len(), self.b.len())?;
@@ -91,7 +92,7 @@ impl Tableau {
         if error_order == 0 || b_err.iter().all(|b| b.abs() <= TOLERANCE * size) {
             return Err(ConfigError::TableauEstimate { tableau: self.name, error_order });
         }
-        check.asked(error_order - 1)?;
+        check.max_order(error_order - 1)?;
         let conditions = Conditions::new(&self.rows(), error_order - 1);
         check.holds("b - b_embedded", conditions.failure(error_order - 1, &b_err, 0.0, TOLERANCE))?;
         (self.b_err, self.error_order) = (Some(b_err), error_order);
@@ -100,9 +101,9 @@ impl Tableau {
 
     /// Adds an interpolant, `y(t + theta h) = y + h sum_i w_i(theta) k_i`.
     ///
-    /// `extra` are stages more, (c, weights of all the stages before it) each. `weights[i]` has the coefficients of
-    /// theta, theta^2, ... in w_i, for the method's stages and then the extra ones; all rows are of one length. Its
-    /// order is found from the numbers.
+    /// `extra` holds extra stages, each as (c, weights of all the stages before it). `weights[i]` has the
+    /// coefficients of theta, theta^2, ... in w_i, for the method's stages and then the extra ones; all rows
+    /// have the same length. The order of the interpolant is derived from the numbers.
     ///
     /// # Errors
     /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights at
@@ -146,13 +147,13 @@ impl Tableau {
         Ok(self)
     }
 
-    /// Passes the table on if its solution is of order p or higher.
+    /// Returns the tableau if its solution has order p or higher.
     ///
     /// # Errors
-    /// The first order condition that fails, by its rooted tree, with what is left of it; a p above 10.
+    /// The first order condition that fails, with its rooted tree and its residual; a p above 10.
     pub fn check_order(self, p: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
-        check.asked(p)?;
+        check.max_order(p)?;
         let conditions = Conditions::new(&self.rows(), p);
         check.holds("b", conditions.failure(p, &self.b, 1.0, TOLERANCE))?;
         Ok(self)
@@ -163,7 +164,7 @@ impl Tableau {
         self.order
     }
 
-    /// The numbers, as the solver takes them.
+    /// The coefficients in the form that the solver uses.
     pub fn view(&self) -> ButcherTableau<'_> {
         ButcherTableau {
             name: &self.name,
@@ -190,7 +191,7 @@ impl Tableau {
     }
 }
 
-/// The refusals, each with the table's name.
+/// The checks, which put the tableau's name into errors.
 struct Check<'a> {
     name: &'a str,
 }
@@ -212,7 +213,7 @@ impl Check<'_> {
         }
     }
 
-    /// A stage's row: its length, its numbers, its sum.
+    /// Checks a stage's row: its length, its numbers, its sum.
     fn stage(&self, stage: usize, c: f64, row: &[f64], length: usize) -> Result<(), ConfigError> {
         let part = format!("the row of stage {stage}");
         self.shape(&part, row.len(), length)?;
@@ -225,7 +226,7 @@ impl Check<'_> {
         Err(ConfigError::TableauRowSum { tableau: self.name.into(), stage, sum, c })
     }
 
-    fn asked(&self, order: u32) -> Result<(), ConfigError> {
+    fn max_order(&self, order: u32) -> Result<(), ConfigError> {
         if order <= ORDER_MAX {
             return Ok(());
         }

@@ -1,9 +1,9 @@
-//! The whole solve of plain Rust values: the loop over accepted steps, with a recorder behind it.
+//! The whole solve of plain Rust values: a loop over accepted steps with a recorder.
 
 use super::attempts::Driven;
 use super::check::Driver;
 use super::integrator::Integrator;
-use super::record::{Asked, Recorder};
+use super::record::{Recorder, Selection};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
@@ -13,14 +13,14 @@ use super::{
     SolveError, StateFunctions, Stats, VectorField,
 };
 
-/// Plain states, whose clock is f64: what functions of saved states, stepping by hand and figures need.
+/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a plain state",
-    label = "functions of saved states, in-place fields and stepping by hand need one",
+    label = "saved functions, in-place vector fields and stepping by hand need one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
 pub trait PlainState: OdeState<Clock = f64> + 'static {
-    /// Whether loops compiled for each method pay: they do where a state fits into registers.
+    /// Whether loops compiled per method pay off: they do if a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
 
@@ -51,7 +51,7 @@ pub trait PlainState: OdeState<Clock = f64> + 'static {
     }
 }
 
-/// Makes a type that is a [`State`](super::State) with an f64 clock one that [`Ode`] solves.
+/// Implements [`Ode`] solves for a type that is a [`State`](super::State) with an f64 clock.
 macro_rules! plain_drive {
     ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, $number:ty, |$y:ident| $each:expr, |$to:ident| $each_mut:expr) => {
         impl<$($generics)*> $crate::ode::OdeState for $t {
@@ -107,10 +107,11 @@ macro_rules! plain_drive {
 pub(crate) use plain_drive;
 
 impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
-    /// Stepping by hand from t0 to t1: one accepted step at a time, lent, with the state open to change between them.
+    /// Creates a stepper from t0 to t1, which returns one accepted step per call. The state may be modified
+    /// between steps.
     ///
     /// # Errors
-    /// As [`Ode::solve`]; saved values, events and `on_step` are refused, for they are the caller's own here.
+    /// As [`Ode::solve`]; saved values, events and `on_step` are errors, because the caller sees every step.
     ///
     /// # Examples
     /// ```
@@ -128,12 +129,12 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
         let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
-        let asked = (self.norm.as_deref(), &self.functions, self.settings.allow_incomplete);
-        Stepper::new(&self.field, asked, resolved, (t0, t1), y0)
+        let options = (self.norm.as_deref(), &self.functions, self.settings.allow_incomplete);
+        Stepper::new(&self.field, options, resolved, (t0, t1), y0)
     }
 }
 
-/// Refuses what [`solve`] refuses before it runs.
+/// Runs the checks of [`solve`] without solving.
 ///
 /// # Errors
 /// As [`Ode::check`].
@@ -147,7 +148,7 @@ pub fn check<Y: PlainState, F, O>(
     resolved(&ode.settings, &ode.save_at, span, y0).map(|_| ())
 }
 
-/// Solves, and keeps what was asked for.
+/// Solves, and saves what the settings select.
 ///
 /// # Errors
 /// As [`Ode::solve`].
@@ -169,13 +170,13 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     Err(SolveError::incomplete(solution.outcome, None, tolerances, solution))
 }
 
-/// As much of a solution as there is, and what failed on the way if anything did.
+/// The solution so far, and the failure if there was one.
 pub(super) type Ran<Y, O> = (Solution<Y, O>, Option<SolveError>);
 
-/// Solves, as far as it goes.
+/// Solves as far as possible.
 ///
 /// # Errors
-/// What is refused before anything runs.
+/// The errors of the checks before a solve.
 pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
     span: (f64, f64),
@@ -183,18 +184,18 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
-    Ok(run_any(&ode.field, Asked::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
+    Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
 }
 
-/// The solve of a kind of state, whatever the field.
+/// The solve of a kind of state, for any vector field.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
-    asked: Asked<'_, '_, Y, O>,
+    selection: Selection<'_, '_, Y, O>,
     (resolved, norm, functions): (Resolved, Option<&Norm<'_, Y>>, &StateFunctions<'_, Y>),
     span: (f64, f64),
     y0: Y,
 ) -> Ran<Y, O> {
-    let needs_curve = asked.needs_curve();
+    let needs_curve = selection.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
     let scheme: Scheme<Y> = resolved.scheme(norm).differentiated_by(Some(functions));
     let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
@@ -203,7 +204,7 @@ fn run_any<Y: PlainState, O>(
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
-    let mut recorder = Recorder::new(asked, &mut integrator);
+    let mut recorder = Recorder::new(selection, &mut integrator);
     let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
     let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
@@ -243,9 +244,9 @@ fn follow<Y: PlainState, O>(
     let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
     loop {
         let (scheme, native) = (switch.scheme(schemes), switch.native(schemes.resolved));
-        let look = !switch.is_stiff() && stiffness.is_due();
-        let most = if plain && !look && !switch.is_stiff() { stiffness.steps_to_next() } else { 1 };
-        let (remember, step_times) = (needs_curve || look, &mut recorder.step_times);
+        let is_tested = !switch.is_stiff() && stiffness.is_due();
+        let most = if plain && !is_tested && !switch.is_stiff() { stiffness.steps_to_next() } else { 1 };
+        let (remember, step_times) = (needs_curve || is_tested, &mut recorder.step_times);
         let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());
@@ -282,10 +283,10 @@ where
     }
 }
 
-/// Every setting filled in.
+/// All settings with their defaults.
 ///
 /// # Errors
-/// A setting out of range, times to save at outside of the interval, an interval or a y0 that is not finite.
+/// A setting out of range, saved times outside the interval, an interval or a y0 that is not finite.
 fn resolved<Y: PlainState>(
     settings: &Settings,
     save_at: &SaveAt,
@@ -307,11 +308,11 @@ fn check_state<Y: PlainState>(y0: &Y) -> Result<(), ConfigError> {
     Err(ConfigError::InitialState { component: component as usize })
 }
 
-/// y at each of `ts`, the first of which is where `y0` stands, with every default of [`Ode`].
+/// y at each of `ts`, with every default of [`Ode`]; `y0` is the state at the first time.
 ///
 /// # Errors
-/// Times that are not monotone (equal neighbors are allowed) or not finite, a y0 that is not finite, a field
-/// that failed, and [`SolveError::Incomplete`] where the solve ended before the last time.
+/// Times that are not monotone (equal neighbors are allowed) or not finite, a y0 that is not finite, a vector
+/// field that failed, and [`SolveError::Incomplete`] if the solve ended before the last time.
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,8 @@
-//! `Real`: the numbers an array state is made of.
+//! `Real`: the components of an array state.
 //!
-//! `f64` and `f32` here; anything with a few operations and a clock can join (lanes, dual numbers). Distinct
-//! from [`Clock`] because the two differ for `f32`: its clock is `f64`, so that a solve in single precision does
-//! not stall where t + dt rounds to t. A `Real` must never decide how a step goes; it is only summed up.
+//! `f64` and `f32` here; anything with a few operations and a clock can be added (lanes, dual numbers). It is
+//! distinct from [`Clock`] because the two differ for `f32`: its clock is `f64`, so that a solve in single
+//! precision does not stall where t + dt rounds to t. A `Real` never decides anything about a step.
 
 use super::{Clock, Solvable, Tolerance};
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -19,13 +19,13 @@ pub trait Real:
     + Sync
     + 'static
 {
-    /// The number that t and dt are.
+    /// The number type of t and dt.
     type Clock: Clock;
-    /// Whether these are lanes, whose masks are rarely all alike.
+    /// Whether these are lanes, whose masks rarely agree.
     const LOCKSTEP: bool = false;
-    /// Whether loops compiled for each method pay for arrays of it: they do where a few fit into registers.
+    /// Whether loops compiled per method pay off for arrays of it: they do if a few fit into registers.
     const UNROLLED: bool = true;
-    /// What a solve takes where nobody states a tolerance: about what the precision supports.
+    /// The default tolerance: about what the precision supports.
     const TOLERANCE: Tolerance<'static>;
     /// The number that linear systems are solved in: f64 of f32, which their matrices are too badly scaled for.
     type Wide: Solvable + Real<Clock = Self::Clock>;
@@ -47,12 +47,12 @@ pub trait Real:
     fn scale(self, x: f64) -> Self;
     /// `self * dt`.
     fn scale_by(self, dt: &Self::Clock) -> Self;
-    /// `self * x + sum`, in one rounding where it is asked for, and always on lanes.
+    /// `self * x + sum`, fused if requested, and always on lanes.
     #[inline(always)]
     fn scale_add(self, _fused: bool, x: f64, sum: Self) -> Self {
         sum + self.scale(x)
     }
-    /// `self * dt + sum`, in one rounding as [`scale_add`](Real::scale_add).
+    /// `self * dt + sum`, fused as in [`scale_add`](Real::scale_add).
     #[inline(always)]
     fn scale_by_add(self, _fused: bool, dt: &Self::Clock, sum: Self) -> Self {
         sum + self.scale_by(dt)
@@ -61,9 +61,9 @@ pub trait Real:
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self::Clock;
     /// `self / (atol + rtol max(|y0|, |y1|))`; NaN where `y1` is not finite.
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self;
-    /// The number itself, without what else it carries; of lanes the first.
+    /// The number itself, without tangents; the first of lanes.
     fn value(self) -> f64;
-    /// Neither NaN nor infinite.
+    /// Whether it is neither NaN nor infinite.
     fn is_finite(self) -> <Self::Clock as Clock>::Mask;
     /// `a` where `m` holds, else `b`.
     fn select(m: &<Self::Clock as Clock>::Mask, a: Self, b: Self) -> Self;
@@ -118,7 +118,7 @@ macro_rules! float {
             fn squared_ratio(self, y0: $t, y1: $t, rtol: f64, atol: f64) -> f64 {
                 let size = f64::from(y0).abs().max(f64::from(y1).abs());
                 let ratio = f64::from(self) / (atol + rtol * size);
-                // y1 * 0 is NaN where y1 overflowed: e / inf alone would read as a perfect step.
+                // y1 * 0 is NaN if y1 overflowed: e / inf alone would look like a perfect step.
                 ratio * ratio + f64::from(y1) * 0.0
             }
             #[inline(always)]

@@ -1,8 +1,8 @@
-//! What is kept of a solve: saved values, the dense curve, records of events.
+//! What is saved of a solve: values, dense output, records of events.
 //!
-//! The recorder sees each accepted step after it was taken. Events come first, because one may end the step early or have
-//! it taken back; then what lies in the step is saved, then an event may change the state. It asks the stepper for the
-//! step's curve only where something lies inside the step; it must never choose a step.
+//! The recorder sees each accepted step. It handles events first, because one may end the step early or undo
+//! it; then it saves the times within the step; then an event may reset the state. It requests the step's dense
+//! output only if it needs a time inside the step, and never influences step sizes.
 
 use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};
@@ -14,9 +14,9 @@ use super::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a solve keeps while it runs.
+/// What a solve records while it runs.
 pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
-    asked: Asked<'o, 'f, Y, O>,
+    selection: Selection<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
     pub ys: Vec<O>,
     pub step_times: Vec<f64>,
@@ -24,14 +24,14 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     pub dense: Option<DenseOutput<Y>>,
     /// Why the recorder ended the solve, if it did.
     pub stopped: Option<Outcome>,
-    /// The next of the times to save at.
+    /// The index of the next time to save at.
     next: usize,
     finder: Finder<'o, 'f, Y>,
 }
 
-/// What a solve is asked to keep and to watch.
-pub(super) struct Asked<'o, 'f, Y: PlainState, O> {
-    /// For the curve inside of steps.
+/// What a solve records and watches.
+pub(super) struct Selection<'o, 'f, Y: PlainState, O> {
+    /// Evaluates extra stages of dense output.
     pub field: &'o dyn VectorField<Y>,
     pub save_at: &'o SaveAt,
     save_fn: &'o SaveFn<'f, Y, O>,
@@ -40,21 +40,21 @@ pub(super) struct Asked<'o, 'f, Y: PlainState, O> {
     on_step: Option<&'o OnStep<'f, Y>>,
 }
 
-impl<Y: PlainState, O> Clone for Asked<'_, '_, Y, O> {
+impl<Y: PlainState, O> Clone for Selection<'_, '_, Y, O> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<Y: PlainState, O> Copy for Asked<'_, '_, Y, O> {}
+impl<Y: PlainState, O> Copy for Selection<'_, '_, Y, O> {}
 
-impl<'o, 'f, Y: PlainState, O> Asked<'o, 'f, Y, O> {
+impl<'o, 'f, Y: PlainState, O> Selection<'o, 'f, Y, O> {
     pub fn of<F: VectorField<Y>>(ode: &'o Ode<'f, Y, F, O>) -> Self {
         let Ode { field, save_at, save_fn, watches, on_step, settings, .. } = ode;
         let max_events = settings.max_events.unwrap_or(usize::MAX);
-        Asked { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
+        Selection { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }
 
-    /// Whether anything may be asked of the inside of steps.
+    /// Whether values inside steps may be needed.
     pub fn needs_curve(&self) -> bool {
         let SaveAt { ts, dense, .. } = self.save_at;
         *dense || !ts.is_empty() || !self.watches.is_empty()
@@ -62,16 +62,16 @@ impl<'o, 'f, Y: PlainState, O> Asked<'o, 'f, Y, O> {
 }
 
 impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
-    pub fn new(asked: Asked<'o, 'f, Y, O>, integrator: &mut Integrator<Y>) -> Self {
-        let finder = Finder::new(asked.watches, asked.max_events, integrator);
+    pub fn new(selection: Selection<'o, 'f, Y, O>, integrator: &mut Integrator<Y>) -> Self {
+        let finder = Finder::new(selection.watches, selection.max_events, integrator);
         let (t, y) = (integrator.carry.t, &integrator.carry.y);
-        let dense = asked.save_at.dense.then(|| {
+        let dense = selection.save_at.dense.then(|| {
             let mut dense = DenseOutput::new(Arc::clone(&integrator.interpolant), t);
             dense.point(y);
             dense
         });
         let mut recorder = Recorder {
-            asked,
+            selection,
             ts: Vec::new(),
             ys: Vec::new(),
             step_times: vec![t],
@@ -82,7 +82,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             finder,
         };
         recorder.save_listed_at(t, y);
-        if asked.save_at.t0 {
+        if selection.save_at.t0 {
             recorder.save(t, y);
         }
         recorder
@@ -90,10 +90,10 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
 
     /// Whether there is nothing to do after a step.
     pub fn keeps_ends_alone(&self) -> bool {
-        !self.asked.needs_curve() && self.asked.save_at.every == 0 && self.asked.on_step.is_none()
+        !self.selection.needs_curve() && self.selection.save_at.every == 0 && self.selection.on_step.is_none()
     }
 
-    /// Sees the step last accepted, whose end is the last of the step times.
+    /// Handles the step last accepted, whose end is the last of the step times.
     #[inline]
     pub fn after_step(
         &mut self,
@@ -102,7 +102,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
     ) -> Result<(), SolveError> {
         let mut found = Found::Nothing;
         if !self.finder.is_empty() {
-            match integrator.complete(self.asked.field, scheme) {
+            match integrator.complete(self.selection.field, scheme) {
                 Err(SolveError::Field { source, .. })
                     if source.is::<Recoverable>() && scheme.is_adaptive() =>
                 {
@@ -118,13 +118,13 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             Found::Nothing => self.keep_step(integrator, scheme, integrator.carry.t, false)?,
             Found::Instant(t) => {
                 self.end_step(t, integrator, scheme)?;
-                self.stopped = self.finder.act(t, (self.asked.field, scheme), integrator)?;
+                self.stopped = self.finder.act(t, (self.selection.field, scheme), integrator)?;
             }
             Found::Full(t) => {
                 self.end_step(t, integrator, scheme)?;
                 integrator.cut(t, self.finder.y_end().clone());
                 integrator.carry.status = status::MAX_EVENTS;
-                self.stopped = Some(Outcome::MaxEvents { t, max_events: self.asked.max_events });
+                self.stopped = Some(Outcome::MaxEvents { t, max_events: self.selection.max_events });
             }
             Found::NotANumber(index) => {
                 self.step_times.pop();
@@ -138,7 +138,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
                 self.stopped = Some(Outcome::Zeno { index, t: integrator.carry.t });
             }
         }
-        if let Some(watch) = self.asked.on_step
+        if let Some(watch) = self.selection.on_step
             && self.stopped.is_none()
             && let ControlFlow::Break(()) = locked(watch)(integrator.carry.t, &integrator.carry.y)
             && integrator.carry.status == status::RUNNING
@@ -148,7 +148,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// The step ends at `t`, where the finder has the state.
+    /// Ends the step at `t`, where the finder has the state.
     fn end_step(
         &mut self,
         t: f64,
@@ -160,7 +160,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         self.keep_step(integrator, scheme, t, true)
     }
 
-    /// Saves what lies in the step, and its end.
+    /// Saves the times within the step, and its end.
     fn keep_step(
         &mut self,
         integrator: &mut Integrator<Y>,
@@ -168,14 +168,14 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         t_end: f64,
         cut: bool,
     ) -> Result<(), SolveError> {
-        let f = self.asked.field;
+        let f = self.selection.field;
         let sign = integrator.span.direction;
         let inside = |ts: &[f64], next: usize| ts.get(next).is_some_and(|&t| t * sign < t_end * sign);
-        if self.dense.is_some() || inside(&self.asked.save_at.ts, self.next) {
+        if self.dense.is_some() || inside(&self.selection.save_at.ts, self.next) {
             integrator.complete(f, scheme)?;
         }
-        while inside(&self.asked.save_at.ts, self.next) {
-            let t = self.asked.save_at.ts[self.next];
+        while inside(&self.selection.save_at.ts, self.next) {
+            let t = self.selection.save_at.ts[self.next];
             self.next += 1;
             if self.ts.last() == Some(&t) {
                 continue;
@@ -184,7 +184,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             integrator.eval_into(t, &mut y);
             self.save(t, &y);
         }
-        let SaveAt { every, ts, .. } = &self.asked.save_at;
+        let SaveAt { every, ts, .. } = &self.selection.save_at;
         let due = *every > 0 && (self.step_times.len() - 1).is_multiple_of(*every);
         if !due && self.dense.is_none() && ts.get(self.next) != Some(&t_end) {
             return Ok(());
@@ -200,11 +200,11 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// Saves the end of the solve, if it was asked for.
+    /// Saves the end of the solve, if selected.
     pub fn finish(&mut self, integrator: &Integrator<Y>) {
         let (t, y) = (integrator.carry.t, &integrator.carry.y);
         self.save_listed_at(t, y);
-        if self.asked.save_at.t1 {
+        if self.selection.save_at.t1 {
             self.save(t, y);
         }
     }
@@ -213,13 +213,13 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
     fn save(&mut self, t: f64, y: &Y) {
         if self.ts.last() != Some(&t) {
             self.ts.push(t);
-            self.ys.push(locked(self.asked.save_fn)(t, y));
+            self.ys.push(locked(self.selection.save_fn)(t, y));
         }
     }
 
-    /// Saves y if `t` is one of the listed times.
+    /// Saves y if `t` is one of the given times.
     fn save_listed_at(&mut self, t: f64, y: &Y) {
-        while self.asked.save_at.ts.get(self.next) == Some(&t) {
+        while self.selection.save_at.ts.get(self.next) == Some(&t) {
             self.next += 1;
             self.save(t, y);
         }

@@ -1,32 +1,34 @@
-//! Steps that are tried again, and solves that go on behind a step cut short: what a driver does between attempts.
+//! Retries of steps, and solves that continue after a step was cut short: the work of a driver between
+//! attempts.
 //!
-//! An attempt judges by its error alone. That an event is NaN in the step, that the field asks for a shorter one, or that
-//! the step ends at an event, its driver sees: here is what follows for the carry, for plain states and for tensors.
+//! An attempt judges a step by its error only. The driver detects that an event is NaN in the step, that the
+//! vector field needs a shorter step, or that the step ends at an event. This module updates the carry in these
+//! cases, for plain states and for tensors.
 
 use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
 use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
-/// What an accepted step replaced.
+/// The part of the carry that an accepted step replaced.
 #[derive(Clone)]
 pub(crate) struct Before<S: State> {
-    /// Where the step starts.
+    /// The start of the step.
     pub(crate) t: S::Clock,
     /// The state there.
     pub(crate) y: S,
-    /// f(t, y), where it is carried.
+    /// f(t, y), if it is carried.
     pub(crate) k0: S,
     inv_prev: S::Clock,
     inv_prev2: S::Clock,
     h_prev: S::Clock,
     num_stops: S::Clock,
-    /// Stops off the grid before it.
+    /// Off-grid stops before the step.
     pub(crate) num_off_grid: S::Clock,
     non_finite_in_row: S::Clock,
 }
 
 impl<S: State> Before<S> {
-    /// Before a step that starts with `carry`.
+    /// Taken before the step that starts with `carry`.
     pub(crate) fn of(carry: &Carry<S>) -> Self {
         Before {
             t: carry.t.clone(),
@@ -41,7 +43,7 @@ impl<S: State> Before<S> {
         }
     }
 
-    /// [`of`](Self::of) in the memory of this one.
+    /// [`of`](Self::of) without allocating.
     #[inline]
     pub(crate) fn renew(&mut self, carry: &Carry<S>) {
         self.y.copy_of(&carry.y);
@@ -56,8 +58,8 @@ impl<S: State> Before<S> {
     }
 }
 
-/// Takes the step last accepted back where `bad` holds: it counts as rejected because numbers in it are not finite, and
-/// `component` says which.
+/// Undoes the step last accepted where `bad` holds: it counts as rejected because `component` is not finite in
+/// it.
 pub(crate) fn take_back<S: State>(
     scheme: &Scheme<S>,
     before: &Before<S>,
@@ -93,8 +95,8 @@ pub(crate) fn take_back<S: State>(
     carry.status = old(&end, &carry.status);
 }
 
-/// Counts an attempt in which the field asked for a shorter step, and makes the next one shorter; false where that does
-/// not help any more. The carry still holds what the attempt started with.
+/// Counts an attempt in which the vector field needs a shorter step, and shortens the next one; false if that
+/// no longer helps. The carry still holds the start of the attempt.
 pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &mut Carry<S>) -> bool {
     if !scheme.is_adaptive() {
         return false;
@@ -112,7 +114,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
     !is_hopeless(scheme, carry)
 }
 
-/// The next step after one that was rejected where `bad` holds because numbers in it are not finite.
+/// Sets the next step size after a step rejected where `bad` holds because of non-finite numbers.
 fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
     let factor = match scheme.controller {
         Controller::Pid(pid) => pid.factor_min,
@@ -125,21 +127,22 @@ fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry:
     carry.slack = S::Clock::select(bad, &number(0.0), &carry.slack);
 }
 
-/// Too many such rejections in a row, or a step too short to be tried.
+/// Whether there were too many such rejections in a row, or the next step is too short.
 fn is_hopeless<S: State>(scheme: &Scheme<S>, carry: &Carry<S>) -> <S::Clock as Clock>::Mask {
     let too_many = carry.t.like(NON_FINITE_MAX).le(&carry.non_finite_in_row);
     S::Clock::or(&too_many, &carry.dt.abs().lt(&scheme.dt_min(&carry.t)))
 }
 
-/// A step behind an event is at most this many times as long as the one that the event ended: of its own length nothing
-/// is known, but that one was fine.
+/// The largest growth of the first step after an event over the step that the event ended. Nothing is known
+/// about its right size, but that step was accepted.
 const GROWTH: f64 = 10.0;
 
-/// Goes on from `carry`, whose t and y are those behind an event, where `goes_on` holds; `t_end` is where the step of
-/// `before` was to end. Counters that follow t are set back, and the next step's first stage is computed anew.
+/// Continues from `carry`, whose t and y are the time and state after an event, where `goes_on` holds. `t_end`
+/// is the original end of the step that started at `before`. Counters that depend on t are reset, and the next
+/// step's first stage is computed anew.
 ///
 /// # Errors
-/// What the field said, with the time it was evaluated at.
+/// The vector field's error, with the time of the evaluation.
 pub(crate) fn resume<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
@@ -153,7 +156,7 @@ pub(crate) fn resume<S: State, F: VectorField<S>>(
     let is_short = S::Clock::or(&t.lt(t_end), &t_end.lt(&t));
     let is_short = S::Clock::and(goes_on, &is_short);
     let short = |new: &S::Clock, old: &S::Clock| S::Clock::select(&is_short, new, old);
-    // The end that was reached is reached no more.
+    // The step reached t1, but its cut end does not.
     let completed = number(status::COMPLETED);
     let had_ended = S::Clock::and(&completed.le(&carry.status), &carry.status.le(&completed));
     let unreached = S::Clock::and(&is_short, &had_ended);

@@ -1,23 +1,24 @@
-//! `SaveAt`: which times of a solve are kept.
+//! `SaveAt`: which times of a solve are saved.
 //!
-//! Data only. What is saved at them is y, or what `save_fn` makes of (t, y); who saves is the driver.
+//! Data only. The driver saves y, or the value of `save_fn`, at these times.
 
 use super::{ConfigError, OdeState};
 
-/// Any mix of t0, t1, given times, every n-th accepted step, and the whole curve.
+/// Any mix of t0, t1, given times, every n-th accepted step, and dense output.
 ///
-/// The saved times are the union of what was asked for, in the order of the solve, equal times once. A solve that ends
-/// early saves what lies up to the time reached, which then stands for t1. The dense curve alone saves no time. The
-/// default saves t1.
+/// The saved times are the union of the selected ones, in the order of the solve, equal times once. A solve
+/// that ends early saves the times before its end, and its end instead of t1. Dense output alone saves no time.
+/// The default saves t1.
 ///
-/// Values at given times come from the method's dense output of the step that contains them, so they cost no step
-/// and change none; a time that is a step's end gets that step's own value.
+/// Values at given times come from the dense output of the step that contains them, so they do not change the
+/// steps; a time at the end of a step gets that step's own value.
 ///
-/// The axis of times is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. There shapes are known before the
-/// solve, so there is room for all given times and for as many steps as may be accepted (`max_steps` or, where steps are
-/// constant or given, their number). Rows behind the last one are NaN, and the solution's `num_saved` says how many there
-/// are. On tensors the steps of a method whose curve needs stages of its own (those of order 7 and more; those without
-/// a curve, which have the cubic) evaluate these in every attempt, where times or the curve are saved.
+/// The time axis is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. Tensors need shapes before
+/// the solve, so they have rows for all given times and for as many steps as may be accepted: `max_steps`, or
+/// the number of steps if they are constant or given. Unused rows at the end are NaN, and the solution's
+/// `num_saved` counts the used ones. On tensors, methods whose dense output needs extra stages (order 7 and
+/// above, and methods with the cubic Hermite interpolant that are not FSAL) evaluate these in every attempt if
+/// times or dense output are saved.
 ///
 /// # Examples
 /// ```
@@ -34,7 +35,7 @@ pub struct SaveAt {
     pub(crate) t0: bool,
     pub(crate) t1: bool,
     pub(crate) ts: Vec<f64>,
-    /// Every so many accepted steps; 0 for none.
+    /// Saves every n-th accepted step; 0 for none.
     pub(crate) every: usize,
     pub(crate) dense: bool,
 }
@@ -48,19 +49,19 @@ impl Default for SaveAt {
 impl SaveAt {
     const NOTHING: SaveAt = SaveAt { t0: false, t1: false, ts: Vec::new(), every: 0, dense: false };
 
-    /// The start.
+    /// Saves the start.
     pub fn t0() -> Self {
         SaveAt { t0: true, ..Self::NOTHING }
     }
-    /// The end.
+    /// Saves the end.
     pub fn t1() -> Self {
         SaveAt { t1: true, ..Self::NOTHING }
     }
-    /// These times, which stand in the order of the solve.
+    /// Saves these times, which must be in the order of the solve.
     pub fn ts(ts: &[f64]) -> Self {
         SaveAt { ts: ts.to_vec(), ..Self::NOTHING }
     }
-    /// `n` times at equal distances, the first at `start` and the last at `end`.
+    /// Saves `n` equally spaced times from `start` to `end`.
     ///
     /// # Examples
     /// ```
@@ -71,48 +72,48 @@ impl SaveAt {
         let t = |i: usize| if i + 1 == n && n > 1 { end } else { start + (end - start) * (i as f64 / last) };
         SaveAt { ts: (0..n).map(t).collect(), ..Self::NOTHING }
     }
-    /// The start and the end of every accepted step.
+    /// Saves the start and the end of every accepted step.
     pub fn steps() -> Self {
         Self::every(1)
     }
-    /// The start, the end of every n-th accepted step, and the end of the last one. 0 saves none.
+    /// Saves the start, the end of every n-th accepted step, and the end of the last one. 0 saves none.
     pub fn every(n: usize) -> Self {
         Self::NOTHING.and_every(n)
     }
-    /// The whole curve: [`Solution::dense`](super::Solution::dense) evaluates it anywhere.
+    /// Saves dense output: [`Solution::dense`](super::Solution::dense) evaluates it at any time.
     pub fn dense() -> Self {
         SaveAt { dense: true, ..Self::NOTHING }
     }
-    /// The start too.
+    /// Also saves the start.
     pub fn and_t0(self) -> Self {
         SaveAt { t0: true, ..self }
     }
-    /// The end too.
+    /// Also saves the end.
     pub fn and_t1(self) -> Self {
         SaveAt { t1: true, ..self }
     }
-    /// These times too.
+    /// Also saves these times.
     pub fn and_ts(self, ts: &[f64]) -> Self {
         SaveAt { ts: ts.to_vec(), ..self }
     }
-    /// Every accepted step too.
+    /// Also saves every accepted step.
     pub fn and_steps(self) -> Self {
         self.and_every(1)
     }
-    /// Every n-th accepted step too.
+    /// Also saves every n-th accepted step.
     pub fn and_every(self, n: usize) -> Self {
         SaveAt { t0: n > 0, t1: n > 0, every: n, ..self }
     }
-    /// The whole curve too.
+    /// Also saves dense output.
     pub fn and_dense(self) -> Self {
         SaveAt { dense: true, ..self }
     }
 
-    /// Refuses times outside the interval or out of order.
+    /// Rejects times outside the interval or out of order.
     pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), ConfigError> {
         let sign = if t1 < t0 { -1.0 } else { 1.0 };
         for (index, pair) in self.ts.windows(2).enumerate() {
-            // Written so that a NaN is left to the check below.
+            // Written so that a NaN passes here and fails in the check below.
             if pair[1] * sign < pair[0] * sign {
                 return Err(ConfigError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
             }
@@ -125,10 +126,10 @@ impl SaveAt {
     }
 }
 
-/// What [`Ode::save_at`](super::Ode::save_at) takes: a [`SaveAt`], or times as an array, a slice or a `Vec`; on tensors
-/// times as a tensor of rank 1 too.
+/// The arguments of [`Ode::save_at`](super::Ode::save_at): a [`SaveAt`], or times as an array, a slice or a
+/// `Vec`; on tensors also a tensor of rank 1.
 pub trait IntoSaveAt<Y: OdeState> {
-    /// Writes down what is saved.
+    /// Stores the selection in the settings.
     #[doc(hidden)]
     fn write(self, save_at: &mut Option<SaveAt>, options: &mut Y::Options);
 }

@@ -1,8 +1,8 @@
 //! `Scheme` and `Span`: what does not change during a solve.
 //!
-//! A scheme is plain Rust numbers, known when a solve is recorded, so a branch on it is a choice of code
-//! and may be taken; a span is values of the clock. Everything that does change is in
-//! [`Carry`](super::Carry). Whatever is invalid is refused here, once, for every way of running.
+//! A scheme is plain Rust numbers, known when a solve is recorded, so code may branch on it; a span is values
+//! of the clock. Everything that changes is in [`Carry`](super::Carry). Invalid numbers are rejected here, for
+//! all drivers.
 
 use super::inline::InlineMethod;
 use super::step_end::dt_least;
@@ -11,21 +11,21 @@ use super::{
     ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StateFunctions, StepTo, Tolerance,
 };
 
-/// A custom norm: of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
+/// A custom norm, of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
 
 /// Bounds on the steps of a solve, for every controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits<'a> {
-    /// A step that the controller wants shorter than this ends the solve; 0 for none but the 16 ulp of t.
+    /// The smallest step size that a controller may need; 0 for only the limit of 16 ulp of t.
     pub dt_min: f64,
-    /// No step is longer; infinite for none.
+    /// The largest step size; infinite for none.
     pub dt_max: f64,
-    /// The most steps that are attempted.
+    /// The maximum number of attempted steps.
     pub max_steps: u64,
     /// Times strictly between t0 and t1 that steps end on, in the order of the solve, discontinuities included.
     pub stops: &'a [f64],
-    /// Where the field is evaluated beside discontinuities.
+    /// Where the vector field is evaluated next to discontinuities.
     pub sides: Sides<'a>,
 }
 
@@ -37,7 +37,7 @@ impl Limits<'static> {
 }
 
 impl Limits<'_> {
-    /// How many of the stops a solve that has come to `t` has passed, one at t included.
+    /// The number of stops that a solve has passed at `t`, a stop at t included.
     pub(super) fn num_passed<C: Clock>(&self, span: &Span<C>, t: &C) -> C {
         let mut ascending = self.stops.to_vec();
         ascending.sort_by(f64::total_cmp);
@@ -50,21 +50,21 @@ impl Limits<'_> {
     }
 }
 
-/// Method, controller, tolerance and bounds of a solve.
+/// Method, controller, tolerance and limits of a solve.
 pub struct Scheme<'a, S: State> {
-    /// The method's numbers.
+    /// The coefficients of the method.
     pub tableau: ButcherTableau<'a>,
-    /// How long the next step is.
+    /// The step size controller.
     pub controller: &'a Controller,
-    /// How large an error may be.
+    /// The tolerance.
     pub tolerance: Tolerance<'a>,
-    /// How the error is measured where it is not by its RMS.
+    /// A custom error norm; `None` for the RMS.
     pub norm: Option<&'a Norm<'a, S>>,
     /// What the user says of the field's derivatives.
     pub functions: Option<&'a StateFunctions<'a, S>>,
-    /// What holds for every controller.
+    /// The limits of every controller.
     pub limits: Limits<'a>,
-    /// [`ButcherTableau::is_fsal`] of the tableau, worked out once.
+    /// [`ButcherTableau::is_fsal`] of the tableau, computed once.
     is_fsal: bool,
     /// See [`Scheme::carries_first`].
     keeps_first: bool,
@@ -79,10 +79,10 @@ impl<S: State> Clone for Scheme<'_, S> {
 impl<S: State> Copy for Scheme<'_, S> {}
 
 impl<'a, S: State> Scheme<'a, S> {
-    /// Puts a scheme together.
+    /// Creates a scheme.
     ///
     /// # Errors
-    /// A tolerance or a number of the controller out of range, times that are not strictly monotone, adaptive
+    /// A tolerance or a controller parameter out of range, times that are not strictly monotone, adaptive
     /// control of a method without an error estimate.
     pub fn new(
         tableau: &ButcherTableau<'a>,
@@ -94,7 +94,7 @@ impl<'a, S: State> Scheme<'a, S> {
         Ok(Self::trusted(*tableau, controller, tolerance, Limits::steps(max_steps)))
     }
 
-    /// Of numbers that were checked before.
+    /// A scheme of numbers that were checked before.
     #[inline]
     pub(super) fn trusted(
         tableau: ButcherTableau<'a>,
@@ -106,7 +106,7 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { tableau, controller, tolerance, norm: None, functions: None, limits, is_fsal, keeps_first }
     }
 
-    /// The scheme with another measure of the error.
+    /// The scheme with another error norm.
     pub fn measured_by(self, norm: Option<&'a Norm<'a, S>>) -> Self {
         Scheme { norm, ..self }
     }
@@ -116,19 +116,19 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { functions, ..self }
     }
 
-    /// The scheme that keeps f(t, y) in `k[0]` between steps whoever controls them; dense output needs both ends.
+    /// The scheme that always keeps f(t, y) in `k[0]` between steps, because dense output needs both ends.
     pub fn keeping_first(self) -> Self {
         Scheme { keeps_first: !is_linear(&self.tableau), ..self }
     }
 
-    /// The scheme that takes no method for one that is first same as last: the last stage stands at the method's y1,
-    /// where the next step of another map does not start.
+    /// The scheme that treats no method as FSAL: the last stage is at the method's y1, which is not the start
+    /// of the next step if another map follows it.
     pub fn without_fsal(self) -> Self {
         Scheme { is_fsal: false, ..self }
     }
 
-    /// Refuses an interval that is not finite (t1 may be infinite where `is_open`: something else can end the solve), a first step that leads away from t1, and times of `StepTo` that
-    /// do not run from t0 to t1.
+    /// Rejects an interval that is not finite (t1 may be infinite where `is_open`: something else can end the
+    /// solve), a first step that leads away from t1, and times of `StepTo` that do not run from t0 to t1.
     pub fn check_span(&self, t0: f64, t1: f64, is_open: bool) -> Result<(), ConfigError> {
         for (name, value) in [("t0", t0), ("t1", t1)] {
             let may_be = value.is_finite() || is_open && name == "t1" && value.is_infinite();
@@ -147,8 +147,8 @@ impl<'a, S: State> Scheme<'a, S> {
         Ok(())
     }
 
-    /// Refuses a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, NaN where it is not
-    /// known yet.
+    /// Rejects a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, or NaN if it is
+    /// not known yet.
     pub fn check_first_step(&self, span: f64) -> Result<(), ConfigError> {
         match self.controller.dt0() {
             Some(dt0) if dt0 == 0.0 || !dt0.is_finite() || dt0 < 0.0 && span > 0.0 => {
@@ -158,29 +158,29 @@ impl<'a, S: State> Scheme<'a, S> {
         }
     }
 
-    /// An error estimate decides which steps stand and how long the next one is.
+    /// Whether an error estimate accepts or rejects steps and sets their sizes.
     #[inline(always)]
     pub fn is_adaptive(&self) -> bool {
         self.controller.is_adaptive()
     }
 
-    /// `k[0]` is f(t, y) between two steps: of adaptive steps, whose rejected attempts start with it again, and
-    /// where dense output asks for it.
+    /// Whether `k[0]` is f(t, y) between two steps. Adaptive steps need it, because rejected attempts start
+    /// with it again, and so does dense output.
     ///
-    /// Steps of a method that is first same as last get it for nothing. Where nobody asks, constant steps compute
-    /// the first stage anew and leave such a method's last stage out; the number of evaluations is the same.
+    /// A FSAL method gets it for free. Otherwise constant steps compute the first stage anew and skip a FSAL
+    /// method's last stage; the number of evaluations is the same.
     #[inline(always)]
     pub fn carries_first(&self) -> bool {
         self.keeps_first
     }
 
-    /// The last stage of an attempt is the next step's first.
+    /// Whether the last stage of an attempt is the next step's first.
     #[inline(always)]
     pub(super) fn carries_fsal(&self) -> bool {
         self.keeps_first && self.is_fsal
     }
 
-    /// Evaluations of the field in one attempt, without the one of an accepted step's end where that is carried.
+    /// Function evaluations in one attempt, without the one at an accepted step's end if that is carried.
     ///
     /// Stages of another kind count their own evaluations.
     #[inline(always)]
@@ -191,20 +191,20 @@ impl<'a, S: State> Scheme<'a, S> {
         self.num_stages_of_y1() - usize::from(self.keeps_first && !self.is_fsal)
     }
 
-    /// Stages that y1 is made of.
+    /// The number of stages that y1 needs.
     #[inline(always)]
     pub(super) fn num_stages_of_y1(&self) -> usize {
         self.tableau.num_stages() - usize::from(self.is_fsal)
     }
 
-    /// The smallest step that may be asked for at t.
+    /// The smallest allowed step size at t.
     #[inline(always)]
     pub(super) fn dt_min(&self, t: &S::Clock) -> S::Clock {
         let least = dt_least(t);
         if self.limits.dt_min > 0.0 { least.max(&t.like(self.limits.dt_min)) } else { least }
     }
 
-    /// A step size, signed, cut at dt_max.
+    /// A signed step size, limited to dt_max.
     #[inline(always)]
     pub(super) fn at_most_dt_max(&self, dt: &S::Clock) -> S::Clock {
         if self.limits.dt_max == f64::INFINITY {
@@ -215,21 +215,22 @@ impl<'a, S: State> Scheme<'a, S> {
         dt.min(&most).max(&low)
     }
 
-    /// Where the field is evaluated for a step that ends at t: t itself, or just before a discontinuity.
+    /// Where the vector field is evaluated for a step that ends at t: at t, or just before a discontinuity.
     #[inline(always)]
     pub(super) fn before(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
         let sides = self.limits.sides;
         if sides.is_empty() { t.clone() } else { sides.beside(t, &sides.index_of(t), &span.is_backward()) }
     }
 
-    /// Where the field is evaluated for a step that starts at t: t itself, or just after a discontinuity.
+    /// Where the vector field is evaluated for a step that starts at t: at t, or just after a discontinuity.
     #[inline(always)]
     pub(super) fn after(&self, span: &Span<S::Clock>, t: &S::Clock) -> S::Clock {
         let sides = self.limits.sides;
         if sides.is_empty() { t.clone() } else { sides.beside(t, &sides.index_of(t), &span.is_forward()) }
     }
 
-    /// [`before`](Self::before) of a step's end t, so many stops having been passed before the step: without a search.
+    /// [`before`](Self::before) of a step's end t without a search, given the number of stops passed before the
+    /// step.
     #[inline(always)]
     pub(super) fn before_next(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
         let sides = self.limits.sides;
@@ -240,13 +241,13 @@ impl<'a, S: State> Scheme<'a, S> {
         sides.beside(t, &next, &span.is_backward())
     }
 
-    /// [`after`](Self::after) of a step's end t, so many stops having been passed before the step.
+    /// [`after`](Self::after) of a step's end t, given the number of stops passed before the step.
     #[inline(always)]
     pub(super) fn after_next(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
         self.after_last(span, t, &num_stops.add(&t.like(1.0)))
     }
 
-    /// [`after`](Self::after) of a step's start t, so many stops having been passed: without a search.
+    /// [`after`](Self::after) of a step's start t without a search, given the number of stops passed.
     #[inline(always)]
     pub(super) fn after_last(&self, span: &Span<S::Clock>, t: &S::Clock, num_stops: &S::Clock) -> S::Clock {
         let sides = self.limits.sides;
@@ -257,7 +258,8 @@ impl<'a, S: State> Scheme<'a, S> {
         sides.beside(t, &sides.nth(num_stops, &ahead), &ahead)
     }
 
-    /// The same scheme, with the method's numbers known where this is compiled. `M` is the scheme's own method.
+    /// The same scheme with the method's coefficients as compile-time constants. `M` must be the scheme's own
+    /// method.
     #[inline(always)]
     pub(super) fn with_known<M: InlineMethod>(&self) -> Self {
         let tableau = const { *M::METHOD.tableau() };
@@ -271,8 +273,8 @@ fn is_linear(tableau: &ButcherTableau) -> bool {
     matches!(tableau.kind, Kind::Rosenbrock(_))
 }
 
-/// Refuses tolerances and numbers of the controller out of range, times that are not strictly monotone, adaptive
-/// control of a method without an error estimate.
+/// Rejects tolerances and controller parameters out of range, times that are not strictly monotone, and
+/// adaptive control of a method without an error estimate.
 pub(super) fn check(
     tableau: &ButcherTableau,
     controller: &Controller,
@@ -289,7 +291,7 @@ pub(super) fn check(
     }
 }
 
-/// Refuses bounds that contradict each other or the controller.
+/// Rejects limits that contradict each other or the controller.
 pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(), ConfigError> {
     let Limits { dt_min, dt_max, stops, .. } = *limits;
     let refuse = |parameter, value, range| Err(ConfigError::Controller { parameter, value, range });

@@ -1,10 +1,10 @@
 //! Forward sensitivities: dy1/dp and dy1/dy0 of a solve on plain Rust values, by dual numbers through the same code.
 //!
-//! Made for few parameters and small states, where a graph and its reverse pass would cost more than they save:
-//! the work grows with the number of directions. The derivative is that of the discrete solve on the grid that the
-//! plain solve accepts: the error norm reads values alone, so y1 and the steps do not depend on what is
-//! differentiated. Alternatives considered: tangents in the error norm, as some codes do, which bounds their error
-//! too but gives another y1 for each question asked.
+//! Meant for few parameters and small states, where a graph and its reverse pass would cost more than they
+//! save: the work grows with the number of directions. It differentiates the discrete solve with its step times
+//! fixed. The error norm reads only values, so y1 and the steps do not depend on what is differentiated.
+//! Alternative considered: tangents in the error norm, as in some codes; this controls their error too, but y1
+//! then depends on the derivatives requested.
 
 use super::check::Driver;
 use super::plain::run;
@@ -56,33 +56,34 @@ impl<G: GenericField<N>, const N: usize> Linearize<[Pass; N]> for Differentiated
     }
 }
 
-/// A solve that is differentiated: what [`Ode::forward_sensitivity`] gives.
+/// A solve with forward sensitivities, created by [`Ode::forward_sensitivity`].
 #[derive(Clone, Debug)]
 pub struct SensitivityBuilder<G, const N: usize>(Ode<'static, [f64; N], G>);
 
-/// A solution and its derivatives by parameters and initial state.
+/// A solution and its derivatives with respect to parameters and initial state.
 ///
-/// `D` is the field's own struct with, in place of each parameter, dy1 by that parameter: `[f64; N]`.
+/// `D` is the vector field's struct, in which each parameter is replaced by the derivative of y1 with respect
+/// to it: `[f64; N]`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sensitivity<D, const N: usize> {
     /// The time reached.
     pub t1: f64,
-    /// The state there: that of the plain solve, bit for bit.
+    /// The state there, equal to the plain solve's, bit for bit.
     pub y1: [f64; N],
     /// `dy1_dp.name[i]` is dy1_i / d name.
     pub dy1_dp: D,
     /// `dy1_dy0[i][j]` is dy1_i / dy0_j.
     pub dy1_dy0: [[f64; N]; N],
-    /// What one pass took; the plain solve takes the same steps.
+    /// Counters of one pass; the plain solve takes the same steps.
     pub stats: Stats,
     /// Passes over the interval, each with up to [`DIRECTIONS`] directions.
     pub num_passes: usize,
     /// Why it ended.
     pub outcome: Outcome,
-    /// The relative tolerance it ran with.
+    /// The relative tolerance used.
     pub rtol: Tol,
-    /// The absolute tolerance.
+    /// The absolute tolerance used.
     pub atol: Tol,
 }
 
@@ -98,20 +99,21 @@ impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
 }
 
 impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f64; N], G> {
-    /// From a [`vector_field!`](crate::vector_field): like [`Ode::from_field`], and its derivatives may be asked for.
+    /// Creates an `Ode` from a [`vector_field!`](crate::vector_field), like [`Ode::from_field`], with forward
+    /// sensitivities available.
     pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }
 
-    /// Asks for dy1/dp and dy1/dy0 beside y1.
+    /// Solves for dy1/dp and dy1/dy0 together with y1.
     ///
-    /// The derivative is that of the discrete solve with its accepted steps held fixed, so it agrees with
-    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) to rounding. It is as accurate as the
-    /// method is on those steps; where it is wanted closer, tighten the tolerances. Parameters and components
-    /// are taken [`DIRECTIONS`] at a time, in one pass over the interval each.
+    /// It differentiates the discrete solve with its accepted steps fixed, so the result agrees with finite
+    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. It
+    /// is as accurate as the method on those steps; tighten the tolerances for more. Parameters and components
+    /// are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
     ///
-    /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` are those of the plain solve. Saved values,
-    /// events and [`on_step`](Ode::on_step) are refused: a solve with them is another one.
+    /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` apply as in a plain solve. Saved values,
+    /// events and [`on_step`](Ode::on_step) are errors.
     ///
     /// # Examples
     /// ```
@@ -135,10 +137,10 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
 }
 
 impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
-    /// From t0 to t1, with derivatives.
+    /// Solves from t0 to t1 with derivatives.
     ///
     /// # Errors
-    /// Those of [`Ode::solve`]; saved values, events and `on_step`.
+    /// The errors of [`Ode::solve`]; saved values, events and `on_step`.
     pub fn solve(
         &self,
         t0: f64,
@@ -154,7 +156,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         let mut last = None;
         for (pass, columns) in columns.chunks_mut(DIRECTIONS).enumerate() {
             let first = pass * DIRECTIONS;
-            // A direction of another pass is out of range here, and then nothing moves.
+            // A direction of another pass is out of range here, so its tangent is 0.
             let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
             let mut direction = 0;
             let field = self.0.field.map_params(|x| {
@@ -192,7 +194,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         })
     }
 
-    /// The same solve of dual numbers, errors measured by their values.
+    /// The same solve in dual numbers, with errors measured by their values.
     fn differentiated(&self, field: Differentiated<G, N>) -> Ode<'static, [Pass; N], Differentiated<G, N>> {
         let ode = self.0.with_field(field);
         match &self.0.norm {
@@ -204,7 +206,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         }
     }
 
-    /// An error where the solve ended early.
+    /// An error if the solve ended early.
     fn judged<D>(
         &self,
         found: Sensitivity<D, N>,

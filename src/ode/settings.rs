@@ -1,7 +1,7 @@
-//! `Settings`: how a problem is to be solved, as the user asked; `Resolved`: as it will be, every default filled in.
+//! `Settings`: the settings as given; `Resolved`: the settings with all defaults.
 //!
-//! Options are given in any order and checked once, when the interval and the state are known. It knows options
-//! alone, neither fields nor loops, so the same settings serve every way of running.
+//! Options are given in any order and checked once, when the interval and the state are known. This module
+//! knows only options, neither vector fields nor loops, so all drivers share it.
 
 use super::scheme;
 use super::{
@@ -11,20 +11,20 @@ use super::{
 use crate::simd::Level;
 use std::sync::Arc;
 
-/// Options as given; `None` where nothing was said.
+/// Options as given; `None` for defaults.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) method: Method,
-    /// A table in place of the method's.
+    /// A custom tableau instead of the method's.
     pub(crate) own: Option<Arc<Tableau>>,
     pub(crate) controller: Option<Controller>,
     pub(crate) dt0: Option<f64>,
     pub(crate) rtol: Option<Tol>,
     pub(crate) atol: Option<Tol>,
     pub(crate) max_steps: u64,
-    /// The most events that are noted; `None` for no bound, or as many as there are rows for.
+    /// The maximum number of recorded events; `None` for no limit, or the default number of rows.
     pub(crate) max_events: Option<usize>,
-    /// Whether an early end is no error.
+    /// Whether an early end is `Ok`.
     pub(crate) allow_incomplete: bool,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
@@ -61,18 +61,18 @@ impl Default for Settings {
     }
 }
 
-/// Options complete: what a [`Scheme`] borrows from.
+/// Complete options, which a [`Scheme`] borrows.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     method: Method,
     own: Option<Arc<Tableau>>,
-    /// The controller, its first step size in it.
+    /// The controller with its first step size.
     pub controller: Controller,
     /// That of the method for stiff parts, where the method switches.
     stiff_controller: Option<Controller>,
-    /// The relative tolerance, for each component where it differs.
+    /// The relative tolerance, per component if it differs.
     pub rtol: Tol,
-    /// The absolute tolerance.
+    /// The absolute tolerance, per component if it differs.
     pub atol: Tol,
     max_steps: u64,
     dt_min: f64,
@@ -88,16 +88,17 @@ pub struct Resolved {
 /// What a loop over steps may be compiled for.
 #[derive(Clone, Copy, Debug)]
 pub struct Native {
-    /// The method, unless a table of the user's own stands in its place.
+    /// The method, unless a custom tableau replaces it.
     pub(super) method: Option<Method>,
     pub(super) level: Level,
 }
 
 impl Settings {
-    /// The controller to run with: the one given or the method's default, with `dt0` in it.
+    /// The controller to use: the given one or the method's default, with `dt0`.
     ///
     /// # Errors
-    /// A dt0 beside a controller that has one, or beside [`StepTo`](super::StepTo); a method without an error estimate and without a dt0.
+    /// A dt0 with a controller that has one, or with [`StepTo`](super::StepTo); a method without an error
+    /// estimate and without a dt0.
     fn controller(&self) -> Result<Controller, ConfigError> {
         let tableau = tableau(self.own.as_deref(), self.method);
         match (&self.controller, self.dt0) {
@@ -128,12 +129,12 @@ impl Settings {
         tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
 
-    /// Everything filled in for a state of such parts, with the tolerance `default` where none was given. `span` is
-    /// t0 and t1 where they are known before the solve.
+    /// All settings for a state of these parts, with the tolerance `default` if none was given. `span` is t0
+    /// and t1 if they are known before the solve.
     ///
     /// # Errors
-    /// Whatever [`Scheme::new`] refuses, bounds that contradict each other, lists of tolerances of the wrong length, times to land
-    /// on that are not finite, or any at all where the interval is not known.
+    /// The errors of [`Scheme::new`]; limits that contradict each other; lists of tolerances of the wrong
+    /// length; stops that are not finite, or any stops if the interval is not known.
     pub fn resolve(
         &self,
         default: Tolerance,
@@ -186,7 +187,7 @@ impl Settings {
 }
 
 impl Resolved {
-    /// The scheme to run with.
+    /// The scheme of the solve.
     pub fn scheme<'a, S: State>(&'a self, norm: Option<&'a Norm<'a, S>>) -> Scheme<'a, S> {
         let scheme = Scheme::trusted(self.tableau(), &self.controller, self.tolerance(), self.limits());
         let scheme = scheme.measured_by(norm);
@@ -236,7 +237,7 @@ impl Resolved {
         Limits { dt_min, dt_max, max_steps, stops, sides: sides.view() }
     }
 
-    /// With f(t, y) kept at the end of each step, for dense output.
+    /// Keeps f(t, y) at the end of each step, for dense output.
     pub(super) fn keeping_first(self, keeps: bool) -> Self {
         Resolved { keeps_first: keeps, ..self }
     }
@@ -246,7 +247,7 @@ fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
 }
 
-/// Those of the times that lie between t0 and t1, the ends included.
+/// The times between t0 and t1, the ends included.
 fn times_within(
     name: &'static str,
     times: &[f64],

@@ -1,8 +1,8 @@
-//! `Single`: an `f32` that takes `f64` constants on either side, which the standard library's does not.
+//! `Single`: an `f32` that takes `f64` constants on either side of an operator, unlike the standard library's.
 //!
-//! It exists so that one body of a [`vector_field!`](crate::vector_field) can say `2.0 * y[0]` in both precisions. Like f32 it
-//! is steered by an f64 clock. Its error ratio is a division in f32, widened before it is squared: the ratio
-//! carries 7 digits either way, and lanes of f32 divide four times as many a cycle.
+//! It exists so that one body of a [`vector_field!`](crate::vector_field) can use `2.0 * y[0]` in both
+//! precisions. Like f32, it has an f64 clock. Its error ratio is a division in f32, widened before it is
+//! squared: the ratio carries 7 digits either way, and lanes of f32 divide four times as many per cycle.
 
 use super::{FieldNumber, GenericField, Number, Real, Tolerance};
 use std::iter::Sum;

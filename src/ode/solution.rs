@@ -1,49 +1,49 @@
-//! `Solution`: what a solve of plain states returns.
+//! `Solution`: the result of a solve of plain states.
 
 use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
-/// A solved problem, whole or as far as it got: `outcome` says which.
+/// The solution of a problem, complete or as far as it got; see `outcome`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Solution<Y, O = Y> {
     /// The time reached.
     pub t1: f64,
-    /// The state there; the last good one where the solve ended early.
+    /// The state there; the last good one if the solve ended early.
     pub y1: Y,
     /// The saved times.
     pub ts: Vec<f64>,
-    /// What was saved at them: y, or what `save_fn` made of it.
+    /// What was saved at these times: y, or the value of `save_fn`.
     pub ys: Vec<O>,
-    /// Every accepted time, t0 first.
+    /// The ends of all accepted steps, t0 first.
     pub step_times: Vec<f64>,
     /// Records of events, in the order of the solve.
     pub events: Vec<EventRecord<Y>>,
-    /// What it took.
+    /// The counters of the solve.
     pub stats: Stats,
-    /// Why it ended.
+    /// Why the solve ended.
     pub outcome: Outcome,
-    /// What the user should know of beside the numbers.
+    /// Warnings about the solution.
     pub warnings: Vec<Warning>,
-    /// The method it ran with.
+    /// The method used.
     pub method: String,
-    /// The relative tolerance it ran with.
+    /// The relative tolerance used.
     pub rtol: Tol,
-    /// The absolute tolerance.
+    /// The absolute tolerance used.
     pub atol: Tol,
     pub(super) dense: Option<DenseOutput<Y>>,
 }
 
-/// Something suspicious in a solve that ran.
+/// A warning about a solve that ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Steps were as short as stability asks, not accuracy: in 15 looks, with no 6 good ones between them, `h |lambda|`
-    /// lay at the end of the method's stability interval. A looser tolerance does not help there. Methods with two
-    /// stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are looked at from their
-    /// 1,000th attempt on.
+    /// Stability limited the step size, not accuracy: in 15 checks without 6 consecutive passes, `h |lambda|`
+    /// was at the end of the method's stability interval. A looser tolerance does not help. Methods with two
+    /// stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are checked from
+    /// their 1,000th attempt on.
     Stiff {
-        /// The time where it was noticed.
+        /// The time at which it was detected.
         t: f64,
     },
 }
@@ -53,30 +53,30 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on, where stability bounds explicit steps, whatever the tolerance: use Method::Rodas5P (or Rkc2 for diffusion)"
+                "the problem seems stiff from t={t} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)"
             ),
         }
     }
 }
 
 impl<Y, O> Solution<Y, O> {
-    /// The whole curve.
+    /// Dense output.
     ///
     /// # Errors
-    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) asked for it.
+    /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) was selected.
     pub fn dense(&self) -> Result<&DenseOutput<Y>, ConfigError> {
         self.dense.as_ref().ok_or(ConfigError::NotSaved { what: "dense output" })
     }
 }
 
 impl<Y, O: PlainState> Solution<Y, O> {
-    /// What was saved as numbers: how many times, how many components, and time after time the components.
+    /// The saved values as numbers: how many times, how many components, and the components time after time.
     ///
     /// # Panics
-    /// If what was saved has not the same number of components at each time.
+    /// If the number of components differs between times.
     #[cfg_attr(
         not(any(test, feature = "nalgebra", feature = "ndarray")),
-        expect(dead_code, reason = "for the arrays of those two")
+        expect(dead_code, reason = "used by the arrays of these features")
     )]
     pub(super) fn table(&self) -> (usize, usize, Vec<f64>) {
         let columns = self.ys.first().map_or(0, O::num_components);
@@ -85,7 +85,7 @@ impl<Y, O: PlainState> Solution<Y, O> {
             let n = y.num_components();
             assert!(
                 n == columns,
-                "ys[{i}] has {n} components and ys[0] has {columns}: no table has such rows"
+                "ys[{i}] has {n} components but ys[0] has {columns}: all rows of a table must have the same length"
             );
             y.each_component(&mut |x| numbers.push(x));
         }
@@ -100,7 +100,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. } => {
                 write!(f, "{outcome} at t={t1}")?;
             }
-            // These tell their time themselves.
+            // These outcomes print their own time.
             Outcome::MaxSteps { .. }
             | Outcome::MaxEvents { .. }
             | Outcome::Zeno { .. }

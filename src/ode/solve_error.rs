@@ -1,16 +1,16 @@
-//! `SolveError`: why there is no whole solution, with as much of one as there is.
+//! `SolveError`: why a solution is incomplete, with the part that was computed.
 //!
-//! It knows nothing of what it carries, so every driver fails alike: plain states, ensembles, sensitivities, tensors and
-//! stepping by hand differ in the type of `partial` alone. A caller without use for that part loses it with `?`: every
-//! `SolveError` turns into a [`flowline::Error`](crate::Error).
+//! It is generic over that part, so every driver fails alike: plain states, ensembles, sensitivities, tensors
+//! and steppers differ only in the type of `partial`. `?` drops the part: every `SolveError` converts into a
+//! [`flowline::Error`](crate::Error).
 
 use super::{ConfigError, FieldError, Outcome, Tol};
 use std::error::Error;
 use std::fmt;
 
-/// Why a solve gave no whole solution.
+/// Why a solve returned no complete solution.
 ///
-/// A solution is whole where t1 was reached, an event ended the solve, or `on_step` broke it off.
+/// A solution is complete if t1 was reached, an event ended the solve, or `on_step` ended it.
 ///
 /// # Examples
 /// ```
@@ -22,45 +22,45 @@ use std::fmt;
 /// ```
 #[non_exhaustive]
 pub enum SolveError<S = ()> {
-    /// The problem or a setting was refused. Nothing ran.
+    /// The problem or a setting is invalid. Nothing ran.
     Config(ConfigError),
     /// The vector field failed.
     Field {
-        /// The time it was evaluated at.
+        /// The time of the evaluation.
         t: f64,
         /// Steps attempted before.
         step: u64,
-        /// The field's own error.
+        /// The vector field's own error.
         source: FieldError,
         /// What was computed up to the last good step.
         partial: Box<S>,
     },
-    /// The action of an event failed.
+    /// The state reset of an event failed.
     Event {
-        /// Which event.
+        /// The index of the event.
         index: usize,
-        /// The time.
+        /// Its time.
         t: f64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
         /// What was computed up to the step in which it failed.
         partial: Box<S>,
     },
     /// The solve ended early.
     Incomplete {
-        /// Why.
+        /// The reason.
         outcome: Outcome,
-        /// Where rows or trajectories take steps of their own: the first that ended early.
+        /// With separate rows or trajectories: the first that ended early.
         row: Option<usize>,
-        /// The relative and the absolute tolerance; `None` of a solve inside a compiled program.
+        /// The relative and the absolute tolerance; `None` for a solve inside a compiled program.
         tolerances: Option<Box<(Tol, Tol)>>,
-        /// What was computed; of several rows or trajectories all.
+        /// What was computed; for several rows or trajectories, all of them.
         partial: Box<S>,
     },
 }
 
 impl<S> SolveError<S> {
-    /// What was computed; `None` where nothing ran.
+    /// What was computed; `None` if nothing ran.
     pub fn partial(&self) -> Option<&S> {
         match self {
             SolveError::Config(_) => None,
@@ -70,7 +70,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// What was computed; `None` where nothing ran.
+    /// What was computed; `None` if nothing ran.
     pub fn into_partial(self) -> Option<S> {
         match self {
             SolveError::Config(_) => None,
@@ -80,7 +80,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// The same with `f` of what was computed.
+    /// The same error with `f` applied to what was computed.
     pub(crate) fn map<T>(self, f: impl FnOnce(S) -> T) -> SolveError<T> {
         let f = |partial: Box<S>| Box::new(f(*partial));
         match self {
@@ -99,7 +99,7 @@ impl<S> SolveError<S> {
 }
 
 impl<S> SolveError<S> {
-    /// A solve by these tolerances that ended early.
+    /// A solve with these tolerances that ended early.
     pub(crate) fn incomplete(
         outcome: Outcome,
         row: Option<usize>,
@@ -112,7 +112,7 @@ impl<S> SolveError<S> {
 }
 
 impl SolveError {
-    /// A field that failed.
+    /// A vector field that failed.
     pub(crate) fn of_field(t: f64, step: u64, source: FieldError) -> Self {
         SolveError::Field { t, step, source, partial: Box::new(()) }
     }

@@ -1,21 +1,22 @@
-//! The stages of a step and the y1 that they make: what an attempt and its replay have in common, bit for bit.
+//! The stages of a step and its y1, shared bit for bit by an attempt and its replay.
 //!
-//! It knows a method's numbers, the two step times of a step and the field. It must never know whether a step is accepted: errors,
-//! step sizes and the end of a solve are the business of [`attempt`](super::attempt()). Nothing here may allocate.
+//! It knows a method's coefficients, the two step times of a step and the vector field. Whether a step is
+//! accepted, its error, the next step size and the end of a solve belong to [`attempt`](super::attempt()).
+//! Nothing here may allocate.
 
 use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]
 pub enum First {
-    /// `k[0]` is f(t, y) already, and of a method that is first same as last the last stage, f(t_next, y1), is
-    /// wanted for the next step.
+    /// `k[0]` is f(t, y) already. The last stage of a FSAL method, f(t_next, y1), is evaluated for the next
+    /// step.
     Given,
-    /// It is evaluated; of a method that is first same as last the last stage is left out, y1 does not need it.
+    /// The first stage is evaluated. The last stage of a FSAL method is skipped, because y1 does not need it.
     Evaluate,
 }
 
-/// Where the field is evaluated at c = 0, at c = 1, and what the times between are counted from.
+/// The times of the evaluations at c = 0 and c = 1, and the origin of the times between.
 pub struct Times<C> {
     pub(super) first: C,
     pub(super) last: C,
@@ -52,11 +53,11 @@ impl<C: Clock> Times<C> {
     }
 }
 
-/// The stages and y1.
+/// Computes the stages and y1.
 ///
-/// `UNROLLED` writes the loop over stages out: with the method's numbers known where it is compiled, every
-/// stage of a small array then stays in registers (Lorenz: 101 ns a step against 135, a hand-written loop 94).
-/// The compiler does not unroll it by itself. Where the numbers are not known, or a stage is a call anyway, a
+/// `UNROLLED` unrolls the loop over stages. With the coefficients as compile-time constants, every stage of a
+/// small array then stays in registers (Lorenz: 101 ns per step against 135, a hand-written loop 94). The
+/// compiler does not unroll it by itself. If the coefficients are not constant, or a stage is a call anyway, a
 /// plain loop is as fast and a tenth of the code.
 #[inline(always)]
 pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
@@ -120,7 +121,7 @@ fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
     out.lincomb(y, h, a, &Compiled::<S, FUSED, UNROLLED>(k));
 }
 
-/// The field at (t, y); a failure gets its time.
+/// Evaluates the vector field at (t, y); a failure gets its time.
 #[inline(always)]
 pub(super) fn eval<S: State, F: VectorField<S>>(
     f: &F,

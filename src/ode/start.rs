@@ -1,4 +1,4 @@
-//! The start of a solve: f(t0, y0), the first step size, and what can end a solve before its first step.
+//! The start of a solve: f(t0, y0), the first step size, and the ends of a solve before its first step.
 
 use super::attempt::measure;
 use super::stages::eval;
@@ -9,11 +9,11 @@ use super::{
 
 /// The carry before the first step.
 ///
-/// Adaptive control evaluates f(t0, y0), which ends the solve where it is not finite, and where no dt0 is given
-/// chooses one after Hairer, with one evaluation more. t0 == t1 ends it as completed, with y0.
+/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses one by
+/// Hairer's algorithm, with one more evaluation. t0 == t1 ends the solve as completed, with y0.
 ///
 /// # Errors
-/// What the field said, with the time it was evaluated at.
+/// The vector field's error, with the time of the evaluation.
 #[inline(always)]
 pub fn start<S: State, F: VectorField<S>>(
     f: &F,
@@ -69,10 +69,12 @@ pub(super) fn start_in<S: State, F: VectorField<S>>(
     Ok(())
 }
 
-/// The first step size, signed, from the sizes of y0, f(t0, y0) and the change of f over a short Euler step.
+/// The first step size, signed, from the norms of y0, of f(t0, y0) and of the change of f over a short Euler
+/// step.
 ///
-/// Where that change is not finite, or the field cannot be evaluated there, the short step itself is taken. Never beyond
-/// t1 or the first stop, and not below the smallest step a controller may ask for. Expects f(t0, y0) in `k[0]`; `k[1]`, the scratch and `y1` are used up.
+/// If that change is not finite, or the vector field fails there, the short step itself is used. The result is
+/// limited by t1 and the first stop, and by the smallest allowed step. Expects f(t0, y0) in `k[0]`; overwrites
+/// `k[1]`, the scratch and `y1`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting
@@ -85,7 +87,7 @@ fn first_step<S: State, F: VectorField<S>>(
     carry: &mut Carry<S>,
 ) -> Result<S::Clock, FieldFailure<S::Clock>> {
     let wall = next_wall(scheme, span, carry).0;
-    // A piece of an interval has stops behind its start.
+    // A piece of an interval has stops that lie behind its start.
     let is_ahead = carry.t.sub(&wall).mul(&span.direction).lt(&carry.t.like(0.0));
     let wall = S::Clock::select(&is_ahead, &wall, &span.t1);
     let Carry { t, y, k, y1, .. } = carry;

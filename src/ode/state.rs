@@ -1,23 +1,25 @@
-//! `State`: what is integrated, as the stepping algorithm sees it.
+//! `State`: the integrated quantity as the stepping algorithm sees it.
 //!
-//! Four operations are all that a Runge-Kutta step asks of a state; an array, a `Vec`, a tree of tensors each
-//! give theirs. Stages come as [`Stages`], not as a slice: those of a part of a compound lie apart in memory. A state knows its components; it must never know the method, the controller or the loop.
-//! Alternatives considered: operators (`y + dt * k`), which allocate a temporary for each term of a heap state
-//! and record one node for each term of a traced one; a slice of `f64`, which tensors are not.
+//! A Runge-Kutta step needs four operations of a state; arrays, `Vec`s and trees of tensors implement them.
+//! Stages come as [`Stages`], not as a slice, because the stages of a part of a compound are not contiguous. A
+//! state knows its components, not the method, the controller or the loop. Alternatives considered: operators
+//! (`y + dt * k`), which allocate a temporary per term of a heap state and record a node per term of a traced
+//! one; a slice of `f64`, which tensors are not.
 
 use super::{Clock, FieldError, Tolerance};
 
 /// The stages of a step, one state each.
 pub trait Stages<S> {
-    /// Whether a product and its sum are rounded once in sums of these stages.
+    /// Whether sums of these stages use fused multiply-add.
     ///
-    /// Loops compiled for a level that has the instruction ask for it; elsewhere it would be a call into the C library.
+    /// Only loops compiled for a level that has the instruction set it; elsewhere it would be a call into the C
+    /// library.
     const FUSED: bool = false;
-    /// Whether the weights are known where the sums are compiled, so that those of small states are written out.
+    /// Whether the weights are compile-time constants, so that sums of small states are unrolled.
     const KNOWN: bool = false;
-    /// The stage of that index.
+    /// Stage `i`.
     fn stage(&self, i: usize) -> &S;
-    /// How many there are.
+    /// The number of stages.
     fn count(&self) -> usize;
 }
 impl<S> Stages<S> for [S] {
@@ -30,7 +32,7 @@ impl<S> Stages<S> for [S] {
         self.len()
     }
 }
-/// Stages of a loop that is compiled for the machine, or for a method.
+/// Stages of a loop compiled for the machine's instructions, or for a method.
 #[derive(Debug)]
 pub struct Compiled<'a, S, const FUSED: bool, const KNOWN: bool>(pub &'a [S]);
 impl<S, const FUSED: bool, const KNOWN: bool> Stages<S> for Compiled<'_, S, FUSED, KNOWN> {
@@ -66,15 +68,15 @@ impl<S, const N: usize> Stages<S> for [S; N] {
     }
 }
 
-/// What is integrated: numbers that can be combined linearly and measured against a tolerance.
+/// The integrated quantity: numbers that can be combined linearly and measured against a tolerance.
 ///
 /// Plain states are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature `nalgebra`);
 /// ndarray's arrays of any dimension (feature `ndarray`); tuples of up to six states; structs of states by
-/// [`state!`](crate::state!). Components are counted in the order of memory, of an ndarray array in its logical order,
-/// of a compound part after part. t is f64 there, whatever y is.
+/// [`state!`](crate::state!). Components are numbered in memory order, for an ndarray array in logical order,
+/// for a compound part by part. Plain states have an f64 clock, even if y is f32.
 ///
-/// Every implementation must give the same bits for the same inputs, whether called from
-/// `attempt` or from `step`.
+/// Every implementation must give the same bits for the same inputs, whether called from `attempt` or from
+/// `step`.
 ///
 /// # Examples
 /// ```
@@ -91,23 +93,23 @@ impl<S, const N: usize> Stages<S> for [S; N] {
     message = "`{Self}` is not a state that flowline can integrate",
     label = "not a `State`",
     note = "a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`",
-    note = "a slice has no size: take `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
+    note = "a slice has no size: use `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait State: Clone {
-    /// The number that t and dt are.
+    /// The number type of t and dt.
     type Clock: Clock;
 
-    /// `self = y + dt * sum_i a_i k_i`. Terms with `a_i == 0` are left out, so a NaN in their `k_i` is harmless.
+    /// `self = y + dt * sum_i a_i k_i`. Terms with `a_i == 0` are skipped, so a NaN in their `k_i` is harmless.
     ///
-    /// `self` holds a value of the same shape before, of no meaning.
+    /// `self` has the right shape and unspecified values before.
     fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Self::Clock, a: &[f64], k: &K);
 
     /// The RMS over all components of `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))`; `self` is scratch.
     ///
-    /// Terms with `b_i == 0` are left out. Not finite where a component of the sum or of `y1` is not finite.
+    /// Terms with `b_i == 0` are skipped. Not finite if a component of the sum or of `y1` is not finite.
     ///
-    /// A state gives this or [`error_sum`](Self::error_sum), whichever is the natural one; each has the other for a
-    /// default.
+    /// Implement this or [`error_sum`](Self::error_sum), whichever is more natural; each has a default in terms
+    /// of the other.
     #[inline(always)]
     fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
@@ -122,7 +124,8 @@ pub trait State: Clone {
         sum.mul(&sum.like(1.0 / self.num_components().max(1) as f64)).sqrt()
     }
 
-    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: what compounds add up.
+    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: the quantity that compounds
+    /// add.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
@@ -138,7 +141,7 @@ pub trait State: Clone {
 
     /// Writes the scaled errors `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))` into `self`, for custom norms.
     ///
-    /// Not finite where a component of the sum or of `y1` is not finite.
+    /// Not finite if a component of the sum or of `y1` is not finite.
     fn scaled_error<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
@@ -149,28 +152,28 @@ pub trait State: Clone {
         tol: &Tolerance,
     );
 
-    /// Takes the value of `other`, in the memory it has: what `clone_from` is where that reuses memory.
+    /// Copies `other` without allocating, where `clone_from` does.
     #[inline(always)]
     fn copy_of(&mut self, other: &Self) {
         self.clone_from(other);
     }
 
-    /// How many components there are.
+    /// The number of components.
     fn num_components(&self) -> usize;
 
-    /// How many components each part has: one part unless the state is made of several states.
+    /// The number of components of each part: one part, unless the state consists of several states.
     fn parts(&self) -> Vec<usize> {
         vec![self.num_components()]
     }
 
-    /// Takes over `new` where `m` holds; `new` has no meaning afterwards.
+    /// Replaces `self` by `new` where `m` holds; `new` is unspecified afterwards.
     fn keep(&mut self, m: &<Self::Clock as Clock>::Mask, new: &mut Self);
 
     /// The index of the first component that is NaN or infinite, as a number in the lanes or the trace of
-    /// `like`; -1 where there is none.
+    /// `like`; -1 if there is none.
     fn first_non_finite(&self, like: &Self::Clock) -> Self::Clock;
 
-    /// Says whether a derivative that a field returned has the shape of `y`.
+    /// Checks that a derivative returned by a vector field has the shape of `y`.
     fn conforms(&self, _y: &Self) -> Result<(), FieldError> {
         Ok(())
     }

@@ -1,18 +1,18 @@
-//! `StepEnd`: where a step ends, and `Span`: the interval of a solve, as values of its clock.
+//! `StepEnd`: the end of a step, and `Span`: the interval of a solve as values of its clock.
 //!
-//! Bounds on times are measured in ulp of the times at hand, never in parts of the interval: a solve to t1 = infinity is
-//! as exact as one that ends where its event is.
+//! Limits on times are in ulp of these times, never relative to the interval: a solve to t1 = infinity is as
+//! exact as one that ends at its event's time.
 
 use super::{Carry, Clock, ConstantStepSize, Controller, Scheme, State, StepTo};
 
 /// The interval of a solve, as values of its clock.
 #[derive(Clone, Debug)]
 pub struct Span<C> {
-    /// Where the solve starts.
+    /// The start of the solve.
     pub t0: C,
-    /// Where it ends; infinite where an event or a callback ends it.
+    /// The end of the solve; infinite if only an event or a callback ends it.
     pub t1: C,
-    /// The sign of t1 - t0; 1 where they are equal.
+    /// The sign of t1 - t0; 1 if they are equal.
     pub direction: C,
 }
 
@@ -25,44 +25,44 @@ impl<C: Clock> Span<C> {
         Span { t0, t1, direction }
     }
 
-    /// t grows.
+    /// Whether t increases.
     #[inline(always)]
     pub(super) fn is_forward(&self) -> C::Mask {
         self.t0.like(0.0).lt(&self.direction)
     }
 
-    /// t falls.
+    /// Whether t decreases.
     #[inline(always)]
     pub(super) fn is_backward(&self) -> C::Mask {
         self.direction.lt(&self.t0.like(0.0))
     }
 
-    /// `dt0` towards t1.
+    /// `dt0` with the sign of t1 - t0.
     #[inline(always)]
     pub(super) fn towards(&self, dt0: f64) -> C {
         self.direction.mul(&self.t0.like(dt0.abs()))
     }
 }
 
-/// n ulp of x, an ulp taken as `2^-52 |x|`: between one and two units in the last place.
+/// n ulp of x, where an ulp is `2^-52 |x|`: between one and two units in the last place.
 #[inline(always)]
 pub(super) fn ulps<C: Clock>(n: f64, x: &C) -> C {
     x.abs().mul(&x.like(n * f64::EPSILON))
 }
 
-/// 100 ulp as a part of a number.
+/// 100 ulp, relative to a number.
 pub(super) const SLACK: f64 = 100.0 * f64::EPSILON;
 
-/// A remainder of a grid from `t` that comes to `t_next` is merged below this: 100 ulp of the larger.
+/// The remainder below which a step from `t` to `t_next` is merged with it: 100 ulp of the larger time.
 #[inline(always)]
 pub(crate) fn slack<C: Clock>(t: &C, t_next: &C) -> C {
     t.abs().max(&t_next.abs()).mul(&t.like(SLACK))
 }
 
-/// The smallest step at t = 0, where an ulp is no bound.
+/// The smallest step at t = 0, where an ulp is no limit.
 const DT_LEAST: f64 = 1e-300;
 
-/// The smallest step that a controller may ask for at t: 16 ulp of t.
+/// The smallest step at t: 16 ulp of t.
 #[inline(always)]
 pub(super) fn dt_least<C: Clock>(t: &C) -> C {
     ulps(16.0, t).max(&t.like(DT_LEAST))
@@ -72,11 +72,11 @@ pub(super) fn dt_least<C: Clock>(t: &C) -> C {
 pub(super) struct StepEnd<C: Clock> {
     /// Its time.
     pub t: C,
-    /// It is t1.
+    /// Whether it is t1.
     pub last: C::Mask,
-    /// It is one of the stops.
+    /// Whether it is one of the stops.
     pub stop: C::Mask,
-    /// It is one of the multiples of a constant step size, or of the given times.
+    /// Whether it is a multiple of a constant step size, or one of the given times.
     pub grid: C::Mask,
 }
 
@@ -99,8 +99,9 @@ pub(super) fn next_wall<S: State>(
 
 /// The end of the step that starts at `carry.t`.
 ///
-/// An end that comes within the slack of t1 or of a stop, or passes it, becomes that time, so the field is never
-/// evaluated beyond. A step that was rejected is retried shorter, without slack: it could become the same step again.
+/// A proposed end within the slack of t1 or of a stop, or beyond it, becomes that time, so the vector field is
+/// never evaluated beyond. A rejected step is retried without slack, because merging could repeat the same
+/// step.
 #[inline(always)]
 pub(super) fn next_step_end<S: State>(
     scheme: &Scheme<S>,
@@ -137,7 +138,7 @@ pub(super) fn next_step_end<S: State>(
         }
         Controller::Hairer(_) => {
             let proposed = carry.t.add(&carry.dt);
-            // The published codes stretch a step by 1 % rather than leave so small a remainder.
+            // The published codes stretch a step by 1 % instead of leaving so small a remainder.
             let stretched = carry.t.add(&carry.dt.mul(&one.like(1.01)));
             let at_wall = passes(span, &wall, &stretched, &slack_of_attempt);
             (proposed, at_wall, span.t0.lt(&span.t0))
@@ -148,7 +149,8 @@ pub(super) fn next_step_end<S: State>(
     StepEnd { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
 }
 
-/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of theirs.
+/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of their
+/// interval.
 #[inline(always)]
 fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
     t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))

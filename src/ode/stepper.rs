@@ -1,7 +1,7 @@
-//! A solve by hand: the stepper of plain Rust values, lent to the user step by step.
+//! `Stepper`: a solve of plain Rust values, one step per call.
 //!
-//! It knows the stepper and what a caller may change between two steps. It must never know how steps are attempted: what it
-//! does is what the whole solve in `host` does with a recorder behind it.
+//! It knows the integrator and what a caller may change between two steps, not how steps are attempted. It
+//! takes the same steps as the whole solve in [`plain`](super::plain).
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
@@ -11,19 +11,18 @@ use super::{
     Warning,
 };
 
-/// A solve by hand, one accepted step at a time: [`Ode::stepper`](super::Ode::stepper).
+/// A solve with one accepted step per call, created by [`Ode::stepper`](super::Ode::stepper).
 ///
-/// Everything the whole solve does to step sizes is done here too; events, saved times and callbacks are the
-/// caller's own.
+/// Step sizes are the same as in the whole solve; events, saved times and callbacks are up to the caller.
 pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
     functions: &'a StateFunctions<'a, Y>,
     resolved: Resolved,
-    /// Whether an early end is no error.
+    /// Whether an early end is `Ok`.
     allow_incomplete: bool,
     integrator: Integrator<Y>,
-    /// The caller may have changed y.
+    /// Whether the caller may have changed y.
     touched: bool,
     stiffness: StiffnessTest,
     switch: Switch,
@@ -31,17 +30,17 @@ pub struct Stepper<'a, Y: PlainState, F> {
     step_times: Vec<f64>,
 }
 
-/// One accepted step, lent.
+/// One accepted step, which borrows its state.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Step<'s, Y> {
-    /// Where it ends.
+    /// The end of the step.
     pub t: f64,
     /// Its size, signed.
     pub dt: f64,
     /// The state at its end.
     pub y: &'s Y,
-    /// Its scaled error; 0 where nobody estimates it.
+    /// Its error ratio; 0 without an error estimate.
     pub error_ratio: f64,
 }
 
@@ -71,13 +70,13 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         })
     }
 
-    /// Takes steps until one is accepted; `None` once t1 is reached.
+    /// Attempts steps until one is accepted; `None` once t1 is reached.
     ///
     /// # Errors
-    /// [`SolveError::Field`] for a field that failed; [`SolveError::Incomplete`] where the solve ended before t1, unless
-    /// [`allow_incomplete`](super::Ode::allow_incomplete) was asked for. Its `partial` is empty: the last good state is
-    /// here, and can be read on.
-    #[allow(clippy::should_implement_trait, reason = "it lends: an iterator would clone a state a step")]
+    /// [`SolveError::Field`] for a vector field that failed; [`SolveError::Incomplete`] if the solve ended
+    /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. Its `partial` is empty: the
+    /// stepper still holds the last good state.
+    #[allow(clippy::should_implement_trait, reason = "it borrows: an iterator would clone a state per step")]
     pub fn step(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
         let accepted = self.advance()?;
         if !accepted {
@@ -87,7 +86,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         Ok(Some(Step { t: *t, dt: *h, y, error_ratio: *error_ratio }))
     }
 
-    /// Takes steps until one is accepted; whether one was.
+    /// Attempts steps until one is accepted; returns whether one was.
     fn advance(&mut self) -> Result<bool, SolveError> {
         let Stepper { field, norm, functions, ref resolved, ref mut integrator, ref mut switch, .. } = *self;
         let first = resolved.scheme(norm).differentiated_by(Some(functions));
@@ -114,7 +113,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         Ok(true)
     }
 
-    /// What it means that no step is left.
+    /// The result when no step is left.
     fn ended(&self) -> Result<(), SolveError<()>> {
         match self.outcome() {
             Some(outcome) if !outcome.is_success() && !self.allow_incomplete => {
@@ -133,19 +132,19 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub fn y(&self) -> &Y {
         &self.integrator.carry.y
     }
-    /// The state there, to be changed; the next step's first stage is then computed anew.
+    /// The state there, for changes; the next step's first stage is then computed anew.
     pub fn y_mut(&mut self) -> &mut Y {
         self.touched = true;
         &mut self.integrator.carry.y
     }
-    /// The size that the next attempt has, signed, not yet cut at t1.
+    /// The size of the next attempt, signed, not yet cut at t1.
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }
-    /// The state at a time within the step last taken.
+    /// The state at a time within the last step.
     ///
     /// # Errors
-    /// A time outside that step, or no step yet; a field that failed, of a method whose dense output evaluates it.
+    /// A time outside that step, or no step yet; a vector field that failed in an extra stage of dense output.
     pub fn interpolate(&mut self, t: f64) -> Result<Y, SolveError> {
         let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
@@ -157,15 +156,15 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         self.integrator.eval_into(t, &mut out);
         Ok(out)
     }
-    /// What it took so far.
+    /// The counters so far.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.integrator.carry)
     }
-    /// What the user should know of beside the numbers.
+    /// Warnings so far.
     pub fn warnings(&self) -> Vec<Warning> {
         self.stiffness.warning().into_iter().collect()
     }
-    /// Why the solve ended; `None` while it goes on.
+    /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self) -> Option<Outcome> {
         let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.outcome(&scheme)

@@ -1,44 +1,46 @@
-//! A test for stiffness that costs next to nothing: is the step as short as stability asks?
+//! A cheap stiffness test: does stability limit the step size?
 //!
-//! Of methods with two stages at c = 1, the difference of the two estimates `|lambda|`, the size of the Jacobian's dominant
-//! eigenvalue. Looked at every few hundred steps, and at each step while it looks bad; it must never change a solve,
-//! only warn. Methods without two such stages are not tested: an evaluation more would be. When trajectories in lanes are
-//! looked at is the business of `ensemble/looks`, when a recorded solve is that of `adjoint/stiffness`.
+//! For methods with two stages at c = 1, their difference estimates `|lambda|`, the magnitude of the Jacobian's
+//! dominant eigenvalue. The test runs every few hundred steps, and at each step while it is positive. It never
+//! changes a solve, it only warns. Methods without two such stages are not tested, because that would cost an
+//! extra evaluation. `ensemble/looks` decides when trajectories in lanes are tested, `adjoint/stiffness` when a
+//! recorded solve is.
 
 use super::integrator::Integrator;
 use super::{
     ButcherTableau, Clock, Method, PlainState, Scheme, SolveError, State, Tolerance, VectorField, Warning,
 };
 
-/// Steps between two looks while all is well.
+/// Steps between two tests while all is well.
 pub(crate) const EVERY: u64 = 250;
-/// Looks in a row that make a warning, and good ones that clear the suspicion (DOPRI5 has 15 and 6).
+/// Positive tests that raise a warning, and consecutive passes that clear the suspicion (15 and 6 in DOPRI5).
 const SUSPICIONS: f64 = 15.0;
 const CLEARED: f64 = 6.0;
-/// `h |lambda|` is suspicious from this part of the stability interval on: control keeps steps somewhat inside of it.
+/// `h |lambda|` is suspicious from this fraction of the stability interval on: control keeps steps somewhat
+/// inside it.
 const PART: f64 = 0.85;
 
-/// The looks of one solve that went wrong, and what follows from them.
+/// The positive tests of one solve.
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2; the code DOPRI5.
 #[derive(Clone, Copy)]
 pub(crate) struct Suspicion<C> {
     suspicions: C,
-    /// Good looks in a row.
+    /// Consecutive passes.
     good: C,
-    /// The time at which stiffness was noticed, NaN until then.
+    /// The time at which stiffness was detected, NaN until then.
     noticed: C,
 }
 
 impl<C: Clock> Suspicion<C> {
-    /// Before the first look.
+    /// The state before the first test.
     pub(crate) fn none(like: &C) -> Self {
         let zero = like.like(0.0);
         Suspicion { suspicions: zero.clone(), good: zero, noticed: like.like(f64::NAN) }
     }
 
-    /// After a look at the step that ends at t.
+    /// The state after a test of the step that ends at t.
     pub(crate) fn see(&self, is_suspicious: &C::Mask, t: &C) -> Self {
         let [zero, one, cleared, most] = [0.0, 1.0, CLEARED, SUSPICIONS].map(|x| t.like(x));
         let good = C::select(is_suspicious, &zero, &self.good.add(&one));
@@ -48,17 +50,17 @@ impl<C: Clock> Suspicion<C> {
         Suspicion { suspicions, good, noticed: C::select(&is_last, t, &self.noticed) }
     }
 
-    /// Whether the next step is to be looked at, if none has noticed anything.
+    /// Whether the next step is to be tested, if stiffness is not detected yet.
     pub(crate) fn is_raised(&self) -> C::Mask {
         self.suspicions.like(0.0).lt(&self.suspicions)
     }
 
-    /// Whether stiffness was noticed.
+    /// Whether stiffness was detected.
     pub(crate) fn has_noticed(&self) -> C::Mask {
         self.noticed.le(&self.noticed)
     }
 
-    /// Everything in it, in one order, the time at which stiffness was noticed last.
+    /// All its clocks, in a fixed order; the time of detection is last.
     #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 3] {
         let Suspicion { suspicions, good, noticed } = self.clone();
@@ -73,15 +75,15 @@ impl<C: Clock> Suspicion<C> {
 }
 
 impl Suspicion<f64> {
-    /// What was noticed.
+    /// The warning, if stiffness was detected.
     pub(super) fn warning(&self) -> Option<Warning> {
         self.has_noticed().then_some(Warning::Stiff { t: self.noticed })
     }
 }
 
-/// The test of a solve of plain states.
+/// The stiffness test of a solve of plain states.
 pub(super) struct StiffnessTest {
-    /// The last two stages at c = 1, where the method has them.
+    /// The last two stages at c = 1, if the method has them.
     pair: Option<(usize, usize)>,
     method: Option<Method>,
     steps: u64,
@@ -89,22 +91,22 @@ pub(super) struct StiffnessTest {
     look: Option<Look>,
 }
 
-/// What a look needs.
+/// The method's data for a test.
 pub(crate) struct Look {
     /// The difference of the two stages, and of their arguments, as weights of the stages.
     stages: Vec<f64>,
     arguments: Vec<f64>,
-    /// `h |lambda|` from which on a step is suspicious.
+    /// The smallest suspicious `h |lambda|`.
     bound: f64,
 }
 
 impl StiffnessTest {
-    /// Of a solve by `method`, or by a custom table.
+    /// The test of a solve by `method`, or by a custom tableau.
     pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
         StiffnessTest { pair: pair(scheme), method, steps: 0, suspicion: Suspicion::none(&0.0), look: None }
     }
 
-    /// Takes the memory that a look needs, so that none of the steps to come does.
+    /// Allocates the memory of a test, so that no later step allocates.
     pub fn prepare<Y: PlainState>(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
             integrator.reserve_stages();
@@ -112,19 +114,19 @@ impl StiffnessTest {
         }
     }
 
-    /// Whether the next step will be looked at.
+    /// Whether the next step will be tested.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         let turn = self.suspicion.is_raised() || self.steps % EVERY == EVERY - 1;
         turn && self.pair.is_some() && !self.suspicion.has_noticed()
     }
 
-    /// How many steps until the next is due, at least 1.
+    /// The number of steps until the next test, at least 1.
     pub fn steps_to_next(&self) -> u64 {
         EVERY - 1 - (self.steps % EVERY).min(EVERY - 2)
     }
 
-    /// Counts steps; looks at the last, the only one, if it was due.
+    /// Counts steps; tests the last one if it was due (then it is the only one).
     #[inline]
     pub fn after_steps<Y: PlainState>(
         &mut self,
@@ -157,13 +159,13 @@ impl StiffnessTest {
         self.suspicion = Suspicion::none(&0.0);
     }
 
-    /// What was noticed.
+    /// The warning, if stiffness was detected.
     pub fn warning(&self) -> Option<Warning> {
         self.suspicion.warning()
     }
 }
 
-/// The last two stages at c = 1, where steps are adaptive and the method has them.
+/// The last two stages at c = 1, if steps are adaptive and the method has them.
 fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
     let tableau = &scheme.tableau;
     if !tableau.is_explicit() {
@@ -175,7 +177,7 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
 }
 
 impl Look {
-    /// For steps by `method`, or by a custom table; none where they cannot detect stiffness.
+    /// The data for steps by `method`, or by a custom tableau; `None` if they cannot detect stiffness.
     pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
         pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
     }
@@ -193,8 +195,8 @@ impl Look {
         Look { stages, arguments, bound: PART * interval }
     }
 
-    /// Whether a step from y of length h, with the stages k, is as long as stability lets it be. The sizes, in units of
-    /// the tolerance, are those of errors.
+    /// Whether stability limits a step from y of length h with the stages k. The norms, in units of the
+    /// tolerance, are the error norms.
     pub(crate) fn is_suspicious<S: State>(
         &self,
         (y, h, k): (&S, &S::Clock, &[S]),
@@ -206,7 +208,8 @@ impl Look {
         h.like(self.bound).mul(&arguments).lt(&stages)
     }
 
-    /// The same of a step of `dim` components: `stage(i, j)` is component j of stage i, `scale(j)` its tolerance.
+    /// The same for a step of `dim` components: `stage(i, j)` is component j of stage i, `scale(j)` its
+    /// tolerance.
     pub fn is_suspicious_at(
         &self,
         dim: usize,
@@ -226,7 +229,7 @@ impl Look {
     }
 }
 
-/// The interval of each method, worked out when this is compiled: it costs as much as a hundred steps.
+/// The stability interval of each method, computed at compile time: it costs as much as a hundred steps.
 const INTERVALS: [f64; Method::ALL.len()] = {
     let mut intervals = [0.0; Method::ALL.len()];
     let mut i = 0;
@@ -248,9 +251,11 @@ const INTERVALS: [f64; Method::ALL.len()] = {
 /// That of Tsit5.
 pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
-/// The x up to which a step of y' = -x y / h does not grow: the stability interval on the negative real axis.
+/// The largest x for which a step of y' = -x y / h does not grow: the stability interval on the negative real
+/// axis.
 ///
-/// Both slices, scratch, are as long as there are stages. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1: the first sign change of 1 - |R| on a grid, halved down.
+/// Both slices are scratch with one entry per stage. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1:
+/// finds the first sign change of 1 - |R| on a grid, then bisects.
 const fn stability_interval(tableau: &ButcherTableau, power: &mut [f64], coefficients: &mut [f64]) -> f64 {
     const STEP: f64 = 1.0 / 32.0;
     stability_coefficients(tableau, power, coefficients);
@@ -272,7 +277,7 @@ const fn stability_interval(tableau: &ButcherTableau, power: &mut [f64], coeffic
     low
 }
 
-/// Whether `|R(-x)| > 1`; rounding, which is all there is of it near 0, does not count.
+/// Whether `|R(-x)| > 1` beyond rounding, which dominates near 0.
 const fn grows(coefficients: &[f64], x: f64) -> bool {
     let (mut value, mut j) = (0.0, coefficients.len());
     while j > 0 {
@@ -293,7 +298,7 @@ const fn stability_coefficients(tableau: &ButcherTableau, power: &mut [f64], coe
     }
     j = 0;
     while j < s {
-        // power = A^j 1; rows are lower triangular, so it is replaced from the last on.
+        // power = A^j 1; rows are lower triangular, so it is replaced from the last entry on.
         let mut i = s;
         while i > 0 {
             i -= 1;

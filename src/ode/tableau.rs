@@ -1,11 +1,11 @@
-//! `ButcherTableau`: the numbers of a method and of its dense output.
+//! `ButcherTableau`: the coefficients of a method and of its dense output.
 //!
-//! Data only: whether a method reuses its last stage (FSAL) or has an error estimate is read off the numbers,
-//! never a flag set by hand, so that a table cannot contradict itself. A tableau borrows its numbers: those of
-//! `tableaux/` are constants, those of a [`Tableau`](super::Tableau) belong to the user. It is `Copy` and small,
-//! so that a loop compiled for one method has the numbers at hand. Tests check every order condition.
+//! Data only: FSAL and the presence of an error estimate are derived from the numbers, not flags set by hand,
+//! so that a tableau cannot contradict itself. A tableau borrows its numbers: the ones of `tableaux/` are
+//! constants, the ones of a [`Tableau`](super::Tableau) belong to the user. It is `Copy` and small, so that a
+//! loop compiled for one method has constant coefficients. Tests check every order condition.
 
-/// The highest degree of a dense output.
+/// The highest degree of dense output.
 pub const DEGREE_MAX: usize = 16;
 
 /// A one-step method of s stages. Of an explicit Runge-Kutta method
@@ -15,49 +15,49 @@ pub const DEGREE_MAX: usize = 16;
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ButcherTableau<'a> {
-    /// The name that a command line takes.
+    /// The name, as used on the command line.
     pub name: &'a str,
-    /// The rows of the lower triangle one after another, i weights of each stage i >= 1 (counted from 0); see
+    /// The rows of the lower triangle in sequence, with i weights for each stage i >= 1 (counted from 0); see
     /// [`row`](Self::row).
     pub a: &'a [f64],
-    /// Weights of the solution, s of them.
+    /// The s weights of the solution.
     pub b: &'a [f64],
-    /// `b - b_embedded`, s of them; `None` where the method has no error estimate.
+    /// `b - b_embedded`, s of them; `None` if the method has no error estimate.
     pub b_err: Option<&'a [f64]>,
-    /// A second estimate, of lower order: with e and e_low the two scaled errors, the error of a step is
-    /// `e^2 / sqrt(e^2 + 0.01 e_low^2)`, which goes with h^`error_order`.
+    /// A second estimate, of lower order: with e and e_low the two scaled errors, the error of a step is `e^2 /
+    /// sqrt(e^2 + 0.01 e_low^2)`, which is O(h^`error_order`).
     pub b_err_low: Option<&'a [f64]>,
-    /// Times of the stages, as parts of the step.
+    /// The times of the stages, relative to the step.
     pub c: &'a [f64],
     /// Order of the solution.
     pub order: u32,
-    /// k, the power of h that the error estimate goes with: one more than the order of the embedded solution.
-    /// Step sizes go with the k-th root. Of no meaning without `b_err`.
+    /// k, the power of h in the error estimate: one more than the order of the embedded solution. The
+    /// controller uses 1/k as its exponent. Unused without `b_err`.
     pub error_order: u32,
     /// How its stages are computed.
     pub kind: Kind<'a>,
-    /// An interpolant of the method's own; the cubic Hermite interpolant where `None`.
+    /// The method's own interpolant; `None` for the cubic Hermite interpolant.
     pub dense: Option<DenseTableau<'a>>,
 }
 
-/// The numbers of an interpolant: `y(t + theta h) = y + h sum_i w_i(theta) k_i`, over the method's stages and
-/// further ones.
+/// The coefficients of an interpolant: `y(t + theta h) = y + h sum_i w_i(theta) k_i`, over the method's stages
+/// and extra ones.
 ///
-/// The polynomials w_i are kept by their coefficients in theta, theta (1 - theta), theta^2 (1 - theta),
+/// The polynomials w_i are stored by their coefficients in theta, theta (1 - theta), theta^2 (1 - theta),
 /// theta^2 (1 - theta)^2, ...: the nested form of Hairer's codes. It gives w_i(1) = b_i exactly, and its terms
-/// stay small where those of the powers of theta cancel: for Vern9 the sum of their sizes is 13 against 33,000,
-/// which is 3e-15 against 7e-12 of rounding.
+/// stay small where powers of theta cancel: for Vern9 the sum of their magnitudes is 13 instead of 33,000,
+/// which means a rounding error of 3e-15 instead of 7e-12.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DenseTableau<'a> {
-    /// The rows of the stages after the method's own, which continue their numbering: s + i weights of the i-th.
+    /// The rows of the extra stages, numbered after the method's own: s + i weights for extra stage i.
     pub extra_a: &'a [f64],
-    /// Times of those stages, as parts of the step.
+    /// The times of the extra stages, relative to the step.
     pub extra_c: &'a [f64],
-    /// `degree` coefficients of each stage, those after the method's own included.
+    /// `degree` coefficients per stage, extra stages included.
     pub weights: &'a [f64],
     /// The polynomials' degree, at most [`DEGREE_MAX`].
     pub degree: usize,
-    /// q: inside a step the interpolant is off by a multiple of h^(q+1).
+    /// The order q: inside a step the error is O(h^(q+1)).
     pub order: u32,
 }
 
@@ -113,7 +113,7 @@ impl<'a> ButcherTableau<'a> {
         row(self.a, 0, i)
     }
 
-    /// First same as last: the last stage is f(t + h, y1), which is the next step's first.
+    /// Whether the method is FSAL (first same as last): the last stage is f(t + h, y1), the next step's first.
     pub const fn is_fsal(&self) -> bool {
         let s = self.b.len();
         if matches!(self.kind, Kind::Rosenbrock(_)) {
@@ -134,16 +134,16 @@ impl<'a> ButcherTableau<'a> {
     }
 }
 
-/// Row i of a triangle whose first row has `first` numbers and each further one a number more.
+/// Row i of a triangle whose first row has `first` numbers and whose rows grow by one.
 #[inline(always)]
 pub(super) const fn row(triangle: &[f64], first: usize, i: usize) -> &[f64] {
     let start = i * first + i * i.saturating_sub(1) / 2;
     triangle.split_at(start).1.split_at(first + i).0
 }
 
-/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives k_0 and
-/// k_`f1` at the ends; `beyond` are those of its fourth and further terms, stage by stage. There are N
-/// coefficients, one `b` a stage or fewer: a missing one is 0.
+/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives k_0
+/// and k_`f1` at the ends; `beyond` holds the fourth and further coefficients, stage by stage. The result has N
+/// coefficients; `b` has at most one entry per stage, missing ones are 0.
 pub(super) const fn through_both_ends<const N: usize>(b: &[f64], f1: usize, beyond: &[f64]) -> [f64; N] {
     let mut weights = [0.0; N];
     let stages = (N - beyond.len()) / 3;

@@ -1,17 +1,17 @@
-//! `Tolerance`: how large an error may be, one bound for all components or one for each.
+//! `Tolerance`: error tolerances, one value for all components or one per component.
 //!
-//! Two forms: [`Tol`] is what a user hands over and a solution keeps; [`Tolerance`] borrows two of them for the
-//! length of a solve, is `Copy`, and answers for a component at a time. It knows no state: components are counted
-//! in the state's own order, parts one after another.
+//! Two forms: users and solutions have a [`Tol`] each for rtol and atol; [`Tolerance`] borrows both for the
+//! length of a solve, is `Copy`, and is read component by component. It does not know the state: components are
+//! numbered in the state's own order, part by part.
 
 use super::ConfigError;
 
-/// One number for all components, or one for each.
+/// A scalar for all components, or one value per component.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tol {
-    /// For every component.
+    /// One value for all components.
     All(f64),
-    /// For each component; or for each part of a state of several parts, where there are as many.
+    /// One value per component, or per part if there are as many values as parts.
     Each(Vec<f64>),
 }
 
@@ -49,10 +49,11 @@ impl std::fmt::LowerExp for Tol {
 }
 
 impl Tol {
-    /// The same bound for a state whose parts have `parts` components: one number a part becomes one a component.
+    /// The same tolerance for a state whose parts have `parts` components: one value per part becomes one per
+    /// component.
     ///
     /// # Errors
-    /// As many numbers as there are neither components nor parts.
+    /// A number of values that matches neither components nor parts.
     pub(super) fn spread(&self, name: &'static str, parts: &[usize]) -> Result<Tol, ConfigError> {
         let Tol::Each(xs) = self else { return Ok(self.clone()) };
         let components: usize = parts.iter().sum();
@@ -80,12 +81,12 @@ impl Tol {
     }
 }
 
-/// How large an error may be: `atol_j + rtol_j max(|y0_j|, |y1_j|)` for component j.
+/// The tolerance `atol_j + rtol_j max(|y0_j|, |y1_j|)` of component j.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance<'a> {
     rtol: f64,
     atol: f64,
-    /// In place of the number.
+    /// Values per component, instead of the number.
     rtols: Option<&'a [f64]>,
     atols: Option<&'a [f64]>,
 }
@@ -96,7 +97,7 @@ impl Tolerance<'static> {
         Tolerance { rtol, atol, rtols: None, atols: None }
     }
 
-    /// Each bound the larger of the two: what a state of parts of different precision supports.
+    /// The larger of each: what a state with parts of different precision supports.
     #[must_use]
     pub fn looser(self, other: Self) -> Self {
         Tolerance::new(self.rtol.max(other.rtol), self.atol.max(other.atol))
@@ -104,12 +105,12 @@ impl Tolerance<'static> {
 }
 
 impl<'a> Tolerance<'a> {
-    /// Of two bounds, each for all components or with a number for each.
+    /// From rtol and atol, each a scalar or one value per component.
     pub fn of(rtol: &'a Tol, atol: &'a Tol) -> Self {
         Tolerance { rtol: rtol.number(), atol: atol.number(), rtols: rtol.list(), atols: atol.list() }
     }
 
-    /// rtol and atol where they are the same for every component.
+    /// rtol and atol, if they are the same for every component.
     #[inline(always)]
     pub fn uniform(&self) -> Option<(f64, f64)> {
         match (self.rtols, self.atols) {
@@ -124,7 +125,7 @@ impl<'a> Tolerance<'a> {
         (self.rtols.map_or(self.rtol, |r| r[j]), above_zero(self.atols.map_or(self.atol, |a| a[j])))
     }
 
-    /// The tolerances of the first n components, and those of the others.
+    /// The tolerances of the first n components, and of the others.
     #[inline(always)]
     pub fn split(&self, n: usize) -> (Self, Self) {
         let cut = |list: Option<&'a [f64]>| match list {
@@ -135,7 +136,7 @@ impl<'a> Tolerance<'a> {
         (Tolerance { rtols: r0, atols: a0, ..*self }, Tolerance { rtols: r1, atols: a1, ..*self })
     }
 
-    /// Refuses negative, NaN, infinite and both-zero tolerances.
+    /// Rejects negative, NaN, infinite and both-zero tolerances.
     pub fn check(&self) -> Result<(), ConfigError> {
         let valid = |x: f64| x.is_finite() && x >= 0.0;
         let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);
@@ -150,7 +151,7 @@ impl<'a> Tolerance<'a> {
     }
 }
 
-/// atol as errors are divided by it: with 0, a component that is and stays 0 has the error 0, not 0/0.
+/// atol as used in divisions: with 0, a component that stays 0 has the error 0, not 0/0.
 #[inline(always)]
 fn above_zero(atol: f64) -> f64 {
     atol.max(f64::MIN_POSITIVE)

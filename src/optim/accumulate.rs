@@ -1,4 +1,4 @@
-//! Gradients of several calls as one.
+//! Gradient accumulation over several calls.
 
 use super::Optimizer;
 use super::hyper::{Hyper, MapNumber};
@@ -7,11 +7,11 @@ use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Every `every` calls the inner optimizer gets the mean of their gradients (and losses); in between nothing
-/// moves, its state bit for bit as it was.
+/// Passes the mean of the gradients (and losses) to the inner optimizer every `every` calls. In between,
+/// weights and inner state keep their bits.
 ///
-/// The choice is a `select` on a counter of the state: what is not chosen is computed all the same, a few
-/// passes over the weights against a gradient.
+/// The choice is a `select` on a counter in the state. The inner update is computed at every call and
+/// discarded in between: a few passes over the weights, cheap beside a gradient.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulate {
     pub every: Hyper,

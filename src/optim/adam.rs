@@ -1,14 +1,14 @@
-//! Adam and its form with Nesterov's momentum.
+//! Adam and NAdam, its form with Nesterov momentum.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// The direction of Adam: see [`scale_by_adam`].
+/// The direction of Adam; see [`scale_by_adam`].
 ///
 /// With g the gradient and n = 1, 2, ... the update, `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
-/// `u = m' / (sqrt(v / (1 - b2^n)) + eps)`, where m' is `m / (1 - b1^n)`, or with Nesterov's momentum
+/// `u = m' / (sqrt(v / (1 - b2^n)) + eps)`, where m' is `m / (1 - b1^n)`, or with Nesterov momentum
 /// `b1 m / (1 - b1^(n + 1)) + (1 - b1) g / (1 - b1^n)`.
 ///
 /// # References
@@ -20,13 +20,13 @@ pub struct ScaleByAdam {
     pub(super) nesterov: bool,
 }
 
-/// The direction of [`Adam`](super::Adam); `chain((scale_by_adam(), scale_by_learning_rate(r)))` is it.
+/// The direction of [`Adam`](super::Adam), which is `chain((scale_by_adam(), scale_by_learning_rate(r)))`.
 pub fn scale_by_adam() -> ScaleByAdam {
     ScaleByAdam { moments: Moments::new(0.9, 0.999, 1e-8), nesterov: false }
 }
 
 impl ScaleByAdam {
-    /// Nesterov's form of the momentum: the direction of [`NAdam`](super::NAdam).
+    /// Uses Nesterov momentum: the direction of [`NAdam`](super::NAdam).
     pub fn nesterov(mut self) -> ScaleByAdam {
         self.nesterov = true;
         self
@@ -44,7 +44,7 @@ impl Transform for ScaleByAdam {
         let Moments { beta1, beta2, eps } = &self.moments;
         let n = memory.count("count") + 1;
         let (unbias1, unbias2) = (unbias(beta1, &n), unbias(beta2, &n));
-        // Scalars in f64: what m and g are multiplied by where the momentum looks ahead.
+        // f64 scalars: the factors of m and g in Nesterov momentum.
         let ahead = self
             .nesterov
             .then(|| (unbias(beta1, &(&n + 1)) * beta1.real(), &unbias1 * beta1.complement().real()));

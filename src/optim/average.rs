@@ -1,18 +1,18 @@
-//! Averages of weights over the updates.
+//! Moving averages of the weights.
 
 use crate::array::DType;
 use crate::nn::is_fixed;
 use crate::tensor::{Tensor, Tree, TreePath};
 
-/// An exponential moving average with a warm start.
+/// An exponential moving average (EMA) with warmup.
 ///
-/// After update n (0 at the first), `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`.
-/// It starts at the weights of the model, so at every time it is a weighted mean of weights that were
-/// there, and needs no correction of a bias towards zero; the warm start forgets the first ones soon:
-/// with decay 0.999 it is in force until n = 8,990, and the mean then spans the last tenth of the updates.
+/// After update n (0 at the first), `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`. The
+/// average starts at the model's weights, so it is always a weighted mean of past weights and needs no bias
+/// correction. The warmup soon forgets the first weights: with decay 0.999 it lasts until n = 8,990, and the
+/// mean then spans the last tenth of the updates.
 ///
 /// # References
-/// Polyak and Juditsky (1992) for averaging; the warm start is that of TensorFlow's
+/// Polyak and Juditsky (1992) for averaging. The warmup is the one in TensorFlow's
 /// `ExponentialMovingAverage`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ema {
@@ -20,24 +20,21 @@ pub struct Ema {
 }
 
 impl Ema {
-    /// An average of this decay.
+    /// An average with this decay.
     ///
     /// # Panics
     /// When the decay is not in `[0, 1)`.
     #[track_caller]
     pub fn new(decay: f64) -> Ema {
-        assert!(
-            (0.0..1.0).contains(&decay),
-            "the decay of an average must be in [0, 1), this one is {decay}"
-        );
+        assert!((0.0..1.0).contains(&decay), "the decay of an average must be in [0, 1), got {decay}");
         Ema { decay }
     }
 
-    /// The average after update `n`, an integer tensor: the number of updates made before it. Start from
-    /// the weights themselves. Leaves that are not trained are those of the model.
+    /// Returns the average after an update. `n` is the number of earlier updates, an integer tensor. Start
+    /// from a copy of the weights. Leaves that are not trained are copied from the model.
     ///
     /// # Panics
-    /// When the two trees differ.
+    /// When the two trees have different structures.
     #[track_caller]
     pub fn update<M: Tree>(&self, average: &M, model: &M, n: &Tensor) -> M {
         let n = n.cast(DType::F64);
@@ -45,7 +42,7 @@ impl Ema {
         let share = 1.0 - keep;
         let mut weights = model.leaves().into_iter();
         average.map(&mut TreePath::default(), &mut |path, a| {
-            let w = weights.next().expect("the average and the model must be trees of one shape");
+            let w = weights.next().expect("the average and the model must have the same tree structure");
             if !w.dtype().is_float() || is_fixed(&path.to_string()) {
                 return w;
             }

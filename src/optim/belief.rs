@@ -1,17 +1,17 @@
-//! AdaBelief: the second moment is that of the gradient's distance from its average.
+//! AdaBelief: Adam whose second moment is the mean squared distance of the gradient from its mean.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// The direction of AdaBelief: see [`scale_by_belief`].
+/// The direction of AdaBelief; see [`scale_by_belief`].
 ///
 /// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2 + eps_root`,
 /// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n)) + eps)`.
 ///
-/// The paper's eps is eps_root: it is added to s itself at every update, as in Optax 0.2.8, so s keeps those of all
-/// updates, `eps_root (1 - b2^n) / (1 - b2)` of a gradient that does not change. The eps beside the root is Optax's.
+/// The paper's eps is eps_root. It is added to s itself at every update, as in Optax 0.2.8, so s accumulates
+/// it: `eps_root (1 - b2^n) / (1 - b2)` for a constant gradient. The eps outside the square root is Optax's.
 ///
 /// # References
 /// Zhuang et al. (2020), AdaBelief optimizer, algorithm 2.

@@ -1,11 +1,11 @@
-//! Bounds for updates.
+//! Gradient clipping.
 
 use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Every element into `[-max, max]`; a NaN stays one.
+/// Clips every element to `[-max, max]`; NaN stays NaN.
 #[derive(Clone, Debug)]
 pub(super) struct ClipValue {
     pub max: Hyper,
@@ -24,7 +24,7 @@ impl Transform for ClipValue {
     }
 }
 
-/// All by one factor so that their joint 2-norm is at most `max`.
+/// Scales all updates by one factor so that their joint 2-norm is at most `max`.
 #[derive(Clone, Debug)]
 pub(super) struct ClipGlobalNorm {
     pub max: Hyper,
@@ -36,7 +36,7 @@ impl Transform for ClipGlobalNorm {
         let Some(square) = squares.reduce(|a, b| a + b) else { return };
         let norm = square.sqrt();
         let (one, max) = (Tensor::scalar(DType::F64, 1.0), self.max.real());
-        // A NaN norm is not below max, so it reaches every update and is seen.
+        // `norm < max` is false for a NaN norm, so the NaN reaches every update and is noticed.
         let scale = norm.lt(&max).select(&one, &(max / &norm));
         for slot in slots {
             slot.update = &slot.update * scale.cast(slot.update.dtype());

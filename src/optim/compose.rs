@@ -1,4 +1,4 @@
-//! Optimizers made of optimizers, and the parts that stand before and behind a rule.
+//! Optimizers built from other optimizers, and the parts before and after a rule.
 
 use super::Optimizer;
 use super::accumulate::Accumulate;
@@ -10,11 +10,11 @@ use super::skip::SkipNonFinite;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// Optimizers in an order: a tuple of up to eight rules, parts and [`Optimizer`]s, or a `Vec` of one type where their number
-/// is known at run time alone.
+/// A sequence of optimizers: a tuple of up to eight rules, parts and [`Optimizer`]s, or a `Vec` of one type
+/// when the length is known only at run time.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no list of optimizers",
-    label = "a tuple of rules and parts: (clip_by_global_norm(1.0), Adam::new(1e-3))"
+    message = "`{Self}` is not a list of optimizers",
+    label = "pass a tuple of rules and parts: (clip_by_global_norm(1.0), Adam::new(1e-3))"
 )]
 pub trait OptimizerList {
     #[doc(hidden)]
@@ -41,7 +41,7 @@ tuples! {
     (A 0 B 1 C 2 D 3 E 4 F 5 G 6) (A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7)
 }
 
-/// One after the other: each gets the updates of the one before.
+/// Applies optimizers in sequence: each receives the updates of the previous one.
 ///
 /// # Examples
 /// ```
@@ -55,7 +55,8 @@ pub fn chain(optimizers: impl OptimizerList) -> Optimizer {
     Optimizer { parts: optimizers.into_optimizers().into_iter().flat_map(|o| o.parts).collect() }
 }
 
-/// Scales all gradients by one factor so that their joint 2-norm is at most `max`: below it they stay.
+/// Scales all gradients by one factor so that their joint 2-norm is at most `max`. Smaller gradients are
+/// unchanged.
 ///
 /// # References
 /// Pascanu, Mikolov and Bengio (2013), On the difficulty of training recurrent neural networks, algorithm 1.
@@ -64,18 +65,18 @@ pub fn clip_by_global_norm(max: impl Into<Tensor>) -> Optimizer {
     ClipGlobalNorm { max: Hyper::new("max", max) }.into()
 }
 
-/// Every element of the gradients into `[-max, max]`; a NaN stays one.
+/// Clips every element of the gradients to `[-max, max]`; NaN stays NaN.
 #[track_caller]
 pub fn clip(max: impl Into<Tensor>) -> Optimizer {
     ClipValue { max: Hyper::new("max", max) }.into()
 }
 
-/// Leaves the weights as they are; for a group of a [`partition`].
+/// Keeps the weights unchanged; use it for a group of a [`partition`].
 pub fn set_to_zero() -> Optimizer {
     Freeze.into()
 }
 
-/// One optimizer for each group of leaves; `group_of` names the group of a leaf by its path.
+/// Applies one optimizer per group of leaves; `group_of` returns the group index of a leaf from its path.
 ///
 /// # Examples
 /// ```
@@ -92,7 +93,7 @@ pub fn partition(
     Partition { group_of: GroupOf(Arc::new(group_of)), groups: groups.into_optimizers() }.into()
 }
 
-/// `inner` for the leaves whose path is included; the updates of the others pass as they are.
+/// Applies `inner` to the leaves whose path is included; other updates pass through unchanged.
 ///
 /// # Examples
 /// ```
@@ -112,10 +113,10 @@ pub fn masked(
     partition(move |path| usize::from(!include(path)), (inner, pass))
 }
 
-/// Every `every` updates one of `inner`, by the mean of their gradients. In between the weights and the state
-/// of `inner` stay bit for bit as they are; the choice is made on the device.
+/// Accumulates gradients: every `every` updates, applies `inner` once to their mean. In between, the weights
+/// and the state of `inner` keep their bits. The choice is made inside the compiled program.
 ///
-/// Schedules of `inner` count its own updates. A loss that it watches is the mean too.
+/// Schedules of `inner` count its own updates. A loss that `inner` reads is averaged too.
 ///
 /// # Examples
 /// ```
@@ -134,18 +135,18 @@ pub fn multi_steps(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Opt
     Accumulate { every: Hyper::new("every", every), inner: inner.into() }.into()
 }
 
-/// `inner`, unless a gradient or what `inner` makes of it is infinite or NaN: then the weights and the state
-/// of `inner` stay bit for bit, and the update is counted.
+/// Applies `inner` unless a gradient or an update of `inner` is infinite or NaN. In that case the weights and
+/// the state of `inner` keep their bits, and the skipped update is counted.
 ///
-/// `state.get("skipped")` is their number, `state.get("skipped_in_a_row")` that since the last good one: where
-/// it grows, training is over.
+/// `state.get("skipped")` is the number of skipped updates, `state.get("skipped_in_a_row")` the number since
+/// the last finite one. If the latter keeps growing, training has failed.
 pub fn apply_if_finite(inner: impl Into<Optimizer>) -> Optimizer {
     SkipNonFinite { inner: inner.into() }.into()
 }
 
-/// `inner` with its hyper-parameters, those of schedules too, as leaves of the state: `hyper.2.rate`,
-/// `hyper.0.beta1`. They may be changed between updates, and are saved and restored with the state. What the
-/// optimizer says after the state was made is not looked at.
+/// Stores the hyper-parameters of `inner`, including those of schedules, as leaves of the state:
+/// `hyper.2.rate`, `hyper.0.beta1`. They may be changed between updates, and are saved and restored with the
+/// state. The numbers in `inner` itself are only initial values.
 ///
 /// # Examples
 /// ```

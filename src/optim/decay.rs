@@ -1,4 +1,4 @@
-//! Decoupled decay of weights.
+//! Decoupled weight decay.
 
 use super::Optimizer;
 use super::groups::Include;
@@ -6,26 +6,26 @@ use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// `u + d p` for the leaves that are included.
+/// `u + d p` for the included leaves.
 ///
 /// # References
-/// Loshchilov and Hutter (2019), Decoupled weight decay regularization, algorithm 2 with the schedule's
-/// multiplier taken as the rate.
+/// Loshchilov and Hutter (2019), Decoupled weight decay regularization, algorithm 2, with the schedule's
+/// multiplier as the learning rate.
 #[derive(Clone, Debug)]
 pub(super) struct DecayWeights {
     pub decay: Hyper,
     pub include: Include,
 }
 
-/// `u + weight_decay p`: decoupled where it stands behind a rule's direction and before the rate. For some leaves only:
-/// [`masked`](super::masked).
+/// `u + weight_decay p`. The decay is decoupled if this part stands after a rule's direction and before the
+/// learning rate. [`masked`](super::masked) restricts it to some leaves.
 #[track_caller]
 pub fn add_decayed_weights(weight_decay: impl Into<Tensor>) -> Optimizer {
     DecayWeights::new(weight_decay).into()
 }
 
 impl DecayWeights {
-    /// Of every leaf.
+    /// Decays every leaf.
     #[track_caller]
     pub fn new(weight_decay: impl Into<Tensor>) -> DecayWeights {
         DecayWeights { decay: Hyper::new("weight_decay", weight_decay), include: Include::default() }

@@ -1,4 +1,4 @@
-//! Leaves by their paths: groups with an optimizer each, and those that are left alone.
+//! Groups of leaves by path: one optimizer per group, and frozen leaves.
 
 use super::Optimizer;
 use super::hyper::MapNumber;
@@ -7,7 +7,7 @@ use super::part::{Memory, Part, Slot, Transform};
 use std::fmt;
 use std::sync::Arc;
 
-/// Which optimizer of a partition a leaf belongs to, by its path.
+/// Maps a leaf's path to the index of its optimizer in a partition.
 #[derive(Clone)]
 pub(super) struct GroupOf(pub Arc<dyn Fn(&str) -> usize + Send + Sync>);
 
@@ -17,7 +17,7 @@ impl fmt::Debug for GroupOf {
     }
 }
 
-/// Which leaves are meant, by their paths: all where there is no function.
+/// Selects leaves by path; `None` selects all.
 #[derive(Clone, Default)]
 pub(super) struct Include(pub Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>);
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Include {
     }
 }
 
-/// No update.
+/// Sets updates to zero.
 #[derive(Clone, Debug)]
 pub(super) struct Freeze;
 
@@ -47,7 +47,7 @@ impl Transform for Freeze {
     }
 }
 
-/// An optimizer for each group of leaves.
+/// One optimizer per group of leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Partition {
     pub group_of: GroupOf,
@@ -55,7 +55,7 @@ pub(super) struct Partition {
 }
 
 impl Partition {
-    /// The indices of the leaves of each group.
+    /// The indices of the leaves in each group.
     #[track_caller]
     fn members(&self, slots: &[Slot]) -> Vec<Vec<usize>> {
         let mut members = vec![Vec::new(); self.groups.len()];
@@ -63,7 +63,7 @@ impl Partition {
             let g = (self.group_of.0)(&slot.path);
             assert!(
                 g < self.groups.len(),
-                "leaf {} is of group {g}, there are {}",
+                "leaf {} is assigned to group {g}, but there are {} groups",
                 slot.path,
                 self.groups.len()
             );

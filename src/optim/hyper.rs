@@ -1,12 +1,12 @@
-//! Hyper-parameters: plain numbers, or tensors that a caller carries in a state of its own.
+//! Hyper-parameters: plain numbers, or tensors from the caller's state.
 //!
-//! A number costs no operation: it becomes a constant of the element type at hand, computed in plain Rust in
-//! f64. A traced tensor is computed with, so that another value of it is no other program.
+//! A plain number costs no operation: it is processed in f64 and becomes a constant of the required element
+//! type. A traced tensor enters the program as a value, so a new value needs no new trace.
 
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Gives another tensor for a hyper-parameter, by its name.
+/// Replaces the value of a hyper-parameter, given its name.
 pub(super) type MapNumber<'a> = dyn FnMut(&str, &Tensor) -> Tensor + 'a;
 
 /// A tensor of one element.
@@ -17,7 +17,7 @@ impl Hyper {
     #[track_caller]
     pub fn new(name: &str, x: impl Into<Tensor>) -> Hyper {
         let x = x.into();
-        assert!(x.size() == 1, "`{name}` of an optimizer is one number, this one has shape {}", x.shape());
+        assert!(x.size() == 1, "optimizer setting `{name}` must be a single number, got shape {}", x.shape());
         Hyper(x.reshape([]))
     }
 
@@ -25,27 +25,27 @@ impl Hyper {
         (!self.0.is_traced()).then(|| self.0.item())
     }
 
-    /// Whether it is the number 0, now and in every run of a program that is being traced.
+    /// Whether it is the constant 0, also in every run of a program that is being traced.
     pub fn is_zero(&self) -> bool {
         self.known() == Some(0.0)
     }
 
-    /// In the given type.
+    /// The value in the given type.
     pub fn cast(&self, dtype: DType) -> Tensor {
         self.known().map_or_else(|| self.0.cast(dtype), |x| Tensor::scalar(dtype, x))
     }
 
-    /// In the type of x.
+    /// The value in the type of x.
     pub fn like(&self, x: &Tensor) -> Tensor {
         self.cast(x.dtype())
     }
 
-    /// As f64.
+    /// The value in f64.
     pub fn real(&self) -> Tensor {
         self.cast(DType::F64)
     }
 
-    /// `1 - x`, in f64 before anything is rounded to the type of a weight.
+    /// `1 - x`, computed in f64 before rounding to the weight's type.
     pub fn complement(&self) -> Hyper {
         self.apply(|x| 1.0 - x, |x| 1.0 - x)
     }
@@ -62,47 +62,47 @@ impl Hyper {
         })
     }
 
-    /// The hyper-parameter that `f` gives for this one.
+    /// Replaces the value by `f`.
     pub fn map(&self, name: &str, f: &mut MapNumber) -> Hyper {
         Hyper(f(name, &self.0))
     }
 }
 
-/// What a hyper-parameter is, by the name of its setter.
+/// The documentation of each setter.
 macro_rules! meaning {
     (beta1) => {
         "The decay rate of the average of gradients."
     };
     (beta2) => {
-        "The decay rate of the average of squares; of Lion, of the momentum that the next update reads."
+        "The decay rate of the second moment; for Lion, of the momentum that the next update uses."
     };
     (eps) => {
-        "What keeps a root in a denominator from zero: beside it in forms of Adam, under it in RMSProp and AdaGrad."
+        "Keeps the denominator away from zero: outside the square root for variants of Adam, inside it for RMSProp and AdaGrad."
     };
     (eps_root) => {
-        "What is added to the second moment at every update."
+        "Added to the second moment at every update."
     };
     (decay) => {
-        "The decay rate of the average of squares."
+        "The decay rate of the mean of squared gradients."
     };
     (initial_accumulator) => {
-        "What the sum of squares is before the first update."
+        "The initial value of the sum of squared gradients."
     };
     (threshold) => {
-        "The length of the average above which the second moment is used."
+        "The second moment is used once its effective averaging length reaches this value."
     };
     (rtol) => {
-        "By which part of itself the best loss has to be beaten; 1e-4 by default."
+        "The relative improvement over the best loss that counts as progress; 1e-4 by default."
     };
     (cooldown) => {
-        "For how many updates after a reduction none is counted; 0 by default."
+        "The number of updates after a reduction during which patience does not count; 0 by default."
     };
     (min_scale) => {
         "The smallest scale; 0 by default."
     };
 }
 
-/// Setters of a part: each puts a number or a tensor where `=>` says.
+/// Setters of a part: each takes a number or a tensor and stores it in the field after `=>`.
 macro_rules! setters {
     ($part:ident { $($name:ident => $($field:ident).+),+ $(,)? }) => {
         impl $part {$(

@@ -1,12 +1,12 @@
-//! Hyper-parameters as leaves of the optimizer's own state.
+//! Hyper-parameters as leaves of the optimizer state.
 
 use super::Optimizer;
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot, Transform};
 
-/// The inner optimizer with the numbers that lie in the state under `hyper`.
+/// The inner optimizer with its hyper-parameters read from the state, under `hyper`.
 ///
-/// They are put there when the state is made; what the optimizer itself says later is not looked at.
+/// `init` copies them into the state; later updates ignore the numbers of the inner optimizer.
 #[derive(Clone, Debug)]
 pub(super) struct Inject {
     pub inner: Optimizer,

@@ -5,7 +5,7 @@ use super::moments::average;
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// The direction of Lion: see [`scale_by_lion`].
+/// The direction of Lion; see [`scale_by_lion`].
 ///
 /// `u = sign(b1 m + (1 - b1) g)`, then `m = b2 m + (1 - b2) g`
 ///
@@ -37,7 +37,7 @@ impl Transform for ScaleByLion {
                 direction = Some(average(m.clone(), &g, &self.beta1).sign());
                 average(m, &g, &self.beta2)
             });
-            slot.update = direction.expect("invariant: the memory was changed");
+            slot.update = direction.expect("invariant: the momentum was updated");
         }
     }
 

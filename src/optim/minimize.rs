@@ -1,24 +1,24 @@
-//! The loop of a fit by all data at once.
+//! The loop of a full-batch fit.
 
 use super::{OptState, Optimizer};
 use crate::error::{Error, Result};
 use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
 
-/// `updates` updates of `start` by the gradients of `loss`, and the loss before each of them.
+/// Minimizes `loss` by `updates` updates from `start`. Returns the result and the loss before each update.
 ///
-/// An update, solve, gradient and optimizer, is traced and compiled once. The loss is the same function at every update:
-/// what it reads beside its argument it captures. For batches, randomness or averages write the loop yourself: it is
-/// [`jit`], [`value_and_grad`] and [`Optimizer::update`].
+/// One update (loss, gradient and optimizer) is traced and compiled once. The loss is the same function at
+/// every update; it captures any data it needs. For batches, randomness or averages, write the loop yourself
+/// with [`jit`], [`value_and_grad`] and [`Optimizer::update`].
 ///
 /// # Errors
-/// What the loss returns; [`Error::NonFiniteLoss`], which names the first update whose loss is infinite or NaN:
-/// [`debug_nans`](crate::tensor::debug_nans) finds the operation that it comes from.
+/// Errors of the loss, and [`Error::NonFiniteLoss`], which names the first update whose loss is infinite or
+/// NaN. [`debug_nans`](crate::tensor::debug_nans) finds the operation that produced it.
 ///
 /// # Panics
-/// When the loss is not one number.
+/// When the loss is not a single number.
 ///
 /// # Examples
-/// Growth rate and capacity of a population, from 12 counts; logarithms keep both positive:
+/// Fits the growth rate and capacity of a population to 12 counts; logarithms keep both positive:
 /// ```
 /// use flowline::nn::prelude::*;
 /// let ts = Tensor::from((0..12).map(f64::from).collect::<Vec<_>>());
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_not_finite_is_an_error_that_names_the_update() {
-        // 3, then 3 - 2 * 3 = -3, whose root is NaN
+        // The loss is 3, then 3 - 2 * 3 = -3, whose square root is NaN.
         let loss = |x: &Tensor| x.sqrt() * 0.0 + x.square();
         let refused = minimize(loss, Tensor::from(3.0), Sgd::new(1.0), 5).unwrap_err();
         assert!(matches!(refused, Error::NonFiniteLoss { update: 1, value } if value.is_nan()), "{refused}");
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_solve_that_fails_at_a_later_update_is_an_error() {
-        // y(1) = 1 / (1 / x - 1) is finite below x = 1. The gradient of -x moves x from 0.5 to 1.5.
+        // y(1) = 1 / (1 / x - 1) is finite for x < 1. The gradient of -x moves x from 0.5 to 1.5.
         let loss = |x: &Tensor| {
             let end = Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 1.0, x)?.y1;
             Ok(end * 0.0 - x)
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn an_optimizer_that_watches_the_loss_is_told_it() {
-        // From 1 to -1, where the loss is no less, so half as far: to 0.
+    fn an_optimizer_that_reads_the_loss_receives_it() {
+        // From 1 to -1, where the loss is not lower, so the next update is half as long: to 0.
         let optimizer = chain((Sgd::new(2.0), reduce_on_plateau(0.5, 1)));
         let (x, losses) = minimize(Tensor::abs, Tensor::from(1.0), optimizer, 2).unwrap();
         assert_eq!((x.item(), losses), (0.0, vec![1.0; 2]));

@@ -1,17 +1,18 @@
-//! Optimizers, schedules and averages: data and pure functions of trees.
+//! Optimizers, schedules and averages: plain data and pure functions of trees.
 //!
-//! An [`Optimizer`] is a chain of parts, each a map from updates to updates; the first gets the
-//! gradients, what the last gives is added to the weights. A named optimizer, [`Adam`], is a builder with typed setters of
-//! such a chain: a rule for the direction, a decay of weights, a rate. Where an optimizer is taken, whatever becomes one is
-//! taken. Everything it remembers is an [`OptState`], a
-//! tree whose counters and moments are tensors: a training step that is jitted carries them on the
-//! device, a file saves them, and no count is ever a constant of the trace. Formulas and defaults are
-//! those of Optax, and the tests hold its trajectories.
+//! An [`Optimizer`] is a chain of parts, as in Optax. Each part maps updates to updates: the first receives
+//! the gradients, and the output of the last is added to the weights. A named optimizer such as [`Adam`] is a
+//! builder with typed setters for such a chain: a rule for the direction, weight decay, a learning rate.
+//! Functions that take an optimizer accept anything that converts into one.
 //!
-//! Parts are a closed enum and not types, so that any chain has one type and one state; each is a file, and
-//! what there is to say of it is the trait in `part`. No part
-//! knows a loss, a layer, or how gradients are made; it asks `nn` only which leaves are fixed. [`minimize`], the loop of who
-//! needs no loop of their own, is the one function that does.
+//! All state is in an [`OptState`], a tree of tensors that includes the counters. A jitted training step
+//! carries it, a file saves it, and no count is a constant of the trace. Formulas and defaults are Optax's;
+//! tests compare the trajectories.
+//!
+//! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state.
+//! Each part has a file; the trait in `part` is their interface. A part does not know the loss, the layers or
+//! how gradients are computed; it asks `nn` only which leaves are frozen. Only [`minimize`], a ready-made
+//! training loop, combines them.
 
 mod accumulate;
 mod adam;
@@ -46,7 +47,7 @@ pub use rules::{Adam, AdamW, Sgd};
 pub use schedule::Schedule;
 
 pub mod extra {
-    //! The other optimizers, and the parts that all are chains of.
+    //! The other optimizers, and the parts that all of them are chains of.
     pub use super::adam::scale_by_adam;
     pub use super::belief::scale_by_belief;
     pub use super::compose::{
@@ -64,7 +65,7 @@ pub mod extra {
 #[cfg(any(test, feature = "train"))]
 pub(crate) use extra::*;
 
-// What builders and lists of optimizers are: nobody has to name them.
+// Types of builders and lists of optimizers; users do not need to name them.
 #[doc(hidden)]
 pub use self::{
     adam::ScaleByAdam,

@@ -1,18 +1,18 @@
-//! What rules with moments share: decaying averages of gradients, and their freedom from bias.
+//! Shared by rules with moments: exponential averages of gradients and their bias correction.
 
 use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Slot};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// `mu` and `nu` are zero at first, and `count` updates were made.
+/// Sets `count`, `mu` and `nu` to zero.
 pub(super) fn init(slots: &[Slot], memory: &mut Memory) {
     memory.put("count", Tensor::from(0u32));
     memory.put_zeros("mu", slots);
     memory.put_zeros("nu", slots);
 }
 
-/// The decay rates of two moments and what is added to the root of the second.
+/// The decay rates of two moments, and the eps added to the square root of the second.
 #[derive(Clone, Debug)]
 pub(super) struct Moments {
     pub beta1: Hyper,
@@ -43,19 +43,18 @@ pub(super) fn average(old: Tensor, new: &Tensor, beta: &Hyper) -> Tensor {
     old * beta.like(new) + new * beta.complement().like(new)
 }
 
-/// `1 / (1 - b^n)` in f64, what an average over n numbers that began at zero lacks. As `-1 / expm1(n ln b)`,
-/// which is exact where `b^n` is near 1 too.
+/// `1 / (1 - b^n)` in f64: the bias correction of an average of n numbers that started at zero. Computed as
+/// `-1 / expm1(n ln b)`, which is accurate also where `b^n` is near 1.
 pub(super) fn unbias(beta: &Hyper, n: &Tensor) -> Tensor {
     -1.0 / (n.cast(DType::F64) * beta.ln()).expm1()
 }
 
-/// Zeros of the type of x.
+/// Zeros with the type and shape of x.
 pub(super) fn zeros_like(x: &Tensor) -> Tensor {
     Tensor::full(x.dtype(), x.shape().clone(), 0.0)
 }
 
-/// The update that leaves every weight as it is, of rank 0: -0, since `x + 0` is another number than x where
-/// x is -0.
+/// The update that keeps every bit of a weight, of rank 0: -0, because `x + 0` turns -0 into 0.
 pub(super) fn no_update(weight: &Tensor) -> Tensor {
     Tensor::scalar(weight.dtype(), -0.0)
 }

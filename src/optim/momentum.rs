@@ -1,36 +1,36 @@
-//! Momentum, heavy ball or Nesterov's.
+//! Momentum: heavy ball or Nesterov.
 
 use super::hyper::{Hyper, MapNumber};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// Momentum: see [`scale_by_momentum`].
+/// Momentum; see [`scale_by_momentum`].
 ///
-/// `m = b m + g`; `u = m`, or with Nesterov's `u = g + b m`. Without a b it is no part at all.
+/// `m = b m + g`; `u = m`, or with Nesterov momentum `u = g + b m`. Without a b the part does nothing.
 ///
 /// # References
-/// Polyak (1964). Sutskever et al. (2013), On the importance of initialization and momentum in deep
-/// learning, eq. 1 to 4, in the form that evaluates the gradient at the weights themselves.
+/// Polyak (1964). Sutskever et al. (2013), On the importance of initialization and momentum in deep learning,
+/// eq. 1 to 4, in the form that evaluates the gradient at the weights themselves.
 #[derive(Clone, Debug)]
 pub struct ScaleByMomentum {
     pub(super) decay: Option<Hyper>,
     pub(super) nesterov: bool,
 }
 
-/// `m = decay m + u`, which is what the next part gets; see [`Sgd`](super::Sgd). It is `optax.trace`.
+/// `m = decay m + u`, passed to the next part; see [`Sgd`](super::Sgd). Optax calls it `trace`.
 #[track_caller]
 pub fn scale_by_momentum(decay: impl Into<Tensor>) -> ScaleByMomentum {
     ScaleByMomentum { decay: Some(Hyper::new("momentum", decay)), nesterov: false }
 }
 
 impl ScaleByMomentum {
-    /// Nesterov's form: the next part gets `u + decay m`.
+    /// Nesterov momentum: the next part receives `u + decay m`.
     pub fn nesterov(mut self) -> ScaleByMomentum {
         self.nesterov = true;
         self
     }
 
-    /// No momentum: the direction of [`Sgd`](super::Sgd) by itself.
+    /// No momentum: plain [`Sgd`](super::Sgd).
     pub(super) fn none() -> ScaleByMomentum {
         ScaleByMomentum { decay: None, nesterov: false }
     }

@@ -1,4 +1,4 @@
-//! `Optimizer`: a chain of parts behind one front door, and its state.
+//! `Optimizer`, a chain of parts, and its state.
 
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot};
@@ -7,13 +7,13 @@ use crate::tensor::{Tensor, Tree};
 use crate::tree;
 use std::collections::BTreeMap;
 
-/// How gradients become updates of weights: a chain of parts, immutable data.
+/// Turns gradients into updates of the weights: an immutable chain of parts.
 ///
-/// Leaves that are no floats, or are [`Buffer`](crate::nn::Buffer), are left as they are.
+/// Leaves that are not floats, or are a [`Buffer`](crate::nn::Buffer), are unchanged.
 ///
-/// A hyper-parameter is a number or a tensor. A number is a constant of the program; a tensor of the
+/// A hyper-parameter is a number or a tensor. A number is a constant of the program. A tensor from the
 /// caller's state, `AdamW::new(&state.rate)`, may change between updates without a new trace. See
-/// [`inject_hyperparams`](super::inject_hyperparams) for numbers that lie in the optimizer's own state.
+/// [`inject_hyperparams`](super::inject_hyperparams) for hyper-parameters in the optimizer's own state.
 ///
 /// # Examples
 /// ```
@@ -32,31 +32,34 @@ pub struct Optimizer {
 }
 
 tree! {
-    /// What an [`Optimizer`] remembers, by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
+    /// The state of an [`Optimizer`], by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
     pub struct OptState {
-        /// Moments in the type of their leaf, counters as u32 of rank 0.
+        /// Moments in the type of their weight; counters as u32 of rank 0.
         pub leaves: BTreeMap<String, Tensor>,
     }
 }
 
 impl OptState {
-    /// The leaf of this name, or the only one whose name ends in it: `state.get("skipped")`.
+    /// The leaf with this name, or the only leaf whose name ends in it: `state.get("skipped")`.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.full_name(name).map(|name| &self.leaves[&name])
     }
 
-    /// Gives a leaf, found as by [`OptState::get`], another value, in its type.
+    /// Sets a leaf, found as in [`OptState::get`], to a value, cast to the leaf's type.
     ///
     /// # Panics
-    /// When there is no such leaf, or the shapes differ.
+    /// When there is no such leaf or several, or the shapes differ.
     #[track_caller]
     pub fn set(&mut self, name: &str, x: impl Into<Tensor>) {
         let Some(full) = self.full_name(name) else {
             let names: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
-            panic!("the optimizer's state has no leaf `{name}`, or several: it has {}", names.join(", "));
+            panic!(
+                "the optimizer state has no leaf `{name}`, or several; its leaves are {}",
+                names.join(", ")
+            );
         };
         let (old, new) = (&self.leaves[&full], x.into());
-        assert!(old.shape() == new.shape(), "`{full}` has shape {}, not {}", old.shape(), new.shape());
+        assert!(old.shape() == new.shape(), "`{full}` has shape {}, got {}", old.shape(), new.shape());
         let new = new.cast(old.dtype());
         self.leaves.insert(full, new);
     }
@@ -80,21 +83,21 @@ impl Optimizer {
         OptState { leaves }
     }
 
-    /// The model after an update by its gradients, and the state after it; traced or concrete alike.
+    /// Returns the model and the state after one update by `grads`, traced or concrete.
     ///
     /// # Panics
-    /// When the state was made by another optimizer or for another model, or a part asks for the loss.
+    /// When the state was made by another optimizer or for another model, or a part needs the loss.
     #[track_caller]
     pub fn update<M: Tree>(&self, model: &M, grads: M, state: OptState) -> (M, OptState) {
         let (weights, state) = self.run(&model.named_leaves(), &grads.leaves(), state, None);
         (model.with_leaves(weights), state)
     }
 
-    /// [`Optimizer::update`] with the loss at hand, of rank 0, for parts that watch it:
-    /// [`reduce_on_plateau`](super::reduce_on_plateau). Others do not look at it.
+    /// [`Optimizer::update`] with the loss, of rank 0, for parts that read it:
+    /// [`reduce_on_plateau`](super::reduce_on_plateau). Other parts ignore it.
     ///
     /// # Panics
-    /// When the state was made by another optimizer or for another model, or the loss is no single number.
+    /// When the state was made by another optimizer or for another model, or the loss is not a single number.
     #[track_caller]
     pub fn update_with_value<M: Tree>(
         &self,
@@ -108,7 +111,6 @@ impl Optimizer {
         (model.with_leaves(weights), state)
     }
 
-    /// The weights after an update, and the state.
     #[track_caller]
     fn run(
         &self,
@@ -126,7 +128,7 @@ impl Optimizer {
             None => leaf.clone(),
         };
         let weights = model.iter().map(weight).collect();
-        assert!(done.peek().is_none(), "invariant: every update has its leaf");
+        assert!(done.peek().is_none(), "invariant: every update belongs to a leaf");
         (weights, state)
     }
 
@@ -142,7 +144,7 @@ impl Optimizer {
         }
     }
 
-    /// The same with other hyper-parameters, which are named `prefix.part.name`.
+    /// The same chain with other hyper-parameters, named `prefix.part.name`.
     pub(super) fn map_numbers(&self, prefix: &str, f: &mut MapNumber) -> Optimizer {
         let parts = self.parts.iter().enumerate().map(|(i, part)| {
             part.transform().map_numbers(&mut |name, x| f(&format!("{prefix}.{i}.{name}"), x))
@@ -155,7 +157,7 @@ impl Optimizer {
     }
 }
 
-/// The leaves that are trained, in order.
+/// The trained leaves, in order.
 fn slots(model: &[(String, Tensor)], grads: &[Tensor]) -> Vec<Slot> {
     let trained = model.iter().zip(grads).filter(|((path, x), _)| x.dtype().is_float() && !is_fixed(path));
     let slot = |((path, weight), update): (&(String, Tensor), &Tensor)| Slot {

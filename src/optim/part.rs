@@ -1,4 +1,4 @@
-//! The parts that chains are made of, and the memory they share.
+//! The parts of a chain, and the state they read and write.
 
 use super::Optimizer;
 use super::accumulate::Accumulate;
@@ -27,11 +27,11 @@ use std::collections::BTreeMap;
 pub(super) struct Slot {
     pub path: String,
     pub weight: Tensor,
-    /// The gradient at first, in the end what is added to the weight.
+    /// The gradient at first; at the end, the change to add to the weight.
     pub update: Tensor,
 }
 
-/// The tensors of one part: names of a map under a prefix; and the loss, where the caller passed it.
+/// The state tensors of one part, stored in a map under a prefix; and the loss, if the caller passed it.
 pub(super) struct Memory<'a> {
     pub leaves: &'a mut BTreeMap<String, Tensor>,
     pub prefix: String,
@@ -48,7 +48,7 @@ impl Memory<'_> {
         self.leaves.insert(format!("{}{name}", self.prefix), x);
     }
 
-    /// Zeros for each leaf, as `name.path`.
+    /// Zeros for each leaf, under `name.path`.
     pub fn put_zeros(&mut self, name: &str, slots: &[Slot]) {
         for slot in slots {
             self.put(&format!("{name}.{}", slot.path), zeros_like(&slot.weight));
@@ -61,12 +61,12 @@ impl Memory<'_> {
         let found = self.leaves.remove(&name);
         found.unwrap_or_else(|| {
             panic!(
-                "the optimizer's state has no `{name}`: it was made by another optimizer or for another model"
+                "the optimizer state has no `{name}`: it was made by another optimizer or for another model"
             )
         })
     }
 
-    /// Changes the tensor `name.path` and gives its new value.
+    /// Replaces the tensor `name.path` and returns its new value.
     #[track_caller]
     pub fn change(&mut self, name: &str, slot: &Slot, f: impl FnOnce(Tensor) -> Tensor) -> Tensor {
         let name = format!("{name}.{}", slot.path);
@@ -75,7 +75,7 @@ impl Memory<'_> {
         new
     }
 
-    /// Counts one more, and gives the count before.
+    /// Adds 1 to a counter and returns the count before.
     #[track_caller]
     pub fn count(&mut self, name: &str) -> Tensor {
         let before = self.take(name);
@@ -83,19 +83,19 @@ impl Memory<'_> {
         before
     }
 
-    /// The loss of this update.
+    /// The loss at this update.
     #[track_caller]
     pub fn loss(&self) -> &Tensor {
-        self.value.as_ref().expect("this optimizer reads the loss; pass it by `update_with_value`")
+        self.value.as_ref().expect("this optimizer reads the loss: call `update_with_value`")
     }
 
-    /// Everything under the prefix.
+    /// All tensors under the prefix.
     pub fn snapshot(&self) -> Vec<(String, Tensor)> {
         let mine = self.leaves.iter().filter(|(name, _)| name.starts_with(&self.prefix));
         mine.map(|(name, x)| (name.clone(), x.clone())).collect()
     }
 
-    /// Takes back what changed since the snapshot where `moved`, a bool of rank 0, is false.
+    /// Where `moved`, a bool of rank 0, is false, restores the snapshot.
     pub fn keep_if(&mut self, moved: &Tensor, before: Vec<(String, Tensor)>) {
         for (name, old) in before {
             let new = self.leaves.get_mut(&name).expect("invariant: a part puts back what it takes");
@@ -104,15 +104,15 @@ impl Memory<'_> {
     }
 }
 
-/// A map from updates to updates. All but `apply` have nothing to do in many parts.
+/// A map from updates to updates. Stateless parts implement only `apply` and `map_numbers`.
 pub(super) trait Transform {
-    /// Puts what it remembers before the first update.
+    /// Adds the state before the first update.
     fn init(&self, _slots: &[Slot], _memory: &mut Memory) {}
-    /// Changes the updates, and what it remembers.
+    /// Transforms the updates and updates the state.
     fn apply(&self, slots: &mut [Slot], memory: &mut Memory);
-    /// The same with other hyper-parameters.
+    /// The same part with other hyper-parameters.
     fn map_numbers(&self, f: &mut MapNumber) -> Part;
-    /// Whether it asks for the loss.
+    /// Whether it reads the loss.
     fn needs_value(&self) -> bool {
         false
     }
@@ -136,19 +136,19 @@ macro_rules! parts {
     };
 }
 parts! {
-    /// Bounds each element.
+    /// Clips each element.
     ClipValue,
-    /// Bounds the joint 2-norm.
+    /// Clips the joint 2-norm.
     ClipGlobalNorm,
     ScaleByMomentum, ScaleByAdam, ScaleByBelief, ScaleByRadam, ScaleByRms, ScaleByRss, ScaleByLion,
     /// Scales each leaf by the norm of its weights.
     TrustRatio,
     DecayWeights,
-    /// Times minus the rate.
+    /// Multiplies by minus the learning rate.
     ScaleByRate,
-    /// Times a scale that falls where the loss does not.
+    /// Multiplies by a scale that decreases when the loss stops falling.
     ReduceOnPlateau,
-    /// No update.
+    /// Sets updates to zero.
     Freeze,
     Partition, Accumulate, SkipNonFinite, Inject,
 }

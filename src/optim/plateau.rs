@@ -1,17 +1,17 @@
-//! A scale that falls where the loss does not.
+//! Learning rate reduction when the loss stops falling.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// A scale that falls where the loss does not: see [`reduce_on_plateau`].
+/// Multiplies updates by a scale that decreases when the loss stops falling; see [`reduce_on_plateau`].
 ///
-/// Times a scale s, 1 at first. A loss below `(1 - rtol) best` is the new best; after `patience` losses in a
-/// row that are not, `s = max(factor s, min_scale)`, and for `cooldown` losses none is counted. A NaN is no
-/// new best.
+/// The scale s is 1 at first. A loss below `(1 - rtol) best` is the new best. After `patience` losses in a
+/// row without a new best, `s = max(factor s, min_scale)`, and the next `cooldown` losses are not counted. A
+/// NaN is never a new best.
 ///
-/// The scale of an update knows its loss already.
+/// The scale of an update already takes that update's loss into account.
 #[derive(Clone, Debug)]
 pub struct ReduceOnPlateau {
     pub(super) factor: Hyper,
@@ -21,13 +21,13 @@ pub struct ReduceOnPlateau {
     pub(super) min_scale: Hyper,
 }
 
-/// Scales updates by s, 1 at first and `factor s` whenever the loss was for `patience` updates in a row not
-/// below `(1 - rtol)` times the best. Setters: [`ReduceOnPlateau::rtol`], [`ReduceOnPlateau::cooldown`],
-/// [`ReduceOnPlateau::min_scale`].
+/// Multiplies updates by s, which is 1 at first and is multiplied by `factor` after `patience` updates in a
+/// row whose loss is not below `(1 - rtol)` times the best. Setters: [`ReduceOnPlateau::rtol`],
+/// [`ReduceOnPlateau::cooldown`], [`ReduceOnPlateau::min_scale`].
 ///
-/// It stands behind a rule, `chain((Adam::new(1e-3), reduce_on_plateau(0.1, 10)))`, since most rules undo a scale
-/// of gradients. The loss comes by [`Optimizer::update_with_value`](super::Optimizer::update_with_value): that of the batch, or a smoothed one, or
-/// the last held-out loss. `state.get("scale")` is s.
+/// Place it after a rule, `chain((Adam::new(1e-3), reduce_on_plateau(0.1, 10)))`: most rules undo a scaling
+/// of the gradients. Pass the loss to [`Optimizer::update_with_value`](super::Optimizer::update_with_value):
+/// the batch loss, a smoothed loss or the last validation loss. `state.get("scale")` is s.
 ///
 /// # Examples
 /// ```
@@ -74,7 +74,7 @@ impl Transform for ReduceOnPlateau {
         let tired = waited.ge(self.patience.cast(DType::U32)).and(&is_cooling.not()).and(&improved.not());
         let lower = (&scale * self.factor.real()).maximum(&self.min_scale.real());
         let scale = tired.select(&lower, &scale);
-        // Counters are unsigned: what is not cooling stays at 0.
+        // Counters are unsigned, so a counter that is not cooling must stay at 0.
         let cooled = is_cooling.select(&(cooling.maximum(&Tensor::from(1u32)) - 1), &zero);
 
         memory.put("best", improved.select(&loss, &best));

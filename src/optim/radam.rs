@@ -1,4 +1,4 @@
-//! RAdam: Adam whose first updates, while the second moment is of too few gradients, are those of momentum.
+//! RAdam: momentum while the second moment averages too few gradients, then Adam.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::{self, Moments, average, unbias};
@@ -6,18 +6,18 @@ use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// The direction of RAdam: see [`scale_by_radam`].
+/// The direction of RAdam; see [`scale_by_radam`].
 ///
 /// With Adam's m and v, `R = 2 / (1 - b2) - 1` and `q = R - 2 n b2^n / (1 - b2^n)`:
 /// `u = r (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + eps)` where q is at least the threshold, with
 /// `r^2 = (q - 4) (q - 2) R / ((R - 4) (R - 2) q)`, else `u = m / (1 - b1^n)`.
 ///
-/// The branch is a `select` on the count of the state, so the program is the same at every update. The
-/// scalars of both branches are chosen once; an element pays for one `select` beside what Adam does.
+/// The branch is a `select` on the counter in the state, so the program is the same at every update. The
+/// scalars of both branches are selected once; an element costs one `select` more than in Adam.
 ///
 /// # References
 /// Liu et al. (2020), On the variance of the adaptive learning rate and beyond, algorithm 2. The paper's
-/// condition is `q > 4`; the threshold 5 is that of its authors' program and of Optax.
+/// condition is `q > 4`; the authors' program and Optax use the threshold 5.
 #[derive(Clone, Debug)]
 pub struct ScaleByRadam {
     pub(super) moments: Moments,
@@ -36,14 +36,15 @@ setters! {
 }
 
 impl ScaleByRadam {
-    /// Whether the second moment is used, and r where it is.
+    /// Whether the second moment is used, and r if it is.
     fn rectification(&self, n: &Tensor, unbias2: &Tensor) -> (Tensor, Tensor) {
         let beta2 = &self.moments.beta2;
         let limit = 2.0 / beta2.complement().real() - 1.0;
         let n = n.cast(DType::F64);
         let rho = &limit - 2.0 * &n * (&n * beta2.ln()).exp() * unbias2;
         let rectified = rho.ge(self.threshold.real());
-        // Bounded from below so that the root of what is not chosen is no NaN for a search to stumble on.
+        // Clamped from below so that the square root in the unselected branch is not NaN, which `debug_nans`
+        // would report.
         let rho = rho.maximum(&self.threshold.real());
         let square = (&rho - 4.0) * (&rho - 2.0) * &limit / ((&limit - 4.0) * (&limit - 2.0) * rho);
         (rectified, square.sqrt())

@@ -1,17 +1,17 @@
-//! The last part of a descent: minus the rate.
+//! The last part of a descent: multiplication by minus the learning rate.
 
 use super::hyper::MapNumber;
 use super::part::{Memory, Part, Slot, Transform};
 use super::{Optimizer, Schedule};
 use crate::tensor::Tensor;
 
-/// `-r(n) u` with n the number of updates made before.
+/// `-r(n) u`, where n is the number of updates made before.
 #[derive(Clone, Debug)]
 pub(super) struct ScaleByRate {
     pub rate: Schedule,
 }
 
-/// `-r(n) u` with n the number of updates made before: the last part of a descent.
+/// `-r(n) u`, where n is the number of updates made before: the last part of a descent.
 pub fn scale_by_learning_rate(rate: impl Into<Schedule>) -> Optimizer {
     ScaleByRate { rate: rate.into() }.into()
 }

@@ -1,11 +1,11 @@
-//! Gradients over the root of their squares: RMSProp by a decaying average, AdaGrad by the sum.
+//! Gradients over the root of their squares: RMSProp by an exponential average, AdaGrad by the sum.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::average;
 use super::part::{Memory, Part, Slot, Transform};
 use crate::tensor::Tensor;
 
-/// The direction of RMSProp: see [`scale_by_rms`].
+/// The direction of RMSProp; see [`scale_by_rms`].
 ///
 /// `v = b v + (1 - b) g^2`, `u = g / sqrt(v + eps)`
 ///
@@ -42,7 +42,7 @@ impl Transform for ScaleByRms {
     }
 }
 
-/// The direction of AdaGrad: see [`scale_by_rss`].
+/// The direction of AdaGrad; see [`scale_by_rss`].
 ///
 /// `s = s + g^2`, `u = g / sqrt(s + eps)`, and 0 where s is 0.
 ///
@@ -50,7 +50,7 @@ impl Transform for ScaleByRms {
 /// Duchi, Hazan and Singer (2011), Adaptive subgradient methods, figure 1, diagonal form.
 #[derive(Clone, Debug)]
 pub struct ScaleByRss {
-    /// What s is before the first update.
+    /// The value of s before the first update.
     pub(super) initial: Hyper,
     pub(super) eps: Hyper,
 }
@@ -76,13 +76,13 @@ impl Transform for ScaleByRss {
             let s = memory.change("sum", slot, |s| s + g.square());
             let zero = Tensor::scalar(g.dtype(), 0.0);
             let root = (&s + self.eps.like(g)).sqrt();
-            // Not `s > 0`: a NaN has to be seen.
+            // Not `s > 0`: a NaN must stay visible.
             slot.update = s.eq(&zero).select(&zero, &(g / root));
         }
     }
 
     fn map_numbers(&self, f: &mut MapNumber) -> Part {
-        // The initial sum has no effect after the first update: it is no number to turn.
+        // The initial sum is read only by `init`, so it is not an adjustable hyper-parameter.
         Part::ScaleByRss(ScaleByRss { initial: self.initial.clone(), eps: self.eps.map("eps", f) })
     }
 }

@@ -1,11 +1,12 @@
-//! The optimizers by their names: builders whose setters are their own hyper-parameters, so that another rule's setting
-//! does not compile.
+//! The named optimizers: builders that have setters only for their own hyper-parameters, so that a setting of
+//! another rule does not compile.
 //!
-//! Each is a rule for the direction, a decay of weights and a rate, parts that also stand alone; their formulas stand beside
-//! the parts' code. Defaults are those of Optax. What a builder becomes, an [`Optimizer`], has no settings any more.
+//! Each builder is a rule for the direction, weight decay and a learning rate. These parts are also available
+//! alone; their formulas stand beside their code. Defaults are Optax's. The [`Optimizer`] that a builder
+//! becomes has no settings.
 //!
-//! Alternatives considered: setters of the chain that look for the part they mean (another rule's setting is found when the
-//! program runs, if at all), and one struct with every hyper-parameter (most of them ignored by most rules).
+//! Alternatives considered: setters on the chain that search for their part (a setting of another rule fails
+//! only at run time, if at all), and one struct with all hyper-parameters (each rule ignores most of them).
 
 use super::adam::{ScaleByAdam, scale_by_adam};
 use super::belief::{ScaleByBelief, scale_by_belief};
@@ -22,7 +23,7 @@ use super::{Optimizer, Schedule, chain};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// `p += -r (u + weight_decay p)` with u of the direction.
+/// `p += -r (u + weight_decay p)`, where u is the direction.
 #[derive(Clone, Debug)]
 struct Descent<D> {
     direction: D,
@@ -30,7 +31,8 @@ struct Descent<D> {
     rate: Schedule,
 }
 
-/// Rules: the direction and weight decay by default, the setters of the direction, what stands between decay and rate.
+/// Rules: the direction, the default weight decay, the setters of the direction, and a part between decay and
+/// rate.
 macro_rules! rules {
     ($(
         $(#[$doc:meta])*
@@ -41,7 +43,7 @@ macro_rules! rules {
         pub struct $rule(Descent<$direction>);
 
         impl $rule {
-            /// The rule with its defaults, at a rate: a number, a tensor, or a [`Schedule`].
+            /// The rule with its defaults. The learning rate is a number, a tensor or a [`Schedule`].
             pub fn new(rate: impl Into<Schedule>) -> $rule {
                 $rule(Descent { direction: $default, decay: DecayWeights::new($decay), rate: rate.into() })
             }
@@ -55,7 +57,7 @@ macro_rules! rules {
                 }
             )*
 
-            /// The optimizer.
+            /// Builds the optimizer.
             pub fn build(self) -> Optimizer {
                 let Descent { direction, decay, rate } = self.0;
                 chain((direction, decay, $($then,)? scale_by_learning_rate(rate)))
@@ -71,7 +73,7 @@ macro_rules! rules {
 }
 
 rules! {
-    /// Gradient descent: `p += -r g`, with or without a momentum.
+    /// Gradient descent: `p += -r g`, optionally with momentum.
     ///
     /// # Examples
     /// ```
@@ -84,7 +86,7 @@ rules! {
     /// ```
     Sgd(ScaleByMomentum = ScaleByMomentum::none(), 0.0) {};
 
-    /// RMSProp: decay 0.9, eps 1e-8 under the root.
+    /// RMSProp: decay 0.9, eps 1e-8 inside the square root.
     ///
     /// `v = decay v + (1 - decay) g^2`, `p += -r g / sqrt(v + eps)` (Tieleman and Hinton 2012, lecture 6.5). With
     /// momentum: `chain((RmsProp::new(r), scale_by_momentum(0.9)))`.
@@ -95,9 +97,9 @@ rules! {
     /// `s = s + g^2`, `p += -r g / sqrt(s + eps)` (Duchi, Hazan and Singer 2011, figure 1, diagonal form).
     AdaGrad(ScaleByRss = scale_by_rss(), 0.0) { initial_accumulator, eps };
 
-    /// Adam: betas 0.9 and 0.999, eps 1e-8. With a decay of weights it is [`AdamW`].
+    /// Adam: betas 0.9 and 0.999, eps 1e-8. [`AdamW`] is Adam with weight decay.
     ///
-    /// `p += -r m' / (sqrt(v') + eps)` with m' and v' the moments freed of their bias (Kingma and Ba 2015,
+    /// `p += -r m' / (sqrt(v') + eps)`, where m' and v' are the bias-corrected moments (Kingma and Ba 2015,
     /// algorithm 1).
     ///
     /// # Examples
@@ -115,8 +117,8 @@ rules! {
     /// ```
     Adam(ScaleByAdam = scale_by_adam(), 0.0) { beta1, beta2, eps };
 
-    /// [`Adam`] with a decoupled weight decay, 1e-4 where none is given: `p += -r weight_decay p` beside it
-    /// (Loshchilov and Hutter 2019, algorithm 2).
+    /// [`Adam`] with decoupled weight decay, 1e-4 by default: adds `-r weight_decay p` (Loshchilov and Hutter
+    /// 2019, algorithm 2).
     ///
     /// # Examples
     /// ```
@@ -128,20 +130,21 @@ rules! {
     /// ```
     AdamW(ScaleByAdam = scale_by_adam(), 1e-4) { beta1, beta2, eps };
 
-    /// [`Adam`] with Nesterov's momentum: m' is `b1 m / (1 - b1^(n + 1)) + (1 - b1) g / (1 - b1^n)` (Dozat 2016,
-    /// algorithm 2, with one beta1 for all updates).
+    /// [`Adam`] with Nesterov momentum: m' is `b1 m / (1 - b1^(n + 1)) + (1 - b1) g / (1 - b1^n)` (Dozat
+    /// 2016, algorithm 2, with one beta1 for all updates).
     NAdam(ScaleByAdam = scale_by_adam().nesterov(), 0.0) { beta1, beta2, eps };
 
-    /// AdaBelief: betas 0.9 and 0.999, eps 1e-16 beside the root, eps_root 1e-16.
+    /// AdaBelief: betas 0.9 and 0.999, eps 1e-16 outside the square root, eps_root 1e-16.
     ///
-    /// As [`Adam`] with the second moment s of `g - m` instead of g; every update adds eps_root to s itself, before the
-    /// bias is corrected (Zhuang et al. 2020, algorithm 2; Optax 0.2.8).
+    /// Like [`Adam`], but with the second moment s of `g - m` instead of g. Every update adds eps_root to s
+    /// itself, before bias correction (Zhuang et al. 2020, algorithm 2; Optax 0.2.8).
     AdaBelief(ScaleByBelief = scale_by_belief(), 0.0) { beta1, beta2, eps, eps_root };
 
     /// Rectified Adam: betas 0.9 and 0.999, eps 1e-8, threshold 5.
     ///
-    /// While the second moment is of too few gradients (the first 5 at these betas), `p += -r m'`; then [`Adam`]
-    /// times a factor that tends to 1 (Liu et al. 2020, algorithm 2). The branch is chosen on the device.
+    /// While the second moment averages too few gradients (the first 5 updates at these betas), `p += -r m'`;
+    /// then [`Adam`] times a factor that tends to 1 (Liu et al. 2020, algorithm 2). The compiled program
+    /// selects the branch.
     RAdam(ScaleByRadam = scale_by_radam(), 0.0) { beta1, beta2, eps, threshold };
 
     /// Lion: betas 0.9 and 0.99, weight decay 1e-3.
@@ -152,13 +155,13 @@ rules! {
 
     /// LAMB: betas 0.9 and 0.999, eps 1e-6, no weight decay.
     ///
-    /// Adam's direction u, the decay included, scaled leaf by leaf: `p += -r u |p| / |u|` (You et al. 2020,
+    /// Adam's direction u, including the decay, scaled per leaf: `p += -r u |p| / |u|` (You et al. 2020,
     /// algorithm 2).
     Lamb(ScaleByAdam = scale_by_adam().eps(1e-6), 0.0) { beta1, beta2, eps } then TrustRatio;
 }
 
 impl Sgd {
-    /// Momentum b: `m = b m + g`, `p += -r m` (Polyak 1964); 0 is none.
+    /// Momentum b: `m = b m + g`, `p += -r m` (Polyak 1964); 0 disables it.
     #[track_caller]
     pub fn momentum(mut self, momentum: impl Into<Tensor>) -> Sgd {
         let momentum = momentum.into();
@@ -167,7 +170,8 @@ impl Sgd {
         self
     }
 
-    /// Nesterov's momentum b: `m = b m + g`, `p += -r (g + b m)` (Sutskever et al. 2013, eq. 3 and 4); 0 is none.
+    /// Nesterov momentum b: `m = b m + g`, `p += -r (g + b m)` (Sutskever et al. 2013, eq. 3 and 4); 0
+    /// disables it.
     #[track_caller]
     pub fn nesterov(mut self, momentum: impl Into<Tensor>) -> Sgd {
         self = self.momentum(momentum);
@@ -176,18 +180,18 @@ impl Sgd {
     }
 }
 
-/// Weight decay, of every rule but [`Adam`], which is [`AdamW`] with it.
+/// Weight decay, for every rule but [`Adam`]: use [`AdamW`].
 macro_rules! decays {
     ($($rule:ident)*) => {$(
         impl $rule {
-            /// The decoupled weight decay: `p += -r weight_decay p` beside the rule.
+            /// Decoupled weight decay: adds `-r weight_decay p` to the rule's update.
             #[track_caller]
             pub fn weight_decay(mut self, weight_decay: impl Into<Tensor>) -> $rule {
                 self.0.decay.decay = Hyper::new("weight_decay", weight_decay);
                 self
             }
 
-            /// Which leaves the weight decay acts on, by their paths; all that are trained where nothing is said.
+            /// Restricts the weight decay to leaves by their paths; by default it acts on all trained leaves.
             pub fn decay_where(mut self, include: impl Fn(&str) -> bool + Send + Sync + 'static) -> $rule {
                 self.0.decay.include = Include(Some(Arc::new(include)));
                 self

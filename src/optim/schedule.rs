@@ -1,7 +1,7 @@
 //! Learning rates as functions of the number of updates made.
 //!
-//! Every number of a schedule is a tensor: a rate to turn by hand, or a number of updates that becomes
-//! known after the first of them, may be a leaf of the training state and change without a new trace.
+//! Every number of a schedule is a tensor. A rate that is adjusted by hand, or a number of updates that is
+//! known only after training began, may be a leaf of the training state and change without a new trace.
 
 use super::hyper::MapNumber;
 use crate::array::DType;
@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// One rate.
+    /// A constant rate.
     Constant {
         /// The rate.
         rate: Tensor,
@@ -35,19 +35,19 @@ pub enum Schedule {
         /// The rate from n = N on.
         end: Tensor,
     },
-    /// `rate factor^(n / N)`, not past `end`.
+    /// `rate factor^(n / N)`, clamped at `end`.
     Exponential {
         /// The rate at n = 0.
         rate: Tensor,
-        /// By what the rate is multiplied in N updates, above 0.
+        /// The factor per N updates, above 0.
         factor: Tensor,
         /// N.
         updates: Tensor,
-        /// The bound, from below where the factor is less than 1, else from above.
+        /// The bound: a lower bound if the factor is below 1, else an upper bound.
         end: Option<Tensor>,
     },
-    /// Half a cosine from `start` up to `peak` in the first 0.3 N updates (rounded down), half a cosine down
-    /// to `end` in the others.
+    /// Half a cosine from `start` up to `peak` in the first 0.3 N updates (rounded down), then half a cosine
+    /// down to `end`.
     OneCycle {
         /// The rate at n = 0.
         start: Tensor,
@@ -62,7 +62,7 @@ pub enum Schedule {
     Piecewise {
         /// The rate at n = 0.
         rate: Tensor,
-        /// Pairs of an n and a factor.
+        /// Pairs (n, factor).
         steps: Vec<(Tensor, Tensor)>,
     },
     /// `r(0) n / N` for n < N, then `r(n - N)`.
@@ -72,32 +72,34 @@ pub enum Schedule {
         /// r.
         then: Box<Schedule>,
     },
-    /// The first schedule until n reaches the first boundary, then the second, whose n counts from there ...
+    /// The first schedule until n reaches the first boundary, then the second, whose n counts from there, and
+    /// so on.
     Join {
         /// One more than there are boundaries.
         schedules: Vec<Schedule>,
-        /// Numbers of updates, rising.
+        /// Numbers of updates, increasing.
         boundaries: Vec<Tensor>,
     },
 }
 
-/// The part of one cycle in which the rate rises, and what the peak is divided by at its start and at its end.
+/// The fraction of one cycle in which the rate rises, and the divisors that give its start and its end from
+/// the peak.
 const RISE: f64 = 0.3;
 const START: f64 = 25.0;
 const END: f64 = 25.0 * 1e4;
 
 impl Schedule {
-    /// The same rate at every update: a number or a tensor.
+    /// The same rate at every update, a number or a tensor.
     pub fn constant(rate: impl Into<Tensor>) -> Schedule {
         Schedule::Constant { rate: rate.into() }
     }
 
-    /// From `start` to `end` along a line over `updates` updates.
+    /// Linear from `start` to `end` over `updates` updates.
     pub fn linear(start: impl Into<Tensor>, end: impl Into<Tensor>, updates: impl Into<Tensor>) -> Schedule {
         Schedule::Linear { start: start.into(), updates: updates.into(), end: end.into() }
     }
 
-    /// From `peak` to 0 along half a cosine over `updates` updates: numbers or tensors.
+    /// Half a cosine from `peak` to 0 over `updates` updates; numbers or tensors.
     ///
     /// # References
     /// Loshchilov and Hutter (2017), SGDR, eq. 5 with one period.
@@ -122,8 +124,8 @@ impl Schedule {
         Schedule::Exponential { rate: rate.into(), factor: factor.into(), updates: updates.into(), end: None }
     }
 
-    /// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 0.3 of them, then down to
-    /// `peak / 250,000`, by half cosines.
+    /// One cycle of `updates` updates: from `peak / 25` up to `peak` in the first 30 %, then down to
+    /// `peak / 250,000`, along half cosines.
     ///
     /// # References
     /// Smith and Topin (2019), Super-convergence; cosines and divisors as in Optax and fastai.
@@ -159,10 +161,10 @@ impl Schedule {
         Schedule::Piecewise { rate: rate.into(), steps }
     }
 
-    /// One schedule after the other: the next begins, at its n = 0, when the number of updates reaches its boundary.
+    /// Schedules in sequence: each starts, at its own n = 0, when the number of updates reaches its boundary.
     ///
     /// # Panics
-    /// When there is not one boundary between any two schedules.
+    /// When the number of boundaries is not one less than the number of schedules.
     ///
     /// # Examples
     /// ```
@@ -177,16 +179,16 @@ impl Schedule {
         schedules: [Schedule; S],
         boundaries: [N; B],
     ) -> Schedule {
-        assert!(S == B + 1, "{S} schedules have {} boundaries between them, not {B}", S.saturating_sub(1));
+        assert!(S == B + 1, "{S} schedules need {} boundaries, got {B}", S.saturating_sub(1));
         let boundaries = boundaries.into_iter().map(Into::into).collect();
         Schedule::Join { schedules: schedules.into(), boundaries }
     }
 
-    /// Ends at this rate instead of 0 (`cosine_decay`), the peak's small part (`one_cycle`), nothing (`exponential_decay`)
-    /// or what was said (`linear`). Of one after another it is the last that does.
+    /// Sets the final rate. The default is 0 (`cosine_decay`), `peak / 250,000` (`one_cycle`), no bound
+    /// (`exponential_decay`) or the given end (`linear`). In a joined schedule it applies to the last.
     ///
     /// # Panics
-    /// When the schedule is constant, or constant piece by piece: these do not end.
+    /// When the schedule is constant or piecewise constant: these have no end.
     #[track_caller]
     pub fn end(mut self, rate: impl Into<Tensor>) -> Schedule {
         match &mut self {
@@ -202,19 +204,19 @@ impl Schedule {
             }
             Schedule::Constant { .. } | Schedule::Piecewise { .. } => {
                 panic!(
-                    "a constant schedule does not end: `end` is for linear, cosine_decay, exponential_decay, one_cycle"
+                    "a constant schedule has no end: `end` applies to linear, cosine_decay, exponential_decay and one_cycle"
                 )
             }
         }
         self
     }
 
-    /// Rises from 0 to the first rate over `updates` updates before it begins.
+    /// Precedes the schedule with a linear rise from 0 to its first rate over `updates` updates.
     pub fn warmup(self, updates: impl Into<Tensor>) -> Schedule {
         Schedule::Warmup { updates: updates.into(), then: Box::new(self) }
     }
 
-    /// The rate when n updates were made before: f64, of rank 0.
+    /// The rate after n updates: f64, of rank 0.
     pub fn at(&self, n: &Tensor) -> Tensor {
         self.real_at(&n.cast(DType::F64))
     }
@@ -263,7 +265,7 @@ impl Schedule {
         }
     }
 
-    /// The same with other numbers, each by its name behind `name`; a constant rate is `name` itself.
+    /// The same schedule with other numbers, each named `name.number`; a constant rate is named `name`.
     pub(super) fn map_numbers(&self, name: &str, f: &mut MapNumber) -> Schedule {
         let mut g = |what: &str, x: &Tensor| f(&format!("{name}.{what}"), x);
         match self {

@@ -1,4 +1,4 @@
-//! Updates that are not finite, left out and counted.
+//! Skips and counts updates that are not finite.
 
 use super::Optimizer;
 use super::hyper::MapNumber;
@@ -7,8 +7,8 @@ use super::part::{Memory, Part, Slot, Transform, all_finite};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Where a gradient or what the inner optimizer makes of it is infinite or NaN, nothing moves and the inner
-/// state stays bit for bit; `skipped` counts such calls, `skipped_in_a_row` those since the last good one.
+/// If a gradient or an update of the inner optimizer is infinite or NaN, weights and inner state keep their
+/// bits. `skipped` counts such calls, `skipped_in_a_row` those since the last finite one.
 #[derive(Clone, Debug)]
 pub(super) struct SkipNonFinite {
     pub inner: Optimizer,
@@ -22,7 +22,7 @@ impl Transform for SkipNonFinite {
     }
 
     fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
-        // Both are looked at: a clip hides an infinite gradient, a rate can make one.
+        // Both are checked: clipping can hide an infinite gradient, and a rate can make an update infinite.
         let gradients = all_finite(slots);
         let mut inner = memory.within("inner");
         let before = inner.snapshot();

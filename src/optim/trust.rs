@@ -5,7 +5,7 @@ use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Leaf by leaf `u |p| / |u|` with 2-norms, and u where one of them is 0.
+/// `u |p| / |u|` per leaf with 2-norms; u where one of the norms is 0.
 ///
 /// # References
 /// You et al. (2020), Large batch optimization for deep learning, algorithm 2, with the identity for phi.

@@ -1,5 +1,4 @@
-//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails are masked moves.
-//! It knows intrinsics and nothing else.
+//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails use masked moves.
 
 use std::arch::x86_64::*;
 
@@ -277,7 +276,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn at_most(self, bound: Self) -> Self {
-                // The instruction returns its second operand when either is NaN.
+                // The instruction returns its second operand if either is NaN.
                 op!(Self($min(bound.0, self.0)))
             }
             #[inline(always)]

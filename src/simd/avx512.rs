@@ -1,5 +1,4 @@
-//! Lanes on AVX-512: 16 of f32 and u32, 8 of f64; masks are the k registers, tails are masked loads and stores.
-//! It knows intrinsics and nothing else.
+//! Lanes on AVX-512: 16 of f32 and u32, 8 of f64; masks are the k registers, tails use masked loads and stores.
 
 use std::arch::x86_64::*;
 
@@ -213,7 +212,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn at_most(self, bound: Self) -> Self {
-                // The instruction returns its second operand when either is NaN.
+                // The instruction returns its second operand if either is NaN.
                 op!(Self($min(bound.0, self.0)))
             }
             #[inline(always)]

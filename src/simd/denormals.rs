@@ -1,12 +1,14 @@
-//! Denormal numbers as zeros, for as long as a guard lives.
+//! Flushes denormal numbers to zero while a guard lives.
 //!
-//! A product with a denormal operand costs a hundred times a normal one. After some ten thousand updates a trained
-//! flow's saturated units send cotangents of 1e-39 through every matrix product: an update took 4.6 ms in place of
-//! 1.9. So programs of tensors run with flush-to-zero and denormals-are-zero, as those of other tensor libraries do;
-//! solves of host values do not. It knows the control register and must never know what runs under it.
+//! A product with a denormal operand costs a hundred times a normal one. After some ten thousand updates, the
+//! saturated units of a trained flow send cotangents of 1e-39 through every matrix product: an update took 4.6
+//! ms instead of 1.9. So programs of tensors run with flush-to-zero and denormals-are-zero, as in other tensor
+//! libraries; solves of plain Rust values do not. This module knows the control register, not the code that
+//! runs under it.
 //!
-//! The mode belongs to a thread. It is put back when the guard goes, and put off ([`Denormals::kept`]) while a thread
-//! waits for others and may be given work that is not ours. Miri has no such register: there the mode is none.
+//! The mode belongs to a thread. It is restored when the guard is dropped, and suspended ([`Denormals::kept`])
+//! while a thread waits for others and may run other code. Miri has no such register, so the guard does nothing
+//! there.
 
 /// A mode of this thread that ends with the guard.
 #[must_use]
@@ -16,13 +18,13 @@ pub(crate) struct Denormals {
 }
 
 impl Denormals {
-    /// Denormal operands and results are zeros.
+    /// Denormal operands and results are treated as zero.
     #[inline]
     pub fn flushed() -> Self {
         Self::set(|mode| mode | FLUSH)
     }
 
-    /// Denormals are numbers, as IEEE 754 says.
+    /// Denormals are kept, as in IEEE 754.
     #[inline]
     pub fn kept() -> Self {
         Self::set(|mode| mode & !FLUSH)
@@ -61,7 +63,7 @@ const FLUSH: u64 = 0;
 #[inline]
 fn read() -> u64 {
     let mut mode = 0_u32;
-    // SAFETY: it stores the four bytes of the register where `mode` is.
+    // SAFETY: it stores the four bytes of the register at `mode`.
     unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode, options(nostack, preserves_flags)) };
     u64::from(mode)
 }
@@ -70,10 +72,11 @@ fn read() -> u64 {
 #[inline]
 fn write(mode: u64) {
     let mode = mode as u32;
-    // SAFETY: it loads the register from `mode`, which differs from what the thread had in two bits that are defined on
-    // every x86-64 processor; rounding and exceptions stay as they were. Rust takes the register to be as it is by default
-    // for the arithmetic that it compiles or folds itself. The kernels that run under the guard are called by pointer, so
-    // no operation is folded or moved across this line, and of their results those alone change that are denormal.
+    // SAFETY: it loads the register from `mode`, which differs from the thread's value in two bits that are
+    // defined on every x86-64 processor; rounding and exceptions are unchanged. Rust assumes the default
+    // register value for the arithmetic that it compiles or folds itself. The kernels that run under the guard
+    // are called by pointer, so no operation is folded or moved across this line, and only denormal results of
+    // the kernels change.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 
@@ -89,7 +92,7 @@ fn read() -> u64 {
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline]
 fn write(mode: u64) {
-    // SAFETY: as on x86-64, of one bit.
+    // SAFETY: as on x86-64, for one bit.
     unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode, options(nomem, nostack, preserves_flags)) };
 }
 

@@ -1,24 +1,24 @@
-//! From code that is generic over a level to code compiled for that level. It knows the feature names; it must
-//! never know what it wraps.
+//! Calls from code that is generic over a level into code compiled for that level. It knows the feature names,
+//! not the wrapped code.
 //!
-//! Two forms: [`enter`] runs a [`Task`] at once (matrix products, transposes), and kernels that are called many
+//! Two forms: [`enter`] runs a [`Task`] at once (matrix products, transposes); kernels that are called many
 //! times through a table take a function pointer from a macro of the same shape ([`entry_points`]).
 
 use super::Level;
 use super::lanes::Simd;
 use super::portable::Portable;
 
-/// Work that is written once for any level.
+/// Work that is written once for all levels.
 pub(crate) trait Task {
     /// # Safety
-    /// The level `S` is available, and what the task itself asks of its pointers.
+    /// The level `S` is available, and the task's own conditions on its pointers hold.
     unsafe fn run<S: Simd>(self);
 }
 
 /// Runs a task with the instructions of `level`.
 ///
 /// # Safety
-/// `level` is available on this machine, and what the task asks of its pointers.
+/// `level` is available on this machine, and the task's own conditions on its pointers hold.
 #[inline]
 pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
     #[cfg(target_arch = "x86_64")]
@@ -42,15 +42,16 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
             Level::Avx512 => return unsafe { avx512(task) },
         }
     }
-    assert!(level == Level::Portable, "invariant: level {level:?} on a target that does not have it");
-    // SAFETY: the portable level is always there; the caller promises the task's own conditions.
+    assert!(level == Level::Portable, "invariant: level {level:?} on a target without it");
+    // SAFETY: the portable level is always available; the caller promises the task's own conditions.
     unsafe { task.run::<Portable>() }
 }
 
-/// Defines `fn $name<K: $kernel>(level) -> $ptr`, which gives the entry point of `K::run` for the level; a kernel
-/// with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
+/// Defines `fn $name<K: $kernel>(level) -> $ptr`, which returns the entry point of `K::run` for the level; a
+/// kernel with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
 ///
-/// `mod $name` defines the entry points alone, as functions of that module: a kernel that only one level asks for is
+/// `mod $name` defines only the entry points, as functions of that module: a kernel needed at one level only is
+/// compiled for no other.
 /// compiled for that level and no other.
 macro_rules! entry_points {
     (mod $name:ident, $kernel:ident<$t:ident: $bound:ident>, $args:tt) => {
@@ -69,7 +70,7 @@ macro_rules! entry_points {
             use super::*;
 
             pub(super) unsafe fn portable<$($params)*>($($arg: $t),*) {
-                // SAFETY: the portable level is always there; the caller keeps the kernel's conditions.
+                // SAFETY: the portable level is always available; the caller keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::portable::Portable>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
@@ -97,7 +98,7 @@ macro_rules! entry_points {
                 #[cfg(target_arch = "x86_64")]
                 Level::Avx512 => $name::avx512::<$($names)*>,
                 #[cfg(not(target_arch = "x86_64"))]
-                _ => panic!("invariant: level {level:?} on a target that does not have it"),
+                _ => panic!("invariant: level {level:?} on a target without it"),
             }
         }
     };

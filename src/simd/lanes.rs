@@ -1,12 +1,12 @@
-//! The vocabulary that generic kernels are written in: a token for a level ([`Simd`]) and the operations of its
-//! lane types ([`Lanes`], [`Float`], [`Int`]). It knows no instruction set.
+//! The traits of generic kernels: a token for a level ([`Simd`]) and the operations of its lane types
+//! ([`Lanes`], [`Float`], [`Int`]). It knows no instruction set.
 //!
-//! Integer work on the bits of floats (exponents, signs) is expressed on the float types themselves
-//! (`bit_and`, `bits_shl`, `bits_add`): exp and ln need no integer lane types of two widths then.
+//! Integer operations on the bits of floats (exponents, signs) are methods of the float types (`bit_and`,
+//! `bits_shl`, `bits_add`), so exp and ln need no integer lane types of two widths.
 
 use super::math::Math;
 
-/// A level as a type, which ties its lane types together.
+/// A level as a type, with its lane types.
 pub(crate) trait Simd: Copy + 'static {
     /// Lanes of f32.
     type F32: Float<Elem = f32>;
@@ -15,10 +15,11 @@ pub(crate) trait Simd: Copy + 'static {
     /// Lanes of u32, also used for i32.
     type U32: Int;
 
-    /// Where a loop over vectors ends, asked before each.
+    /// The end of a loop over vectors, read before each.
     ///
-    /// Vectors that are arrays read it from memory: else the optimizer takes such a loop for one over elements and
-    /// vectorizes it again across vectors, by gathers, which makes kernels several times longer and slower.
+    /// Levels whose vectors are arrays read it from memory: otherwise the optimizer treats such a loop as one
+    /// over elements and vectorizes it again across vectors, by gathers, which makes kernels several times
+    /// longer and slower.
     #[inline(always)]
     fn end(n: &usize) -> usize {
         *n
@@ -59,7 +60,7 @@ pub(crate) trait Mask: Copy {
     fn any(self) -> bool;
 }
 
-/// What every lane type can do.
+/// Operations of all lane types.
 pub(crate) trait Lanes: Copy + 'static {
     type Elem: Copy + Default + PartialEq + std::fmt::Debug + 'static;
     type Mask: Mask;
@@ -102,20 +103,20 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
-    /// `self * b + c`, rounded once if [`Self::FUSED`].
+    /// `self * b + c`, fused if [`Self::FUSED`].
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// `c - self * b`.
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;
-    /// `min(self, bound)`; a NaN in `self` stays.
+    /// `min(self, bound)`; a NaN in `self` is kept.
     fn at_most(self, bound: Self) -> Self;
-    /// `max(self, bound)`; a NaN in `self` stays.
+    /// `max(self, bound)`; a NaN in `self` is kept.
     fn at_least(self, bound: Self) -> Self;
     fn lt(self, other: Self) -> Self::Mask;
     fn le(self, other: Self) -> Self::Mask;
 
-    /// The lanes of the given bit pattern (its low half for f32).
+    /// Lanes with the given bit pattern (its low half for f32).
     fn of_bits(self, bits: u64) -> Self;
     fn bit_and(self, other: Self) -> Self;
     fn bit_or(self, other: Self) -> Self;
@@ -127,10 +128,10 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     /// Adds the bit patterns as integers, wrapping.
     fn bits_add(self, other: Self) -> Self;
 
-    /// `self * 2^n` for an integral `n`, right also where the result is subnormal or infinite.
+    /// `self * 2^n` for an integral `n`, correct even if the result is subnormal or infinite.
     ///
-    /// Two steps of half the exponent each: only the last can round, since the first stays normal for the
-    /// callers' `self` in `[1/2, 2]` and `|n| <= 2 * bias`.
+    /// Uses two steps of half the exponent each: only the last can round, because the first stays normal for
+    /// the callers' `self` in `[1/2, 2]` and `|n| <= 2 * bias`.
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
         let half = n.mul(self.of(Self::Elem::HALF)).floor();
@@ -176,12 +177,12 @@ pub(crate) trait Float: Lanes<Elem: Math> {
         Self::select(other.is_nan(), other, self.at_most(other))
     }
 
-    /// The lanes, the first `LEN` of 16.
+    /// The lanes, as the first `LEN` of 16.
     #[inline(always)]
     fn to_array(self) -> [Self::Elem; 16] {
         const { assert!(Self::LEN <= 16) };
         let mut out = [Self::Elem::default(); 16];
-        // SAFETY: `LEN` elements fit, as the assertion says.
+        // SAFETY: `LEN` elements fit, by the assertion.
         unsafe { self.store(out.as_mut_ptr()) };
         out
     }
@@ -213,7 +214,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     }
 }
 
-/// Lanes of 32-bit integers; `signed` says how to read them where it matters.
+/// Lanes of 32-bit integers; `signed` selects their interpretation where it matters.
 pub(crate) trait Int: Lanes<Elem = u32> {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -226,11 +227,11 @@ pub(crate) trait Int: Lanes<Elem = u32> {
     fn xor(self, other: Self) -> Self;
     /// The high and the low halves of the 64-bit products `self * by`.
     fn mul_wide(self, by: u32) -> (Self, Self);
-    /// The numbers `first..first + LEN` (wrapping) in the order of lanes that [`Self::store_blocks`] undoes.
+    /// The numbers `first..first + LEN` (wrapping) in the lane order that [`Self::store_blocks`] undoes.
     fn block_numbers(self, first: u32) -> Self;
-    /// Writes word `j` of block `first + i` to `p[4 i + j]`, where `words[j]` holds it in the lane that
-    /// [`Self::block_numbers`] gave to `first + i`. With the numbers permuted so, the 4 x 4 transposes within
-    /// 128 bits already leave the blocks in order.
+    /// Writes word `j` of block `first + i` to `p[4 i + j]`; `words[j]` holds it in the lane that
+    /// [`Self::block_numbers`] assigned to `first + i`. With this permutation, the 4 x 4 transposes within 128
+    /// bits leave the blocks in order.
     /// # Safety
     /// `4 LEN` elements are writable at `p`.
     unsafe fn store_blocks(words: [Self; 4], p: *mut u32);

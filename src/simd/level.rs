@@ -1,22 +1,21 @@
-//! Which instruction sets are used: the best that the machine has, or those of a plainer level that is asked for. It
-//! knows feature bits, never processor names: a hypervisor may report a model whose name promises less, or more, than its
-//! bits.
+//! The instruction sets used: the best that the machine has, or a lower level set by `FLOWLINE_LEVEL`. It reads
+//! feature bits, never processor names: a hypervisor may report a model name that does not match its bits.
 //!
-//! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` caps the level of everything that is chosen at run time: kernels, lanes,
-//! loops over steps of host values and the fields they call. It is read once, where the level is first asked for. A level
-//! that the machine does not have is refused and not lowered: whoever asks for a level wants to know what runs. The variable
-//! is for tests at each level, for sanitizers, and for results that agree in bits on machines with and without FMA.
+//! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` caps the level of everything chosen at run time: kernels,
+//! lanes, loops over steps of plain Rust values and the vector fields that they call. It is read once, at the
+//! first use. A level that the machine does not have is an error, not lowered silently. The variable is for
+//! tests at each level, for sanitizers, and for results that agree in bits on machines with and without FMA.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The variable of the environment that caps the level.
+/// The environment variable that caps the level.
 const VARIABLE: &str = "FLOWLINE_LEVEL";
 
-/// A set of instructions that kernels are compiled for, ordered from the plainest to the widest.
+/// A set of instructions that kernels are compiled for, ordered from the simplest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Arrays of lanes that the compiler maps to what the target always has (SSE2, NEON, or scalars).
+    /// Arrays of lanes that the compiler maps to the target's baseline (SSE2, NEON, or scalars).
     Portable,
     /// x86-64 with AVX2 and FMA: 8 lanes of f32, 4 of f64.
     Avx2,
@@ -24,26 +23,24 @@ pub enum Level {
     Avx512,
 }
 
-/// A value of `FLOWLINE_LEVEL` that cannot be followed.
+/// An invalid value of `FLOWLINE_LEVEL`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LevelError {
-    /// A word that names no level.
+    /// Not the name of a level.
     #[error(
-        "FLOWLINE_LEVEL={value} names no level; take one of portable, avx2, avx512, of which this machine has up to {best}"
+        "FLOWLINE_LEVEL={value} is not a level; use one of portable, avx2, avx512 (this machine supports up to {best})"
     )]
     Unknown {
-        /// What the variable holds.
+        /// The value of the variable.
         value: String,
         /// The best level of the machine.
         best: Level,
     },
     /// A level that the machine does not have.
-    #[error(
-        "FLOWLINE_LEVEL={asked} asks for instructions that this machine does not have; its best level is {best}"
-    )]
+    #[error("FLOWLINE_LEVEL={asked} is not supported by this machine; its best level is {best}")]
     Missing {
-        /// The level asked for.
+        /// The requested level.
         asked: Level,
         /// The best level of the machine.
         best: Level,
@@ -61,29 +58,29 @@ impl fmt::Display for Level {
 }
 
 impl Level {
-    /// Every level, plainest first.
+    /// Every level, simplest first.
     const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// The level in force: the best of this machine, unless `FLOWLINE_LEVEL` names a plainer one. It is found once.
+    /// The level in use: the best of this machine, or a lower one from `FLOWLINE_LEVEL`. It is computed once.
     ///
     /// # Panics
-    /// Where [`try_detect`](Self::try_detect) gives an error.
+    /// If [`try_detect`](Self::try_detect) returns an error.
     #[inline]
     pub fn detect() -> Self {
         static IN_FORCE: OnceLock<Level> = OnceLock::new();
         *IN_FORCE.get_or_init(|| Self::try_detect().unwrap_or_else(|e| panic!("{e}")))
     }
 
-    /// The level in force, for a program that wants to tell what is wrong with `FLOWLINE_LEVEL` in its own words.
+    /// The level in use, for programs that report an invalid `FLOWLINE_LEVEL` themselves.
     ///
     /// # Errors
-    /// `FLOWLINE_LEVEL` names no level, or one that the machine does not have.
+    /// `FLOWLINE_LEVEL` is not a level, or one that the machine does not have.
     pub fn try_detect() -> Result<Self, LevelError> {
         let asked = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         Self::capped(Self::find(), asked.as_deref())
     }
 
-    /// The level in force on a machine whose best is `best`; an empty word asks for nothing.
+    /// The level in use on a machine whose best is `best`; an empty word is ignored.
     fn capped(best: Self, asked: Option<&str>) -> Result<Self, LevelError> {
         let Some(value) = asked.filter(|value| !value.is_empty()) else { return Ok(best) };
         let named = Self::ALL.into_iter().find(|level| level.to_string() == value);
@@ -107,7 +104,7 @@ impl Level {
         Self::Portable
     }
 
-    /// Each level up to the one in force, plainest first. Tests force each in turn.
+    /// Each level up to the one in use, simplest first. Tests force each in turn.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
         Self::ALL.into_iter().filter(|&level| level <= best).collect()
@@ -152,11 +149,11 @@ mod tests {
             ["sse9", "avx512"].map(|word| Level::capped(Level::Avx2, Some(word)).unwrap_err());
         assert_eq!(
             unknown.to_string(),
-            "FLOWLINE_LEVEL=sse9 names no level; take one of portable, avx2, avx512, of which this machine has up to avx2"
+            "FLOWLINE_LEVEL=sse9 is not a level; use one of portable, avx2, avx512 (this machine supports up to avx2)"
         );
         assert_eq!(
             missing.to_string(),
-            "FLOWLINE_LEVEL=avx512 asks for instructions that this machine does not have; its best level is avx2"
+            "FLOWLINE_LEVEL=avx512 is not supported by this machine; its best level is avx2"
         );
     }
 }

@@ -1,17 +1,17 @@
-//! Lanes of f32, f64 and u32 at the widths the machine offers, chosen at run time; `FLOWLINE_LEVEL` chooses narrower ones
-//! (`level`).
+//! Lanes of f32, f64 and u32 at the widths of the machine, chosen at run time; `FLOWLINE_LEVEL` selects
+//! narrower ones (`level`).
 //!
-//! It knows instruction sets and nothing of tensors: kernels elsewhere are written once, generic over
-//! `lanes::Simd`, and wrapped in one entry point a level. It must never know what is computed with the lanes.
+//! It knows instruction sets and nothing about tensors or the computations on lanes: kernels elsewhere are
+//! written once, generic over `lanes::Simd`, and wrapped in one entry point per level.
 //!
-//! Why so: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator` bring dispatch but
-//! neither exp nor ln, which are half of the work here. Plain loops left to the optimizer fell into two traps
-//! when measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8 times slower), and
-//! blocks of fixed size are vectorized again across blocks with gathers (3 times slower). Explicit intrinsics
-//! avoid both.
+//! Alternatives considered: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator`
+//! have dispatch but neither exp nor ln, which are half of the work here. Plain loops left to the optimizer
+//! were slow in two cases measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8
+//! times slower), and blocks of fixed size are vectorized again across blocks with gathers (3 times slower).
+//! Explicit intrinsics avoid both.
 //!
-//! How a value proves its level: a lane type is made from nothing only by `unsafe` functions (`splat`, `load`),
-//! whose caller promises that the level is available. Each method on an existing value is then safe.
+//! How a value proves its level: only `unsafe` functions (`splat`, `load`) create a lane value from nothing,
+//! and their caller promises that the level is available. Methods on an existing value are then safe.
 #![allow(unsafe_code, reason = "intrinsics are reached through unsafe blocks; see the module text")]
 
 #[cfg(all(target_arch = "x86_64", feature = "autodiff"))]

@@ -1,33 +1,34 @@
-//! Lanes of any number, as plain arrays: what trajectories that step together are made of.
+//! Any number of lanes as plain arrays, for trajectories that step together.
 //!
-//! A [`Lanes`] holds W numbers and knows no level: its loops become the instructions of whatever level the
-//! function around them is compiled for ([`Entry`](super::Entry)), because every one of them is inlined there.
-//! Two registers' worth (16 f64 or 32 f32 of AVX-512) hide the latency of one; the intrinsic types of the levels
-//! would need code of its own for each of them in everything that is written over lanes. It must never know what
-//! is computed with the lanes. Each lane's result depends on that lane alone, bit for bit.
+//! A [`Lanes`] holds W numbers and knows no level: its loops become the instructions of the level that the
+//! function around them is compiled for ([`Entry`](super::Entry)), because all of them are inlined there. Two
+//! registers' worth (16 f64 or 32 f32 of AVX-512) hide the latency of one; with the intrinsic types of the
+//! levels, everything written over lanes would need separate code for each. Each lane's result depends on that
+//! lane alone, bit for bit.
 //!
-//! There is no `PartialOrd` and no `PartialEq`: lanes differ, so there is nothing to branch on.
+//! There is no `PartialOrd` and no `PartialEq`: lanes differ, so code cannot branch on them.
 
 use super::lanes::{Float, Lanes as LaneOps, Mask};
 use std::hint::select_unpredictable;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// `[expr; W]` with `expr` of the lane's index, lane after lane without a loop.
+/// `[expr; W]` with `expr` of the lane's index, unrolled.
 ///
-/// A loop, even one that the optimizer unrolls, costs it far more: thousands of them stand in one function once all is
-/// inlined, and its passes over loops take a time that grows with the square of their number (one ensemble: 58 s of loops,
-/// of which rotating them 23 s). `array::from_fn` stays a call, and what stays a call is compiled for the plainest level.
+/// A loop, even one that is unrolled later, costs the optimizer far more: after inlining, one function contains
+/// thousands of them, and its loop passes take time quadratic in their number (one ensemble: 58 s in loop
+/// passes, of which loop rotation 23 s). `array::from_fn` is not always inlined, and code that is not inlined
+/// is compiled for the simplest level.
 macro_rules! each {
     ($i:ident => $x:expr) => {
         $crate::simd::each!(@lanes $i $x;
             0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
     };
     (@lanes $i:ident $x:expr; $($lane:literal)*) => {{
-        const { assert!(W <= 32, "lanes are written out up to 32") };
+        const { assert!(W <= 32, "invariant: at most 32 lanes") };
         let mut out = [Default::default(); W];
         $(
-            // The block is one that the compiler leaves out where the condition is false.
+            // The compiler omits this block where the condition is false.
             if const { $lane < W } {
                 let $i: usize = const { if $lane < W { $lane } else { 0 } };
                 out[$i] = $x;
@@ -38,12 +39,12 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// W numbers that are computed with side by side.
+/// W numbers that are computed side by side.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Lanes<T, const W: usize>(pub(crate) [T; W]);
 
-/// One truth value a lane.
+/// One truth value per lane.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneMask<const W: usize>(pub(crate) [bool; W]);
 
@@ -102,8 +103,8 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
     }
     /// `a` where the mask holds, else `b`.
     ///
-    /// Both are read. Of an `if` the optimizer makes a choice between two addresses for each lane, and a read and a write for
-    /// each: the vector that is read next waits for all of the writes.
+    /// Both are read. From an `if`, the optimizer makes a choice between two addresses per lane, with a read
+    /// and a write for each; the next vector read then waits for all of the writes.
     #[inline(always)]
     pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
         Lanes(each!(i => select_unpredictable(mask.0[i], a.0[i], b.0[i])))
@@ -115,18 +116,18 @@ impl<const W: usize> LaneMask<W> {
     pub(crate) fn zip(self, other: Self, f: impl Fn(bool, bool) -> bool) -> Self {
         LaneMask(each!(i => f(self.0[i], other.0[i])))
     }
-    /// How many lanes hold.
+    /// The number of lanes in which the mask holds.
     #[inline(always)]
     pub(crate) fn count(self) -> u32 {
         self.bits().count_ones()
     }
-    /// Bit i is lane i.
+    /// The mask as bits: bit i is lane i.
     ///
-    /// By an instruction of its own: the optimizer takes a sum or a chain of shifts over lanes as the order in which
-    /// everything before it wants to be laid out, and a third of a step goes into permutations.
+    /// Uses a dedicated instruction: from a sum or a chain of shifts over lanes, the optimizer derives the
+    /// layout of everything before it, and a third of a step goes into permutations.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {
-        const { assert!(W <= 32, "a mask's bits are a u32") };
+        const { assert!(W <= 32, "invariant: the bits of a mask fit into a u32") };
         let mut bytes = [0_u8; 32];
         let mut i = 0;
         while i < W {

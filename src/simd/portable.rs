@@ -1,7 +1,8 @@
-//! Lanes as plain arrays of 128 bits: the twin that every target can build and that the others are tested against. The
-//! compiler maps the fixed loops to one register of SSE2 or NEON. Moves of parts of a vector are calls: unrolled into
-//! every kernel they were half of this level's code. It knows nothing of any instruction set but whether the
-//! target has a fused multiply-add, since `mul_add` without one is a call into the C library (30 times slower).
+//! Lanes as plain arrays of 128 bits: the reference that every target can build and that the other levels are
+//! tested against. The compiler maps the fixed loops to one register of SSE2 or NEON. Partial loads and stores
+//! are calls: unrolled into every kernel they were half of this level's code. The only instruction set property
+//! used here is whether the target has fused multiply-add, because `mul_add` without it is a call into the C
+//! library (30 times slower).
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -11,7 +12,7 @@ use super::lanes::{Float, Int, Lanes, Mask, Simd};
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// Four lanes of a 32-bit element, two of a 64-bit one.
+/// Four lanes of a 32-bit element, or two of a 64-bit one.
 #[derive(Clone, Copy)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
@@ -27,10 +28,10 @@ impl Simd for Portable {
     }
 }
 
-/// The token of single elements: what a vector would hold in its first lane.
+/// The token of single elements, the first lane of a vector.
 ///
-/// For operations that round once at every level; there is no fused multiply-add. A masked load of one element that a
-/// masked store has just written waits for that store (12 to 15 cycles on x86), a plain one does not.
+/// For operations that round once at every level; there is no fused multiply-add. A masked load of one element
+/// waits for a preceding masked store to it (12 to 15 cycles on x86), a plain load does not.
 #[derive(Clone, Copy)]
 pub(crate) struct One;
 
@@ -42,13 +43,13 @@ impl Simd for One {
 
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
-/// An element, and the word of its size that a mask has for it.
+/// An element, and the mask word of its size.
 pub(crate) trait Element: Copy + Default + PartialEq + std::fmt::Debug + 'static {
     /// All ones where a mask holds, else zero.
     type Word: Copy + BitAnd<Output = Self::Word> + BitOr<Output = Self::Word> + Not<Output = Self::Word>;
     fn word(holds: bool) -> Self::Word;
     fn holds(word: Self::Word) -> bool;
-    /// `a` where the word has ones, else `b`.
+    /// `a` where the word is all ones, else `b`.
     fn choose(word: Self::Word, a: Self, b: Self) -> Self;
 }
 
@@ -80,12 +81,12 @@ element! {
     f64: u64 |x| x.to_bits(), f64::from_bits(x);
 }
 
-/// Ones or zeros a lane, as comparisons of 128-bit registers give them. (Lanes of `bool` make a selection one of
-/// addresses, which takes vectors through memory.)
+/// Ones or zeros per lane, like the result of 128-bit comparisons. (With lanes of `bool` a selection becomes
+/// one of addresses, which moves vectors through memory.)
 #[derive(Clone, Copy)]
 pub(crate) struct Words<T: Element, const N: usize>([T::Word; N]);
 
-/// `[f(0), f(1), ...]`. That of the standard library is a function that one codegen unit has and all others call.
+/// `[f(0), f(1), ...]`. The standard library's version is not inlined across codegen units.
 #[inline(always)]
 fn each<T: Copy, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
     let mut all = [f(0); N];

@@ -1,11 +1,11 @@
-//! Asks for memory before it is needed.
+//! Requests memory before it is needed.
 //!
-//! It knows cache lines. A hint changes no value and may be given for any address.
+//! A hint changes no value and may be given for any address.
 
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for `bytes` bytes at `at` to be near when they are read or written.
+/// Requests that `bytes` bytes at `at` are in the cache when they are read or written.
 #[inline]
 pub(crate) fn prefetch(at: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(LINE) {

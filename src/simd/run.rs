@@ -1,47 +1,49 @@
-//! Safe code compiled for a level: how a whole loop over lanes gets the machine's widest instructions in a plain
-//! build. It knows the feature names; it must never know what it runs.
+//! Safe code compiled for a level, so that a whole loop over lanes uses the machine's widest instructions in a
+//! plain build. It knows the feature names, not the code that it runs.
 //!
-//! Beside `dispatch::enter`, whose tasks are kernels over the level's own types: this work is written over plain
-//! arrays, has no level in its types, and needs no promise from its caller.
+//! In contrast to `dispatch::enter`, whose tasks are kernels over the level's own types, this work is written
+//! over plain arrays, has no level in its types, and needs no promise from its caller.
 
 use super::Level;
 use std::marker::PhantomData;
 
-/// Work that is compiled once for each level.
+/// Work that is compiled once per level.
 ///
-/// `run`, and everything that it calls on its hot path, must be `#[inline(always)]`: a function that stays a call
-/// is compiled for the level of the whole crate, SSE2 on x86-64, and is several times slower without a word.
+/// `run`, and everything that it calls on its hot path, must be `#[inline(always)]`: a function that is not
+/// inlined is compiled for the level of the whole crate, SSE2 on x86-64, and is silently several times slower.
 pub(crate) trait Work {
-    /// What it gives.
+    /// The result.
     type Output;
-    /// Does it.
+    /// Does the work.
     fn run(self) -> Self::Output;
 }
 
-/// Whether lanes have a product and sum in one rounding at this level. Without it each one is a call into the C
-/// library, so work over lanes is not even compiled for such a level.
+/// Whether lanes have fused multiply-add at this level. Without it each one is a call into the C library, so
+/// work over lanes is not even compiled for such a level.
 pub(crate) fn is_fused(level: Level) -> bool {
     level > Level::Portable || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
 }
 
-/// A function of three values and of what it changes, compiled once for each level.
+/// A function of three values and a mutable argument, compiled once per level.
 ///
-/// Beside [`Work`]: its level is found once and not at each call, and what it changes is an argument of its own, which the
-/// optimizer then knows to overlap with nothing else (a pack of Lorenz: 3.5 ms against 5.4 where it was a field of a `Work`).
+/// In contrast to [`Work`], the level is found once instead of at each call, and the mutable data is a separate
+/// argument, so the optimizer knows that it does not alias (a pack of Lorenz: 3.5 ms, against 5.4 as a field of
+/// a `Work`).
 pub(crate) trait Call {
     type Of;
     type At;
     type On: ?Sized;
     type Out: ?Sized;
     type Output;
-    /// Computes; as [`Work::run`], it and what it calls must be `#[inline(always)]`.
+    /// Computes; like [`Work::run`], it and what it calls must be `#[inline(always)]`.
     fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
 
-    /// [`call`](Call::call) with AVX2 and FMA. A method, and no function of this module: rustc puts a method into the
-    /// codegen unit of its type's module, so loops of several modules are optimized side by side.
+    /// [`call`](Call::call) with AVX2 and FMA. It is a method, not a function of this module: rustc puts a
+    /// method into the codegen unit of its type's module, so loops of several modules are optimized in
+    /// parallel.
     ///
     /// # Safety
-    /// The machine has them.
+    /// The machine has AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn avx2(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
@@ -51,7 +53,7 @@ pub(crate) trait Call {
     /// [`call`](Call::call) with AVX-512.
     ///
     /// # Safety
-    /// The machine has it.
+    /// The machine has these features of AVX-512.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
     unsafe fn avx512(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
@@ -63,22 +65,22 @@ pub(crate) trait Call {
 pub(crate) struct Entry<C: Call>(unsafe fn(&C::Of, &C::At, &C::On, &mut C::Out) -> C::Output);
 
 impl<C: Call> Entry<C> {
-    /// With the instructions of `level`.
+    /// The call with the instructions of `level`.
     ///
     /// # Panics
-    /// Where this machine does not have the level, or the level is not [fused](is_fused).
+    /// If this machine does not have the level, or the level is not [fused](is_fused).
     pub fn at(level: Level) -> Self {
-        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+        assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
         Self::of(level)
     }
 
-    /// With the instructions of this machine's best level.
+    /// The call with the instructions of this machine's best level.
     #[inline(always)]
     pub fn best() -> Self {
         Self::of(Level::detect())
     }
 
-    /// For a level that the machine has.
+    /// The call for a level that the machine has.
     #[inline(always)]
     fn of(level: Level) -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -102,16 +104,16 @@ impl<C: Call> Entry<C> {
     /// Calls it.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-        // SAFETY: an entry is made by `at` and `best` alone, for a level that the machine was found to have.
+        // SAFETY: only `at` and `best` create an entry, for a level that the machine was found to have.
         unsafe { (self.0)(of, at, on, out) }
     }
 }
 
-/// A [`Call`] whose first argument is an address: its type is forgotten.
+/// A [`Call`] whose first argument is an address of an erased type.
 type Erased<At, On, Out, Output> = unsafe fn(*const (), &At, &On, &mut Out) -> Output;
 
-/// [`Call::call`] with the type of its first argument forgotten, for a level that the machine has; for the level that the crate
-/// is compiled for where none is given.
+/// [`Call::call`] with the type of its first argument erased, for a level that the machine has, or for the
+/// crate's level if none is given.
 fn erased<C: Call>(level: Option<Level>) -> Erased<C::At, C::On, C::Out, C::Output> {
     let Some(level) = level else {
         unsafe fn plain<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
@@ -120,7 +122,7 @@ fn erased<C: Call>(level: Option<Level>) -> Erased<C::At, C::On, C::Out, C::Outp
         }
         return plain::<C>;
     };
-    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,fma")]
@@ -151,8 +153,8 @@ fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
     unreachable!("invariant: lanes at a level that is not fused")
 }
 
-/// A value, and a [`Call`] on it, behind pointers: one indirect call, where a method of a trait object that makes the call
-/// would be two.
+/// A value, and a [`Call`] on it, behind pointers: one indirect call, where a trait object whose method makes
+/// the call would need two.
 pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
     of: *const (),
     call: Erased<At, On, Out, Output>,
@@ -160,7 +162,7 @@ pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
 }
 
 impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
-    /// With the instructions of `level`, of those of the crate where none is given.
+    /// Binds a value to the call with the instructions of `level`, or of the crate's level if none is given.
     ///
     /// # Panics
     /// As [`Entry::at`].
@@ -175,18 +177,18 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     /// Calls it.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
-        // SAFETY: `to` alone pairs an address with a call: that of a `C::Of`, borrowed for as long as this lives, and the call
-        // of the same `C`, compiled for a level that the machine was found to have.
+        // SAFETY: only `to` pairs an address with a call: the address of a `C::Of`, borrowed for as long as
+        // this lives, and the call of the same `C`, compiled for a level that the machine was found to have.
         unsafe { (self.call)(self.of, at, on, out) }
     }
 }
 
-/// Runs `work` at a [fused](is_fused) level, with no wider registers than AVX2 has: compiled once, and not for AVX-512 too.
+/// Runs `work` at a [fused](is_fused) level with at most AVX2 registers: compiled once, not also for AVX-512.
 ///
 /// # Panics
 /// As [`Entry::at`].
 pub(crate) fn run_narrow<W: Work>(level: Level, work: W) -> W::Output {
-    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine that does not have it");
+    assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
     #[cfg(target_arch = "x86_64")]
     if level >= Level::Avx2 {
         return run_at_avx2(work);
@@ -201,8 +203,8 @@ fn run_at_avx2<W: Work>(work: W) -> W::Output {
     fn avx2<W: Work>(work: W) -> W::Output {
         work.run()
     }
-    assert!(Level::detect() >= Level::Avx2, "invariant: AVX2 on a machine that does not have it");
-    // SAFETY: the machine has the level, as the assertion says.
+    assert!(Level::detect() >= Level::Avx2, "invariant: AVX2 on a machine without it");
+    // SAFETY: the machine has the level, by the assertion.
     unsafe { avx2(work) }
 }
 

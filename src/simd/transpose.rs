@@ -1,9 +1,9 @@
-//! Transposes of register-sized blocks on x86-64. It knows shuffles within 128-bit halves and no lane type; it
-//! serves AVX2 and AVX-512 alike, since 256-bit shuffles run on two ports and 512-bit ones on one.
+//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. Used by AVX2 and AVX-512
+//! alike, because 256-bit shuffles run on two ports and 512-bit ones on one.
 
 use std::arch::x86_64::*;
 
-/// Four words each of rows `i` and `i + 4`.
+/// Four words each from rows `i` and `i + 4`.
 #[inline(always)]
 unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
     // SAFETY: the caller promises the rows and AVX.
@@ -13,7 +13,7 @@ unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
     }
 }
 
-/// Two double words each of rows `i` and `i + 2`.
+/// Two double words each from rows `i` and `i + 2`.
 #[inline(always)]
 unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
     // SAFETY: the caller promises the rows and AVX.

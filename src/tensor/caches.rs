@@ -1,13 +1,13 @@
-//! Compiled plans that are kept between calls: what there is, and how to give it back.
+//! Caches of compiled plans: their contents, and how to clear them.
 //!
-//! Two kinds. The programs of a [`Jit`](super::Jit) belong to it and go with it; this module holds them weakly,
-//! so that one call can empty them all. Plans of what runs on concrete tensors outside `jit` - an operation, a
-//! gradient - have no owner, so they lie here, by the function they compute: without them ten thousand updates
+//! There are two kinds. The programs of a [`Jit`](super::Jit) belong to it and are dropped with it; this module
+//! holds them weakly, so that one call can clear them all. Plans of work on concrete tensors outside `jit` - an
+//! operation, a gradient - have no owner, so they are cached here by function: otherwise ten thousand updates
 //! by an optimizer that is not jitted would compile each operation ten thousand times.
 //!
-//! Both kinds are bounded by number, and the one unused for longest goes first. No result depends on what is
-//! kept: a plan is a function of its program and of the processor. Arrays are no part of a kept plan - constants
-//! of a function that is run once become inputs of it - so a cache never holds data on.
+//! Both kinds have a maximum number of entries and evict the least recently used one. No result depends on the
+//! caches: a plan is a function of its program and of the processor. Cached plans contain no arrays - constants
+//! of a function that runs once become inputs - so a cache never keeps data alive.
 
 use super::exec::Compiled;
 use crate::array::Slab;
@@ -16,11 +16,11 @@ use crate::graph::Func;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Programs that one jitted function keeps by default.
+/// The default maximum number of programs of a jitted function.
 pub(super) const MAX_PROGRAMS: usize = 16;
 
-/// Plans kept for work outside `jit`. An update of an optimizer has some 50 operations, a plan of one operation
-/// takes 2 to 4 kB.
+/// The maximum number of plans for work outside `jit`. An update of an optimizer has about 50 operations, and a
+/// plan of one operation takes 2 to 4 kB.
 pub(super) const MAX_PLANS: usize = 512;
 
 static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
@@ -28,20 +28,20 @@ static PROGRAMS: Mutex<Slab<Weak<Held>>> = Mutex::new(Slab::new());
 static COMPILES: AtomicUsize = AtomicUsize::new(0);
 static EVICTIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// Compiled plans of the process, those of bodies of loops not counted.
+/// Counters of the process's compiled plans, without those of loop bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
     /// Programs that jitted functions hold now, at most [`Jit::max_programs`](super::Jit::max_programs) each.
     pub programs: usize,
-    /// Plans kept now for work outside `jit`, at most 512.
+    /// Plans cached now for work outside `jit`, at most 512.
     pub plans: usize,
     /// Plans compiled since the process started.
     pub compiles: usize,
-    /// Plans given up since then for want of room.
+    /// Plans evicted since then.
     pub evictions: usize,
 }
 
-/// What is kept, and what was compiled and given up so far.
+/// The current cache sizes, and the numbers of compiled and evicted plans so far.
 ///
 /// # Examples
 /// ```
@@ -68,32 +68,32 @@ pub fn caches() -> Caches {
     }
 }
 
-/// Gives all compiled plans and their scratch back, those of jitted functions too.
+/// Drops all compiled plans and their scratch, including those of jitted functions.
 ///
-/// The next call of a jitted function traces and compiles once more; that counts as a trace, not against
-/// [`Jit::max_traces`](super::Jit::max_traces), since nothing has changed. A call that runs meanwhile ends on
-/// the plan it has.
+/// The next call of a jitted function traces and compiles again; this counts as a trace, but not against
+/// [`Jit::max_traces`](super::Jit::max_traces), since nothing has changed. A call that is running completes
+/// with its current plan.
 pub fn clear_caches() {
     let plans = std::mem::take(&mut *lock(&PLANS));
-    // Outside the lock: the last reference to a program takes its place in the list away.
+    // After the lock is released: dropping the last reference to a program locks the list to remove its entry.
     let programs: Vec<Arc<Held>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
     let compiled: Vec<Arc<Compiled>> = programs.iter().filter_map(|p| lock(&p.compiled).take()).collect();
     drop((plans, compiled));
 }
 
-/// What these guard changes only where nothing can panic.
+/// These locks guard sections that cannot panic, so a poisoned lock is still consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A program of a jitted function, until it is given back.
+/// A program of a jitted function, until the caches are cleared.
 pub(super) struct Held {
     compiled: Mutex<Option<Arc<Compiled>>>,
     place: usize,
 }
 
 impl Held {
-    /// Keeps a program that has just been compiled.
+    /// Holds a program that has just been compiled.
     pub fn new(compiled: Arc<Compiled>) -> Arc<Held> {
         COMPILES.fetch_add(1, Relaxed);
         Arc::new_cyclic(|me| Held {
@@ -102,7 +102,7 @@ impl Held {
         })
     }
 
-    /// The program, if it has not been given back.
+    /// The program, unless the caches were cleared.
     pub fn get(&self) -> Option<Arc<Compiled>> {
         lock(&self.compiled).clone()
     }
@@ -114,19 +114,19 @@ impl Drop for Held {
     }
 }
 
-/// Counts a program or plan that went for want of room.
+/// Counts an evicted program or plan.
 pub(super) fn evicted() {
     EVICTIONS.fetch_add(1, Relaxed);
 }
 
-/// A plan and what it computes; functions are compared by fingerprint first.
+/// A plan and its function; functions are compared by fingerprint first.
 struct Kept {
     fingerprint: u64,
     func: Func,
     plan: Plan,
 }
 
-/// The plan of a function, kept if it holds no array.
+/// The plan of a function, cached if the function contains no array.
 pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
     let fingerprint = func.fingerprint();
     let find = |plans: &[Kept]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);

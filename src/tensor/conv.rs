@@ -1,21 +1,21 @@
-//! Correlations of images with kernels.
+//! Convolutions of images.
 
 use super::Tensor;
 use crate::graph::{Margins, Op};
 
 impl Tensor {
-    /// Images correlated with a kernel, with `lo` zeros `[above, left]` and `hi` zeros `[below, right]` of them:
+    /// Cross-correlates images with a kernel, zero-padded by `lo` `[above, left]` and `hi` `[below, right]`:
     /// `y[n, p, q, o] = sum over i, j, c of x[n, p + i - lo_0, q + j - lo_1, c] w[i, j, c, o]`.
     ///
-    /// One operation, whose derivatives are of its kind: nothing larger than the operands and the result is made. A
-    /// layer with stride, dilation and bias is [`nn::Conv2d`](crate::nn::Conv2d).
+    /// A single operation, whose derivatives are convolutions too: no intermediate is larger than the operands
+    /// and the result. For a layer with stride, dilation and bias see [`nn::Conv2d`](crate::nn::Conv2d).
     ///
     /// # Shapes and units
-    /// x `[n, height, width, c]`, w `[kernel height, kernel width, c, o]`; a side of length n becomes one of
-    /// `n + lo + hi - k + 1`.
+    /// x `[n, height, width, c]`, w `[kernel height, kernel width, c, o]`; a side of length n becomes `n + lo +
+    /// hi - k + 1`.
     ///
     /// # Panics
-    /// When the shapes or element types do not fit, or a margin is not smaller than its side of the kernel.
+    /// If the shapes or element types do not fit, or a margin is not smaller than that side of the kernel.
     ///
     /// # Examples
     /// ```

@@ -1,13 +1,13 @@
-//! Rows to learn from, handed out in batches of one shape.
+//! Data sets, and their batches of equal shape.
 //!
-//! A compiled step is compiled for its shapes, so a smaller batch at the end of an epoch is a second program.
-//! Neither way out of here makes one: [`Dataset::batches`] goes on into the next epoch, so that every batch is
+//! A compiled step is compiled for its shapes, so a smaller batch at the end of an epoch would need a second
+//! program. Both iterators avoid it: [`Dataset::batches`] continues into the next epoch, so that every batch is
 //! full and every row is used equally often; [`Dataset::epoch`] ends after one pass, and fills the last batch
-//! with rows that weigh 0. (Who slices a smaller batch by hand pays for one more trace, once: a jitted function
-//! keeps its programs by signature.)
+//! with rows of weight 0. (A smaller batch that is sliced by hand costs one more trace, once: a jitted function
+//! keeps a program per signature.)
 //!
-//! It knows trees of concrete tensors and keys; where the rows come from is not its business. A batch is a
-//! function of (data, key, number of the batch), so a run that resumes skips to where it was.
+//! This module uses trees of concrete tensors and keys, and must not depend on where the rows come from. A
+//! batch is a function of (data, key, number of the batch), so a resumed run skips to where it was.
 
 use super::tree::Tree;
 use super::{Key, Tensor};
@@ -15,7 +15,7 @@ use crate::array::{Array, Data, Shape};
 use crate::error::{Error, Result};
 use rand_core::Rng;
 
-/// A tree of tensors whose first axes all run over the same rows.
+/// A tree of tensors whose first axes all index the same rows.
 ///
 /// # Examples
 /// ```
@@ -35,25 +35,25 @@ pub struct Dataset<T> {
 }
 
 crate::tree! {
-    /// A batch whose rows count or do not.
+    /// A batch with a mask.
     pub struct MaskedBatch<T> {
         /// The rows.
         pub rows: T,
-        /// 1 for a row of the data, 0 for one that fills the batch, f32 `[rows]`.
+        /// 1 for a row of the data, 0 for a row that fills the batch; f32 `[rows]`.
         pub mask: Tensor,
     }
 }
 
 impl<T: Tree> MaskedBatch<T> {
-    /// The mean of a value a row, `[rows]`, over the rows that count.
+    /// The mean over the rows of the data of one value per row, `[rows]`.
     ///
     /// # Panics
-    /// When the values are not one a row.
+    /// If there is not one value per row.
     #[track_caller]
     pub fn mean(&self, values: &Tensor) -> Tensor {
         assert!(
             values.shape() == self.mask.shape(),
-            "a mean over weighted rows wants one value a row, {}, not {}",
+            "a mean over masked rows needs one value per row, {}, not {}",
             self.mask.shape(),
             values.shape()
         );
@@ -61,7 +61,7 @@ impl<T: Tree> MaskedBatch<T> {
         (values * &weight).sum() / weight.sum()
     }
 
-    /// The number of rows that count.
+    /// The number of rows of the data.
     ///
     /// # Panics
     /// For a traced batch.
@@ -78,7 +78,7 @@ impl<T: Tree> Dataset<T> {
     /// [`Error::Rows`] for a leaf of rank 0, leaves of different length, no leaf or no row.
     ///
     /// # Panics
-    /// When a leaf is traced.
+    /// If a leaf is traced.
     #[track_caller]
     pub fn new(tree: T) -> Result<Dataset<T>> {
         let leaves = tree.named_leaves();
@@ -107,36 +107,42 @@ impl<T: Tree> Dataset<T> {
         self.rows
     }
 
-    /// The rows of the given numbers, in that order.
+    /// The rows with the given indices, in that order.
     ///
     /// # Panics
-    /// For a number that is no row.
+    /// If an index is out of range.
     #[track_caller]
     pub fn rows(&self, which: &[usize]) -> T {
         let outside = which.iter().find(|&&row| row >= self.rows);
-        assert!(outside.is_none(), "row {} of a data set of {} rows", outside.unwrap_or(&0), self.rows);
+        assert!(
+            outside.is_none(),
+            "row {} is out of range for a data set of {} rows",
+            outside.unwrap_or(&0),
+            self.rows
+        );
         self.tree.map_leaves(|leaf| Tensor::from_array(take(leaf.array(), which)))
     }
 
-    /// Batches of `n` rows without end, each epoch in an order of its own; a batch may end one epoch and begin
-    /// the next, so all are full. `skip(k)` copies nothing.
+    /// An endless iterator over batches of `n` rows, each epoch in a new random order. A batch may contain the
+    /// end of one epoch and the start of the next, so all are full. `skip(k)` copies nothing.
     ///
     /// # Panics
-    /// When `n` is 0, or the key is traced.
+    /// If `n` is 0, or the key is traced.
     #[track_caller]
     pub fn batches(&self, n: usize, key: &Key) -> Batches<'_, T> {
-        assert!(n > 0, "a batch has at least one row");
+        assert!(n > 0, "a batch needs at least one row");
         let _concrete = key.words().array();
         Batches { data: self, n, key: key.clone(), next: 0, epoch: None }
     }
 
-    /// The batches of `n` rows of one epoch, in the order of the key; the last is filled with rows of weight 0.
+    /// The batches of `n` rows of one epoch, in a random order given by the key; the last is filled with rows
+    /// of weight 0.
     ///
     /// # Panics
-    /// When `n` is 0, or the key is traced.
+    /// If `n` is 0, or the key is traced.
     #[track_caller]
     pub fn epoch(&self, n: usize, key: &Key) -> Epoch<'_, T> {
-        assert!(n > 0, "a batch has at least one row");
+        assert!(n > 0, "a batch needs at least one row");
         Epoch { data: self, n, order: shuffled(self.rows, key), next: 0 }
     }
 }
@@ -147,9 +153,9 @@ pub struct Batches<'a, T> {
     data: &'a Dataset<T>,
     n: usize,
     key: Key,
-    /// Number of the next batch.
+    /// The number of the next batch.
     next: usize,
-    /// The epoch last begun and its order.
+    /// The current epoch and its order.
     epoch: Option<(usize, Vec<usize>)>,
 }
 
@@ -194,7 +200,7 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
         if count == 0 {
             return None;
         }
-        // Filled with rows of the data, not zeros: a model is defined on those, and 0 times NaN is NaN.
+        // Filled with rows of the data, not zeros: models are defined on those, and 0 times NaN is NaN.
         let which: Vec<usize> = left[..count].iter().copied().cycle().take(self.n).collect();
         self.next += count;
         let weight: Vec<f32> = (0..self.n).map(|i| f32::from(i < count)).collect();
@@ -209,9 +215,9 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
 
 impl<T: Tree> ExactSizeIterator for Epoch<'_, T> {}
 
-/// The numbers below `n` in an order drawn by the key, all orders alike (Fisher and Yates).
+/// A random permutation of 0 .. n given by the key (Fisher and Yates).
 ///
-/// A word times the length, over 2^64: the bias of a draw is below n / 2^64.
+/// A word times the length, over 2^64: the bias of a sample is below n / 2^64.
 fn shuffled(n: usize, key: &Key) -> Vec<usize> {
     let mut rng = key.rng();
     let mut order: Vec<usize> = (0..n).collect();
@@ -222,7 +228,7 @@ fn shuffled(n: usize, key: &Key) -> Vec<usize> {
     order
 }
 
-/// Rows of an array, copied.
+/// Copies rows of an array.
 fn take(a: &Array, which: &[usize]) -> Array {
     let shape = a.shape().with_axis(0, which.len());
     let width = a.shape()[1..].iter().product::<usize>();
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn every_epoch_hands_out_every_row_once_in_an_order_of_its_own() {
+    fn every_epoch_hands_out_every_row_once_in_a_new_order() {
         let data = data();
         let rows: Vec<f64> = data.batches(4, &Key::new(1)).take(5).flat_map(|(x, _)| x.to_vec()).collect();
         let sorted = |part: &[f64]| {
@@ -279,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_batch_of_an_epoch_has_the_shape_of_the_others_and_its_mean_is_of_the_rows_that_count() {
+    fn the_last_batch_of_an_epoch_has_the_shape_of_the_others_and_its_mean_is_masked() {
         let data = data();
         let batches: Vec<_> = data.epoch(4, &Key::new(3)).collect();
         assert_eq!(data.epoch(4, &Key::new(3)).len(), 3);

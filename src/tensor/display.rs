@@ -1,11 +1,11 @@
-//! How tensors print: nested brackets, as `ndarray` writes them, which is no part of every build.
+//! Prints tensors in nested brackets, as `ndarray` does, which is an optional dependency.
 
 use super::Tensor;
 use super::handle::Repr;
 use crate::array::{DType, Data};
 use std::fmt;
 
-/// A tensor of fewer elements is written whole.
+/// Tensors with fewer elements are printed in full.
 const LONG: usize = 500;
 
 impl fmt::Debug for Tensor {
@@ -17,7 +17,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// The numbers of a concrete tensor, the middle of long axes left out; type and shape of a traced one.
+/// Prints the numbers of a concrete tensor, with the middle of long axes elided; type and shape of a traced
+/// one.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_traced() {
@@ -37,7 +38,7 @@ struct Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// Those of the axes behind `depth`, the first of which stands at `from`.
+    /// Prints the axes from `depth` on, starting at element `from`.
     fn write(&self, f: &mut fmt::Formatter<'_>, depth: usize, from: usize) -> fmt::Result {
         let [len, inner @ ..] = &self.shape[depth..] else {
             return write!(f, "{:.*}", self.digits, self.data.get_f64(from));
@@ -51,7 +52,7 @@ impl Numbers<'_> {
             0 => ", ".to_owned(),
             axes => format!(",\n{}{}", "\n".repeat(axes - 1), " ".repeat(depth + 1)),
         };
-        // An odd number for rows and columns: the dots take the place of one.
+        // An odd number of rows and columns: the ellipsis replaces the middle one.
         let most = if inner.len() < 2 { 11 } else { 6 };
         let is_whole = self.data.len() < LONG || len <= most;
         let edge = if is_whole { len } else { most / 2 };
@@ -74,7 +75,7 @@ mod tests {
     use crate::tensor::Tensor;
 
     #[test]
-    fn numbers_stand_in_brackets_and_long_axes_are_shortened() {
+    fn numbers_are_printed_in_brackets_and_long_axes_are_elided() {
         let text = Tensor::from([[1.0, 2.5], [-3.0, 0.0]]).to_string();
         assert_eq!(text, "[[1.000000, 2.500000],\n [-3.000000, 0.000000]]");
         let whole = Tensor::from((0..600).collect::<Vec<u32>>());

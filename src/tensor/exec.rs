@@ -1,4 +1,4 @@
-//! Running functions: compiled plans with recycled scratch, and single operations at once.
+//! Runs functions: compiled plans with reused scratch, and single operations immediately.
 
 use super::Tensor;
 use super::caches::plan_of;
@@ -10,18 +10,18 @@ use crate::simd::Level;
 use crate::transform::optimize;
 use std::sync::{Arc, Mutex};
 
-/// What a call did beside its result: the loops' counters of the last run.
+/// Counters of the loops in a call.
 pub type RunReport = Counters;
 
-/// A compiled function and scratch for as many callers as ever ran it at once.
+/// A compiled function, with scratch for every caller that has run it concurrently.
 pub(super) struct Compiled {
     plan: Plan,
     out_types: Vec<Type>,
     spaces: Mutex<Vec<Space>>,
 }
 
-/// Scratch of one caller: the workspace, and arrays that results are written to first, so that a
-/// caller's buffers are touched only once it is known that the run went well.
+/// Scratch of one caller: the workspace, and arrays that hold the results until the run has succeeded, so that
+/// a failed run does not change a caller's buffers.
 pub(super) struct Space {
     workspace: Workspace,
     pub(super) outputs: Vec<Array>,
@@ -34,11 +34,11 @@ impl Compiled {
         Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
-    /// What the plan does and needs, and how the loops of the last run kept their states.
+    /// What the plan does and needs, and how the loops of the last run stored their states.
     pub(super) fn report(&self) -> PlanReport {
         let mut report = self.plan.report().clone();
         if let Some(last) = self.lock().last() {
-            last.workspace.tell_loops(&mut report);
+            last.workspace.report_loops(&mut report);
         }
         report
     }
@@ -47,7 +47,7 @@ impl Compiled {
         self.spaces.lock().expect("invariant: no panic while the scratch is locked")
     }
 
-    /// Runs on concrete tensors; the results lie in the returned scratch, to be given back.
+    /// Runs on concrete tensors; the results are in the returned scratch, which the caller must give back.
     pub(super) fn run(&self, inputs: &[Tensor]) -> Space {
         let space = self.lock().pop();
         let mut space = space.unwrap_or_else(|| Space {
@@ -70,9 +70,9 @@ impl Space {
     }
 }
 
-/// Runs a function on concrete tensors by a plan that may have been kept.
+/// Runs a function on concrete tensors, by a cached plan if there is one.
 ///
-/// Arrays among its constants are passed as inputs: they differ from call to call, the function does not.
+/// Constant arrays are passed as inputs: they differ per call, the function does not.
 pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
     let (func, arrays) = func.with_arrays_as_inputs();
     let plan = plan_of(&func, || Plan::compile(&optimize(&func), Level::detect()));
@@ -80,7 +80,7 @@ pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
     run_alone(&plan, &inputs).into_iter().map(Tensor::from_array).collect()
 }
 
-/// One operation on concrete tensors, at once.
+/// Runs one operation on concrete tensors.
 pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Tensor, GraphError> {
     let types: Vec<Type> = args.iter().map(|x| x.ty()).collect();
     let (mut b, ids) = Builder::with_inputs(&types);
@@ -92,7 +92,7 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
 }
 
-/// Runs a plan on a workspace that goes with the call: outside `jit` nothing of the size of data stays behind.
+/// Runs a plan on a temporary workspace: outside `jit` no memory of the size of the data is kept.
 fn run_alone(plan: &Plan, inputs: &[&Array]) -> Vec<Array> {
     let types = plan.output_types().iter();
     let mut outputs: Vec<Array> = types.map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();

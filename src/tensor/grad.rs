@@ -1,9 +1,8 @@
 //! Derivatives of functions of trees.
 //!
-//! Each of these traces its function once, transforms the function, and applies the result: at once
-//! on concrete values, or by copying it into the enclosing trace, where it may be differentiated
-//! again. The argument of a derivative is an input of its own function, so nested derivatives never
-//! confuse their perturbations.
+//! Each of these traces its function once, transforms it, and applies the result: it runs on concrete values,
+//! or is copied into the enclosing trace, where it may be differentiated again. The argument of a derivative is
+//! an input of its own function, so nested derivatives do not confuse their perturbations.
 
 use super::output::{Loss, Output};
 use super::trace::{Check, trace_tree};
@@ -18,7 +17,7 @@ pub(super) fn types(leaves: &[Tensor]) -> Vec<Type> {
     leaves.iter().map(Tensor::ty).collect()
 }
 
-/// Applies what a transform made of a traced function, whose outputs are its first ones; looks at the checks.
+/// Applies the transform of a traced function, whose outputs come first, and checks the checks.
 fn run(func: &Func, args: &[Tensor], traced: &Traced) -> Result<Vec<Tensor>> {
     let mut out = apply(func, args);
     for values in out.drain(traced.num_outputs..traced.func.num_outputs()) {
@@ -27,7 +26,7 @@ fn run(func: &Func, args: &[Tensor], traced: &Traced) -> Result<Vec<Tensor>> {
     Ok(out)
 }
 
-/// The reverse derivative of a closed function, for layers that hold functions and know no transforms.
+/// The reverse derivative of a closed function, for modules that must not depend on transforms.
 pub(crate) fn reverse(
     f: &Func,
     outs: &[usize],
@@ -43,16 +42,16 @@ fn float_leaves(leaves: &[Tensor]) -> Vec<usize> {
 /// Tangents or cotangents of the leaves `which` of `at`.
 #[track_caller]
 fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<Tensor> {
-    assert!(at.len() == of.len(), "{what} has {} leaves, not {}", of.len(), at.len());
+    assert!(at.len() == of.len(), "{what} has {} leaves, expected {}", of.len(), at.len());
     let checked = which.iter().map(|&i| {
         let (got, want) = (of[i].ty(), at[i].ty());
-        assert!(got == want, "leaf {i} of {what} is {got}, not {want} as its value: cast or reshape it");
+        assert!(got == want, "leaf {i} of {what} is {got}, but its value is {want}: cast or reshape it");
         of[i].clone()
     });
     checked.collect()
 }
 
-/// A gradient for each leaf: those of the floats among them, and zeros.
+/// One gradient per leaf: the given ones for float leaves, zeros for others.
 fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
     let mut grads = grads.into_iter();
     let of = |x: &Tensor| match x.dtype().is_float() {
@@ -62,7 +61,7 @@ fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
     leaves.iter().map(of).collect()
 }
 
-/// A loss opened: what a trace returns of it, its value first, and what it returned beside the value.
+/// Splits a loss: the tensors that a trace returns, the value first, and the aux.
 pub(super) fn opened<L: Output<Tree: Loss>>(loss: L) -> Result<(Vec<Tensor>, <L::Tree as Loss>::Aux)> {
     let (value, aux) = loss.into_result()?.open();
     let mut out = aux.leaves();
@@ -71,11 +70,11 @@ pub(super) fn opened<L: Output<Tree: Loss>>(loss: L) -> Result<(Vec<Tensor>, <L:
 }
 
 fn one_number(value: &Tensor) -> Tensor {
-    assert!(value.size() == 1, "a loss must be one number, this one has shape {}", value.shape());
+    assert!(value.size() == 1, "a loss must be one number, but it has shape {}", value.shape());
     value.reshape(Shape::scalar())
 }
 
-/// What a traced loss gives at `leaves`, its value first, and its gradient by each of them.
+/// The outputs of a traced loss at `leaves`, the value first, and the gradient with respect to each leaf.
 fn gradient(traced: &Traced, leaves: &[Tensor]) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     let func = transform::vjp(&traced.func, &[0], &float_leaves(leaves))?;
     let one = Tensor::scalar(traced.func.output_type(0).dtype(), 1.0);
@@ -96,14 +95,14 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
     Ok((L::Tree::close(value, aux.with_leaves(values)), at.with_leaves(grads)))
 }
 
-/// The value of a loss and its gradient by every float leaf of `at`, in the shape of `at`.
+/// The value of a loss and its gradient with respect to every float leaf of `at`, in the structure of `at`.
 ///
 /// # Errors
-/// Where the loss is a `Result`, what it returned; that it has no reverse derivative; on concrete tensors, that a solve in
-/// it ended early.
+/// If the loss returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in
+/// it that ended early.
 ///
 /// # Panics
-/// When the loss is not one number. Where the loss is no `Result`, for its errors too.
+/// If the loss is not one number. If the loss does not return a `Result`, also where it would be an error.
 ///
 /// # Examples
 /// ```
@@ -112,7 +111,7 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 /// let (value, gradient) = value_and_grad(|x: &Tensor| x.square().sum(), &x);
 /// assert_eq!((value.item(), gradient.to_vec()), (14.0, vec![2.0, 4.0, 6.0]));
 /// ```
-/// How long a ball thrown upwards is in the air, and how that changes with its speed:
+/// The flight time of a ball thrown upward, and its derivative with respect to the speed:
 /// ```
 /// use flowline::nn::prelude::*;
 /// let landing = |v: &Tensor| {
@@ -137,22 +136,23 @@ pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
 /// The gradient alone.
 ///
 /// # Errors
-/// As [`value_and_grad`].
+/// Those of [`value_and_grad`].
 ///
 /// # Panics
-/// As [`value_and_grad`].
+/// Those of [`value_and_grad`].
 #[track_caller]
 pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> L::Of<M> {
     L::answer(value_with_grad(f, at).map(|(_, grad)| grad))
 }
 
-/// `f(at)` and the directional derivative of f along `tangent`.
+/// The Jacobian-vector product: `f(at)` and the directional derivative of f along `tangent`.
 ///
 /// # Errors
-/// Where `f` returns a `Result`, its error; on concrete tensors, that a solve in it ended early.
+/// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in it that ended early.
 ///
 /// # Panics
-/// When the tangent's float leaves have not the types of `at`'s. Where `f` returns no `Result`, for its errors too.
+/// If the tangent's float leaves differ from `at`'s in type. If `f` does not return a `Result`, also where it
+/// would be an error.
 #[track_caller]
 pub fn jvp<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, at: &M, tangent: &M) -> R::Of<(R::Tree, R::Tree)> {
     R::answer(derivative_along(|x| f(x).into_result(), at, tangent))
@@ -170,7 +170,7 @@ pub(super) fn derivative_along<M: Tree, T: Tree>(
     Ok((result.with_leaves(values), result.with_leaves(tangents)))
 }
 
-/// A function of trees, traced; its result has tracers for leaves.
+/// Traces a function of trees; the leaves of its result are tracers.
 pub(super) fn recorded<M: Tree, T: Tree>(
     f: impl FnOnce(&M) -> Result<T>,
     at: &M,
@@ -182,7 +182,7 @@ pub(super) fn recorded<M: Tree, T: Tree>(
     })
 }
 
-/// What a traced function gives at `leaves`, and its derivative along `tangent`.
+/// The outputs of a traced function at `leaves`, and its derivative along `tangent`.
 #[track_caller]
 pub(super) fn along(
     traced: &Traced,
@@ -199,17 +199,17 @@ pub(super) fn along(
     Ok((values, tangents))
 }
 
-/// `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
+/// The vector-Jacobian product: `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
 ///
-/// The map runs `f` again, together with its derivative: nothing is kept in between.
+/// The map runs `f` again together with its derivative: nothing is stored in between.
 ///
 /// # Errors
-/// Where `f` returns a `Result`, its error; that it has no reverse derivative; on concrete tensors, that a solve in it
-/// ended early.
+/// If `f` returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in it
+/// that ended early.
 ///
 /// # Panics
-/// Where `f` returns no `Result`, for its errors. The map, when the cotangent's float leaves have not the types of the
-/// result's.
+/// If `f` does not return a `Result`, where it would be an error. The map panics if the cotangent's float
+/// leaves differ from the result's in type.
 #[track_caller]
 pub fn vjp<M: Tree, R: Output>(
     f: impl FnOnce(&M) -> R,
@@ -227,9 +227,9 @@ pub fn vjp<M: Tree, R: Output>(
     R::answer(found)
 }
 
-/// The map from cotangents of results to those of arguments.
+/// The map from cotangents of results to cotangents of arguments.
 pub(super) struct Pull {
-    /// Arguments.., captures.., cotangents.. to what `first` counts, then the cotangents of float arguments.
+    /// Arguments.., captures.., cotangents.. to `first` outputs, then the cotangents of float arguments.
     func: Func,
     first: usize,
     args: Vec<Tensor>,
@@ -238,7 +238,7 @@ pub(super) struct Pull {
 }
 
 impl Pull {
-    /// What a traced function gives at `leaves`, and its map.
+    /// The outputs of a traced function at `leaves`, and its map.
     pub fn new(traced: Traced, leaves: Vec<Tensor>) -> Result<(Vec<Tensor>, Pull)> {
         let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
         let results = run(&traced.func, &args, &traced)?;

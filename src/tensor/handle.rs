@@ -7,11 +7,10 @@ use std::sync::{Arc, Weak};
 
 /// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
 ///
-/// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. Where their
-/// element types differ, bools become numbers and integers floats, a tensor of rank 0 takes the type of
-/// the other, and otherwise f32 becomes f64 and an integer takes the type of the left operand. A number
-/// in plain Rust that the element type of the tensor beside it cannot hold (a half beside integers, -1
-/// beside u32) makes the result f64.
+/// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. If their element types
+/// differ, bools become numbers, integers become floats, a tensor of rank 0 takes the type of the other
+/// operand, otherwise f32 becomes f64 and an integer takes the type of the left operand. A plain Rust number
+/// that the tensor's element type cannot represent (0.5 with integers, -1 with u32) makes the result f64.
 ///
 /// # Examples
 /// ```
@@ -29,15 +28,15 @@ pub(super) enum Repr {
 }
 
 impl Tensor {
-    /// A tensor of an array, without a copy.
+    /// A tensor from an array, without a copy.
     pub fn from_array(a: Array) -> Tensor {
         Tensor(Repr::Concrete(Arc::new(a)))
     }
 
-    /// A tensor of plain Rust numbers, without a copy.
+    /// A tensor from plain Rust numbers, without a copy.
     ///
     /// # Panics
-    /// When the number of elements is not the shape's size.
+    /// If the number of elements differs from the shape's size.
     #[track_caller]
     pub fn from_vec<T: Element>(shape: impl Into<Shape>, v: Vec<T>) -> Tensor {
         Tensor::from_array(Array::from_vec(shape, v))
@@ -53,7 +52,7 @@ impl Tensor {
         Tensor::full(DType::F32, shape, 1.0)
     }
 
-    /// One number, everywhere.
+    /// The same number for every element.
     pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Tensor {
         Tensor::from_array(Array::full(dtype, shape, x))
     }
@@ -101,7 +100,7 @@ impl Tensor {
         Type::array(self.dtype(), self.shape().clone())
     }
 
-    /// Whether this is a value of a program under construction, without numbers yet.
+    /// Whether this is a value of a program under construction, which has no numbers yet.
     pub fn is_traced(&self) -> bool {
         matches!(self.0, Repr::Traced { .. })
     }
@@ -115,7 +114,7 @@ impl Tensor {
         match &self.0 {
             Repr::Concrete(a) => a,
             Repr::Traced { ty, .. } => panic!(
-                "a traced tensor ({ty}) has no numbers yet: return it from the traced function, or compute with tensors (a branch on a value is `mask.select(a, b)`)"
+                "a traced tensor ({ty}) has no numbers yet: return it from the traced function, or compute with tensors (to branch on a value, use `mask.select(a, b)`)"
             ),
         }
     }
@@ -130,10 +129,10 @@ impl Tensor {
     /// The number in a concrete tensor of one element.
     ///
     /// # Panics
-    /// For more elements than one, or a traced tensor.
+    /// If there is not exactly one element, or the tensor is traced.
     #[track_caller]
     pub fn item(&self) -> f64 {
-        assert_eq!(self.size(), 1, "item() wants one element, the shape is {}", self.shape());
+        assert_eq!(self.size(), 1, "item() needs one element, but the shape is {}", self.shape());
         self.array().data().get_f64(0)
     }
 

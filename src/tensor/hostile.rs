@@ -1,4 +1,4 @@
-//! Sizes, constants and numbers that a safe program may pass: each is an answer or a refusal, never anything else.
+//! Extreme sizes, constants and numbers that a safe program may pass: each gives a result or an error.
 
 use super::*;
 use crate::array::{Array, DType, Shape, refusal};
@@ -15,14 +15,14 @@ fn sizes_that_wrap_are_refused_with_the_shape() {
     let x = Tensor::from([1.0_f32, 2.0, 3.0, 4.0]);
     for (lo, hi) in [(usize::MAX - 3, 4), (usize::MAX, 0), (0, most), (usize::MAX / 2, usize::MAX / 2)] {
         let message = refusal(|| x.pad(&[lo], &[hi]));
-        assert!(message.contains("too much padding") || message.contains("more elements"), "{message}");
+        assert!(message.contains("more elements"), "{message}");
     }
-    assert!(refusal(|| x.slice(0, 1000..1001)).contains("outside"));
+    assert!(refusal(|| x.slice(0, 1000..1001)).contains("out of range"));
     assert_eq!(x.pad(&[1], &[0]).to_vec(), [0.0, 1.0, 2.0, 3.0, 4.0]);
 }
 
 #[test]
-fn operands_that_differ_in_type_are_said_to() {
+fn operands_that_differ_in_type_are_refused() {
     let message = refusal(|| Tensor::concat(&[&Tensor::from([1.0_f32]), &Tensor::from([1.0])], 0));
     assert!(message.contains("differ in element type"), "{message}");
 }
@@ -53,12 +53,12 @@ fn denormals_are_zeros_in_every_program() {
         x = decay.call(x).unwrap();
     }
     assert_eq!(x.to_vec()[0], 0.0, "jitted");
-    // Of single operations and of rows alike.
+    // For single operations and for rows alike.
     let tiny = Tensor::from([[2e-38_f32], [3e-38]]);
     assert_eq!((&tiny * 0.1).to_vec(), [0.0, 0.0], "eager");
     let (rows, _) = map_rows(&[tiny], 1, |x| (vec![&x[0] * 0.1], vec![]));
     assert_eq!(rows[0].to_vec(), [0.0, 0.0], "rows");
-    // The thread's own mode is as it was.
+    // The thread's floating-point mode is restored.
     assert!(std::hint::black_box(2e-38_f32) * 0.1 > 0.0);
 }
 
@@ -78,7 +78,7 @@ fn a_panic_that_is_caught_leaves_the_trace_open() {
 
 #[test]
 fn no_random_words_are_an_empty_tensor() {
-    // Nothing else has a place in the arena, which is then empty and lies nowhere.
+    // The arena holds nothing else, so it is empty and has no address.
     let draw = jit(|_: Tensor| Key::new(0).bits([0]).cast(DType::F32));
     assert_eq!(draw.call(Tensor::from(1.0_f32)).unwrap().to_vec(), [0.0; 0]);
 }
@@ -94,5 +94,5 @@ fn rows_that_a_tile_cannot_number_are_refused() {
 fn bools_are_not_summed_into_rows() {
     let flags = Tensor::from([1.0, 0.0]).cast(DType::Bool);
     let message = refusal(|| flags.scatter_add(&Tensor::from([0, 1]), &flags));
-    assert!(message.contains("no sum of bools"), "{message}");
+    assert!(message.contains("bools cannot be summed"), "{message}");
 }

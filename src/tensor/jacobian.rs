@@ -1,4 +1,4 @@
-//! Derivatives made of derivatives: products with a Hessian, and whole Jacobians.
+//! Hessian-vector products and Jacobians.
 
 use super::grad::{Pull, along, derivative_along, recorded, value_with_grad};
 use super::output::{Loss, Output};
@@ -7,14 +7,16 @@ use super::{Tensor, vmap};
 use crate::array::{DType, Shape};
 use crate::error::Result;
 
-/// The gradient of a loss and the product of its second derivative, the Hessian, with `v`, a tree like `at`: the forward
-/// derivative along `v` of the reverse derivative. The Hessian itself is never made.
+/// The gradient of a loss and the Hessian-vector product with `v`, a tree like `at`: forward mode along `v`
+/// over reverse mode. The Hessian itself is never formed.
 ///
 /// # Errors
-/// As [`value_and_grad`](crate::tensor::value_and_grad), of which the forward derivative may be missing too.
+/// Those of [`value_and_grad`](crate::tensor::value_and_grad); the forward derivative of the gradient may be
+/// missing too.
 ///
 /// # Panics
-/// As [`value_and_grad`](crate::tensor::value_and_grad); when the float leaves of `v` have not the types of `at`'s.
+/// Those of [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` differ from
+/// `at`'s in type.
 ///
 /// # Examples
 /// ```
@@ -33,17 +35,17 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
     L::answer(derivative_along(|x| value_with_grad(f, x).map(|(_, grad)| grad), at, v))
 }
 
-/// All partial derivatives of a function of one tensor: entry `[i.., j..]` is that of element i of the result by element j
-/// of `at`.
+/// The Jacobian of a function of one tensor: entry `[i.., j..]` is the partial derivative of element i of the
+/// result with respect to element j of `at`.
 ///
-/// The function is traced once. Its derivatives are mapped over the directions of `at`, or over those of the result where
-/// there are fewer of these; a solve in it is searched once for all directions.
+/// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode) or of the
+/// result (reverse mode), whichever are fewer; a solve in it is searched only once.
 ///
 /// # Errors
-/// As [`vjp`](crate::tensor::vjp).
+/// Those of [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// As [`vjp`](crate::tensor::vjp); when `at` or the result has no float elements.
+/// Those of [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
 ///
 /// # Examples
 /// ```
@@ -63,7 +65,12 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
     let leaves = [at.clone()];
     let (traced, y) = recorded(f, at, &leaves)?;
     let is_float = at.dtype().is_float() && y.dtype().is_float();
-    assert!(is_float, "a Jacobian is of floats by floats, this one is of {} by {}", y.ty(), at.ty());
+    assert!(
+        is_float,
+        "a Jacobian needs float tensors: the result is {}, the argument is {}",
+        y.ty(),
+        at.ty()
+    );
     let shape: Shape = [&y.shape()[..], at.shape()].concat().into();
     if at.size() <= y.size() {
         let each = vmap(
@@ -77,7 +84,7 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
     Ok(each.reshape(shape))
 }
 
-/// Tensors like x, one below the other, each with a one at another element.
+/// The unit vectors of the shape of x, stacked.
 fn unit_vectors(x: &Tensor) -> Tensor {
     let n = x.size();
     let (rows, columns) = (Tensor::iota(DType::I32, [n, 1], 0), Tensor::iota(DType::I32, [1, n], 1));
@@ -97,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_with_a_hessian_is_the_gradient_of_the_slope_along_the_vector() {
+    fn an_hvp_is_the_directional_derivative_of_the_gradient() {
         let (at, v) = (Tensor::from([2.0, -1.0]), Tensor::from([0.5, 3.0]));
         // gradient (2 x y, x^2 + 6 y), Hessian [[2 y, 2 x], [2 x, 6]]
         let (gradient, product) = hvp(polynomial, &at, &v);
@@ -109,7 +116,7 @@ mod tests {
     #[test]
     fn a_jacobian_is_the_same_by_columns_and_by_rows() {
         let w = Tensor::from([[1.0, 2.0, 3.0], [-1.0, 0.5, 4.0]]);
-        // by columns where the result is larger, else by rows
+        // By columns if the result is larger, else by rows.
         let wide = jacobian(|x: &Tensor| x.matmul(&w), &Tensor::from([[0.1, 0.2]]));
         assert_eq!(wide.shape().to_vec(), [1, 3, 1, 2]);
         assert_eq!(wide.to_vec(), w.transpose().to_vec());
@@ -131,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a Jacobian is of floats by floats, this one is of f64[2] by i32[2]")]
+    #[should_panic(expected = "a Jacobian needs float tensors: the result is f64[2], the argument is i32[2]")]
     fn a_jacobian_by_integers_is_refused() {
         let _ = jacobian(|x: &Tensor| x * 0.5, &Tensor::from([1, 2]));
     }
 
-    /// Blows up before t = 2 where it begins at 1.
+    /// Blows up before t = 2 from y0 = 1.
     fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
         Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
     }

@@ -1,8 +1,8 @@
-//! Functions traced once, compiled once, and called many times.
+//! Functions that are traced once, compiled once, and called many times.
 //!
-//! What a call's arguments look like - the type of every tensor leaf, the value of every static one -
-//! is its signature; a program is compiled for each. Nothing else is looked at, so a counter that is
-//! a tensor never retraces, and a retrace names the leaf that changed.
+//! The signature of a call is the type of every tensor leaf and the value of every static leaf of its
+//! arguments; one program is compiled per signature. Nothing else matters, so a counter that is a tensor never
+//! causes a retrace, and a retrace error names the leaf that changed.
 
 mod programs;
 #[cfg(test)]
@@ -33,7 +33,7 @@ pub trait Traceable<Args> {
     fn run(&self, args: Args) -> Self::Out;
 }
 
-/// Programs, and at their places the results of their traces, whose leaves are the trace's tensors.
+/// Programs, and for each the result of its trace as a template, whose leaves are the trace's tensors.
 struct Kept<T> {
     programs: Programs,
     templates: Vec<Arc<T>>,
@@ -46,12 +46,12 @@ struct Ready<T> {
     template: Arc<T>,
 }
 
-/// A function that is traced once for each signature of its arguments; its type can be named:
-/// `Jit<'f, (TrainState, Batch), (TrainState, Tensor)>`.
+/// A function that is traced once per signature of its arguments; its type can be named: `Jit<'f, (TrainState,
+/// Batch), (TrainState, Tensor)>`.
 ///
-/// Concrete tensors that the closure captures are constants of its programs, which keep them: what changes,
-/// and what is large and not needed for long, is better an argument. It keeps the programs of the 16 signatures that it
-/// was called with most recently ([`Jit::max_programs`]); a call with an older one traces and compiles again.
+/// Concrete tensors that the closure captures become constants of its programs, which keep them alive: pass
+/// data that changes, or is large and soon unused, as arguments. A `Jit` keeps the programs of the 16 most
+/// recently used signatures ([`Jit::max_programs`]); a call with an older one traces and compiles again.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     kept: Mutex<Kept<T>>,
@@ -85,17 +85,17 @@ where
 }
 
 impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
-    /// A further trace than `n` is an error that names what changed.
+    /// Makes it an error to trace more than `n` times; the error names what changed.
     pub fn max_traces(mut self, n: usize) -> Self {
         self.max_traces = n;
         self
     }
 
-    /// Keeps at most `n` programs, at least 1 and 16 where nothing is said. A further one takes the place of the one that
-    /// was unused for longest.
+    /// Keeps at most `n` programs, at least 1; the default is 16. Evicts the least recently used program for a
+    /// new one.
     ///
-    /// A function that is called with more signatures in turn than it keeps traces and compiles at every call:
-    /// [`Jit::num_evicted`] grows then.
+    /// A function that alternates between more signatures than it keeps traces and compiles at every call;
+    /// [`Jit::num_evicted`] then grows.
     ///
     /// # Examples
     /// ```
@@ -112,12 +112,13 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
-    /// Refuses to hand over numbers that are not finite: a call whose result has a NaN or an infinity in a float leaf is
-    /// [`Error::NonFinite`], which names the leaf. [`Jit::step`] looks at what it returns beside the state, a loss or a
-    /// norm, and leaves the state as it was; it does not look at the new state, which may hold infinities that are meant.
+    /// Makes it an error to return non-finite numbers: a call whose result has a NaN or an infinity in a float
+    /// leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks what it returns besides
+    /// the state, such as a loss or a norm, and leaves the state unchanged on an error. It does not check the
+    /// new state, which may contain intended infinities.
     ///
-    /// So a loss that is finite while its gradient is not gets through once; return the gradient's norm beside the loss to
-    /// have it looked at. Inside of another traced function nothing is looked at: that one's `Jit` can be asked.
+    /// So a finite loss with a non-finite gradient passes once; return the gradient's norm with the loss to
+    /// have it checked. Inside another traced function nothing is checked: set this on the outer `Jit`.
     ///
     /// # Examples
     /// ```
@@ -133,12 +134,12 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
-    /// Programs that were given up for others since the start: see [`Jit::max_programs`].
+    /// How many programs were evicted so far: see [`Jit::max_programs`].
     pub fn num_evicted(&self) -> usize {
         lock(&self.kept).programs.num_evicted
     }
 
-    /// How often the function was traced to its end.
+    /// How often the function was traced successfully.
     pub fn num_traces(&self) -> usize {
         self.counts.traces.load(Relaxed)
     }
@@ -148,16 +149,16 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         *lock(&self.counts.last)
     }
 
-    /// What the program for these arguments does and needs, and how its loops kept their states in its last run; traces
-    /// and compiles it if it is new.
+    /// What the program for these arguments does and needs, and how its loops stored their states in its last
+    /// run; traces and compiles it if it is new.
     ///
     /// # Errors
-    /// As a call.
+    /// Those of a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
         Ok(self.program(args)?.compiled.report())
     }
 
-    /// The program for these arguments, the most recently used from now on.
+    /// The program for these arguments; it becomes the most recently used.
     fn program(&self, args: &Args) -> Result<Ready<T>> {
         let sig = signature(args);
         let mut kept = lock(&self.kept);
@@ -183,14 +184,14 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         Ok(Ready { program, compiled, template })
     }
 
-    /// Runs a program; results that are refused are not handed over.
-    fn run(&self, ready: &Ready<T>, leaves: &[Tensor], is_looked_at: fn(&str) -> bool) -> Result<Space> {
+    /// Runs a program; returns an error for results that are refused.
+    fn run(&self, ready: &Ready<T>, leaves: &[Tensor], is_checked: fn(&str) -> bool) -> Result<Space> {
         let Ready { program, compiled, .. } = ready;
         let space = self.counts.run(program.num_outputs, compiled, leaves)?;
         if !self.needs_finite {
             return Ok(space);
         }
-        match program.non_finite(&space.outputs[..program.num_outputs], is_looked_at) {
+        match program.non_finite(&space.outputs[..program.num_outputs], is_checked) {
             None => Ok(space),
             Some(e) => {
                 compiled.give_back(space);
@@ -199,7 +200,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         }
     }
 
-    /// Runs with arguments given up: their buffers become the results' where they fit.
+    /// Runs with owned arguments: results reuse their buffers if they fit.
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
@@ -214,17 +215,18 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 }
 
 impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
-    /// One step of a training loop: `state` becomes the new state, in its own buffers where nobody
-    /// else holds them. When the call fails, `state` is untouched.
+    /// One step of a training loop: replaces `state` by the new state, in its own buffers unless they are
+    /// shared. On an error, `state` is unchanged.
     ///
-    /// A state that comes back with other leaves or static values (a memory made in the first step)
-    /// is taken over as it is.
+    /// A new state with other leaves or static values (such as optimizer moments created in the first step)
+    /// replaces the old one as it is.
     ///
     /// # Errors
-    /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`] refuses.
+    /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`]
+    /// refuses.
     ///
     /// # Panics
-    /// While tracing, for shapes that do not fit.
+    /// While tracing, if shapes do not fit.
     pub fn step(&self, state: &mut A, batch: B) -> Result<T> {
         let args = (state.clone(), batch);
         let leaves = args.leaves();
@@ -262,14 +264,14 @@ macro_rules! arity {
             fn run(&self, ($($a,)+): ($($A,)+)) -> R { self($($a),+) }
         }
         impl<T: Tree, $($A: Tree),+> Jit<'_, ($($A,)+), T> {
-            /// Runs the program for these arguments; traces and compiles it if it is new. Buffers of
-            /// arguments that nobody else holds are used again for the result.
+            /// Runs the program for these arguments; traces and compiles it if it is new. The result reuses
+            /// buffers of arguments that are not shared.
             ///
             /// # Errors
             /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`] refuses.
             ///
             /// # Panics
-            /// While tracing, for shapes that do not fit.
+            /// While tracing, if shapes do not fit.
             pub fn call(&self, $($a: impl Into<$A>),+) -> Result<T> { self.call_tree(($($a.into(),)+)) }
         }
     )* };

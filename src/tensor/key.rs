@@ -1,8 +1,8 @@
-//! Keys of the counter-based generator: every draw is Philox4x32-10 of (key, stream, index).
+//! Keys of the counter-based generator: every random number is Philox4x32-10 of (key, stream, index).
 //!
-//! A key is a leaf of trees, so it may be traced: a training step's randomness is a function of its
-//! key and the number of the update, and resuming needs no generator state. Three streams keep draws,
-//! splits and folds of one key apart (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+//! A key is a leaf of trees, so it may be traced: the randomness of a training step is a function of its key
+//! and the number of the update, and resuming needs no generator state. Three streams separate the samples,
+//! splits and folds of one key (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
 use super::Tensor;
 use crate::array::{DType, Shape};
@@ -14,7 +14,8 @@ const SPLITS: u32 = 1;
 const FOLDS: u32 = 2;
 
 tree! {
-    /// A KeyRng key: two words. Use a key once: `split` it, or `fold_in` a counter, for each further draw.
+    /// A random key: two words. Use a key only once: for each further sample `split` it, or `fold_in` a
+    /// counter.
     pub struct Key { words: Tensor }
 }
 
@@ -38,7 +39,7 @@ impl Key {
         std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
-    /// The key for one of many purposes, distinguished by a number (an update, a row); may be traced.
+    /// Derives a key from this one and a number, such as the index of an update or a row; the number may be traced.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
         self.folded(&i.into())
     }
@@ -53,7 +54,7 @@ impl Key {
         self.stream(DRAWS, &Tensor::from(0u32), shape.into())
     }
 
-    /// Uniform draws from [0, 1), f32, of 24 bits.
+    /// Uniform samples from [0, 1), f32, with 24 random bits.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
         self.uniform_draws(shape.into())
     }
@@ -63,7 +64,7 @@ impl Key {
         (self.bits(shape).cast(DType::F32) * 2.0f64.powi(-32)).minimum(&Tensor::scalar(DType::F32, largest))
     }
 
-    /// Normal draws, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
+    /// Standard normal samples, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
     pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
         self.normal_draws(shape.into())
     }
@@ -77,7 +78,7 @@ impl Key {
         Tensor::concat(&[&a, &b], 0).slice(0, 0..shape.size()).reshape(shape)
     }
 
-    /// -1 or 1 with equal probability, f32.
+    /// Samples of -1 or 1 with equal probability, f32.
     pub fn rademacher(&self, shape: impl Into<Shape>) -> Tensor {
         let low = self.bits(shape).lt(Tensor::from(1u32 << 31));
         low.select(&Tensor::from(-1.0f32), &Tensor::from(1.0f32))

@@ -1,8 +1,8 @@
-//! Which operation first turned a loss or its gradient not finite: a call for debugging.
+//! Debugging: finds the operation that first made a loss or its gradient non-finite.
 //!
-//! The program of a gradient is evaluated by the reference interpreter, one operation after the other, and followed
-//! backward from what is not finite to where that began (`graph::locate`). Slow, and it keeps every value: for one
-//! call, after something went wrong, not for every step of a training.
+//! The reference interpreter evaluates the program of the gradient, and the walk goes backward from a
+//! non-finite value to its origin (`graph::locate`). This is slow and stores every value: use it for one call
+//! after a failure, not for every training step.
 
 use super::grad::{opened, types};
 use super::output::{Loss, Output};
@@ -16,7 +16,7 @@ use crate::ode::{Outcome, SolveError};
 use crate::transform;
 use std::fmt;
 
-/// Which way a value goes.
+/// A pass of differentiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffPass {
     /// From the arguments to the loss.
@@ -25,25 +25,26 @@ pub enum DiffPass {
     Backward,
 }
 
-/// An operand, or the result, of the operation that was found.
+/// An operand or the result of the reported operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSummary {
-    /// Its type, `f64[3]`.
+    /// The type, such as `f64[3]`.
     pub ty: String,
-    /// The number that took part: the element of the same index, or the only one; `None` where there is no one such.
+    /// The number involved: the element at the reported index, or the only one; `None` if there is no such
+    /// element.
     pub number: Option<f64>,
-    /// The least and the largest number of all.
+    /// The smallest and the largest element.
     pub range: (f64, f64),
 }
 
-/// The first operation whose operands are finite and whose result is not, on the way to a loss or its gradient.
+/// The first operation with finite operands and a non-finite result on the path to a loss or its gradient.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NanReport {
-    /// What it leads to: `the loss`, `the gradient by layers.0.weight`, or `the last step of a solve`, which therefore
-    /// ended early.
+    /// The value affected: `the loss`, `the gradient with respect to layers.0.weight`, or `the last step of a
+    /// solve`, which therefore ended early.
     pub reaches: String,
-    /// The operation, or `argument` where an argument is not finite itself.
+    /// The operation, or `argument` if an argument is not finite itself.
     pub op: String,
     /// The path of that argument.
     pub leaf: Option<String>,
@@ -61,22 +62,22 @@ pub struct NanReport {
     pub row: Option<usize>,
 }
 
-/// The operation that first turned a loss, or its gradient by a float leaf of `at`, into NaN or infinity, or the last
-/// step of a solve in the loss that ended early for it; `None` where all of them are finite.
+/// Finds the operation that first made a loss, or its gradient with respect to a float leaf of `at`, NaN or
+/// infinite, or that made a solve in the loss end early; `None` if all of these are finite.
 ///
-/// A solve that ends early leaves its last state that is finite, so the loss may be finite too; `value_and_grad` errs all
-/// the same, and what is named here is the operation that its last attempt failed by. Of rows in lockstep
-/// ([`Batching::PerRow`](crate::adjoint::Batching)) the solve is named, with the row and the time.
+/// A solve that ends early returns its last finite state, so the loss may be finite although `value_and_grad`
+/// returns an error; then the report names the operation that failed in the solve's last attempt. If rows run
+/// in lockstep ([`Batching::PerRow`](crate::adjoint::Batching)), it names the solve, with the row and the time.
 ///
-/// Only what reaches the loss or the gradient is looked at: neither the side of a `select` that is not taken nor a
-/// step that a solve rejects is a finding. Runs by the reference interpreter, so slowly, and sums may differ from a
+/// Only values that reach the loss or the gradient count: the unselected side of a `select` and rejected steps
+/// are ignored. The reference interpreter runs the program, so this is slow, and sums may differ from a
 /// compiled program's in the last digits.
 ///
 /// # Errors
-/// What the loss returns; a loss without a reverse derivative.
+/// The error of the loss; a loss without a reverse derivative.
 ///
 /// # Panics
-/// When a leaf of `at` or what `f` captures is traced: it is called outside of `jit`.
+/// If a leaf of `at` or a capture of `f` is traced: call it outside `jit`.
 ///
 /// # Examples
 /// ```
@@ -86,8 +87,10 @@ pub struct NanReport {
 /// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the derivative of sqrt at 0");
 /// assert_eq!(
 ///     found.to_string(),
-///     "the gradient by the argument is not finite: `div` of the backward pass makes inf of 1 (f64[]) and 0 (f64[]): \
-///      a divisor of 0, or the derivative of sqrt, ln or a power at 0: keep its argument away from 0, before the operation"
+/// "the gradient with respect to the argument is not finite: `div` in the backward pass gives inf from 1
+/// (f64[]) and 0 (f64[]): \
+/// a divisor of 0, or the derivative of sqrt, ln or a power at 0: bound the argument away from 0 before the
+/// operation"
 /// );
 /// assert_eq!(debug_nans(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
@@ -110,7 +113,7 @@ fn values<'a>(x: impl Iterator<Item = &'a Tensor>) -> Vec<Value> {
     x.map(|x| Value::from(x.array().clone())).collect()
 }
 
-/// What ended a solve of the loss early, where that is a number that is not finite.
+/// The non-finite number that ended a solve of the loss early, if there is one.
 fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Result<Option<NanReport>> {
     let inputs = values(leaves.iter().chain(&traced.captures));
     let outputs = graph::interpret_values(&traced.func, &inputs)?;
@@ -131,10 +134,10 @@ fn ended(traced: &Traced, leaves: &[Tensor], by: &dyn Fn(usize) -> String) -> Re
     }))
 }
 
-/// [`debug_nans`] of a traced loss, at leaves of these names.
+/// [`debug_nans`] for a traced loss, at leaves with these names.
 fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Option<NanReport>> {
     let by = |i: usize| match names.get(i).map(String::as_str) {
-        None => "what the loss captures".to_owned(),
+        None => "a capture of the loss".to_owned(),
         Some("") => "the argument".to_owned(),
         Some(path) => path.to_owned(),
     };
@@ -151,7 +154,7 @@ fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Optio
     Ok(found.map(|(k, source)| {
         let reaches = match k.checked_sub(first) {
             None => "the loss".to_owned(),
-            Some(i) => format!("the gradient by {}", by(wrt[i])),
+            Some(i) => format!("the gradient with respect to {}", by(wrt[i])),
         };
         match source {
             Source::Input(i) => NanReport::argument(reaches, by(i), inputs[i].array()),
@@ -162,7 +165,7 @@ fn located(traced: &Traced, leaves: &[Tensor], names: &[String]) -> Result<Optio
     }))
 }
 
-/// Whether a node of the derivative is one of the function's own.
+/// Whether a node of the derivative belongs to the function itself.
 fn is_forward(f: &Func, derivative: &Func, at: NodeId) -> bool {
     let (mut b, ids) = Builder::with_inputs(&derivative.input_types());
     b.inline(f, &ids[..f.num_inputs()]);
@@ -235,7 +238,7 @@ impl NanReport {
         }
     }
 
-    /// Of a solve in lockstep, whose attempts are not taken apart; the step is that of its outcome.
+    /// The report of a solve in lockstep, whose attempts are not examined; the step comes from its outcome.
     fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NanReport {
         NanReport {
             reaches,
@@ -250,24 +253,24 @@ impl NanReport {
         }
     }
 
-    /// What to do about it.
+    /// The suggested remedy.
     fn remedy(&self) -> &'static str {
         match self.op.as_str() {
-            "argument" => "look at where it was made",
-            "solve" => "its rows run in lockstep: solve that row alone to see the operation",
+            "argument" => "check how it was computed",
+            "solve" => "its rows run in lockstep: solve that row alone to find the operation",
             "div" => {
-                "a divisor of 0, or the derivative of sqrt, ln or a power at 0: keep its argument away from 0, before the \
+                "a divisor of 0, or the derivative of sqrt, ln or a power at 0: bound the argument away from 0 before the \
                  operation"
             }
             "sqrt" | "ln" | "log1p" | "powf" => {
-                "its argument is outside of where it is defined: clamp it before the operation, not behind"
+                "its argument is outside its domain: clamp the argument before the operation, not the result after it"
             }
             "select" => {
-                "it chose a constant: the program's own, or the NaN by which a backward solve says that it failed; then \
-                 take an adjoint that keeps states"
+                "it selected a constant: one of the program, or the NaN by which a backward solve reports failure; for the latter \
+                 use an adjoint that stores states"
             }
-            "exp" | "expm1" => "it overflows: subtract the largest argument first, or bound it",
-            _ => "it overflows, or infinities meet: scale its operands down, or compute in f64",
+            "exp" | "expm1" => "it overflows: subtract the largest argument first, or bound the argument",
+            _ => "it overflows or combines infinities: scale its operands down, or compute in f64",
         }
     }
 }
@@ -286,22 +289,22 @@ impl fmt::Display for NanReport {
         write!(f, "{} is not finite: ", self.reaches)?;
         let value = self.result.number.unwrap_or(f64::NAN);
         if let Some(leaf) = &self.leaf {
-            return write!(f, "{leaf} holds {value} at {:?} itself: {}", self.index, self.remedy());
+            return write!(f, "{leaf} is {value} at {:?}: {}", self.index, self.remedy());
         }
         let pass = if self.pass == DiffPass::Forward { "forward" } else { "backward" };
-        write!(f, "`{}` of the {pass} pass", self.op)?;
+        write!(f, "`{}` in the {pass} pass", self.op)?;
         if let Some((step, t)) = self.step {
             write!(f, ", in step {step} of a solve, which starts at t={t},")?;
         }
         if let Some(row) = self.row {
-            write!(f, " in the tile from row {row} on")?;
+            write!(f, " in the tile that starts at row {row}")?;
         }
-        write!(f, " makes {value}")?;
+        write!(f, " gives {value}")?;
         if !self.index.is_empty() {
             write!(f, " at {:?}", self.index)?;
         }
         for (i, operand) in self.operands.iter().enumerate() {
-            write!(f, "{}{operand}", if i == 0 { " of " } else { " and " })?;
+            write!(f, "{}{operand}", if i == 0 { " from " } else { " and " })?;
         }
         write!(f, ": {}", self.remedy())
     }

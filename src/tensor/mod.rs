@@ -1,13 +1,13 @@
-//! The handle that users hold: a tensor is concrete (a shared buffer) or traced (a node of a program
-//! under construction), and the same code runs on both.
+//! The tensor handle: a tensor is concrete (a shared buffer) or traced (a node of a program under
+//! construction), and the same code runs on both.
 //!
-//! Operators on concrete tensors run at once. With at least one traced operand they record a node;
-//! concrete operands become constants, and tracers of an enclosing trace become explicit inputs
-//! ("captures") of the inner one. There is no run-time tape: nothing lives between two calls but
-//! what the caller holds, and a trace dies with the function that made it.
+//! Operators on concrete tensors run immediately. With at least one traced operand they record a node; concrete
+//! operands become constants, and tracers of an enclosing trace become explicit inputs ("captures") of the
+//! inner one. There is no run-time tape: between two calls only what the caller holds stays alive, and a trace
+//! ends with the call that made it.
 //!
-//! It knows graphs and transforms, and no ODE: loops enter through `trace` and
-//! `apply` from `adjoint`.
+//! This module uses graphs and transforms and must not depend on ODEs: `adjoint` adds loops through `trace` and
+//! `apply`.
 
 pub(crate) mod caches;
 mod cond;
@@ -56,7 +56,7 @@ pub use tree::Tree;
 pub use vmap::vmap;
 
 pub mod extra {
-    //! What the functions of this module return or take beside tensors, and tools to look at programs.
+    //! Types that functions of this module return or take, and tools for inspecting programs.
     pub use super::custom::CustomFunction;
     pub use super::dataset::{Batches, Epoch, MaskedBatch};
     pub use super::einsum::{EinsumPath, EinsumStep, einsum_path};
@@ -68,7 +68,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// Bounds of what is public, and what its macros expand to: nobody has to name them.
+// Bounds of public items and expansions of public macros; users need not name them.
 #[doc(hidden)]
 pub use self::{
     jit::Traceable,

@@ -1,10 +1,10 @@
-//! Tensors as arrays of `ndarray` and back.
+//! Conversions between tensors and `ndarray` arrays.
 
 use super::Tensor;
 use crate::array::{Data, Element};
 
 impl Tensor {
-    /// A copy as an `ndarray` of `T`, whatever the element type (feature `ndarray`).
+    /// A copy as an `ndarray` of `T`, converted from any element type (feature `ndarray`).
     ///
     /// # Panics
     /// For a traced tensor.
@@ -20,7 +20,7 @@ impl Tensor {
 }
 
 impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
-    /// Without a copy where the array is in row-major order from its first element.
+    /// Does not copy an array in row-major order that starts at its first element.
     fn from(a: ndarray::Array<T, D>) -> Self {
         let shape = a.shape().to_vec();
         let a = if a.is_standard_layout() { a } else { a.as_standard_layout().into_owned() };

@@ -1,4 +1,4 @@
-//! Elementwise functions, comparisons and choices.
+//! Elementwise functions, comparisons and `select`.
 
 use super::Tensor;
 use super::trace::record;
@@ -19,7 +19,7 @@ impl Tensor {
         Tensor::op(Op::Unary(op), &[self], None)
     }
 
-    /// The operands in their common element type and shape (see [`Tensor`]).
+    /// The operands with a common element type and shape (see [`Tensor`]).
     #[track_caller]
     fn matched(name: &str, a: &Tensor, b: &Tensor) -> (Tensor, Tensor) {
         let dtype = promote(a, b);
@@ -41,7 +41,8 @@ impl Tensor {
         Tensor::op(Op::Compare(op), &[&a, &b], None)
     }
 
-    /// A number in the element type of `self` where that holds it, else f64; beside bools integers are i32.
+    /// A number in the element type of `self` if that can represent it, else f64; with bools, integers become
+    /// i32.
     pub(super) fn number(&self, x: f64) -> Tensor {
         let dtype = match self.dtype() {
             float @ (DType::F32 | DType::F64) => float,
@@ -52,30 +53,31 @@ impl Tensor {
         Tensor::scalar(dtype, x)
     }
 
-    /// The same numbers as another element type; float to integer truncates, bool is 0 or 1.
+    /// Converts the element type; float to integer truncates, bool becomes 0 or 1.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
         if self.dtype() == dtype {
             return self.clone();
         }
-        // A number of the host beside a tensor: no plan for the rounding of one float.
+        // A plain number beside a tensor: converting it needs no plan.
         if !self.is_traced() && self.size() == 1 && self.dtype().is_float() && dtype.is_float() {
             return Tensor::full(dtype, self.shape().clone(), self.item());
         }
         Tensor::op(Op::Cast, &[self], Some(&Type::array(dtype, self.shape().clone())))
     }
 
-    /// The same value, of which no derivative is taken.
+    /// The same value, treated as a constant in derivatives.
     pub fn stop_gradient(&self) -> Tensor {
         if self.is_traced() { Tensor::op(Op::StopGradient, &[self], None) } else { self.clone() }
     }
 
-    /// The same value; `f` is shown it whenever a program computes it, concrete numbers also where this is traced.
+    /// The same value; calls `f` with it each time a program computes it, with concrete numbers even if this
+    /// tensor is traced.
     ///
-    /// For looking into a jitted function, a solve or a gradient, not for results: `f` may be called from any thread, and
-    /// from several at once; calls with the same argument may be merged, and a value that a loop does not change is
-    /// computed, hence shown, once before it. A value that nothing reads is not computed: go on with the tensor that this
-    /// returns. Its derivative is that of the identity, and is not shown.
+    /// For inspecting a jitted function, a solve or a gradient, not for results. `f` may be called from any
+    /// thread, and from several at once. Calls with the same argument may be merged, and a value that a loop
+    /// does not change is computed, and passed to `f`, once before the loop. An unused value is not computed:
+    /// use the returned tensor. The derivative is that of the identity; `f` is not called with it.
     ///
     /// # Examples
     /// ```
@@ -102,7 +104,7 @@ impl Tensor {
         self.unary(UnaryOp::Neg)
     }
 
-    /// `x^p` for a number p; of negative x only where p is an integer.
+    /// `x^p` for a number p; for negative x only if p is an integer.
     #[track_caller]
     pub fn powf(&self, p: f64) -> Tensor {
         self.unary(UnaryOp::Powf(p.to_bits()))
@@ -133,9 +135,10 @@ impl Tensor {
         self * self
     }
 
-    /// `max(x, 0)`, NaN of NaN; its derivative at 0 is 0, as in JAX and PyTorch.
+    /// `max(x, 0)`; NaN stays NaN. The derivative at 0 is 0, as in JAX and PyTorch.
     ///
-    /// [`Tensor::maximum`] shares the derivative at a tie between its operands: that of `x.maximum(0)` at 0 is 1/2.
+    /// [`Tensor::maximum`] splits the derivative at a tie between its operands: the derivative of
+    /// `x.maximum(0)` at 0 is 1/2.
     ///
     /// # Examples
     /// ```
@@ -158,23 +161,23 @@ impl Tensor {
     /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`.
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        // Not by `relu`: at 0 the slope of |x| is 0, so that of the maximum is to be 1/2.
+        // Not `relu`: the derivative of |x| at 0 is 0, so the maximum must have 1/2 there.
         self.maximum(&self.number(0.0)) + (-self.abs()).exp().log1p()
     }
 
-    /// Larger of the two; NaN if either is.
+    /// The larger of the two; NaN if either is.
     #[track_caller]
     pub fn maximum(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Max, self, other)
     }
 
-    /// Smaller of the two; NaN if either is.
+    /// The smaller of the two; NaN if either is.
     #[track_caller]
     pub fn minimum(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Min, self, other)
     }
 
-    /// For a bool tensor: a where it is true, else b. What is not chosen may be NaN.
+    /// For a bool tensor: a where it is true, else b. Unselected elements may be NaN.
     #[track_caller]
     pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched("select", a, b);
@@ -186,7 +189,7 @@ impl Tensor {
         Tensor::op(Op::Select, &[&p, &a, &b], None)
     }
 
-    /// `sum of c_i x_i` over tensors of one type, as a chain of fused multiply-adds in this order.
+    /// `sum of c_i x_i` over tensors of equal type, as a chain of fused multiply-adds in this order.
     #[track_caller]
     pub fn lincomb(coeffs: &[f64], xs: &[&Tensor]) -> Tensor {
         Tensor::op(Op::Lincomb { coeffs: coeffs.iter().map(|c| c.to_bits()).collect() }, xs, None)
@@ -221,7 +224,7 @@ unary! {
     abs Abs;
     /// -1, 0 or 1.
     sign Sign;
-    /// Largest integer not above x.
+    /// The largest integer not above x.
     floor Floor;
     /// `e^x`
     exp Exp;
@@ -252,7 +255,7 @@ unary! {
     /// assert!((gelu.to_vec()[2] - 0.841_344_746_068_542_9).abs() < 1e-15);
     /// ```
     erf Erf;
-    /// Of a bool tensor: not.
+    /// Logical not of a bool tensor.
     not Not;
     /// Whether x is neither infinite nor NaN.
     is_finite IsFinite;
@@ -270,28 +273,28 @@ macro_rules! comparisons {
     )* } };
 }
 comparisons! {
-    /// Whether equal; a bool tensor.
+    /// Elementwise equality; a bool tensor.
     eq Eq false;
-    /// Whether different.
+    /// Elementwise inequality; a bool tensor.
     ne Ne false;
-    /// Whether less.
+    /// Elementwise less than; a bool tensor.
     lt Lt false;
-    /// Whether less or equal.
+    /// Elementwise less than or equal; a bool tensor.
     le Le false;
-    /// Whether greater.
+    /// Elementwise greater than; a bool tensor.
     gt Lt true;
-    /// Whether greater or equal.
+    /// Elementwise greater than or equal; a bool tensor.
     ge Le true;
 }
 
 impl Tensor {
-    /// Of bool tensors: and.
+    /// Logical and of bool tensors.
     #[track_caller]
     pub fn and(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::And, self, other)
     }
 
-    /// Of bool tensors: or.
+    /// Logical or of bool tensors.
     #[track_caller]
     pub fn or(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Or, self, other)
@@ -305,18 +308,18 @@ mod tests {
     use crate::tensor::{grad, jit, jvp, vmap};
 
     #[test]
-    fn the_slope_of_relu_at_0_is_0_by_every_derivative_eager_fused_and_mapped() {
+    fn the_derivative_of_relu_at_0_is_0_eager_fused_and_mapped() {
         for dtype in [DType::F32, DType::F64] {
             let x = Tensor::from([-1.0, -0.0, 0.0, 1e-30, 2.0]).cast(dtype);
-            let (slope, ones) = ([0.0, 0.0, 0.0, 1.0, 1.0], Tensor::full(dtype, [5], 1.0));
+            let (gradient, ones) = ([0.0, 0.0, 0.0, 1.0, 1.0], Tensor::full(dtype, [5], 1.0));
             let relus: [fn(&Tensor) -> Tensor; 2] = [Tensor::relu, |x| Activation::Relu.apply(x)];
             for relu in relus {
                 let sum = move |x: &Tensor| relu(x).sum();
-                assert_eq!(grad(sum, &x).to_vec(), slope);
-                assert_eq!(jvp(relu, &x, &ones).1.to_vec(), slope);
-                assert_eq!(jit(move |x: Tensor| grad(sum, &x)).call(&x).unwrap().to_vec(), slope);
-                assert_eq!(vmap(|x: &Tensor| grad(sum, x), &x).to_vec(), slope);
-                // Fused with what stands around it: d/dx tanh(relu(x)^2 + relu(x)), and its own slope.
+                assert_eq!(grad(sum, &x).to_vec(), gradient);
+                assert_eq!(jvp(relu, &x, &ones).1.to_vec(), gradient);
+                assert_eq!(jit(move |x: Tensor| grad(sum, &x)).call(&x).unwrap().to_vec(), gradient);
+                assert_eq!(vmap(|x: &Tensor| grad(sum, x), &x).to_vec(), gradient);
+                // Fused with its surroundings: d/dx tanh(relu(x)^2 + relu(x)), and the derivative of that.
                 let chain = move |x: &Tensor| (relu(x).square() + relu(x)).tanh().sum();
                 let first = jit(move |x: Tensor| grad(chain, &x)).call(&x).unwrap().to_vec();
                 let second = jvp(move |x: &Tensor| grad(chain, x), &x, &ones).1.to_vec();

@@ -1,14 +1,15 @@
-//! What closures that are traced may return.
+//! The return types of traced closures.
 //!
-//! A closure that cannot fail returns a tree, one that solves returns a `flowline::Result` of one. Each transform takes
-//! both and answers in kind: `grad` of a closure with `?` is a `Result`, `grad` of one without is a gradient. So there is
-//! one `vmap` and no `try_vmap`. In a closure that ends in `Ok(..)` the error's type is inferred, since `Result` is no tree.
+//! A closure that cannot fail returns a tree, one that solves returns a `flowline::Result` of one. Each
+//! transform accepts both and returns accordingly: `grad` of a closure with `?` is a `Result`, `grad` of one
+//! without is a gradient. So `vmap` needs no fallible twin `try_vmap`. In a closure that ends in `Ok(..)` the
+//! error type is inferred, since `Result` is not a tree.
 
 use super::Tensor;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 
-/// What a traced closure may return: a tree, or a `flowline::Result` of one.
+/// A return type of traced closures: a tree, or a `flowline::Result` of one.
 #[diagnostic::on_unimplemented(
     message = "a traced function cannot return `{Self}`",
     label = "return a tree of tensors, or a flowline::Result of one"
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 pub trait Output {
     /// The tree.
     type Tree: Tree;
-    /// How a transform of the closure returns an `X`: as it is, or as a `Result`.
+    /// The return type of a transform of the closure that yields an `X`: `X` or `Result<X>`.
     type Of<X>;
     #[doc(hidden)]
     fn into_result(self) -> Result<Self::Tree>;
@@ -47,13 +48,13 @@ impl<T: Tree> Output for Result<T, Error> {
     }
 }
 
-/// What a loss is: one number, or `(number, aux)`.
+/// A loss: one number, or `(number, aux)`.
 #[diagnostic::on_unimplemented(
     message = "a loss cannot be `{Self}`",
     label = "return a scalar Tensor, (Tensor, aux), or a flowline::Result of either"
 )]
 pub trait Loss: Tree {
-    /// What is returned beside the value.
+    /// The values returned besides the loss.
     type Aux: Tree;
     #[doc(hidden)]
     fn open(self) -> (Tensor, Self::Aux);

@@ -1,16 +1,17 @@
-//! The generator behind keys as a generator of plain numbers: for shuffles, held-out points, and users of `rand`.
+//! The generator of keys as a sequence of plain numbers: for shuffles, held-out points, and users of `rand`.
 
 use super::Key;
 use crate::graph::philox_block;
 use rand_core::TryRng;
 use std::convert::Infallible;
 
-/// Stream of plain draws, apart from those of tensors.
-const HOST: u32 = 3;
+/// The stream of plain numbers, distinct from the streams of tensors.
+const PLAIN: u32 = 3;
 
-/// Philox4x32-10 in order from its first word; a generator of `rand` and `rand_distr`.
+/// Philox4x32-10 as a sequential generator for `rand` and `rand_distr`.
 ///
-/// Word i is the i-th of stream 3 of the key, so it never meets a word drawn on tensors by the same key.
+/// Word i is the i-th word of stream 3 of the key, so it is independent of the numbers that the same key gives
+/// on tensors.
 ///
 /// # References
 /// Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3.
@@ -34,7 +35,7 @@ impl KeyRng {
         let lane = (self.next % 4) as usize;
         if lane == 0 {
             let i = self.next / 4;
-            self.block = philox_block(self.key, [i as u32, (i >> 32) as u32, HOST, 0]);
+            self.block = philox_block(self.key, [i as u32, (i >> 32) as u32, PLAIN, 0]);
         }
         self.next += 1;
         self.block[lane]
@@ -82,7 +83,7 @@ mod tests {
         let key = Key::new(5);
         let mut rng = key.rng();
         let words: Vec<u32> = (0..8).map(|_| rng.word()).collect();
-        let block = |i| philox_block([5, 0], [i, 0, HOST, 0]);
+        let block = |i| philox_block([5, 0], [i, 0, PLAIN, 0]);
         assert_eq!(words, [block(0), block(1)].concat());
         let drawn = key.bits([8]).to_vec();
         assert!(words.iter().zip(drawn).all(|(&a, b)| f64::from(a) != b));

@@ -22,12 +22,12 @@ impl Tensor {
         (0..self.rank()).collect()
     }
 
-    /// Sum of all elements, of rank 0. Bools are counted, in i32; integers wrap.
+    /// Sum of all elements, of rank 0. Bools are counted in i32; integers wrap.
     pub fn sum(&self) -> Tensor {
         self.reduce(ReduceOp::Sum, &self.all_axes())
     }
 
-    /// Sum over the given axes, which disappear; see [`Tensor::sum`].
+    /// Sum over the given axes, which are removed; see [`Tensor::sum`].
     #[track_caller]
     pub fn sum_axes(&self, axes: &[usize]) -> Tensor {
         self.reduce(ReduceOp::Sum, axes)
@@ -42,12 +42,12 @@ impl Tensor {
         self.reduce(ReduceOp::Sum, &[self.last_axis("sum_last")])
     }
 
-    /// Mean of all elements, of rank 0; NaN where there is none. Of integers and bools it is f64.
+    /// Mean of all elements, of rank 0; NaN if there are none. The mean of integers or bools is f64.
     pub fn mean(&self) -> Tensor {
         self.mean_axes(&self.all_axes())
     }
 
-    /// Mean over the given axes, which disappear; see [`Tensor::mean`].
+    /// Mean over the given axes, which are removed; see [`Tensor::mean`].
     #[track_caller]
     pub fn mean_axes(&self, axes: &[usize]) -> Tensor {
         let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F64) };
@@ -56,37 +56,37 @@ impl Tensor {
         sum * (1.0 / n as f64)
     }
 
-    /// Largest element over the given axes, which disappear; NaN where one is.
+    /// Maximum over the given axes, which are removed; NaN if any element is.
     ///
     /// # Panics
-    /// When there is no element to choose from.
+    /// If a reduced axis is empty.
     #[track_caller]
     pub fn max_axes(&self, axes: &[usize]) -> Tensor {
         self.extremum("max", ReduceOp::Max, axes)
     }
 
-    /// Smallest element over the given axes, which disappear; NaN where one is.
+    /// Minimum over the given axes, which are removed; NaN if any element is.
     ///
     /// # Panics
-    /// When there is no element to choose from.
+    /// If a reduced axis is empty.
     #[track_caller]
     pub fn min_axes(&self, axes: &[usize]) -> Tensor {
         self.extremum("min", ReduceOp::Min, axes)
     }
 
-    /// Largest of all elements, of rank 0; NaN where one is.
+    /// Maximum of all elements, of rank 0; NaN if any element is.
     ///
     /// # Panics
-    /// When there is no element.
+    /// If there are no elements.
     #[track_caller]
     pub fn max(&self) -> Tensor {
         self.extremum("max", ReduceOp::Max, &self.all_axes())
     }
 
-    /// Smallest of all elements, of rank 0; NaN where one is.
+    /// Minimum of all elements, of rank 0; NaN if any element is.
     ///
     /// # Panics
-    /// When there is no element.
+    /// If there are no elements.
     #[track_caller]
     pub fn min(&self) -> Tensor {
         self.extremum("min", ReduceOp::Min, &self.all_axes())
@@ -96,19 +96,19 @@ impl Tensor {
     fn extremum(&self, name: &str, op: ReduceOp, axes: &[usize]) -> Tensor {
         let empty = axes.iter().find(|&&axis| self.shape().get(axis) == Some(&0));
         if let Some(axis) = empty.filter(|_| self.shape().without_axes(axes).size() > 0) {
-            panic!("{name}: axis {axis} of {} is empty, so there is no element to choose", self.ty());
+            panic!("{name}: axis {axis} of {} is empty", self.ty());
         }
         self.reduce(op, axes)
     }
 
     /// Matrix product: `[.., m, k] x [.., k, n]` gives `[.., m, n]`.
     ///
-    /// Leading axes broadcast as in NumPy; a vector is a row on the left and a column on the right, and that
-    /// axis disappears. One matrix against a batch is a single product over all rows of the batch: neither it
-    /// nor its cotangent is repeated. For other index patterns see [`einsum`](super::einsum()).
+    /// Leading axes broadcast as in NumPy. A vector is a row on the left and a column on the right, and that
+    /// axis is removed. One matrix times a batch is a single product over all rows of the batch: neither the
+    /// matrix nor its cotangent is repeated. For other index patterns see [`einsum`](super::einsum()).
     ///
     /// # Panics
-    /// When the inner lengths differ, the leading axes do not broadcast, or an operand has rank 0.
+    /// If the inner lengths differ, the leading axes do not broadcast, or an operand has rank 0.
     ///
     /// # Examples
     /// ```
@@ -152,7 +152,7 @@ impl Tensor {
             return rows.reshape([batch, &[m, n]].concat());
         }
         if is_one(self) {
-            // the inner index comes first: the columns of all entries are the columns of one matrix
+            // The inner index comes first: the columns of all entries become the columns of one matrix.
             let last = batch.len();
             let wide = other.reshape([batch, &[k, n]].concat());
             let to: Vec<usize> = [last].into_iter().chain(0..last).chain([last + 1]).collect();
@@ -164,7 +164,7 @@ impl Tensor {
     }
 }
 
-/// The leading axes of a matrix product, if the operands fit; vectors have none.
+/// The batch axes of a matrix product, if the operands fit; vectors have none.
 fn batch_axes(a: &Shape, b: &Shape) -> Option<Vec<usize>> {
     let lead = |s: &Shape| Shape::from(s[..s.rank().saturating_sub(2)].to_vec());
     let inner = b.get(b.rank().saturating_sub(2))?;
@@ -184,12 +184,9 @@ mod tests {
         let (none, rows) = (|| Tensor::zeros([0]), || Tensor::zeros([2, 0]));
         for f in [|x: Tensor| x.max(), |x: Tensor| x.min()] {
             let said = refusal(|| f(none()));
-            assert!(
-                said.ends_with(": axis 0 of f32[0] is empty, so there is no element to choose"),
-                "{said}"
-            );
+            assert!(said.ends_with(": axis 0 of f32[0] is empty"), "{said}");
         }
         assert!(refusal(|| rows().max_axes(&[1])).contains("axis 1 of f32[2,0] is empty"));
-        assert_eq!(rows().max_axes(&[0]).size(), 0, "of no columns each has a largest element");
+        assert_eq!(rows().max_axes(&[0]).size(), 0, "a maximum over rows of no columns");
     }
 }

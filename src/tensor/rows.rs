@@ -1,4 +1,4 @@
-//! Work that is done row by row: cut into tiles that run in parallel.
+//! Row-wise work, split into tiles that run in parallel.
 
 use super::output::Output;
 use super::trace::{Check, VERDICT};
@@ -8,22 +8,21 @@ use crate::error::{Error, Result};
 use crate::graph::{Builder, Func, MAX_ROWS, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// Runs `f` on tiles of about `target` rows of `rows` (arrays of equal first axis), in parallel; a
-/// tile's work runs on one thread from start to end.
+/// Runs `f` on tiles of about `target` rows of `rows` (arrays of equal first axis), in parallel; each tile runs
+/// on one thread from start to end.
 ///
-/// `f` gets the rows of its tile and returns (row results, sums): the first are put one below the
-/// other, the second are added up in tile order. Both work for gradients in either direction. The
-/// cut follows from the shapes alone, so results do not depend on the number of threads. `f` must
-/// treat rows independently, or accept that a tile is all it sees (an adaptive solve in `f` chooses
-/// its steps for its tile).
+/// `f` gets the rows of its tile and returns (row results, sums): the former are concatenated, the latter are
+/// summed in tile order. Both support gradients in either mode. The split follows from the shapes alone, so
+/// results do not depend on the number of threads. `f` must treat rows independently, or accept that it sees
+/// only its tile (an adaptive solve in `f` chooses its steps per tile).
 ///
 /// # Errors
-/// Where `f` returns a `Result`, its error; on concrete tensors also a solve in `f` that ended early, with its outcome.
-/// Where anything is traced, that is the error of the call that runs the program.
+/// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early, with its
+/// outcome. If anything is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
-/// When there is no row, the first axes differ, `target` is 0, or a row result has not the tile's rows. Where `f` returns
-/// no `Result`, for its errors too.
+/// If there are no rows, the first axes differ, `target` is 0, or a row result does not have the tile's rows.
+/// If `f` does not return a `Result`, also where it would be an error.
 ///
 /// # Examples
 /// ```
@@ -42,18 +41,15 @@ pub fn map_rows<R: Output<Tree = Found>>(
     R::answer(tiled(rows, target, &|x| f(x).into_result()))
 }
 
-/// Rows of results, and sums.
+/// Row results, and sums.
 type Found = (Vec<Tensor>, Vec<Tensor>);
 
 #[track_caller]
 fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>) -> Result<Found> {
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
-    assert!(target > 0, "map_rows: a tile has at least one row");
-    assert!(
-        n <= MAX_ROWS,
-        "map_rows: {n} rows are more than the {MAX_ROWS} that an index reaches; split them"
-    );
+    assert!(target > 0, "map_rows: a tile needs at least one row");
+    assert!(n <= MAX_ROWS, "map_rows: {n} rows exceed the limit of {MAX_ROWS}; split them");
     let tile = tile_rows(n, target);
     let (main, (num_rows, num_sums)) = body(rows, tile, f)?;
     let tail = match n % tile {
@@ -75,8 +71,8 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
     Ok((results, sums))
 }
 
-/// Rows of a tile: balanced, at most about 5/4 of `target`, a divisor of `rows` if one lies near, and
-/// at least two tiles from 32 rows on.
+/// The number of rows per tile: balanced, at most about 5/4 of `target`, a divisor of `rows` if there is one
+/// nearby, and at least two tiles from 32 rows on.
 pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     let tiles = rows.div_ceil(target).max(if rows >= 32 { 2 } else { 1 });
     let balanced = rows.div_ceil(tiles);
@@ -84,7 +80,7 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     near.rev().filter(|t| rows.is_multiple_of(*t)).min_by_key(|t| t.abs_diff(balanced)).unwrap_or(balanced)
 }
 
-/// What `f` makes of a tile, and of how many rows and sums its results are.
+/// Traces `f` for a tile; also returns the numbers of its row results and sums.
 fn body(
     rows: &[Tensor],
     tile: usize,
@@ -107,14 +103,15 @@ fn body(
     Ok((Traced { num_outputs: func.num_outputs(), func, captures }, counts))
 }
 
-/// Checks, the outputs from `first` on, as row results: the worst row of each over all rows of the tile.
+/// Converts checks, the outputs from `first` on, to row results: each row of the tile gets the worst row of the
+/// check.
 fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     let again = trace(&f.input_types(), &mut |x| {
         let mut out = apply(f, x);
         for check in &mut out[first..] {
             let mut worst = worst_row(check);
             if worst.shape()[1] > VERDICT {
-                // rows of the tile are rows of all from its first on
+                // Row numbers of the tile become row numbers of the batch.
                 let row = &worst.column(VERDICT) + x[0].cast(DType::F64);
                 worst = Tensor::concat(&[&worst.slice(1, 0..VERDICT), &row.reshape([1, 1])], 1);
             }
@@ -125,8 +122,8 @@ fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     again.func
 }
 
-/// The first row of the highest status, whole: columns of several rows would name a time of one solve and a
-/// step of another. There are several rows where a tile has tiles of its own.
+/// The first whole row with the highest status: combining columns of several rows would mix the time of one
+/// solve with the step of another. There are several rows if a tile contains tiles.
 pub(super) fn worst_row(check: &Tensor) -> Tensor {
     let n = check.shape()[0];
     if n == 1 {
@@ -137,7 +134,7 @@ pub(super) fn worst_row(check: &Tensor) -> Tensor {
     check.take(&first.reshape([1]))
 }
 
-/// Applies an operation that gives a tuple; returns the arrays of the tuple, without its opaque values.
+/// Applies an operation that returns a tuple; returns the arrays of the tuple, without its opaque values.
 pub(crate) fn tuple<'a>(op: Op, args: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
     let args: Vec<Tensor> = args.cloned().collect();
     let (mut b, ids) = Builder::with_inputs(&args.iter().map(Tensor::ty).collect::<Vec<_>>());
@@ -152,12 +149,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gradient_by_a_number_counts_the_rows_of_a_shorter_last_tile() {
+    fn a_gradient_by_a_scalar_counts_the_rows_of_a_shorter_last_tile() {
         let rows = Tensor::from([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         let sum =
             |x: &Tensor| map_rows(std::slice::from_ref(&rows), 4, |y| (vec![&y[0] * x], vec![])).0[0].sum();
-        let slope = crate::tensor::grad(sum, &Tensor::from(0.5));
-        assert_eq!(slope.item(), 28.0);
+        let gradient = crate::tensor::grad(sum, &Tensor::from(0.5));
+        assert_eq!(gradient.item(), 28.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Shapes: broadcasting, reshaping, slicing, joining, rows by index.
+//! Shapes: broadcasting, reshaping, slicing, concatenation, indexing of rows.
 
 use super::Tensor;
 use crate::array::{DType, Shape};
@@ -6,10 +6,10 @@ use crate::graph::Op;
 use std::ops::Range;
 
 impl Tensor {
-    /// Repeats to a larger shape, trailing axes aligned, length 1 stretching.
+    /// Broadcasts to a larger shape: trailing axes are aligned, axes of length 1 are stretched.
     ///
     /// # Panics
-    /// When the shape does not broadcast to `shape`.
+    /// If the shape does not broadcast to `shape`.
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl Into<Shape>) -> Tensor {
         self.broadcast(shape.into())
@@ -25,7 +25,7 @@ impl Tensor {
             "broadcast_to: {} does not broadcast to {shape}",
             self.shape()
         );
-        // A number of the host beside a tensor: no plan for its repetition.
+        // A plain number beside a tensor: broadcasting it needs no plan.
         if !self.is_traced() && self.size() == 1 {
             return Tensor::full(self.dtype(), shape, self.item());
         }
@@ -33,10 +33,10 @@ impl Tensor {
         Tensor::op(Op::Broadcast { dims }, &[self], Some(&self.ty().with_shape(shape)))
     }
 
-    /// The same elements in row-major order under another shape.
+    /// The same elements in row-major order with another shape.
     ///
     /// # Panics
-    /// When the number of elements differs.
+    /// If the number of elements differs.
     #[track_caller]
     pub fn reshape(&self, shape: impl Into<Shape>) -> Tensor {
         self.reshaped(shape.into())
@@ -47,11 +47,15 @@ impl Tensor {
         if *self.shape() == shape {
             return self.clone();
         }
-        assert!(shape.size() == self.size(), "reshape: {} has other elements than {shape}", self.shape());
+        assert!(
+            shape.size() == self.size(),
+            "reshape: {} has a different number of elements than {shape}",
+            self.shape()
+        );
         Tensor::op(Op::Reshape, &[self], Some(&self.ty().with_shape(shape)))
     }
 
-    /// Axes in reverse order; of a matrix its transpose.
+    /// Reverses the order of the axes; transposes a matrix.
     pub fn transpose(&self) -> Tensor {
         self.permute(&(0..self.rank()).rev().collect::<Vec<_>>())
     }
@@ -70,7 +74,7 @@ impl Tensor {
     pub fn slice(&self, axis: usize, range: Range<usize>) -> Tensor {
         assert!(
             axis < self.rank() && range.start <= range.end && range.end <= self.shape()[axis],
-            "slice: {range:?} of axis {axis} lies outside {}",
+            "slice: {range:?} of axis {axis} is out of range for {}",
             self.shape()
         );
         let (mut start, mut limit) = (vec![0; self.rank()], self.shape().to_vec());
@@ -78,29 +82,30 @@ impl Tensor {
         Tensor::op(Op::Slice { start, limit }, &[self], None)
     }
 
-    /// Row `i` of the first axis, which disappears: `y[..] = x[i, ..]`. [`Tensor::take`] counts from the end too.
+    /// Row `i` of the first axis, which is removed: `y[..] = x[i, ..]`. [`Tensor::take`] also counts from the
+    /// end.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// If there is no such row.
     #[track_caller]
     pub fn index(&self, i: usize) -> Tensor {
-        assert!(self.rank() > 0, "at: a tensor of rank 0 has no first axis");
-        self.entry("at", 0, i)
+        assert!(self.rank() > 0, "index: a tensor of rank 0 has no first axis");
+        self.entry("index", 0, i)
     }
 
-    /// The first entry of the first axis, which disappears: of a series its first row.
+    /// The first entry of the first axis, which is removed: the first row of a series.
     ///
     /// # Panics
-    /// When there is no entry.
+    /// If the first axis is empty.
     #[track_caller]
     pub fn first(&self) -> Tensor {
         self.index(0)
     }
 
-    /// The last entry of the first axis, which disappears: of a series its last row.
+    /// The last entry of the first axis, which is removed: the last row of a series.
     ///
     /// # Panics
-    /// When there is no entry.
+    /// If the first axis is empty.
     ///
     /// # Examples
     /// ```
@@ -118,11 +123,15 @@ impl Tensor {
         self.index(self.shape()[0] - 1)
     }
 
-    /// Entry `i` of an axis, which disappears.
+    /// Entry `i` of an axis, which is removed.
     #[track_caller]
     fn entry(&self, name: &str, axis: usize, i: usize) -> Tensor {
         let len = self.shape()[axis];
-        assert!(i < len, "{name}: index {i} lies outside of axis {axis} of {}, of length {len}", self.ty());
+        assert!(
+            i < len,
+            "{name}: index {i} is out of range for axis {axis} of {}, of length {len}",
+            self.ty()
+        );
         self.slice(axis, i..i + 1).reshape(self.shape().without_axes(&[axis]))
     }
 
@@ -132,34 +141,34 @@ impl Tensor {
         self.rank() - 1
     }
 
-    /// Column `i` of the last axis, which disappears: `y[..] = x[.., i]`.
+    /// Column `i` of the last axis, which is removed: `y[..] = x[.., i]`.
     ///
     /// # Panics
-    /// When there is no such column.
+    /// If there is no such column.
     #[track_caller]
     pub fn column(&self, i: usize) -> Tensor {
         self.entry("column", self.last_axis("column"), i)
     }
 
-    /// A further axis of length 1, which becomes axis `axis`.
+    /// Adds an axis of length 1, which becomes axis `axis`.
     ///
     /// # Panics
-    /// When `axis` is larger than the rank.
+    /// If `axis` is larger than the rank.
     #[track_caller]
     pub fn expand_dims(&self, axis: usize) -> Tensor {
-        assert!(axis <= self.rank(), "expand: {} cannot have a new axis {axis}", self.ty());
+        assert!(axis <= self.rank(), "expand_dims: {} cannot have a new axis {axis}", self.ty());
         let mut dims = self.shape().to_vec();
         dims.insert(axis, 1);
         self.reshape(dims)
     }
 
-    /// Zeros around: `lo[i]` before and `hi[i]` behind on each axis.
+    /// Pads with zeros: `lo[i]` before and `hi[i]` after on each axis.
     #[track_caller]
     pub fn pad(&self, lo: &[usize], hi: &[usize]) -> Tensor {
         Tensor::op(Op::Pad { lo: lo.to_vec(), hi: hi.to_vec() }, &[self], None)
     }
 
-    /// Joins along an axis.
+    /// Concatenates along an axis.
     #[track_caller]
     pub fn concat(parts: &[&Tensor], axis: usize) -> Tensor {
         match parts {
@@ -168,14 +177,14 @@ impl Tensor {
         }
     }
 
-    /// Joins along a new first axis.
+    /// Concatenates along a new first axis.
     ///
     /// # Panics
-    /// When there is no part, or one has another shape or element type than the first.
+    /// If there are no parts, or one differs from the first in shape or element type.
     #[track_caller]
     pub fn stack(parts: &[&Tensor]) -> Tensor {
         if let Some(other) = parts.iter().find(|x| x.ty() != parts[0].ty()) {
-            panic!("stack: the parts must be of one type, not {} and {}", parts[0].ty(), other.ty());
+            panic!("stack: the parts must have equal types, not {} and {}", parts[0].ty(), other.ty());
         }
         let rows: Vec<Tensor> = parts.iter().map(|x| x.expand_dims(0)).collect();
         Tensor::concat(&rows.iter().collect::<Vec<_>>(), 0)
@@ -183,16 +192,18 @@ impl Tensor {
 
     /// Rows of the first axis: `y[i.., ..] = x[index[i..], ..]`.
     ///
-    /// A negative index counts from the end, -1 is the last row. That is so where the index is known when the operation is
-    /// recorded: it is a concrete tensor, which stays one where a function under [`jit`](super::jit()),
-    /// [`vmap`](super::vmap()) or a derivative captures it. An index that is an argument of such a function, or follows
-    /// from one, is not known: it is clamped to the axis, so a negative one takes row 0.
+    /// A negative index counts from the end: -1 is the last row. This holds if the index is known when the
+    /// operation is recorded, that is, if it is a concrete tensor; a tensor captured by a function under
+    /// [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative stays concrete. An index that is an
+    /// argument of such a function, or computed from one, is not known: it is clamped to the axis, so a
+    /// negative one takes row 0.
     ///
     /// # Shapes and units
-    /// x `[n, ..]`, index of any shape and of numbers from -n to n - 1, cast to i32; y is index's shape, then `[..]`.
+    /// x `[n, ..]`, index of any shape with values from -n to n - 1, cast to i32; y has the index's shape, then
+    /// `[..]`.
     ///
     /// # Panics
-    /// When a known index lies outside, or there is no row.
+    /// If a known index is out of range, or there are no rows.
     ///
     /// # Examples
     /// ```
@@ -208,28 +219,29 @@ impl Tensor {
         self.take_clamped(&self.known_rows("take", index))
     }
 
-    /// [`Tensor::take`] by an index of which everything outside is clamped, known or not.
+    /// [`Tensor::take`] with an index that is clamped to the axis, known or not.
     #[track_caller]
     pub(crate) fn take_clamped(&self, index: &Tensor) -> Tensor {
         Tensor::op(Op::Gather, &[self, &index.cast(DType::I32)], None)
     }
 
-    /// `self` with updates added at rows of the first axis, in order: `y = x`, then `y[index[i..], ..] += updates[i.., ..]`.
+    /// `self` with updates added to rows of the first axis, in order: `y = x`, then `y[index[i..], ..] +=
+    /// updates[i.., ..]`.
     ///
-    /// Which index counts from the end, is refused or is clamped is as for [`Tensor::take`].
+    /// Indices are interpreted as in [`Tensor::take`].
     ///
     /// # Shapes and units
-    /// x and y `[n, ..]`, index of any shape, updates index's shape, then `[..]`.
+    /// x and y `[n, ..]`, index of any shape, updates with the index's shape, then `[..]`.
     ///
     /// # Panics
-    /// When a known index lies outside, or the updates have another shape or element type.
+    /// If a known index is out of range, or the updates have another shape or element type.
     #[track_caller]
     pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
         let index = self.known_rows("scatter_add", index);
         Tensor::op(Op::ScatterAdd, &[self, &index.cast(DType::I32), updates], None)
     }
 
-    /// An index into the first axis, counted from its start where its numbers are known.
+    /// An index into the first axis; if its numbers are known, negative ones are converted.
     #[track_caller]
     fn known_rows(&self, name: &str, index: &Tensor) -> Tensor {
         let Some(&n) = self.shape().first().filter(|&&n| n > 0 && !index.is_traced()) else {
@@ -238,7 +250,7 @@ impl Tensor {
         let (rows, wanted) = (n as f64, index.to_vec());
         if let Some(i) = wanted.iter().find(|&&i| !(-rows..rows).contains(&i)) {
             panic!(
-                "{name}: index {i} lies outside of axis 0 of {}, of length {n}: it must be from -{n} to {}",
+                "{name}: index {i} is out of range for axis 0 of {}, of length {n}: it must be from -{n} to {}",
                 self.ty(),
                 n - 1
             );
@@ -268,8 +280,8 @@ mod tests {
         assert_eq!(jit(move |x: Tensor| x.take(&index)).call(&x).unwrap().to_vec(), want);
         let columns = vmap(|x: &Tensor| x.take(&Tensor::from([-1, -1])), &x);
         assert_eq!(columns.to_vec(), [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
-        let slope = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
-        assert_eq!(slope.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
+        let gradient = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
+        assert_eq!(gradient.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
         assert_eq!(jvp(|x: &Tensor| x.take(&last), &x, &x).1.to_vec(), want);
         let sum =
             Tensor::from([0.5, 0.5]).scatter_add(&Tensor::from([-1, 1, -2]), &Tensor::from([1.0, 2.0, 4.0]));
@@ -289,31 +301,34 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_refused_by_the_name_of_the_call_with_index_and_length() {
+    fn an_index_out_of_range_is_refused_with_call_index_and_length() {
         let x = || Tensor::from([1.0, 2.0]);
         let take = refusal(move || x().take(&Tensor::from([0, 2])));
         assert_eq!(
             take,
-            "take: index 2 lies outside of axis 0 of f64[2], of length 2: it must be from -2 to 1"
+            "take: index 2 is out of range for axis 0 of f64[2], of length 2: it must be from -2 to 1"
         );
-        assert!(refusal(move || x().take(&Tensor::from(-3))).starts_with("take: index -3 lies outside"));
-        assert!(refusal(move || x().take(&Tensor::from(f64::NAN))).starts_with("take: index NaN lies"));
+        assert!(refusal(move || x().take(&Tensor::from(-3))).starts_with("take: index -3 is out of range"));
         assert!(
-            refusal(move || x().take(&Tensor::from(u32::MAX))).starts_with("take: index 4294967295 lies")
+            refusal(move || x().take(&Tensor::from(f64::NAN))).starts_with("take: index NaN is out of range")
+        );
+        assert!(
+            refusal(move || x().take(&Tensor::from(u32::MAX)))
+                .starts_with("take: index 4294967295 is out of range")
         );
         let inside = refusal(move || jit(|x: Tensor| x.take(&Tensor::from(2))).call(x()).unwrap());
-        assert!(inside.starts_with("take: index 2 lies"), "{inside}");
+        assert!(inside.starts_with("take: index 2 is out of range"), "{inside}");
         let add = refusal(move || x().scatter_add(&Tensor::from([5]), &Tensor::from([1.0])));
-        assert!(add.starts_with("scatter_add: index 5 lies outside of axis 0 of f64[2]"), "{add}");
+        assert!(add.starts_with("scatter_add: index 5 is out of range for axis 0 of f64[2]"), "{add}");
         assert_eq!(
             refusal(move || x().index(2)),
-            "at: index 2 lies outside of axis 0 of f64[2], of length 2"
+            "index: index 2 is out of range for axis 0 of f64[2], of length 2"
         );
         let column = refusal(|| Tensor::from([[1.0, 2.0]]).column(3));
-        assert_eq!(column, "column: index 3 lies outside of axis 1 of f64[1,2], of length 2");
-        assert_eq!(refusal(move || x().expand_dims(2)), "expand: f64[2] cannot have a new axis 2");
+        assert_eq!(column, "column: index 3 is out of range for axis 1 of f64[1,2], of length 2");
+        assert_eq!(refusal(move || x().expand_dims(2)), "expand_dims: f64[2] cannot have a new axis 2");
         let stack = refusal(move || Tensor::stack(&[&x(), &Tensor::from([1.0f32, 2.0])]));
-        assert_eq!(stack, "stack: the parts must be of one type, not f64[2] and f32[2]");
+        assert_eq!(stack, "stack: the parts must have equal types, not f64[2] and f32[2]");
         let concat = refusal(move || Tensor::concat(&[&x(), &Tensor::from([1.0f32])], 0));
         assert!(concat.ends_with("the operands differ in element type"), "{concat}");
     }

@@ -1,4 +1,4 @@
-//! The handle, traces, trees, jit and gradients together.
+//! Tests that combine the handle, traces, trees, jit and gradients.
 
 use super::*;
 use crate::array::DType;
@@ -44,7 +44,7 @@ fn a_product_over_no_terms_is_zero() {
     assert_eq!(Tensor::zeros([3, 0]).matmul(&Tensor::zeros([0, 2])).to_vec(), [0.0; 6]);
 }
 
-/// `len` numbers that look random.
+/// `len` pseudo-random numbers.
 pub(super) fn numbers(len: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * i + 3 * i + 1) as f64 * 0.7).sin()).collect()
 }
@@ -67,7 +67,7 @@ fn leading_axes_of_a_product_broadcast() {
         let (x, y) = (of(a), of(b));
         let z = x.matmul(&y);
         assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
-        // the same by a product with axes of length 1 and a sum
+        // The same by a product with axes of length 1 and a sum.
         let (x, y) = (
             if a.len() == 1 { x.expand_dims(0) } else { x },
             if b.len() == 1 { y.expand_dims(1) } else { y },
@@ -115,8 +115,8 @@ fn tiles_of_a_batch_have_the_bits_of_the_whole() {
     let f = |x: &[Tensor]| (vec![x[0].matmul(&x[1])], vec![]);
     let tiled = map_rows(&[x.clone(), y.clone()], 8, f).0.remove(0);
     assert_eq!(tiled.to_vec(), whole.to_vec());
-    let slope = grad(|x: &Tensor| map_rows(&[x.clone(), y.clone()], 8, f).0[0].square().sum(), &x);
-    assert_eq!(slope.to_vec(), grad(|x: &Tensor| x.matmul(&y).square().sum(), &x).to_vec());
+    let gradient = grad(|x: &Tensor| map_rows(&[x.clone(), y.clone()], 8, f).0[0].square().sum(), &x);
+    assert_eq!(gradient.to_vec(), grad(|x: &Tensor| x.matmul(&y).square().sum(), &x).to_vec());
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_last_axis_of_a_number_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "leaf 0 of a tangent is f64[3], not f32[2] as its value")]
+#[should_panic(expected = "leaf 0 of a tangent is f64[3], but its value is f32[2]")]
 fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
     let f = jit(|v: Tensor| jvp(|x: &Tensor| x.square(), &Tensor::from([1.0f32, 2.0]), &v).1);
     let _ = f.call(Tensor::from([1.0, 2.0, 3.0]));
@@ -174,7 +174,7 @@ fn a_step_reuses_the_buffers_of_its_state() {
     let place = s.model.array().data().as_ptr();
     let held = s.clone();
     step.step(&mut s, x.clone()).unwrap();
-    assert_ne!(place, s.model.array().data().as_ptr(), "a buffer that somebody else holds is not written to");
+    assert_ne!(place, s.model.array().data().as_ptr(), "a shared buffer is not written to");
     assert_eq!(held.model.to_vec(), [2.0, 3.0]);
     drop(held);
     let place = s.model.array().data().as_ptr();
@@ -218,7 +218,7 @@ fn a_step_whose_state_holds_one_buffer_twice_tells_the_leaves_apart() {
 #[test]
 fn a_step_inside_a_trace_is_part_of_it() {
     let step = jit(|w: Tensor, x: Tensor| (w * &x, x.square()));
-    let slope = grad(
+    let gradient = grad(
         |x: &Tensor| {
             let mut w = Tensor::from(3.0);
             let y = step.step(&mut w, x.clone()).unwrap();
@@ -226,7 +226,7 @@ fn a_step_inside_a_trace_is_part_of_it() {
         },
         &Tensor::from(2.0),
     );
-    assert_eq!((slope.item(), step.num_traces()), (7.0, 0));
+    assert_eq!((gradient.item(), step.num_traces()), (7.0, 0));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn a_jitted_function_survives_a_panic_and_an_error_of_its_first_trace() {
 
 #[test]
 #[should_panic(expected = "was used after its trace had ended")]
-fn a_tracer_that_escapes_its_trace_says_so() {
+fn a_tracer_that_escapes_its_trace_panics() {
     let kept = std::sync::Mutex::new(None);
     let f = jit(|x: Tensor| {
         *kept.lock().unwrap() = Some(x.clone());
@@ -266,11 +266,11 @@ fn a_tracer_that_escapes_its_trace_says_so() {
 #[test]
 fn derivatives_nest() {
     let x = Tensor::from(0.7);
-    let slope = |x: &Tensor| grad(|x: &Tensor| x.sin() * x, x);
-    let second = grad(|x: &Tensor| slope(x), &x);
+    let gradient = |x: &Tensor| grad(|x: &Tensor| x.sin() * x, x);
+    let second = grad(|x: &Tensor| gradient(x), &x);
     let want = 2.0 * 0.7f64.cos() - 0.7 * 0.7f64.sin();
     assert!((second.item() - want).abs() < 1e-12);
-    // A derivative by a value that the inner function also captures does not confuse the two.
+    // A derivative with respect to a value that the inner function also captures does not confuse the two.
     let mixed = grad(|x: &Tensor| x * grad(|y: &Tensor| x * y, &Tensor::from(1.0)), &x);
     assert!((mixed.item() - 1.4).abs() < 1e-12);
     let (y, dy) = jvp(|x: &Tensor| grad(|x: &Tensor| x.exp() * x, x), &x, &Tensor::from(1.0));
@@ -307,8 +307,8 @@ fn a_pullback_is_the_transpose_of_the_push_forward() {
 #[test]
 fn a_loss_may_carry_more_than_its_value() {
     let x = Tensor::from([1.0, 2.0]);
-    let ((value, twice), slope) = value_and_grad(|x: &Tensor| (x.square().sum(), x * 2), &x);
-    assert_eq!((value.item(), twice.to_vec(), slope.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
+    let ((value, twice), gradient) = value_and_grad(|x: &Tensor| (x.square().sum(), x * 2), &x);
+    assert_eq!((value.item(), twice.to_vec(), gradient.to_vec()), (5.0, vec![2.0, 4.0], vec![2.0, 4.0]));
     let failed = value_and_grad(
         |x: &Tensor| -> crate::Result<Tensor> {
             Err(crate::Error::Retrace { max_traces: x.size(), change: String::new(), num_evicted: 0 })
@@ -350,7 +350,7 @@ fn rows_in_tiles_give_the_values_and_gradients_of_all_at_once() {
 }
 
 #[test]
-fn draws_depend_on_the_key_alone_and_are_what_they_are_called() {
+fn random_numbers_depend_on_the_key_alone_and_have_their_distributions() {
     let key = Key::new(42);
     let x = key.normal([10_001]);
     assert_eq!(x.to_vec(), jit(|k: Key| k.normal([10_001])).call(key.clone()).unwrap().to_vec());
@@ -395,19 +395,19 @@ fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_deriv
     };
     let x = Tensor::from(3.0);
     assert_eq!(cube(&x).item(), 27.0);
-    let (value, slope) = value_and_grad(&cube, &x);
-    assert_eq!((value.item(), slope.item()), (27.0, 27.0));
+    let (value, gradient) = value_and_grad(&cube, &x);
+    assert_eq!((value.item(), gradient.item()), (27.0, 27.0));
     let second = jit(|x: Tensor| grad(|x: &Tensor| grad(&cube, x), &x));
     assert_eq!(second.call(&x).unwrap().item(), 18.0);
     assert_eq!(*seen.lock().unwrap(), [9.0, 9.0]);
 }
 
-/// `ln(1 + e^x)` of the standard library, whose own error is below an ulp of f64.
+/// `ln(1 + e^x)` by the standard library, accurate to below an ulp of f64.
 fn softplus_reference(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// The largest distance to the reference in units of its last place; what is below the least normal number is zero here.
+/// The largest error in ulps of the reference; numbers below the smallest normal one count as zero.
 fn softplus_off<T: Copy + Into<f64>>(x: &[T], found: &[f64], digits: i32, least: f64) -> f64 {
     let off = |(&x, &y): (&T, &f64)| {
         let want = softplus_reference(x.into());
@@ -435,7 +435,7 @@ fn softplus_is_within_4_ulp_wherever_it_is_normal() {
 
 #[test]
 fn arrays_that_tiles_capture_are_operands_of_a_plan_that_is_kept() {
-    // Two tiles of seven rows and one of one: the tail captures them too.
+    // Two tiles of seven rows and one of one, whose body captures them too.
     let waves =
         |rows: usize| (Tensor::iota(DType::F64, [rows, 3], 0) * 1.7 + Tensor::from([0.1, 0.2, 0.3])).sin();
     let (x, w, bias) = (waves(15), waves(3), waves(1).index(0));

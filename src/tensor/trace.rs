@@ -1,9 +1,9 @@
-//! Traces: how running a closure on tracers becomes a function.
+//! Traces: running a closure on tracers records a function.
 //!
-//! A trace is owned by the call of [`trace`] that made it; tracers hold it weakly. An operation with
-//! operands of several traces belongs to the innermost (the youngest: an inner trace is always begun
-//! later), and operands of the others become its captures. A value computed only from outer tracers
-//! is recorded outside, so what does not depend on a loop's state leaves the loop by itself.
+//! A trace is owned by the call of [`trace`] that made it; tracers hold it weakly. An operation with operands
+//! of several traces belongs to the innermost one (the youngest: an inner trace always begins later), and
+//! operands of the others become its captures. A value computed only from outer tracers is recorded outside, so
+//! computations that do not depend on a loop's state are hoisted automatically.
 
 use super::exec;
 use super::handle::{Repr, Tensor};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Orders traces by age; its values reach no output.
+/// Orders traces by age; its values do not affect results.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// A program under construction.
@@ -28,27 +28,27 @@ pub(super) struct Trace {
 #[derive(Default)]
 struct State {
     builder: Builder,
-    /// Values of enclosing traces, in the order of the inputs made for them.
+    /// Values of enclosing traces, in the order of their inputs.
     captures: Vec<Tensor>,
-    /// (serial of a trace, node in it) to the node that stands for it; looked up, never iterated.
+    /// (serial of a trace, node in it) to its input node here; looked up, never iterated.
     captured: HashMap<(u64, NodeId), NodeId>,
-    /// Values that the caller must look at after a run: see [`Check`].
+    /// Values to check after a run: see [`Check`].
     checks: Vec<Check>,
 }
 
-/// Columns of a [`Check`] that say how a solve ended.
+/// The number of columns of a [`Check`] that describe how a solve ended.
 pub(super) const VERDICT: usize = 6;
 
-/// Values `[rows, 6]` (f64) that say whether a solve went wrong: status, t, dt, step, component, dt_min; in a seventh
-/// column, if there is one, whose: the first row of those that share the steps.
-/// They travel with the program to whoever runs it.
+/// Values `[rows, 6]` (f64) that show whether a solve failed: status, t, dt, step, component, dt_min. An
+/// optional seventh column identifies the solve by the first row of its group. The values are outputs of the
+/// program, which its caller checks.
 #[derive(Clone)]
 pub(crate) struct Check {
     pub values: Tensor,
 }
 
 impl Check {
-    /// The error that these values mean, if they mean one.
+    /// The error that these values describe, if any.
     pub fn failure(values: &Array) -> Option<Error> {
         let width = values.shape()[1];
         (0..values.shape()[0]).find_map(|row| {
@@ -60,13 +60,13 @@ impl Check {
         })
     }
 
-    /// Whether the values mean no error, as a bool tensor of rank 0, for who cannot look at them.
+    /// Whether the check passed, as a bool tensor of rank 0, for programs.
     pub fn is_passed(&self) -> Tensor {
         let worst = self.values.column(0).max();
         worst.le(status::COMPLETED)
     }
 
-    /// Looks at concrete values at once; traced ones are for whoever runs the program.
+    /// Checks concrete values now; traced ones are checked after the program has run.
     pub fn settle(self) -> Result<(), Error> {
         if self.values.is_traced() {
             register_check(self);
@@ -78,8 +78,8 @@ impl Check {
 
 impl Trace {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock, of an operand that belongs to no open trace or of shapes that do not fit, leaves at most
-        // nodes that nothing reads: a caller that catches it goes on.
+        // A panic under the lock, for an operand of an ended trace or for shapes that do not fit, leaves at
+        // most unused nodes, so a caller that catches it can continue.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,20 +87,21 @@ impl Trace {
         Tensor(Repr::Traced { trace: Arc::downgrade(self), id, ty: Arc::new(state.builder.ty(id).clone()) })
     }
 
-    /// What a broadcast of this trace repeats, and the broadcast.
+    /// The operand of a broadcast in this trace, and the broadcast.
     fn repeated(self: &Arc<Self>, id: NodeId) -> Option<(Tensor, Op)> {
         let state = self.lock();
         let node = state.builder.node(id);
         matches!(node.op, Op::Broadcast { .. }).then(|| (self.tensor(&state, node.args[0]), node.op.clone()))
     }
 
-    /// The node that stands for `x` in this trace.
+    /// The node of `x` in this trace.
     ///
-    /// A value that is only repeated outside is repeated inside: a row of biases stays a row for kernels that add it,
-    /// and so does its cotangent.
+    /// A broadcast outside is repeated inside: a row of biases stays a row for kernels that add it, and so does
+    /// its cotangent.
     fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
         match &x.0 {
-            // Zeros and ones as numbers: equal arrays are told apart, equal numbers are merged and simplified.
+            // Uniform arrays such as zeros become splat constants: equal arrays are not merged, equal splats
+            // are.
             Repr::Concrete(a) => {
                 let array = || Literal::Array(a.clone());
                 let literal = a.uniform().map_or_else(array, |number| Literal::splat(a.dtype(), number));
@@ -113,7 +114,7 @@ impl Trace {
                 }
                 assert!(
                     owner.serial < self.serial,
-                    "a traced tensor ({ty}) left the function that traced it: return it from there instead"
+                    "a traced tensor ({ty}) left the function that traced it: return it from that function instead"
                 );
                 let key = (owner.serial, *id);
                 if let Some(&input) = state.captured.get(&key) {
@@ -150,7 +151,7 @@ fn innermost<'a>(args: impl IntoIterator<Item = &'a Tensor>) -> Option<Arc<Trace
     traces.max_by_key(|t| t.serial)
 }
 
-/// Applies an operation: at once on concrete tensors, else as a node of the innermost trace.
+/// Applies an operation: runs it on concrete tensors, else adds a node to the innermost trace.
 pub(super) fn record(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Tensor, GraphError> {
     let Some(trace) = innermost(args.iter().copied()) else {
         return exec::eager(op, args, hint);
@@ -161,20 +162,20 @@ pub(super) fn record(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Te
     Ok(trace.tensor(&state, id))
 }
 
-/// A closure turned into a function.
+/// A closure recorded as a function.
 pub(crate) struct Traced {
-    /// Inputs: the arguments, then the captures. Outputs: the closure's, then one for each check.
+    /// Inputs: the arguments, then the captures. Outputs: the closure's, then one per check.
     pub func: Func,
-    /// Values of enclosing traces to pass for the inputs behind the arguments.
+    /// Values of enclosing traces, for the inputs after the arguments.
     pub captures: Vec<Tensor>,
-    /// Number of outputs that are the closure's own.
+    /// The number of the closure's own outputs.
     pub num_outputs: usize,
 }
 
-/// Runs `f` once on tracers of the given types and returns the function it recorded.
+/// Runs `f` once on tracers of the given types and returns the recorded function.
 ///
-/// `f` stands behind a pointer, as all that follows from a closure does here: this is plain Rust code that runs once, and
-/// what is generic over closures is compiled for each of them.
+/// `f` is behind a pointer, like all code that depends on closures here: it runs once, and generic code would
+/// be compiled for every closure.
 pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Traced {
     let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });
     let inputs: Vec<Tensor> = {
@@ -191,7 +192,7 @@ pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>)
     Traced { func: builder.finish(&ids), captures, num_outputs }
 }
 
-/// [`trace`] of an `f` that may fail.
+/// [`trace`] for an `f` that may fail.
 pub(crate) fn try_trace<E>(
     types: &[Type],
     f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, E>,
@@ -207,8 +208,8 @@ pub(crate) fn try_trace<E>(
     failure.map_or(Ok(traced), Err)
 }
 
-/// [`try_trace`] of a function of a tree like `at`, whose leaves are of the given types: what it recorded of the tensors
-/// that it gives, and what it gives beside them.
+/// [`try_trace`] for a function of a tree like `at`, whose leaves have the given types; returns the trace of
+/// the returned tensors and the other returned value.
 pub(super) fn trace_tree<A: Tree, R, E>(
     types: &[Type],
     at: &A,
@@ -224,7 +225,7 @@ pub(super) fn trace_tree<A: Tree, R, E>(
     Ok((traced, beside.expect("invariant: a function that did not fail has returned")))
 }
 
-/// Applies a function: at once on concrete tensors, else by copying its nodes into the innermost trace.
+/// Applies a function: runs it on concrete tensors, else copies its nodes into the innermost trace.
 pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
     let Some(trace) = innermost(args) else {
         return exec::run_once(func, args);
@@ -235,15 +236,15 @@ pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
     outputs.into_iter().map(|id| trace.tensor(&state, id)).collect()
 }
 
-/// Makes whoever runs the program look at `check`; a concrete one is the caller's to look at now.
+/// Adds `check` to its trace, to be checked after a run; the caller must check a concrete one itself.
 pub(crate) fn register_check(check: Check) {
     if let Some(trace) = innermost([&check.values]) {
         trace.lock().checks.push(check);
     }
 }
 
-/// Bodies that are to share one list of captures: each takes its own arguments, then all captures of
-/// any of them. Their checks are left out.
+/// Gives bodies a common list of captures: each takes its own arguments, then all captures of all bodies.
+/// Checks are dropped.
 pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     for x in bodies.iter().flat_map(|b| &b.captures) {

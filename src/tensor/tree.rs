@@ -1,14 +1,14 @@
-//! Trees of tensors: what jit, gradients, optimizers and files see.
+//! Trees of tensors: the arguments of jit, gradients, optimizers and files.
 //!
-//! A tree has tensor leaves, which are traced, differentiated and saved, and static leaves, which
-//! are part of the program: a changed static leaf means another trace. Every leaf has a path
-//! (`layers.0.weight`). Trees are made by the [`tree!`](crate::tree!) macro, since one crate cannot
-//! have a derive; it writes the same three walks that a derive would.
+//! A tree has tensor leaves, which are traced, differentiated and saved, and static leaves, which are part of
+//! the program: a changed static leaf causes a retrace. Every leaf has a path (`layers.0.weight`). The
+//! [`tree!`](crate::tree!) macro defines trees; a derive macro would need a second crate, and would write the
+//! same three methods.
 
 use super::Tensor;
 use std::fmt::{self, Write};
 
-/// Where a leaf sits: `layers.0.weight`.
+/// The path of a leaf: `layers.0.weight`.
 #[derive(Default, Clone, Debug)]
 pub struct TreePath(Vec<String>);
 
@@ -21,7 +21,8 @@ impl TreePath {
         result
     }
 
-    /// Goes one level down. With [`Path::leave`] it is what [`Path::within`] is, not compiled again for each field.
+    /// Goes one level down. With [`TreePath::leave`] it is equivalent to [`TreePath::within`], which would be compiled
+    /// for each field.
     #[doc(hidden)]
     pub fn enter(&mut self, name: &str) {
         self.0.push(name.to_owned());
@@ -52,12 +53,12 @@ pub enum Leaf<'a> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "not a `Tree`",
-    note = "wrap the definition of your struct or enum in `tree! {{ ... }}`, and own its data: references are no trees"
+    note = "wrap the definition of your struct or enum in `tree! {{ ... }}`, and own its data: references are not trees"
 )]
 pub trait Tree: Clone + 'static {
-    /// Leaves in order with their paths.
+    /// Visits the leaves in order with their paths.
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>));
-    /// The tensor leaves, in the order of [`Tree::each`], for changing in place.
+    /// Visits the tensor leaves in the order of [`Tree::each`], to change them in place.
     fn each_mut(&mut self, f: &mut dyn FnMut(&mut Tensor));
     /// The same tree with other tensors.
     fn map(&self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, &Tensor) -> Tensor) -> Self;
@@ -87,7 +88,7 @@ pub trait Tree: Clone + 'static {
     /// The same tree with the given tensors as leaves.
     ///
     /// # Panics
-    /// When there are fewer tensors than leaves.
+    /// If there are fewer tensors than leaves.
     fn with_leaves(&self, leaves: impl IntoIterator<Item = Tensor>) -> Self
     where
         Self: Sized,
@@ -98,7 +99,7 @@ pub trait Tree: Clone + 'static {
         })
     }
 
-    /// `f` of each leaf.
+    /// Maps `f` over the tensor leaves.
     fn map_leaves(&self, mut f: impl FnMut(&Tensor) -> Tensor) -> Self
     where
         Self: Sized,
@@ -107,12 +108,13 @@ pub trait Tree: Clone + 'static {
     }
 }
 
-/// Trees whose leaves are all tensors, so that they can be the state of a differential equation.
+/// Trees whose leaves are all tensors, so that they can be an ODE state.
 pub trait TensorTree: Tree {}
 
-/// A tree of tensors that is no tuple: what [`tree!`](crate::tree!) makes where every field is one, and `Tensor`.
+/// A tree of tensors that is not a tuple: a `Tensor`, or a [`tree!`](crate::tree!) whose fields are all such
+/// trees.
 ///
-/// Tuples are apart because plain Rust numbers stand in tuples too.
+/// Tuples are separate because tuples of plain Rust numbers are states too.
 pub trait LoneTree: TensorTree {}
 
 impl Tree for Tensor {
@@ -167,7 +169,7 @@ sequences! {
     [T: Tree, const N: usize] [T; N], |s: &[T; N], g| s.each_ref().map(g);
 }
 
-/// No level of its own in a path: `bias`, not `bias.0`; whether it is there is static.
+/// Adds no level to a path: `bias`, not `bias.0`. Whether it is `Some` is static.
 impl<T: Tree> Tree for Option<T> {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         match self {
@@ -246,7 +248,7 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// Number of elements in all tensor leaves: the weights of a model.
+/// The number of elements in all tensor leaves: the weights of a model.
 pub fn num_elements(tree: &impl Tree) -> usize {
     tree.leaves().iter().map(Tensor::size).sum()
 }
@@ -263,8 +265,8 @@ pub fn tree_summary(tree: &impl Tree) -> String {
     out + &format!("{:width$}  {:4} {:16} {:>9}", "total", "", "", num_elements(tree))
 }
 
-/// Defines a struct or an enum that is a [`Tree`](crate::tensor::Tree): `Clone`, `Debug`, and the
-/// walks over its leaves. Fields that hold no tensor are static.
+/// Defines a struct or an enum that is a [`Tree`](crate::tensor::Tree): derives `Clone` and `Debug`, and
+/// implements the methods of `Tree`. Fields without tensors are static.
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,8 @@
-//! Functions of one example applied to many: the axis of examples is put in by a transform.
+//! `vmap`: a transform adds an axis of examples to a function of one example.
 //!
-//! As a derivative does, `vmap` traces its function once, transforms the function, and applies the result.
-//! So it nests with derivatives in any order: the gradient of the mean of mapped losses contracts over
-//! examples inside its products, and mapped gradients are gradients of each example.
+//! As for a derivative, `vmap` traces its function once, transforms it, and applies the result. So it nests
+//! with derivatives in any order: the gradient of the mean of mapped losses contracts over examples inside its
+//! products, and mapped gradients are gradients per example.
 
 use super::output::Output;
 use super::trace::{Check, trace_tree};
@@ -13,37 +13,37 @@ use crate::graph::Type;
 use crate::transform;
 pub(crate) use crate::transform::Searches;
 
-/// `f` of each entry of the first axis of `over`'s leaves, results along a new first axis:
-/// `vmap(f, xs)[i] = f(xs[i])`.
+/// Maps `f` over the first axis of `over`'s leaves; results are stacked along a new first axis: `vmap(f, xs)[i]
+/// = f(xs[i])`.
 ///
-/// All tensor leaves of `over` are mapped; static ones stay. What is the same for all examples (a model's
-/// weights) is captured. Several mapped arguments are a tuple:
-/// `vmap(|(x, y): &(Tensor, Tensor)| ..., &(xs, ys))`. To map along another axis, `permute` first.
+/// All tensor leaves of `over` are mapped; static ones are unchanged. Values shared by all examples, such as a
+/// model's weights, are captured. Several mapped arguments form a tuple: `vmap(|(x, y): &(Tensor, Tensor)| ...,
+/// &(xs, ys))`. To map along another axis, `permute` first.
 ///
-/// The examples are computed together: elementwise functions on longer arrays, products with shared weights
-/// as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each
-/// example alone, in parallel: each chooses its own steps. Where only the directions of a derivative are mapped
-/// (a Jacobian), its solve is the same for all and is searched once. For many small solves in lockstep see
-/// `Batching`; for rows that share their steps, [`map_rows`](super::map_rows).
+/// The examples are computed together: elementwise functions on longer arrays, products with shared weights as
+/// one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each example
+/// alone, in parallel, so each solve chooses its own steps. If only the directions of a derivative are mapped
+/// (a Jacobian), its solve is shared and searched once. For many small solves in lockstep see `Batching`; for
+/// rows that share their steps, [`map_rows`](super::map_rows).
 ///
-/// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(), &model)`: its
-/// products contract over examples, as in a program of whole batches. The mean of mapped gradients first makes
-/// the gradient of each example.
+/// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(),
+/// &model)`: its products contract over examples. The mean of mapped gradients would first compute the gradient
+/// of each example.
 ///
 /// # Numerics
-/// Each example has the bits of a single call, sums, products and solves included, but where simplification finds
-/// more to do in one of the two programs (a sum of n equal terms is n times the term).
+/// Each example is bit-equal to a single call, including sums, products and solves, unless simplification finds
+/// more in one of the two programs (a sum of n equal terms becomes n times the term).
 ///
 /// # Errors
-/// Where `f` returns a `Result`, its error; on concrete tensors also a solve in `f` that ended early, with its outcome: the
-/// first example's whose solve did. Where anything is traced, that is the error of the call that runs the program.
+/// If `f` returns a `Result`: its error, or, on concrete tensors, the outcome of the first example's solve that
+/// ended early. If anything is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
-/// When `over` has no tensor leaf, a leaf has no axis or no entry, or first axes differ in length. Where `f` returns no
-/// `Result`, for its errors too.
+/// If `over` has no tensor leaf, a leaf has rank 0 or an empty first axis, or first axes differ in length. If
+/// `f` does not return a `Result`, also where it would be an error.
 ///
 /// # Examples
-/// The derivative of a function at many places, and the gradient of each example's loss:
+/// The derivative of a function at many points, and the gradient of each example's loss:
 /// ```
 /// use flowline::nn::prelude::*;
 /// let xs = Tensor::from([0.0, 1.0, 2.0]);
@@ -54,7 +54,7 @@ pub(crate) use crate::transform::Searches;
 /// let each = vmap(|x: &Tensor| grad(|w: &Tensor| w.matmul(x).square(), &weight), &data);
 /// assert_eq!(each.to_vec(), [-2.0, -4.0, -6.0, -8.0]);
 /// ```
-/// Where `f` solves, it returns a `Result`, and so does `vmap`:
+/// If `f` solves, it returns a `Result`, and so does `vmap`:
 /// ```
 /// use flowline::nn::prelude::*;
 /// let rates = Tensor::from([0.5, 1.0]);
@@ -67,7 +67,7 @@ pub fn vmap<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, over: &M) -> R::Of<R::T
     R::answer(mapped_tree(|x| f(x).into_result(), over, Searches::Alone))
 }
 
-/// [`vmap`] whose solves run in lockstep.
+/// [`vmap`] with solves in lockstep.
 #[track_caller]
 pub(crate) fn vmap_in_lockstep<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M) -> Result<T> {
     mapped_tree(f, over, Searches::Lockstep)
@@ -84,7 +84,7 @@ fn mapped_tree<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M, sear
     Ok(result.with_leaves(mapped(&traced, named, (n, searches))?))
 }
 
-/// What a traced function of one example makes of all `n` of them.
+/// Maps a traced function of one example over `n` of them.
 fn mapped(
     traced: &Traced,
     over: Vec<(String, Tensor)>,
@@ -117,12 +117,8 @@ fn examples(over: &[(String, Tensor)]) -> usize {
     let known = x.shape();
     for (path, x) in over {
         let (path, shape) = (named(path), x.shape());
-        assert!(
-            shape.rank() > 0,
-            "vmap: {path} is one {} and has no axis to map over: capture it",
-            x.dtype()
-        );
-        assert!(shape[0] > 0, "vmap: {path} has shape {shape}: there is no example");
+        assert!(shape.rank() > 0, "vmap: {path} is a {} without an axis to map over: capture it", x.dtype());
+        assert!(shape[0] > 0, "vmap: {path} has shape {shape}, which has no examples");
         assert!(
             known[0] == shape[0],
             "vmap: {path} has shape {shape}, {} examples, but {} has shape {known}, {} examples",
@@ -134,16 +130,16 @@ fn examples(over: &[(String, Tensor)]) -> usize {
     known[0]
 }
 
-/// A leaf for people; the leaf of a lone tensor has no path.
+/// The name of a leaf in messages; the leaf of a lone tensor has no path.
 fn named(path: &str) -> String {
     if path.is_empty() { "the argument".to_owned() } else { format!("leaf {path}") }
 }
 
-/// What `f` makes of each of `rows` entries of the first axes of `rowed` and of all of `shared`, one below the other:
-/// [`vmap`] for whoever has to say how searches are mapped.
+/// Maps `f` over the `rows` entries of the first axes of `rowed`, with `shared` unchanged, and stacks the
+/// results: [`vmap`] with a choice of how searches run.
 ///
 /// # Errors
-/// What `f` says while it is recorded.
+/// The error of `f` while it is recorded.
 pub(crate) fn over_rows<E>(
     mut rowed: Vec<Tensor>,
     shared: &[Tensor],

@@ -1,4 +1,4 @@
-//! The functions inside a node, and functions with other inputs or outputs.
+//! Helpers for the functions inside a node, and for functions with changed inputs or outputs.
 
 use crate::graph::{Builder, Cond, Custom, Func, Loop, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
 use std::sync::Arc;
@@ -56,19 +56,19 @@ pub(super) fn rebuild(
     map
 }
 
-/// Where an input of a function comes from when its signature changes.
+/// The replacement of an input of a function when its signature changes.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// From the new input of this index.
+    /// The new input of this index.
     Input(usize),
-    /// It is this number everywhere.
+    /// A constant.
     Splat(f64),
-    /// From the new input of this index, repeated.
+    /// The new input of this index, broadcast.
     Spread(usize, Vec<usize>),
 }
 
-/// `f` with inputs of the given types, from which its own come as `sources` says, and of its outputs
-/// those in `outputs`.
+/// `f` with inputs of the given types, which replace its own according to `sources`, and with the outputs
+/// `outputs` of its own.
 pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[usize]) -> Func {
     let (mut b, ids) = Builder::with_inputs(types);
     let mut args = Vec::with_capacity(sources.len());
@@ -85,7 +85,7 @@ pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[us
     b.finish(&kept)
 }
 
-/// Which inputs of a function reach its outputs.
+/// Which inputs of a function its outputs depend on.
 pub(super) fn used_inputs(f: &Func) -> Vec<bool> {
     let mut used = vec![false; f.nodes().len()];
     f.outputs().iter().chain(f.nodes().iter().flat_map(|n| &n.args)).for_each(|id| used[id.index()] = true);

@@ -1,7 +1,7 @@
-//! Derivatives of a choice: the same choice between the derivatives of the branches.
+//! Derivatives of a `cond`: a `cond` of the derivatives of the branches.
 //!
-//! The derivative's branch computes the primal values it needs again, as tiles do. The predicate is no float and
-//! has no derivative.
+//! The branches of a derivative recompute the primal values that they need, as tiles do. The predicate is not a
+//! float and has no derivative.
 
 use super::TransformError;
 use super::flow::node_flows;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// The inputs of a branch and further ones behind them.
+/// A builder with the inputs of a branch, then further ones.
 fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, Vec<NodeId>, Vec<NodeId>) {
     let mut types = branch.input_types();
     types.extend(more);

@@ -1,10 +1,10 @@
-//! Derivatives of functions that bring their own, and the pass that replaces such functions by their bodies.
+//! Derivatives of functions with custom rules, and the pass that replaces these functions by their bodies.
 //!
-//! A rule is inserted as ordinary nodes on the function's operands and results, so a derivative of a
-//! derivative meets the rule's nodes and, where the rule reads a result, the function again with its
-//! rules. A reverse derivative that is not given is the transpose of the forward one, which is linear
-//! in its tangents; a forward one that is not given is that of the body, because a reverse rule need
-//! not be linear (a clipped gradient is not) and then has no transpose.
+//! A rule is inserted as ordinary nodes on the function's operands and results. A derivative of a derivative
+//! therefore differentiates the rule's nodes and, where the rule reads a result, applies the function's rules
+//! again. Without a reverse rule, the reverse derivative is the transpose of the forward rule, which is linear
+//! in its tangents. Without a forward rule, the forward derivative is the body's, because a reverse rule need
+//! not be linear (gradient clipping is not) and then has no transpose.
 
 use super::TransformError;
 use super::bodies::{map_bodies, push_as};
@@ -14,7 +14,7 @@ use crate::graph::{Builder, Custom, Func, NodeId, Op};
 
 type Found = Vec<Option<NodeId>>;
 
-/// Operands and results, what both rules take first.
+/// Operands and results, the first inputs of both rules.
 fn primals(b: &mut Builder, c: &Custom, x: &[NodeId], y: NodeId) -> Vec<NodeId> {
     let mut args = x.to_vec();
     args.extend((0..c.num_outs).map(|k| b.proj(y, k)));
@@ -59,8 +59,8 @@ pub(super) fn vjp_custom(b: &mut Builder, c: &Custom, rule: &vjp::Rule) -> Resul
     Ok(out)
 }
 
-/// The transpose of a forward rule: its reverse derivative by the tangents, which it is linear in, so it may be
-/// taken where they are 0.
+/// The transpose of a forward rule: its reverse derivative with respect to the tangents. The rule is linear in
+/// them, so the derivative may be taken at 0.
 fn transpose(
     b: &mut Builder,
     c: &Custom,
@@ -76,10 +76,11 @@ fn transpose(
     Ok(found.split_off(primals.len()))
 }
 
-/// The same function with custom functions replaced by their bodies, in all bodies too: for after differentiation.
+/// The same function with custom functions replaced by their bodies, in all bodies too; runs after
+/// differentiation.
 pub fn inline_custom(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
-    // what a node has become: itself, or the values of a custom function
+    // Each node's replacement: itself, or the values of a custom function.
     let mut map: Vec<Vec<NodeId>> = Vec::with_capacity(f.nodes().len());
     let is_custom = |id: NodeId| matches!(f.node(id).op, Op::Custom(_));
     for node in f.nodes() {

@@ -1,16 +1,16 @@
-//! Which values a value depends on differentiably.
+//! Differentiable dependence between values.
 //!
-//! The one place that says where derivatives flow: floats to floats, not through `stop_gradient`, not
-//! through piecewise constants, not into schedules. A loop's flow is the transitive closure of its
-//! step's, so a value that is only carried beside a solve is not differentiated with it. Both
-//! directions of differentiation read this; neither may decide otherwise.
+//! This module alone defines where derivatives flow: from floats to floats, not through `stop_gradient`, not
+//! through piecewise constants, not into schedules. The flow of a loop is the transitive closure of its step's,
+//! so a value that is only carried beside a solve is not differentiated with it. Both forward and reverse mode
+//! read this and must not decide otherwise.
 //!
-//! Sets of inputs are kept for each node, not one flag for "depends on what is asked", because
-//! loops need to know which output leads to which input, and one pass then answers all questions.
+//! Each node stores a set of inputs, not a single flag, because loops need to know which output depends on
+//! which input, and one pass then answers all queries.
 
 use crate::graph::{Cond, Custom, Func, Loop, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
-/// A set of small numbers: inputs of a function, or operands of a node.
+/// A set of small integers: inputs of a function, or operands of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set(Vec<u64>);
 
@@ -58,7 +58,7 @@ impl FromIterator<usize> for Set {
     }
 }
 
-/// For each value of each node (one, or the values of a tuple), the inputs it depends on.
+/// For each value of each node (one, or the values of a tuple), the inputs that it depends on.
 pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
     let mut all: Vec<Vec<Set>> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
@@ -79,7 +79,7 @@ pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
     all
 }
 
-/// For each value of a node's result, the operands it depends on; nothing for `Proj`.
+/// For each value of a node's result, the operands that it depends on; nothing for `Proj`.
 pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     let floats = || (0..node.args.len()).filter(|&k| f.node(node.args[k]).ty.is_float());
     match &node.op {
@@ -89,7 +89,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Loop(l) => loop_flows(l),
         Op::Tiles(t) => {
             let mut of_outputs = output_dependence(&t.body);
-            // A capture may be read by the last tile alone: a value spread over its rows before they were cut.
+            // Only the last tile may read a capture: a value that was broadcast over its rows before the split.
             let of_tail = t.tail.iter().flat_map(output_dependence);
             of_outputs.iter_mut().zip(of_tail).for_each(|(body, tail)| body.join(&tail));
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
@@ -102,8 +102,8 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     }
 }
 
-/// With a rule every result may depend on every input, whatever the body does: a rounding with the
-/// gradient of the identity does.
+/// With a rule every result may depend on every input, whatever the body does; an example is rounding with the
+/// gradient of the identity.
 fn custom_flows(c: &Custom) -> Vec<Set> {
     let results = (0..c.body.num_outputs()).map(|k| k < c.num_outs && c.body.output_type(k).is_float());
     if c.jvp.is_none() && c.vjp.is_none() {
@@ -114,24 +114,24 @@ fn custom_flows(c: &Custom) -> Vec<Set> {
     results.map(|on| if on { all.clone() } else { Set::default() }).collect()
 }
 
-/// What either branch does; the predicate is operand 0.
+/// The union of both branches; the predicate is operand 0.
 fn cond_flows(c: &Cond) -> Vec<Set> {
     let both = output_dependence(&c.then).into_iter().zip(output_dependence(&c.otherwise));
     both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
-/// For each output of a step, the inputs from `head` on it depends on; the step times are data.
+/// For each output of a step, the inputs from `head` on that it depends on; the step times are data.
 fn step_dependence(f: &Func, head: usize) -> Vec<Set> {
     output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= head).collect()).collect()
 }
 
-/// For each output of a function, the inputs it depends on.
+/// For each output of a function, the inputs that it depends on.
 fn output_dependence(f: &Func) -> Vec<Set> {
     let all = dependence(f);
     f.outputs().iter().map(|o| all[o.index()].first().cloned().unwrap_or_default()).collect()
 }
 
-/// For each carry after any number of trips, then for each tap, the inputs of the step it depends on.
+/// For each carry after any number of trips, then for each tap, the inputs of the step that it depends on.
 fn carried(step: &Func, head: usize, num_carry: usize) -> Vec<Set> {
     let mut sets = step_dependence(step, head);
     for (j, s) in
@@ -143,7 +143,7 @@ fn carried(step: &Func, head: usize, num_carry: usize) -> Vec<Set> {
     sets
 }
 
-/// Transitive closure: `sets[j]` takes in `sets[i]` where it holds input `at + i`.
+/// Transitive closure: `sets[j]` absorbs `sets[i]` if it holds input `at + i`.
 fn close(sets: &mut [Set], at: usize, n: usize) {
     loop {
         let before = sets.to_vec();
@@ -178,7 +178,7 @@ pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
     flows
 }
 
-/// A state depends on what the carry does.
+/// A state depends on what the carry depends on.
 fn loop_flows(l: &Loop) -> Vec<Set> {
     let all = carried(&l.body, 4, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
     let mut flows: Vec<Set> = all.collect();
@@ -192,7 +192,7 @@ fn rev_flows(r: &Rev) -> Vec<Set> {
     backward(r).into_iter().map(|set| set.iter().map(|k| k - head + 2).collect()).collect()
 }
 
-/// For each output of a reverse loop, the inputs of its backward step it depends on.
+/// For each output of a reverse loop, the inputs of its backward step that it depends on.
 fn backward(r: &Rev) -> Vec<Set> {
     let head = r.head();
     let states = carried(&r.step, head, r.num_carry);
@@ -215,7 +215,7 @@ pub(super) fn active_args(node: &Node, all: &[Vec<Set>], wrt: &Set) -> Vec<bool>
     node.args.iter().map(active).collect()
 }
 
-/// Number of values of a node's result.
+/// The number of values of a node's result.
 pub(super) fn num_values(ty: &Type) -> usize {
     match ty {
         Type::Tuple(types) => types.len(),

@@ -1,20 +1,20 @@
-//! Loop-invariant code motion: what a body computes from captured values alone is computed before.
+//! Loop-invariant code motion: moves computations that depend only on captures out of loop bodies.
 //!
-//! A body runs thousands of times on the same captures. Nodes that depend on nothing else move out
-//! and come in as further captures: products and functions of weights, draws from captured keys,
-//! transposes. A product with a transposed capture takes a capture that is transposed once, since
-//! kernels read the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay: they
-//! cost little where they are used and memory where they are not.
+//! A body runs thousands of times on the same captures. Nodes that depend on nothing else are computed outside
+//! and become additional captures: products and functions of weights, random numbers from captured keys,
+//! transposes. A product with a transposed capture takes a capture that is transposed once, since kernels read
+//! the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay: they are cheap in the
+//! body and would cost memory outside.
 //!
-//! Alternatives considered: leaving this to the backend, which sees one body at a time and does not
-//! own the signature of a loop; moving everything invariant, which trades registers for memory.
+//! Alternatives considered: leaving this to the backend, which sees one body at a time and cannot change the
+//! signature of a loop; moving everything invariant, which trades registers for memory.
 
 use super::bodies::{map_bodies, push_as};
 use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Tiles, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The same function with loop-invariant computations moved out of bodies, from the innermost out.
+/// The same function with loop-invariant computations moved out of bodies, innermost bodies first.
 pub fn hoist(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = super::bodies::rebuild(&mut b, f, &ids, |b, op, x, ty| {
@@ -38,7 +38,7 @@ fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
     let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
     let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
     let operands = [x, &out.found].concat();
-    // Derivatives are taken by now, and nothing else uses an inverse.
+    // All derivatives have been taken, so the inverse is unused.
     let policy = without_inverse(s.policy);
     b.push(Op::Solve(Arc::new(Solve { attempt, step, inverse: None, policy, ..*s })), &operands, None)
 }
@@ -52,7 +52,7 @@ fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
     b.push(Op::Scan(Arc::new(Scan { step, inverse: None, policy, ..*s })), &operands, None)
 }
 
-/// The policy of what has lost its inverse.
+/// The policy of a loop without its inverse.
 fn without_inverse(policy: Policy) -> Policy {
     if policy == Policy::Reversible { Policy::Forward } else { policy }
 }
@@ -91,7 +91,7 @@ fn tiles(b: &mut Builder, t: &Tiles, x: &[NodeId]) -> NodeId {
 struct Outside<'a> {
     b: &'a mut Builder,
     captures: &'a [NodeId],
-    /// The values that moved out, the bodies' further captures.
+    /// The values moved out: additional captures of the bodies.
     found: Vec<NodeId>,
 }
 
@@ -100,7 +100,7 @@ impl<'a> Outside<'a> {
         Outside { b, captures, found: vec![] }
     }
 
-    /// Bodies, each with the index of its first captured input, without what moves out.
+    /// The bodies, each given with the index of its first capture, without the nodes that move out.
     fn hoist(&mut self, bodies: &[(&Func, usize)]) -> Vec<Func> {
         let moved: Vec<_> = bodies.iter().map(|(f, at)| self.moved(f, *at)).collect();
         let types: Vec<Type> = self.found.iter().map(|&id| self.b.ty(id).clone()).collect();
@@ -108,7 +108,8 @@ impl<'a> Outside<'a> {
         bodies.iter().zip(&moved).map(|((f, at), m)| without(f, behind(*at), &types, m)).collect()
     }
 
-    /// Finds what moves out of a body and inserts it outside: for each place, the index in `found`.
+    /// Finds the nodes of a body that move out and inserts them outside; maps each moved value to its index in
+    /// `found`.
     fn moved(&mut self, f: &Func, at: usize) -> HashMap<Place, usize> {
         let fixed = fixed_nodes(f, at..at + self.captures.len());
         let mut moved = HashMap::new();
@@ -127,7 +128,7 @@ impl<'a> Outside<'a> {
         moved
     }
 
-    /// Inserts a fixed node of a body outside.
+    /// Inserts an invariant node of a body outside.
     fn bring_out(&mut self, f: &Func, at: usize, id: NodeId, outer: &mut HashMap<NodeId, NodeId>) -> NodeId {
         if let Some(&known) = outer.get(&id) {
             return known;
@@ -144,14 +145,14 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// A value of a body that comes in from outside: as it is, or transposed.
+/// A value of a body that comes from outside, directly or transposed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     node: NodeId,
     turned: bool,
 }
 
-/// Which nodes depend on nothing but captured inputs.
+/// Which nodes depend only on captured inputs.
 fn fixed_nodes(f: &Func, captured: std::ops::Range<usize>) -> Vec<bool> {
     let mut fixed: Vec<bool> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
@@ -179,7 +180,7 @@ fn is_view(op: &Op) -> bool {
 
 /// The values that move out, in the order of the nodes.
 fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
-    // fixed nodes that something which stays reads; a view that stays reads in its turn
+    // Invariant nodes that a remaining node reads; a view remains and counts as such a reader.
     let mut read = vec![false; f.nodes().len()];
     f.outputs().iter().for_each(|o| read[o.index()] = true);
     let mut turned = vec![false; f.nodes().len()];
@@ -205,14 +206,14 @@ fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
         .collect()
 }
 
-/// Whether operand `k` of node `i` is a fixed matrix that a product with something else reads transposed.
+/// Whether operand `k` of node `i` is an invariant matrix that a product with a varying one reads transposed.
 fn reads_turned(f: &Func, fixed: &[bool], i: usize, k: usize) -> bool {
     let node = &f.nodes()[i];
     let Op::Dot { ta, tb } = node.op else { return false };
     k == 1 && tb && !ta && !fixed[i] && fixed[node.args[1].index()]
 }
 
-/// A body with further inputs of the given types from index `behind` on, read in place of what moved.
+/// A body with additional inputs of the given types from index `behind` on, which replace the moved values.
 fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Place, usize>) -> Func {
     let own = f.input_types();
     let (mut b, ids) = Builder::with_inputs(&[&own[..behind], types, &own[behind..]].concat());

@@ -1,21 +1,21 @@
-//! Forward derivatives: tangents travel with the values they belong to.
+//! Forward mode: tangents are propagated with the values that they belong to.
 //!
-//! A tangent that is zero is absent, so nothing is emitted for what does not depend on the
-//! arguments. Only floats have tangents. The rules emit ordinary nodes beside the original ones;
-//! equal ones merge, so a derivative of a derivative needs nothing else.
+//! A zero tangent is absent, so no nodes are emitted for values that do not depend on the arguments. Only
+//! floats have tangents. The rules emit ordinary nodes beside the original ones; equal ones merge, so a
+//! derivative of a derivative needs nothing else.
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::{cond, custom, loops, partials, sequence, tiles};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
 
-/// Derivative along directions: `(x.., dx..) -> (f(x).., df(x) dx..)`.
+/// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
-/// Inputs are those of `f`, then one tangent for each input in `wrt`. Outputs are those of `f`, then
-/// one tangent for each float output, zeros where it does not depend on `wrt`. Other outputs have no
-/// tangent. Where a maximum ties, each operand has half; along a solve, accepted step times stay fixed.
+/// The inputs are those of `f`, then one tangent per input in `wrt`. The outputs are those of `f`, then one
+/// tangent per float output, zero if it does not depend on `wrt`. Other outputs have no tangent. Where a
+/// maximum ties, each operand gets half; along a solve, the accepted step times are held fixed.
 ///
 /// # Panics
-/// When an input in `wrt` is not a float or is named twice.
+/// If an input in `wrt` is not a float or is listed twice.
 #[track_caller]
 pub fn jvp(f: &Func, wrt: &[usize]) -> Func {
     let mut types = f.input_types();
@@ -24,7 +24,7 @@ pub fn jvp(f: &Func, wrt: &[usize]) -> Func {
     let (x, dx) = ids.split_at(f.num_inputs());
     let mut tangents = vec![None; f.num_inputs()];
     for (&k, &d) in wrt.iter().zip(dx) {
-        assert!(tangents[k].replace(d).is_none(), "invariant: input {k} is named twice");
+        assert!(tangents[k].replace(d).is_none(), "invariant: input {k} is listed twice");
     }
     let (mut outputs, d) = jvp_into(&mut b, f, x, &tangents);
     for (k, d) in d.into_iter().enumerate().filter(|(k, _)| f.output_type(*k).is_float()) {
@@ -45,7 +45,7 @@ pub(super) fn or_zero(b: &mut Builder, d: Option<NodeId>, like: NodeId) -> NodeI
     d.unwrap_or_else(|| b.splat_like(like, 0.0))
 }
 
-/// The sum of what is present.
+/// The sum of the present ones.
 pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Option<NodeId> {
     match (x, y) {
         (Some(x), Some(y)) if matches!(b.ty(x), Type::Sequence { .. }) => Some(sequence::add(b, x, y)),
@@ -54,8 +54,8 @@ pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Opti
     }
 }
 
-/// Inserts `f` applied to `args` and its derivative along `tangents` (absent: zero); returns the
-/// outputs and their tangents (absent: zero).
+/// Inserts `f` applied to `args` and its derivative along `tangents` (absent: zero); returns the outputs and
+/// their tangents (absent: zero).
 #[track_caller]
 pub fn jvp_into(
     b: &mut Builder,
@@ -92,13 +92,13 @@ pub fn jvp_into(
     (outputs.iter().map(|o| map[at(o)]).collect(), outputs.iter().map(|o| d[at(o)][0]).collect())
 }
 
-/// A node to differentiate: its operands, value and their tangents.
+/// A node to differentiate, with the tangents of its operands.
 pub(super) struct Rule<'a> {
     pub(super) node: &'a Node,
     pub(super) x: &'a [NodeId],
     pub(super) y: NodeId,
     pub(super) dx: &'a [Option<NodeId>],
-    /// Which values of the result depend on what is asked.
+    /// Which values of the result depend on the inputs of the derivative.
     pub(super) active: &'a [bool],
 }
 
@@ -147,7 +147,7 @@ impl Rule<'_> {
             | Op::Slice { .. }
             | Op::Pad { .. }
             | Op::Reduce { op: ReduceOp::Sum, .. } => Some(self.again(b, &[dx[0]?])),
-            // The tangent of what was seen is not seen.
+            // Observers are not called with tangents.
             Op::Observe(_) => dx[0],
             Op::Concat { .. } => {
                 let all: Vec<_> = x.iter().zip(dx).map(|(&x, &d)| or_zero(b, d, x)).collect();
@@ -176,12 +176,12 @@ impl Rule<'_> {
             | Op::Tiles(_)
             | Op::Custom(_)
             | Op::Cond(_) => {
-                unreachable!("invariant: loops, custom functions and choices have rules of their own")
+                unreachable!("invariant: loops, custom functions and conds have separate rules")
             }
         }
     }
 
-    /// The same operation on tangents: it is linear in them.
+    /// The same operation on tangents, in which it is linear.
     fn again(&self, b: &mut Builder, args: &[NodeId]) -> NodeId {
         b.push(self.node.op.clone(), args, Some(&self.node.ty))
     }
@@ -208,7 +208,7 @@ impl Rule<'_> {
         (!args.is_empty()).then(|| b.push(Op::Lincomb { coeffs }, &args, None))
     }
 
-    /// The mean of the tangents where the extremum is taken.
+    /// The mean of the tangents at which the extremum is attained.
     fn extremum(&self, b: &mut Builder, axes: &[usize]) -> Option<NodeId> {
         let (d, zero) = (self.dx[0]?, b.splat_like(self.x[0], 0.0));
         let taken = Taken::new(b, self.x[0], self.y, axes);
@@ -218,7 +218,7 @@ impl Rule<'_> {
     }
 }
 
-/// Where an extremum over axes is taken, and how often.
+/// Where an extremum over axes is attained, and how often.
 pub(super) struct Taken {
     pub(super) mask: NodeId,
     pub(super) count: NodeId,
@@ -234,7 +234,7 @@ impl Taken {
     }
 }
 
-/// Puts back axes that a reduction removed, by repetition.
+/// Restores the axes that a reduction removed, by broadcasting.
 pub(super) fn spread(b: &mut Builder, y: NodeId, shape: &crate::array::Shape, axes: &[usize]) -> NodeId {
     let kept = (0..shape.rank()).filter(|i| !axes.contains(i)).collect();
     b.broadcast(y, shape, kept)

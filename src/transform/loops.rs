@@ -1,12 +1,12 @@
 //! Derivatives of loops: the derivative of a loop is a loop over the derivative of its step.
 //!
-//! The search itself is not differentiated: its accepted step times are data, and between them stands the
-//! step. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step)
-//! along the schedule of the very same search, and jvp(Rev) = Rev of jvp(bwd). A Rev keeps no states
-//! of its own backward pass; what its vjp is where all others are kept, `sequence` says.
+//! The search itself is not differentiated: its accepted step times are data, and a step leads from one to the
+//! next. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step) along the
+//! schedule of the same search, and jvp(Rev) = Rev of jvp(bwd). A Rev stores no states of its own backward
+//! pass; its vjp, which exists if all forward states are stored, is in `sequence`.
 //!
-//! Carried values that do not depend on the arguments, or do not lead to an output that counts, have
-//! no tangent and no cotangent; neither have the search's own values.
+//! Carried values that do not depend on the arguments, or that no output with a cotangent depends on, have no
+//! tangent and no cotangent; nor do the search's ext values.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -18,22 +18,22 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// The operands of a forward loop, by what they are.
+/// The operands of a forward loop by role.
 struct Parts<'a> {
     step: &'a Func,
     inverse: Option<&'a Func>,
-    /// Inputs of the step ahead of what is carried.
+    /// The number of inputs of the step before the carry.
     head: usize,
     num_carry: usize,
     policy: Policy,
     schedule: NodeId,
-    /// Operand index of the first carry.
+    /// The operand index of the first carry.
     carry: usize,
-    /// Operand index of the first capture.
+    /// The operand index of the first capture.
     captures: usize,
     num_captures: usize,
     taps: Taps,
-    /// Value index of the first tapped one.
+    /// The value index of the first tapped value.
     tapped: usize,
 }
 
@@ -85,18 +85,18 @@ pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
     jvp_forward(b, &Parts::of_scan(s, rule.x), rule)
 }
 
-/// Which values of a loop have tangents beside them, by their indices.
+/// Which values of a loop have tangents, by index.
 struct Moving {
-    /// Inputs of the step ahead of what is carried.
+    /// The number of inputs of the step before the carry.
     head: usize,
     carry: Vec<usize>,
     captures: Vec<usize>,
-    /// Captures among these whose tangent is zero: it is an input that nothing reads.
+    /// Captures among these whose tangent is zero: an unused input.
     still: Vec<usize>,
 }
 
 impl Moving {
-    /// Types of the doubled step's inputs.
+    /// The input types of the doubled step.
     fn types(&self, step: &Func, num_carry: usize) -> Vec<Type> {
         let of = |k: usize| step.input_type(k).clone();
         let captures = self.head + num_carry;
@@ -138,7 +138,7 @@ impl Moving {
         (x, d)
     }
 
-    /// `step` with tangents beside its values; of the taps it keeps the tangents of those in `taps`.
+    /// `step` with tangents beside its values; among the taps, only the tangents of those in `taps`.
     fn step(&self, step: &Func, num_carry: usize, taps: &[usize]) -> Func {
         let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
         let (x, d) = self.split(&ids, num_carry, step.num_inputs() - self.head - num_carry);
@@ -186,7 +186,7 @@ fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
     out
 }
 
-/// What the search that filled a tape keeps.
+/// The policy of the search that filled a tape.
 pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
     let maker = b.node(tape).args.first().map(|&a| &b.node(a).op);
     match maker {
@@ -196,8 +196,8 @@ pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
     }
 }
 
-/// Values, captures and cotangents are doubled. The old tape holds no tangents: a Scan of the
-/// doubled step fills a new one, unless no state moves.
+/// Values, captures and cotangents are doubled. The old tape holds no tangents: a Scan of the doubled step
+/// fills a new one, unless no state has a tangent.
 pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
@@ -207,7 +207,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
     let moving_taps = present(&rule.dx[taps.clone()]);
     let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
-    // a sum's tangent is named after its capture's tangent, so each needs one
+    // The tangent of a sum is listed in `wrt` under its capture's tangent, so each of these captures needs one.
     let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
     let (some, is_summed) = (|c: usize| d_captures[c].is_some(), |c: usize| summed.contains(&c));
     let moving = Moving {
@@ -247,7 +247,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     out
 }
 
-/// The carries that depend on something that moves, at any trip.
+/// The carries that depend on a value with a tangent, at any trip.
 fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
     let (step, policy) = (r.step.clone(), Policy::Direct);
     let step = Scan { step, inverse: None, num_carry: r.num_carry, taps: Taps::default(), policy };
@@ -305,7 +305,7 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     if p.policy == Policy::Forward {
         return Err(TransformError::ForwardOnly);
     }
-    // An operand counts if it leads to a value that has a cotangent.
+    // An operand counts if a value that has a cotangent depends on it.
     let flows = node_flows(rule.f, rule.node);
     let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
     let cts: Vec<usize> = (0..p.num_carry).filter(|&j| rule.active[j] && counts(p.carry + j)).collect();
@@ -346,7 +346,8 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     Ok(out)
 }
 
-/// The backward loop that keeps no state: `inverse` finds the state before each trip, `bwd` transposes it there.
+/// The backward loop that stores no states: `inverse` recovers the state before each trip, `bwd` is evaluated
+/// there.
 fn retraced(
     num_carry: usize,
     inverse: &Func,
@@ -388,20 +389,21 @@ fn untapped(p: &Parts) -> Func {
     resign(p.step, &p.step.input_types(), &own, &(0..p.num_carry).collect::<Vec<_>>())
 }
 
-/// The vjp of a step by the carries in `cts` and the captures in `wrt`, for cotangents of the former and of `taps`.
+/// The vjp of a step with respect to the carries in `cts` and the captures in `wrt`, for cotangents of the
+/// former and of `taps`.
 fn backward_step(p: &Parts, cts: &[usize], taps: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = p.step.input_types();
     types.extend(cts.iter().map(|&j| p.step.input_type(p.head + j).clone()));
     types.extend(taps.iter().map(|&i| p.step.output_type(p.num_carry + i).clone()));
     let (mut b, ids) = Builder::with_inputs(&types);
     let (x, g) = ids.split_at(p.step.num_inputs());
-    let asked: Vec<usize> =
+    let needed: Vec<usize> =
         cts.iter().map(|&j| p.head + j).chain(wrt.iter().map(|&c| p.head + p.num_carry + c)).collect();
-    let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
+    let active: Vec<bool> = (0..x.len()).map(|k| needed.contains(&k)).collect();
     let mut cotangents = vec![None; p.step.num_outputs()];
     let out = cts.iter().copied().chain(taps.iter().map(|i| p.num_carry + i));
     out.zip(g).for_each(|(k, &g)| cotangents[k] = Some(g));
     let (_, found) = vjp_into(&mut b, p.step, x, &active, &cotangents)?;
-    let outputs: Vec<NodeId> = asked.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
+    let outputs: Vec<NodeId> = needed.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
     Ok(b.finish(&outputs))
 }

@@ -1,15 +1,14 @@
-//! Merges tiles over the same rows into one, so that what they have in common is computed once.
+//! Merges tiles over the same rows, so that common values are computed once.
 //!
-//! The tiles of a gradient contain the primal computation again. Inlined beside the forward tiles in
-//! one builder, with operands that are the same value outside as one input, equal nodes merge, a
-//! whole solve among them. Two tiles may merge unless one needs an output of the other: a gradient
-//! whose cotangents are numbers does not.
+//! The tiles of a gradient repeat the primal computation. Both bodies are inlined into one builder, where
+//! operands that are the same value outside become one input; then equal nodes merge, up to a whole solve. Two
+//! tiles can merge unless one needs an output of the other; a gradient whose cotangents are constants does not.
 
 use super::bodies::push_as;
 use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles};
 use std::sync::Arc;
 
-/// The same function with each group of tiles that can run together made one.
+/// The same function with every group of tiles that can run together merged.
 pub fn merge_tiles(f: &Func) -> Func {
     let mut f = f.clone();
     while let Some((first, second)) = pair(&f) {
@@ -42,7 +41,7 @@ fn pair(f: &Func) -> Option<(usize, usize)> {
     None
 }
 
-/// Which nodes need node `of`.
+/// Which nodes depend on node `of`.
 fn dependents(f: &Func, of: usize) -> Vec<bool> {
     let mut needs = vec![false; f.nodes().len()];
     needs[of] = true;
@@ -52,7 +51,7 @@ fn dependents(f: &Func, of: usize) -> Vec<bool> {
     needs
 }
 
-/// `f` with two of its tiles in one node, which stands where both have their operands.
+/// `f` with two of its tiles merged into one node, after the operands of both.
 fn merged(f: &Func, first: usize, second: usize) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let later = dependents(f, first);
@@ -90,7 +89,7 @@ fn at(map: &[Option<NodeId>], i: usize) -> NodeId {
     map[i].expect("invariant: operands are inserted before their users")
 }
 
-/// Both tiles in one: operands that are one value are one input.
+/// Merges two tiles; operands that are the same value become one input.
 fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>) {
     let union = |a: &[NodeId], c: &[NodeId]| {
         let mut all = a.to_vec();
@@ -99,7 +98,7 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
     };
     let (x_rowed, x_shared) = x.split_at(p.num_rowed);
     let (y_rowed, y_shared) = y.split_at(q.num_rowed);
-    // an operand that occurs twice in one list is found at its first place both times
+    // An operand that occurs twice in one list is found at its first index both times.
     let (rowed, shared) = (union(x_rowed, y_rowed), union(x_shared, y_shared));
     let find =
         |all: &[NodeId], id: NodeId| all.iter().position(|&a| a == id).expect("invariant: in the union");
@@ -123,7 +122,7 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
         };
         let mut outputs = b.inline(f, &inputs(x_rowed, x_shared));
         outputs.extend(b.inline(g, &inputs(y_rowed, y_shared)));
-        // tiles of tiles: what the inner ones have in common
+        // Merges the inner tiles of tiles.
         merge_tiles(&b.finish(&outputs))
     };
     let tail = p.tail.as_ref().zip(q.tail.as_ref()).map(|(f, g)| body(f, g));

@@ -1,9 +1,9 @@
 //! Graph to graph: derivatives, batching, simplification, hoisting and merging.
 //!
-//! Every transform takes closed functions ([`crate::graph::Func`]) to closed functions, and a
-//! derivative is always by a function's inputs. So transforms nest in any order without markers
-//! that keep one derivative's argument apart from another's, and each is tested alone: interpret
-//! before and after. It knows loops and tiles, and knows no ODE, no tensor handle and no machine.
+//! Every transform maps closed functions ([`crate::graph::Func`]) to closed functions, and derivatives are
+//! always with respect to a function's inputs. So transforms nest in any order without markers that separate
+//! the arguments of different derivatives, and each is tested alone by interpreting the function before and
+//! after. Transforms know loops and tiles; they must not depend on ODEs, tensor handles or the machine.
 
 mod batch;
 mod bodies;
@@ -30,40 +30,40 @@ pub use residuals::{First, Residuals, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 
-/// The form that a function is compiled in: derivatives taken, gradients merged with what they
-/// share, simplified, invariant computations before loops.
+/// The form that is compiled: differentiated, gradients merged with the forward tiles that they share values
+/// with, simplified, with loop-invariant computations before loops.
 ///
-/// Tiles are merged first, while their bodies are still as differentiation made them: simplification
-/// fits a body to its surroundings, after which equal parts may no longer be equal. It runs again at
-/// the end because hoisting leaves captures that nobody reads.
+/// Tiles are merged first, while their bodies are still as differentiation made them: simplification adapts a
+/// body to its surroundings, after which equal parts may differ. Simplification runs again at the end because
+/// hoisting leaves unused captures.
 pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
     let f = simplify::simplify_outside(&erase_stop_gradient(&inline_custom(f)));
     simplify(&hoist(&simplify(&merge_tiles(&f))))
 }
 
-/// A derivative that does not exist in the form that was asked for.
+/// A derivative that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransformError {
-    /// A reverse derivative of a reverse derivative through a solve that does not keep every state.
+    /// A reverse derivative of a reverse derivative through a solve that does not store every state.
     #[error(
-        "a reverse derivative of a gradient through a solve with the adjoint `{adjoint}` was asked for: it has none, \
-         since it does not keep every state; take the adjoint `Direct`, or take this derivative forward (jvp of the \
+        "no reverse derivative of a gradient through a solve with the adjoint `{adjoint}`, \
+         which does not store every state; use the adjoint `Direct`, or take this derivative forward (jvp of the \
          gradient)"
     )]
     SecondReverse {
-        /// How the solve's gradient is taken.
+        /// The adjoint of the solve.
         adjoint: &'static str,
     },
     /// A reverse derivative of a gradient through rows in lockstep.
     #[error(
-        "a reverse derivative of a gradient through rows in lockstep (`PerRow`) was asked for: it has none; take \
+        "no reverse derivative of a gradient through rows in lockstep (`PerRow`); use \
          `Groups(1)`, which takes the same steps, or take this derivative forward (jvp of the gradient)"
     )]
     SecondReverseOfRows,
-    /// A reverse derivative of a loop that is to be differentiated forward.
+    /// A reverse derivative of a solve that supports only forward derivatives.
     #[error(
-        "a reverse derivative of a solve with forward derivatives alone (`Forward`) was asked for: take it \
+        "no reverse derivative of a solve with the adjoint `ForwardMode`: differentiate it \
          forward (jvp), or choose another adjoint"
     )]
     ForwardOnly,

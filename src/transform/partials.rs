@@ -1,12 +1,12 @@
 //! Partial derivatives of elementwise functions: one table for both directions.
 //!
-//! A partial is what multiplies a tangent on its way forward and a cotangent on its way back. It is
-//! kept as a small case, not as a factor node, so that `1`, `-1` and division cost no product, and so
-//! that the choice in a maximum stays a choice: `0 * inf` never arises from a value not chosen.
+//! A partial multiplies a tangent in forward mode and a cotangent in reverse mode. It is an enum, not a factor
+//! node, so that `1`, `-1` and division cost no product, and so that the choice in a maximum stays a select: `0
+//! * inf` never arises from a value that was not chosen.
 
 use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, UnaryOp};
 
-/// A partial derivative of an elementwise function at a point.
+/// The partial derivative of an elementwise function.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Partial {
     Zero,
@@ -22,7 +22,7 @@ pub(super) enum Partial {
 }
 
 impl Partial {
-    /// The partial times `d`; nothing where it is 0.
+    /// The partial times `d`; `None` if it is 0.
     pub(super) fn apply(self, b: &mut Builder, d: NodeId) -> Option<NodeId> {
         Some(match self {
             Partial::Zero => return None,
@@ -71,7 +71,8 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
             Partial::Times(b.mul(y, rest))
         }
         UnaryOp::Erf => {
-            // e^(-x^2) stands alone: one exp for all derivatives, and the one of a density where there is one.
+            // e^(-x^2) is a node of its own: all derivatives share one exp, and a density in the same function
+            // shares it too.
             let square = b.mul(x, x);
             let falling = b.neg(square);
             let bell = b.unary(UnaryOp::Exp, falling);
@@ -81,7 +82,7 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
     }
 }
 
-/// p x^(p-1), without a power where the exponent is 0 or 1.
+/// p x^(p-1), without a power if the exponent is 0 or 1.
 fn power(b: &mut Builder, p: f64, x: NodeId) -> Partial {
     if p == 0.0 {
         return Partial::Zero;

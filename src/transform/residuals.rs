@@ -1,18 +1,21 @@
-//! What a backward trip would compute again although a forward trip did, named so that it can be kept.
+//! Residuals: values that a forward trip computed and a backward trip would recompute, identified so that they
+//! can be stored.
 //!
-//! The derivative of a step starts with the step itself. Much of that the forward body has computed for the same
-//! step times and the same state, by the same operations, hence to the same bits: the *residuals*. [`residuals`] finds
-//! them, and cuts the backward body in two: [`Residuals::again`] makes them from the state, [`Residuals::backward`]
-//! takes them. Who runs the loop decides trip by trip whether they are kept or made again; no value depends on it.
+//! The derivative of a step starts by recomputing the step. The forward body has computed much of this for the
+//! same step times and the same state by the same operations, hence with the same bits: the *residuals*.
+//! [`residuals`] finds them and splits the backward body in two: [`Residuals::again`] recomputes them from the
+//! state, and [`Residuals::backward`] takes them as inputs. The executor decides trip by trip whether to store
+//! or recompute them; no value depends on it.
 //!
-//! The first stage of an adaptive step is the last one of the step before. So there are two kinds: what the trip
-//! itself has computed, and what the trip before has computed at its end ([`First`]).
+//! The first stage of an adaptive step is the last stage of the previous step. So there are two kinds of
+//! residuals: those that the trip itself computed, and those that the previous trip computed at its end
+//! ([`First`]).
 //!
-//! It compares nodes and proves nothing by numbers: a value of the backward body is one of the forward body if the two
-//! are the same operation on the same values, from the state, the step times and the captures up ([`pair`]). That is why it
-//! runs on finished bodies, whose constants and layouts are what they will be. Recording the residuals while a
-//! derivative is taken would fix them before simplification, and put them into the signature of every loop and every
-//! rule for one. Which of them are worth their way through memory, [`kept`] says.
+//! The search compares nodes, not numbers: a value of the backward body equals one of the forward body if both
+//! are the same operation on equal values, starting from the state, the step times and the captures ([`pair`]).
+//! So it runs on finished bodies, whose constants and layouts no longer change. Recording the residuals during
+//! differentiation would fix them before simplification, and would add them to the signature of every loop and
+//! to every rule for loops. [`kept`] chooses the residuals that are worth their memory traffic.
 
 mod kept;
 mod pair;
@@ -21,34 +24,35 @@ use crate::graph::{Builder, Func, NodeId, Op, Rev, Type};
 use kept::kept;
 use pair::{Found, Pair};
 
-/// The bodies of a loop and of its backward pass, and what passes between them.
+/// The bodies of a loop and of its backward pass, and the residuals between them.
 #[derive(Clone, Debug)]
 pub struct Residuals {
-    /// The attempt or the step of the loop. Behind its outputs: the residuals of the step, then those that the trip
-    /// behind it takes of this one.
+    /// The attempt or the step of the loop. After its outputs: the residuals of the step, then those that the
+    /// next trip takes from this one.
     pub forward: Func,
-    /// The residuals of a step, of both kinds, from its inputs.
+    /// Computes the residuals of a step, of both kinds, from its inputs.
     pub again: Func,
-    /// The body of the backward pass, with the residuals behind its inputs.
+    /// The body of the backward pass, with the residuals after its inputs.
     pub backward: Func,
-    /// What the first trip, which has none before it, takes instead; none where no trip takes anything of the one before.
+    /// Replaces the previous trip for the first trip; `None` if no trip takes residuals from the previous one.
     pub first: Option<First>,
 }
 
-/// What trips take of the trip before, for the first of them.
+/// The residuals that the first trip would take from a previous trip.
 #[derive(Clone, Debug)]
 pub struct First {
-    /// How many residuals are of this kind, the last ones.
+    /// The number of residuals of this kind; they come last.
     pub num: usize,
-    /// From the inputs of the loop's body: those residuals, then a value for each of `carried`.
+    /// From the inputs of the loop's body: these residuals, then a value for each of `carried`.
     pub body: Func,
-    /// Positions of what the search carries that its trips take for values of the backward body. From the second trip on
-    /// they are; the first trip's residuals are good if they are equal to the bit when the search starts.
+    /// Indices of search-carried values that trips reuse as values of the backward body. From the second trip
+    /// on the two are equal; the residuals of the first trip are valid only if they are bit-equal at the start
+    /// of the search.
     pub carried: Vec<usize>,
 }
 
-/// What the node `rev`, a backward pass, could take from the trips of the loop that filled its tape; nothing where the
-/// loop is in lockstep (its attempts are not its rows' steps), or where all is as cheap to make as to fetch.
+/// The residuals of the backward pass `rev` and of the loop that filled its tape. `None` if the loop runs in
+/// lockstep (its attempts are not its rows' steps) or if every value is as cheap to recompute as to read.
 pub fn residuals(f: &Func, rev: NodeId) -> Option<Residuals> {
     let Op::Rev(r) = &f.node(rev).op else { return None };
     if r.rows().is_some() {
@@ -94,7 +98,7 @@ fn with_outputs(f: &Func, outputs: &[NodeId]) -> Func {
     Func::new(f.nodes().to_vec(), f.inputs().to_vec(), outputs.to_vec())
 }
 
-/// The part of a backward body that makes `values` from its first inputs.
+/// The part of a backward body that computes `values` from its first inputs.
 fn making(bwd: &Func, num_inputs: usize, values: &[NodeId]) -> Func {
     let (mut b, ids) = Builder::with_inputs(&bwd.input_types()[..num_inputs]);
     let mut map: Vec<Option<NodeId>> = Vec::with_capacity(bwd.nodes().len());
@@ -110,7 +114,7 @@ fn making(bwd: &Func, num_inputs: usize, values: &[NodeId]) -> Func {
     b.finish(&outputs)
 }
 
-/// `f` with the values of `given` as further inputs.
+/// `f` with the values of `given` as additional inputs.
 fn taking(f: &Func, given: &[NodeId]) -> Func {
     let own = f.input_types();
     let types: Vec<Type> = given.iter().map(|&id| f.node(id).ty.clone()).collect();
@@ -121,7 +125,7 @@ fn taking(f: &Func, given: &[NodeId]) -> Func {
         let given = given.iter().position(|id| id.index() == i);
         map.push(match (given, &node.op) {
             (Some(k), _) => ids[own.len() + k],
-            // Whoever looks at what trips compute has seen it there.
+            // The observer was called in the forward trip.
             (None, Op::Observe(_)) => args[0],
             (None, Op::Input(k)) => ids[*k],
             (None, op) => b.push(op.clone(), &args, Some(&node.ty)),

@@ -1,10 +1,11 @@
-//! Derivatives of the general loop: forward it is one of the same direction, in reverse one of the other.
+//! Derivatives of the general loop: forward, a loop in the same direction; in reverse, a loop in the opposite
+//! one.
 //!
-//! A loop's states are values of it, stored where something reads them, so its reverse derivative finds them there
-//! and nothing runs again. Cotangents of a sequence are a sequence. That closes the general loop at every order.
-//! A [`Rev`] whose states are all kept is two such loops, and that is what is differentiated: one that walks to its
-//! states, and one that goes back along them. Where states are bounded there is no such form of the same memory, so
-//! a reverse derivative of it is refused.
+//! A loop's states are values of it, stored if something reads them, so its reverse derivative reads them and
+//! recomputes nothing. The cotangent of a sequence is a sequence. So the general loop is closed under
+//! differentiation of any order. A [`Rev`] that stores all states equals two such loops, one that computes its
+//! states and one that goes back along them, and these are differentiated. If stored states are bounded, no
+//! such form has the same memory bound, so its reverse derivative is refused.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// Where a loop's operands stand among the node's, by what they are; the body's inputs stand three further.
+/// The ranges of a loop's operands among the node's, by kind; the body's inputs have indices 3 higher.
 struct Operands {
     carry: Range<usize>,
     xs: Range<usize>,
@@ -37,12 +38,12 @@ impl Operands {
     }
 }
 
-/// The times that a loop needs if it taps or reads so many values at them.
+/// The number of tap rows of a loop that taps or reads `num` values.
 fn times(l: &Loop, num: usize) -> usize {
     if num > 0 { l.num_places } else { 0 }
 }
 
-/// Pushes a loop; the node's values come in the order carry, states, ys, sums, tapped.
+/// Pushes a loop; the node's values are in the order carry, states, ys, sums, tapped.
 fn push(b: &mut Builder, l: Loop, x: &[NodeId]) -> NodeId {
     b.push(Op::Loop(Arc::new(l)), x, None)
 }
@@ -50,7 +51,7 @@ fn push(b: &mut Builder, l: Loop, x: &[NodeId]) -> NodeId {
 /// The sum of two sequences along one schedule.
 pub(super) fn add(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     let Type::Sequence { dtype, shape } = b.ty(x).clone() else {
-        panic!("invariant: {x} is a sequence");
+        panic!("invariant: {x} is not a sequence");
     };
     let maker = b.node(x).args[0];
     let schedule = b.node(maker).args[0];
@@ -69,7 +70,7 @@ fn trip_types() -> [Type; 4] {
     [Bool, Bool, F64, F64].map(Type::scalar)
 }
 
-/// A loop from the start that carries, reads and stores nothing yet.
+/// A forward loop that carries, reads and stores nothing yet.
 fn plain(body: Func) -> Loop {
     Loop {
         body,
@@ -84,8 +85,8 @@ fn plain(body: Func) -> Loop {
     }
 }
 
-/// The loop of values and tangents, in the direction of the first; of what is stored, added up and tapped it has the
-/// tangents alone.
+/// The loop of values and tangents, in the same direction. Of stored, summed and tapped values it has only the
+/// tangents.
 pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
     let at = Operands::of(l);
     let moving: Vec<usize> = (1..=l.num_carry).filter(|&k| rule.active[k - 1]).collect();
@@ -107,7 +108,7 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
             inputs.push(l.body.input_type(k + 3).clone());
         }
     }
-    // Outputs behind the carry, by their index in the body, whose node's value stands num_carry further.
+    // Outputs after the carry, by their index in the body; the node's value index is num_carry higher.
     let kept: Vec<usize> =
         (l.num_carry..l.body.num_outputs()).filter(|k| rule.active[k + l.num_carry]).collect();
     let (mut body, ids) = Builder::with_inputs(&inputs);
@@ -150,18 +151,18 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
     out
 }
 
-/// What a reverse loop asks for and what it is given, all by indices.
-struct Asked {
-    /// Operands of the loop whose cotangents are wanted, kind by kind.
+/// The cotangents that a reverse loop must compute, and those that it is given, by index.
+struct Request {
+    /// Operands of the loop whose cotangents are needed, by kind.
     wrt: [Vec<usize>; 4],
     /// Carried values whose states have a cotangent.
     states: Vec<usize>,
-    /// Outputs of the body that have a cotangent, kind by kind: ys, sums, taps.
+    /// Outputs of the body that have a cotangent, by kind: ys, sums, taps.
     given: [Vec<usize>; 3],
 }
 
-impl Asked {
-    fn of(l: &Loop, rule: &vjp::Rule) -> Asked {
+impl Request {
+    fn of(l: &Loop, rule: &vjp::Rule) -> Request {
         let flows = node_flows(rule.f, rule.node);
         let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
         let at = Operands::of(l);
@@ -172,11 +173,11 @@ impl Asked {
         let (first_sum, first_tap) = (nc + l.num_ys, nc + l.num_ys + l.num_sums);
         let states = wrt[0].iter().map(|k| k - 1).filter(|j| rule.g[nc + j].is_some()).collect();
         let given = [given(nc, l.num_ys), given(first_sum, l.num_sums), given(first_tap, l.num_taps())];
-        Asked { wrt, states, given }
+        Request { wrt, states, given }
     }
 
-    /// The transpose of a trip: ct.., state.., x.., ct of states.., ct of ys.., capture.., ct of sums.., row..,
-    /// ct of taps.. to what is wanted.
+    /// The transpose of a trip: from ct.., state.., x.., ct of states.., ct of ys.., capture.., ct of sums..,
+    /// row.., ct of taps.. to the needed cotangents.
     fn body(&self, l: &Loop) -> Result<Func, TransformError> {
         let [ys, sums, taps] = &self.given;
         let (of, out) = (|k: usize| l.body.input_type(k).clone(), |k: &usize| l.body.output_type(*k).clone());
@@ -203,46 +204,46 @@ impl Asked {
         give(sums, take(sums.len()));
         x.extend(take(l.num_rows));
         give(taps, take(taps.len()));
-        let asked: Vec<usize> = self.wrt.iter().flatten().map(|k| k + 3).collect();
+        let needed: Vec<usize> = self.wrt.iter().flatten().map(|k| k + 3).collect();
         // Body outputs are ct.., ys (of xs).., sums (of captures).., taps (of rows)..: the order of operands.
-        let active: Vec<bool> = (0..x.len()).map(|k| asked.contains(&k)).collect();
+        let active: Vec<bool> = (0..x.len()).map(|k| needed.contains(&k)).collect();
         let (_, mut found) = vjp_into(&mut b, &l.body, &x, &active, &g)?;
         for (&j, id) in self.states.iter().zip(of_states) {
             found[4 + j] = jvp::add(&mut b, found[4 + j], Some(id));
         }
-        let outputs: Vec<NodeId> = asked.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
+        let outputs: Vec<NodeId> = needed.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
         Ok(b.finish(&outputs))
     }
 }
 
-/// The transposed loop, which runs the other way.
+/// The transposed loop, which runs in the opposite direction.
 pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Found, TransformError> {
     stored(l.policy)?;
-    let (asked, at, nc) = (Asked::of(l, rule), Operands::of(l), l.num_carry);
-    let [ys, sums, taps] = &asked.given;
+    let (request, at, nc) = (Request::of(l, rule), Operands::of(l), l.num_carry);
+    let [ys, sums, taps] = &request.given;
     let given = |ks: &[usize]| ks.iter().filter_map(|k| rule.g[k + nc]).collect::<Vec<_>>();
     let mut x = vec![rule.x[0]];
-    for &k in &asked.wrt[0] {
+    for &k in &request.wrt[0] {
         x.push(or_zero(b, rule.g[k - 1], rule.x[k]));
     }
     for j in 0..nc {
         x.push(b.proj(rule.y, l.first_state() + j));
     }
     x.extend(&rule.x[at.xs]);
-    x.extend(asked.states.iter().filter_map(|j| rule.g[nc + j]));
+    x.extend(request.states.iter().filter_map(|j| rule.g[nc + j]));
     x.extend(given(ys));
     x.extend(&rule.x[at.captures]);
     x.extend(given(sums));
     x.extend(&rule.x[at.rows]);
     x.extend(given(taps));
-    let (num_rows, num_taps) = (l.num_rows + taps.len(), asked.wrt[3].len());
+    let (num_rows, num_taps) = (l.num_rows + taps.len(), request.wrt[3].len());
     let back = Loop {
-        body: asked.body(l)?,
+        body: request.body(l)?,
         is_reversed: !l.is_reversed,
-        num_carry: asked.wrt[0].len(),
-        num_xs: nc + l.num_xs + asked.states.len() + ys.len(),
-        num_ys: asked.wrt[1].len(),
-        num_sums: asked.wrt[2].len(),
+        num_carry: request.wrt[0].len(),
+        num_xs: nc + l.num_xs + request.states.len() + ys.len(),
+        num_ys: request.wrt[1].len(),
+        num_sums: request.wrt[2].len(),
         num_rows,
         num_places: times(l, num_rows + num_taps),
         policy: l.policy,
@@ -250,13 +251,13 @@ pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Fo
     let (carry, first_y) = (back.num_carry, back.first_y());
     let all = push(b, back, &x);
     let mut out = vec![None; rule.x.len()];
-    for (i, &k) in asked.wrt.iter().flatten().enumerate().filter(|(_, k)| rule.on[**k]) {
+    for (i, &k) in request.wrt.iter().flatten().enumerate().filter(|(_, k)| rule.on[**k]) {
         out[k] = Some(b.proj(all, if i < carry { i } else { first_y + i - carry }));
     }
     Ok(out)
 }
 
-/// Refuses a reverse derivative of what keeps less than every state.
+/// Refuses a reverse derivative unless every state is stored.
 fn stored(policy: Policy) -> Result<(), TransformError> {
     match policy {
         Policy::Direct => Ok(()),
@@ -266,7 +267,7 @@ fn stored(policy: Policy) -> Result<(), TransformError> {
     }
 }
 
-/// The reverse derivative of a reverse loop, as that of the two loops that it is.
+/// The reverse derivative of a reverse loop, through the two loops that it equals.
 pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
     stored(policy_of(b, rule.x[1]))?;
     if r.rows().is_some() {
@@ -284,8 +285,8 @@ pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Foun
     Ok(found)
 }
 
-/// A reverse loop that keeps every state: schedule, carry0.., captures.., ct_carry.., ct_tapped.. to ct_carry0..,
-/// ct_captures...
+/// A reverse loop that stores every state, as two loops: from schedule, carry0.., captures.., ct_carry..,
+/// ct_tapped.. to ct_carry0.., ct_captures...
 fn as_loops(r: &Rev, types: &[Type]) -> Func {
     let (mut b, x) = Builder::with_inputs(types);
     let (nc, np) = (r.num_carry, r.num_captures());
@@ -298,7 +299,8 @@ fn as_loops(r: &Rev, types: &[Type]) -> Func {
     operands.extend((0..nc).map(|j| b.proj(walked, first_state + j)));
     operands.extend(captures);
     operands.extend(&cts[r.num_ct..]);
-    // From the order of a backward step's inputs, state.., captures.., ct.., to a loop's, ct.., state.., captures...
+    // From the order of a backward step's inputs, state.., captures.., ct.., to a loop's: ct.., state..,
+    // captures...
     let place = |k: usize| match k {
         k if (4..4 + nc + np).contains(&k) => k + r.num_ct,
         k if (4 + nc + np..4 + nc + np + r.num_ct).contains(&k) => k - nc - np,

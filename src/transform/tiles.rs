@@ -1,9 +1,9 @@
 //! Derivatives of row tiles: tiles of the derivative of the body.
 //!
-//! A row's tangent is a row and a shared value's tangent is shared; going back, the cotangent of a
-//! sum over tiles is shared and that of a shared value is a sum over tiles. The tiles of a vjp
-//! compute the primal values they need again; merging them with the forward tiles, where nothing
-//! forbids it, is a pass of its own.
+//! The tangent of a row is a row, and the tangent of a shared value is shared. In reverse, the cotangent of a
+//! sum over tiles is shared, and the cotangent of a shared value is a sum over tiles. The tiles of a vjp
+//! recompute the primal values that they need; a separate pass merges them with the forward tiles where
+//! possible.
 
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
@@ -30,8 +30,8 @@ impl Layout {
         types
     }
 
-    /// The body's own inputs, the extra rowed ones and the extra shared ones; `first` is 1 in a body,
-    /// which has row0, and 0 at the node.
+    /// The body's own inputs, the extra rowed ones and the extra shared ones; `first` is 1 in a body, which has
+    /// row0, and 0 at the node.
     fn split(&self, ids: &[NodeId], first: usize) -> (Vec<NodeId>, Vec<NodeId>, Vec<NodeId>) {
         let (own, rest) = ids.split_at(first + self.rowed);
         let (rowed, rest) = rest.split_at(self.extra_rowed);

@@ -1,10 +1,10 @@
-//! Reverse derivatives: cotangents travel from the outputs back to the inputs.
+//! Reverse mode: cotangents are propagated from the outputs back to the inputs.
 //!
-//! The function is inserted once, then its nodes are visited from the last to the first. A node is
-//! visited only if a cotangent reached it and it depends on an argument, so what is inactive costs
-//! nothing; an absent cotangent is zero and becomes an array only as a result. There is no separate
-//! linearization and transposition: each rule emits the transposed nodes itself (JAX needs the two
-//! steps because its rules run Python; a table of rules over a closed set of ops does not).
+//! The function is inserted once, then its nodes are visited from the last to the first. A node is visited only
+//! if a cotangent reached it and it depends on an argument, so inactive nodes cost nothing; an absent cotangent
+//! is zero and becomes an array only as a result. There is no separate linearization and transposition: each
+//! rule emits the transposed nodes itself (JAX needs both steps because its rules run Python; a table of rules
+//! over a closed set of ops does not).
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{Taken, add, float_input, or_zero, spread};
@@ -12,18 +12,18 @@ use super::{TransformError, cond, custom, loops, partials, sequence, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
-/// Derivative against directions: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
+/// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
-/// Inputs are those of `f`, then one cotangent for each output in `outs`. Outputs are those of `f`,
-/// then one cotangent for each input in `wrt`, zeros where no output in `outs` depends on it. Where
-/// a maximum ties, each operand has half; along a solve, accepted step times stay fixed.
+/// The inputs are those of `f`, then one cotangent per output in `outs`. The outputs are those of `f`, then one
+/// cotangent per input in `wrt`, zero if no output in `outs` depends on it. Where a maximum ties, each operand
+/// gets half; along a solve, the accepted step times are held fixed.
 ///
 /// # Errors
-/// [`TransformError::SecondReverse`] when the way from `outs` to `wrt` leads through a reverse loop that does not
-/// keep every state; [`TransformError::ForwardOnly`] when it leads through a loop without reverse derivatives.
+/// [`TransformError::SecondReverse`] if a path from `wrt` to `outs` goes through a reverse loop that does not
+/// store every state; [`TransformError::ForwardOnly`] if it goes through a loop without reverse derivatives.
 ///
 /// # Panics
-/// When an output in `outs` or an input in `wrt` is not a float, or an input is named twice.
+/// If an output in `outs` or an input in `wrt` is not a float, or an input is listed twice.
 #[track_caller]
 pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = f.input_types();
@@ -37,7 +37,7 @@ pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformErr
     let mut active = vec![false; f.num_inputs()];
     for &k in wrt {
         float_input(f, k);
-        assert!(!std::mem::replace(&mut active[k], true), "invariant: input {k} is named twice");
+        assert!(!std::mem::replace(&mut active[k], true), "invariant: input {k} is listed twice");
     }
     let mut cotangents = vec![None; f.num_outputs()];
     for (&o, &g) in outs.iter().zip(g) {
@@ -50,11 +50,11 @@ pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformErr
     Ok(b.finish(&outputs))
 }
 
-/// Inserts `f` applied to `args` and its reverse derivative for `cotangents` of its outputs (absent:
-/// zero); returns the outputs, and for each input in `wrt` its cotangent (absent: zero).
+/// Inserts `f` applied to `args` and its reverse derivative for `cotangents` of its outputs (absent: zero);
+/// returns the outputs, and for each input in `wrt` its cotangent (absent: zero).
 ///
 /// # Errors
-/// As [`vjp`].
+/// Those of [`vjp`].
 #[track_caller]
 pub fn vjp_into(
     b: &mut Builder,
@@ -117,16 +117,16 @@ pub(super) struct Rule<'a> {
     pub(super) node: &'a Node,
     pub(super) x: &'a [NodeId],
     pub(super) y: NodeId,
-    /// Cotangents of the values; some value has one.
+    /// Cotangents of the values; at least one is present.
     pub(super) g: &'a [Option<NodeId>],
-    /// Which operands depend on what is asked.
+    /// Which operands depend on the inputs of the derivative.
     pub(super) on: &'a [bool],
-    /// Which values depend on what is asked.
+    /// Which values depend on the inputs of the derivative.
     pub(super) active: &'a [bool],
 }
 
 impl Rule<'_> {
-    /// The cotangents of the operands; absent where they are zero or not asked for.
+    /// The cotangents of the operands; absent if they are zero or not needed.
     fn emit(&self, b: &mut Builder) -> Result<Cotangents, TransformError> {
         match &self.node.op {
             Op::Solve(s) => return loops::vjp_solve(b, s, self),
@@ -198,12 +198,12 @@ impl Rule<'_> {
             | Op::Tiles(_)
             | Op::Custom(_)
             | Op::Cond(_) => {
-                unreachable!("invariant: loops, custom functions and choices have rules of their own")
+                unreachable!("invariant: loops, custom functions and conds have separate rules")
             }
         }
     }
 
-    /// The other two of image, kernel and result give the third.
+    /// The cotangent of the image or the kernel, from the other one and the result's cotangent.
     fn convolved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
         let x = self.x;
         let taps = |b: &Builder, kernel: NodeId| {
@@ -224,12 +224,12 @@ impl Rule<'_> {
                 (Op::Conv { margins: margins.turned(taps(b, g)), turned: true }, [x[1], g])
             }
             (Op::ConvKernel { margins }, _) => (Op::Conv { margins: *margins, turned: false }, [x[0], g]),
-            (other, _) => unreachable!("invariant: {} is no convolution", other.name()),
+            (other, _) => unreachable!("invariant: {} is not a convolution", other.name()),
         };
         b.push(op, &args, None)
     }
 
-    /// The transposes of what moves elements, and of reductions.
+    /// The transposes of movement ops and reductions.
     fn moved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
         let from: Type = b.ty(self.x[k]).clone();
         match &self.node.op {
@@ -264,7 +264,7 @@ impl Rule<'_> {
                 let (shared, zero) = (spread(b, shared, from.shape(), axes), b.splat_like(self.x[0], 0.0));
                 b.select(taken.mask, shared, zero)
             }
-            other => unreachable!("invariant: {} moves nothing", other.name()),
+            other => unreachable!("invariant: {} is not a movement op", other.name()),
         }
     }
 }
@@ -278,9 +278,9 @@ fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId 
     b.reshape(sum, from.clone())
 }
 
-/// The sum over a batch of products as one product with a longer inner index: the cotangent of a matrix that
-/// a batch shares is made at once, not once for each entry. Only where operands that have to move for it are
-/// no larger than what it saves.
+/// A sum over a batch of products, as one product with a longer inner index: computes the cotangent of a matrix
+/// that a batch shares at once, not once per entry. Only if the operands that must be transposed for it are not
+/// larger than the batch of products.
 fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId> {
     let node = b.node(g).clone();
     let Op::Dot { ta, tb } = node.op else { return None };
@@ -291,7 +291,7 @@ fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId>
     if !is_batch || moved > node.ty.shape().size() {
         return None;
     }
-    // [.., inner, m]^T [.., inner, n]: batch and inner index lie side by side
+    // [.., inner, m]^T [.., inner, n]: batch and inner index are adjacent.
     let mut tall = |k: usize, turned: bool| {
         let x = if turned { b.turn(node.args[k]) } else { node.args[k] };
         let (cols, rows) = (b.ty(x).shape()[rank - 1], b.ty(x).shape()[..rank - 1].iter().product());

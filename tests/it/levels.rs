@@ -53,5 +53,5 @@ fn a_process_at_each_level_solves_with_that_levels_instructions() {
 fn the_first_use_of_an_unknown_level_panics_with_its_name() {
     let output = child("levels::what_no_level_is_asked_of_runs_at_the_level_in_force", "sse9");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("FLOWLINE_LEVEL=sse9 names no level"), "{told}");
+    assert!(!output.status.success() && told.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{told}");
 }

@@ -54,7 +54,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     let info = place.done("info run");
     for word in [
         "4 x 6 pixels",
-        "64 to learn from, 8 of validation, 8 of test",
+        "64 training, 8 validation, 8 test",
         "marginals",
         "rtol = atol",
         "1e-5",
@@ -97,7 +97,7 @@ fn images_of_the_test_come_from_a_file_with_classes_of_their_own() {
     place.fails(&train, 1, &["more.idx has no labels", "--test-labels"]);
     let report = json(&place.done(&format!("{train} --test-labels more.csv")));
     assert_eq!((report["validation_rows"].as_u64(), report["test_rows"].as_u64()), (Some(8), Some(30)));
-    assert!(place.done("info run").contains("72 to learn from, 8 of validation, 30 of test"));
+    assert!(place.done("info run").contains("72 training, 8 validation, 30 test"));
     place.fails("train moons --test-labels more.csv", 2, &["--test-labels=more.csv"]);
 }
 

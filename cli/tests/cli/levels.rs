@@ -27,9 +27,9 @@ fn a_run_is_trained_and_told_of_at_each_level() {
 #[test]
 fn a_level_that_is_not_there_ends_with_2() {
     let place = Place::new();
-    let mut refused = vec![("sse9", "names no level"), ("AVX2", "names no level")];
+    let mut refused = vec![("sse9", "is not a level"), ("AVX2", "is not a level")];
     if cfg!(not(target_arch = "x86_64")) {
-        refused.push(("avx2", "does not have"));
+        refused.push(("avx2", "is not supported"));
     }
     for (level, words) in refused {
         let output = at(&place, level, "info nowhere");

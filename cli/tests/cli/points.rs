@@ -110,7 +110,7 @@ fn the_test_file_is_measured_once_and_moves_no_weight() {
     assert!(model("near") == model("far"), "the rows of the test have moved weights");
     assert!(near["validation_nats"] == far["validation_nats"] && near["nll_nats"] == far["nll_nats"]);
     assert!(near["test_nll_nats"].as_f64().unwrap() < far["test_nll_nats"].as_f64().unwrap());
-    place.fails("train orbit.csv --out near --resume", 1, &["270 to learn from", "--test"]);
+    place.fails("train orbit.csv --out near --resume", 1, &["270 training", "--test"]);
     let (_, err) = place.told("log-prob near near.csv");
     assert!(err.contains("50 points") && err.contains(" ± "), "{err}");
 }

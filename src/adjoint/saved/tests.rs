@@ -1,4 +1,4 @@
-//! Saved times on tensors: the host's values, gradients on the frozen grid, and what a time outside holds.
+//! Saved times on tensors: plain states' values, gradients on the frozen grid, and times outside the interval.
 
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;
@@ -17,7 +17,7 @@ fn close(got: &[f64], want: &[f64], bound: f64) {
     }
 }
 
-/// The van der Pol oscillator, pushed.
+/// The van der Pol oscillator, driven.
 fn pushed(t: f64, y: [f64; 2]) -> [f64; 2] {
     [y[1], (1.0 - y[0] * y[0]) * y[1] - y[0] + (1.7 * t).sin()]
 }
@@ -30,48 +30,48 @@ fn pushed_tensor(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
 }
 
 #[test]
-fn saved_states_are_those_of_the_host_in_both_directions() {
+fn saved_states_equal_those_of_plain_states_in_both_directions() {
     use Method::*;
     let one = Tensor::from(1.0);
-    // the ends, twice the same, several in a step
+    // The ends, a repeated time, several times in a step.
     let ts = [0.0, 0.01, 0.02, 0.02, 1.3, 2.2, 2.25, 4.0, 4.0];
     let once = [0.0, 0.01, 0.02, 1.3, 2.2, 2.25, 4.0];
     for method in [Tsit5, Dopri5, Bosh3, Dop853, Vern7, Vern9, CashKarp, Fehlberg45] {
         for sign in [1.0, -1.0] {
             let ts: Vec<f64> = ts.iter().map(|t| t * sign).collect();
-            let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).save_at(&ts);
-            let host = host.solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
+            let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).save_at(&ts);
+            let plain = plain.solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
             let ode =
                 Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&one, &t, y)).method(method).save_at(&ts);
             let got = ode.solve(0.0, 4.0 * sign, f64s(&[1.0, 0.5])).unwrap();
-            assert_eq!(got.stats.num_accepted.item() as u64, host.stats.num_accepted);
+            assert_eq!(got.stats.num_accepted.item() as u64, plain.stats.num_accepted);
             assert_eq!(
                 (got.ys.shape().to_vec(), got.ts.to_vec()),
                 (vec![once.len(), 2], once.map(|t| t * sign).to_vec())
             );
-            close(&got.ys.to_vec(), &host.ys.concat(), 1e-12);
+            close(&got.ys.to_vec(), &plain.ys.concat(), 1e-12);
         }
     }
 }
 
 #[test]
-fn methods_without_a_curve_of_their_own_save_by_the_cubic_of_the_host() {
+fn methods_without_an_interpolant_save_by_the_cubic_of_plain_states() {
     let one = Tensor::from(1.0);
     for method in [Method::Rk4, Method::Euler, Method::Ssprk3, Method::Dopri5] {
         let constant = ConstantStepSize { dt0: 0.15 };
-        let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(constant.clone());
-        let host = host.save_at(SaveAt::ts(&[0.3, 0.33, 0.9]).and_t0().and_t1());
-        let host = host.solve(0.0, 1.0, [1.0, 0.5]).unwrap();
+        let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(constant.clone());
+        let plain = plain.save_at(SaveAt::ts(&[0.3, 0.33, 0.9]).and_t0().and_t1());
+        let plain = plain.solve(0.0, 1.0, [1.0, 0.5]).unwrap();
         let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&one, &t, y)).method(method);
         let ode = ode.controller(constant).save_at(SaveAt::ts(&[0.3, 0.33, 0.9]).and_t0().and_t1());
         let got = ode.solve(0.0, 1.0, f64s(&[1.0, 0.5])).unwrap();
-        assert_eq!(got.ts.to_vec(), host.ts);
-        close(&got.ys.to_vec(), &host.ys.concat(), 1e-12);
+        assert_eq!(got.ts.to_vec(), plain.ts);
+        close(&got.ys.to_vec(), &plain.ys.concat(), 1e-12);
     }
 }
 
 #[test]
-fn nothing_said_saves_the_end() {
+fn the_default_saves_the_end() {
     let solution = Ode::new(|_t, y: &Tensor| -y).solve(0.0, 1.0, Tensor::ones([3, 2])).unwrap();
     assert_eq!((solution.ts.to_vec(), solution.ys.shape().to_vec()), (vec![1.0], vec![1, 3, 2]));
     assert_eq!(solution.ys.to_vec(), solution.y1.to_vec());
@@ -101,7 +101,7 @@ fn the_axis_of_times_is_the_first_whatever_the_shape_of_the_state() {
     assert_eq!(shapes((Tensor::ones([5, 2]), Tensor::ones([5]))), (vec![3, 5, 2], vec![3, 5]));
     assert_eq!(shapes((Tensor::ones([5]), Tensor::ones([5]))), (vec![3, 5], vec![3, 5]));
     assert_eq!(shapes((Tensor::ones([5, 2]), Tensor::ones([]))), (vec![3, 5, 2], vec![3]));
-    // A rotation is no batch of three rows.
+    // A rotation matrix is not a batch of three rows.
     assert_eq!(shapes((Tensor::ones([3, 3]), Tensor::ones([3, 1]))), (vec![3, 3, 3], vec![3, 3, 1]));
 }
 
@@ -147,7 +147,7 @@ fn times_of_a_trace_that_are_no_times_of_the_solve_are_nan() {
 }
 
 #[test]
-fn what_cannot_be_saved_on_tensors_is_refused() {
+fn unsupported_saves_on_tensors_are_refused() {
     let solve =
         |save_at: SaveAt| Ode::new(|_t, y: &Tensor| -y).save_at(save_at).solve(0.0, 1.0, Tensor::from(1.0));
     assert!(matches!(
@@ -168,7 +168,8 @@ fn times_of_two_axes_are_refused() {
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor, ts: Tensor } }
 
-/// Two rows whose steps are those of `grid`; the times lie in one step, in the next, on a step time's either side, at the end.
+/// Two rows with the steps of `grid`; the times lie in one step, in the next, on both sides of a step time, at
+/// the end.
 fn problem() -> (Problem, Vec<f64>) {
     let y0 = Tensor::from([[1.0, 0.5], [-0.3, 0.8]]);
     let ts = f64s(&[0.13, 0.2, 0.2, 0.7, 1.3, 1.55]);
@@ -180,16 +181,16 @@ fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
     let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint).save_at(&p.ts);
     let TensorSolution { y1, ys, .. } = ode.solve(&p.t0, &p.t1, &p.y0).unwrap();
-    // every state its own weight
+    // Every state has a different weight.
     let weights = (1.0 + Tensor::iota(DType::F64, ys.shape().clone(), 1)).cos();
     (ys.sin() * weights).sum() + y1.square().sum()
 }
 
 #[test]
-fn gradients_by_all_there_is_equal_central_differences() {
+fn gradients_of_all_inputs_equal_central_differences() {
     let (p, grid) = problem();
     for method in [Method::Tsit5, Method::Rk4, Method::Vern7] {
-        // inside a jit t0 and t1 may leave the grid's ends
+        // Inside a jit, t0 and t1 may differ from the grid's ends.
         let at = grid.clone();
         let value = jit(move |p: Problem| loss(&p, method, &at, Adjoint::default()));
         let (_, grads) =
@@ -242,7 +243,7 @@ fn gradients_through_saved_times_are_bit_identical_for_every_number_of_checkpoin
 fn tangents_of_saved_states_and_of_their_gradients_equal_differences() {
     let (p, grid) = problem();
     let value = |p: &Problem| loss(p, Method::Tsit5, &grid, Adjoint::recursive_checkpoint(2));
-    let slope = |p: &Problem| value_and_grad(value, p).1;
+    let gradient = |p: &Problem| value_and_grad(value, p).1;
     let along = p.with_leaves(p.leaves().iter().enumerate().map(|(i, x)| match i {
         2 | 3 => Tensor::full(DType::F64, x.shape().clone(), 0.0),
         _ => (1.0 + x).sin(),
@@ -253,8 +254,8 @@ fn tangents_of_saved_states_and_of_their_gradients_equal_differences() {
     let difference = (value(&step(h)).item() - value(&step(-h)).item()) / (2.0 * h);
     close(&[tangent.item()], &[difference], 1e-7);
     let flat = |p: Problem| p.leaves().iter().flat_map(Tensor::to_vec).collect::<Vec<f64>>();
-    let (_, curvature) = jvp(slope, &p, &along);
-    let (up, down) = (flat(slope(&step(h))), flat(slope(&step(-h))));
+    let (_, curvature) = jvp(gradient, &p, &along);
+    let (up, down) = (flat(gradient(&step(h))), flat(gradient(&step(-h))));
     let differences: Vec<f64> = up.iter().zip(&down).map(|(a, b)| (a - b) / (2.0 * h)).collect();
     close(&flat(curvature), &differences, 1e-6);
 }

@@ -1,4 +1,4 @@
-//! Every way to take a gradient, on published values, against each other and against what it may keep.
+//! Every adjoint, against published values, against each other and against the states that it may store.
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::array::DType;
@@ -11,7 +11,7 @@ fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-/// Lotka-Volterra's predators and prey, their parameters and start.
+/// Lotka-Volterra, its parameters and start.
 fn lotka() -> Problem {
     (f64s(&[1.5, 1.0, 3.0, 1.0]), f64s(&[1.0, 1.0]))
 }
@@ -50,7 +50,7 @@ fn assert_near(got: &[f64], want: &[f64], tol: f64, what: &str) {
 }
 
 #[test]
-fn lotka_volterra_has_the_published_gradient_by_every_adjoint() {
+fn every_adjoint_gives_the_published_lotka_volterra_gradient() {
     let of = |adjoint| numbers(&value_and_grad(|x: &Problem| distance(x, adjoint, 1e-10), &lotka()));
     let direct = of(Adjoint::Direct);
     assert_near(&direct, &LOTKA, 1e-7, "direct");
@@ -62,7 +62,7 @@ fn lotka_volterra_has_the_published_gradient_by_every_adjoint() {
 }
 
 #[test]
-fn a_backward_solve_has_tolerances_of_its_own() {
+fn a_backward_solve_may_have_separate_tolerances() {
     let of = |rtol, atol| {
         let adjoint = Adjoint::Backsolve { rtol, atol };
         numbers(&value_and_grad(|x: &Problem| distance(x, adjoint, 1e-11), &lotka()))
@@ -76,7 +76,7 @@ fn a_backward_solve_has_tolerances_of_its_own() {
 
 type Driven = (Tensor, Tensor, (Tensor, Tensor));
 
-/// An oscillator driven in time; the gradient by both ends of the interval is part of it.
+/// An oscillator driven in time; the gradient includes both ends of the interval.
 fn driven((p, y0, (t0, t1)): &Driven, adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| {
         let force = (t * p.index(1)).sin() - p.index(0).square() * y.index(0) - y.index(1).tanh() * 0.1;
@@ -91,12 +91,12 @@ fn driven_at(t0: f64, t1: f64) -> Driven {
 }
 
 #[test]
-fn a_backward_solve_gives_the_slopes_by_parameters_state_and_both_times() {
+fn a_backward_solve_gives_the_gradients_of_parameters_state_and_both_times() {
     for (t0, t1) in [(0.1, 2.0), (2.0, 0.1)] {
         let at = driven_at(t0, t1);
-        let slopes = grad(|x: &Driven| driven(x, Adjoint::backsolve()), &at);
+        let gradients = grad(|x: &Driven| driven(x, Adjoint::backsolve()), &at);
         let value = jit(|x: Driven| driven(&x, Adjoint::Direct));
-        let (leaves, slopes) = (at.leaves(), slopes.leaves());
+        let (leaves, gradients) = (at.leaves(), gradients.leaves());
         for (i, leaf) in leaves.iter().enumerate() {
             for j in 0..leaf.size() {
                 let shifted = |h: f64| {
@@ -106,9 +106,9 @@ fn a_backward_solve_gives_the_slopes_by_parameters_state_and_both_times() {
                     value.call(at.with_leaves(leaves)).unwrap().item()
                 };
                 let h = 1e-3; // error O(h^4)
-                let slope = |h: f64| (shifted(h) - shifted(-h)) / (2.0 * h);
-                let difference = (4.0 * slope(h) - slope(2.0 * h)) / 3.0;
-                let got = slopes[i].to_vec()[j];
+                let gradient = |h: f64| (shifted(h) - shifted(-h)) / (2.0 * h);
+                let difference = (4.0 * gradient(h) - gradient(2.0 * h)) / 3.0;
+                let got = gradients[i].to_vec()[j];
                 assert!((got - difference).abs() < 1e-7, "leaf {i}[{j}]: {got}, not {difference}");
             }
         }
@@ -119,7 +119,7 @@ fn a_backward_solve_gives_the_slopes_by_parameters_state_and_both_times() {
 fn a_backward_solve_follows_the_times_of_the_forward_one() {
     let ts: Vec<f64> = (0..=200).map(|i| 0.01 * f64::from(i)).collect();
     let of = |adjoint, step_to: bool| {
-        let slope = grad(
+        let gradient = grad(
             |p: &Tensor| {
                 let ode = Ode::new(|_t, y: &Tensor| (p * y).sin()).adjoint(adjoint);
                 let ode = match step_to {
@@ -130,7 +130,7 @@ fn a_backward_solve_follows_the_times_of_the_forward_one() {
             },
             &Tensor::from(0.7),
         );
-        slope.item()
+        gradient.item()
     };
     let direct = of(Adjoint::Direct, true);
     for step_to in [true, false] {
@@ -140,7 +140,7 @@ fn a_backward_solve_follows_the_times_of_the_forward_one() {
 
 #[test]
 fn integrals_of_the_parameters_make_no_step_shorter() {
-    // a term that is 0, by whose derivative q' = -a part
+    // A term that is 0, but whose derivative adds -a to q'.
     let attempts = |bent: bool| {
         let f = jit(move |p: Tensor| {
             grad(
@@ -190,8 +190,8 @@ fn forward_and_second_derivatives_go_through_a_backward_solve() {
     let one = (f64s(&[1.0, 0.0, 0.0, 0.0]), f64s(&[0.0, 0.0]));
     let f = |x: &Problem| distance(x, Adjoint::backsolve(), 1e-10);
     assert_near(&[jvp(f, &at, &one).1.item()], &LOTKA[3..4], 1e-7, "jvp");
-    let slope = |p: f64| grad(f, &(f64s(&[p, 1.0, 3.0, 1.0]), at.1.clone())).0.to_vec()[0];
-    let second = (slope(1.5 + 1e-4) - slope(1.5 - 1e-4)) / 2e-4;
+    let gradient = |p: f64| grad(f, &(f64s(&[p, 1.0, 3.0, 1.0]), at.1.clone())).0.to_vec()[0];
+    let second = (gradient(1.5 + 1e-4) - gradient(1.5 - 1e-4)) / 2e-4;
     let forward_over_reverse = jvp(|x: &Problem| grad(f, x).0.index(0), &at, &one).1.item();
     let reverse_over_reverse = grad(|x: &Problem| grad(f, x).0.index(0), &at).0.to_vec()[0];
     assert_near(&[forward_over_reverse, reverse_over_reverse], &[second; 2], 1e-4, "second derivative");
@@ -201,11 +201,11 @@ fn forward_and_second_derivatives_go_through_a_backward_solve() {
 fn forward_derivatives_keep_nothing_and_have_no_reverse_one() {
     let (at, dx) = (lotka(), (f64s(&[0.3, -1.0, 0.5, 2.0]), f64s(&[1.0, -0.7])));
     let f = |x: &Problem| distance(x, Adjoint::ForwardMode, 1e-11);
-    let slope: f64 = LOTKA[1..3].iter().zip([1.0, -0.7]).map(|(g, d)| g * d).sum();
-    let slope = slope + LOTKA[3..].iter().zip([0.3, -1.0, 0.5, 2.0]).map(|(g, d)| g * d).sum::<f64>();
+    let gradient: f64 = LOTKA[1..3].iter().zip([1.0, -0.7]).map(|(g, d)| g * d).sum();
+    let gradient = gradient + LOTKA[3..].iter().zip([0.3, -1.0, 0.5, 2.0]).map(|(g, d)| g * d).sum::<f64>();
     let forward = jit(move |at: Problem, dx: Problem| jvp(f, &at, &dx).1);
     let got = forward.call(at.clone(), dx.clone()).unwrap().item();
-    assert_near(&[got], &[slope], 1e-7, "jvp");
+    assert_near(&[got], &[gradient], 1e-7, "jvp");
     assert_eq!(forward.last_run().states_kept_max, 0);
     let direct = jvp(|x: &Problem| distance(x, Adjoint::Direct, 1e-11), &at, &dx).1.item();
     assert_eq!(got, direct);
@@ -216,7 +216,10 @@ fn forward_derivatives_keep_nothing_and_have_no_reverse_one() {
         value_and_grad(|x: &Problem| crate::Result::Ok(f(x)), &at).map(|_| ()).unwrap_err(),
         value_and_grad(|x: &Problem| crate::Result::Ok(second(x)), &at).map(|_| ()).unwrap_err(),
     ] {
-        assert!(e.to_string().contains("forward derivatives alone (`Forward`)"), "{e}");
+        assert!(
+            e.to_string().contains("no reverse derivative of a solve with the adjoint `ForwardMode`"),
+            "{e}"
+        );
     }
 }
 
@@ -239,7 +242,7 @@ fn a_backward_solve_runs_in_tiles_in_f32_and_beside_captured_integers() {
 
 #[test]
 fn a_backward_solve_that_ends_early_gives_nan() {
-    // forward y' = -y^3 is tame; backward from y1 it leaves all bounds once it misses the start
+    // Forward, y' = -y^3 is tame; backward from y1 it diverges once it misses the start.
     let of = |atol| {
         let adjoint = Adjoint::Backsolve { rtol: Some(0.0), atol: Some(atol) };
         let f = |y0: &Tensor| {

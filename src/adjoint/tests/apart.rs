@@ -1,4 +1,4 @@
-//! Reversible solves whose two states part, and backward passes that do not find their start.
+//! Reversible solves whose two states separate, and backward passes that do not recover y0.
 
 use crate::adjoint::Adjoint;
 use crate::error::Error;
@@ -7,7 +7,7 @@ use crate::tensor::{Tensor, debug_nans, value_and_grad};
 
 const TOL: f64 = 1e-7;
 
-/// y' = -k y from 1, from 0 to 5: its end and how far that is from the solution, in tolerances.
+/// y' = -k y from 1, from 0 to 5: its end and the error of that, in tolerances.
 fn damped(k: f64, adjoint: Adjoint) -> (Outcome, f64) {
     let ode = Ode::new(move |_t, y: &Tensor| y * -k).rtol(TOL).atol(TOL).adjoint(adjoint);
     let end = ode.allow_incomplete().solve(0.0, 5.0, Tensor::from(1.0)).unwrap();
@@ -15,7 +15,7 @@ fn damped(k: f64, adjoint: Adjoint) -> (Outcome, f64) {
 }
 
 #[test]
-fn a_damped_solve_is_right_to_the_tolerance_or_ends_and_says_why() {
+fn a_damped_solve_meets_the_tolerance_or_ends_with_a_reason() {
     for (k, coupling) in [(0.1, 0.99), (1.0, 0.99), (3.0, 0.99), (10.0, 0.99), (3.0, 0.5), (10.0, 0.5)] {
         let (outcome, off) = damped(k, Adjoint::Reversible { coupling });
         if outcome.reached_t1() {
@@ -37,7 +37,7 @@ fn a_damped_solve_is_right_to_the_tolerance_or_ends_and_says_why() {
     assert!(damped(10.0, Adjoint::Direct).1 < 1.0);
 }
 
-/// The square of the end of y' = tanh(W y) - k y from 0 to 4, and its slopes.
+/// The square of the end of y' = tanh(W y) - k y from 0 to 4, and its gradients.
 fn network(w: &Tensor, k: f64, adjoint: Adjoint) -> crate::Result<(Tensor, Tensor)> {
     let y0 = Tensor::from([1.0, -0.5, 0.3]);
     value_and_grad(
@@ -51,14 +51,14 @@ fn network(w: &Tensor, k: f64, adjoint: Adjoint) -> crate::Result<(Tensor, Tenso
 }
 
 #[test]
-fn gradients_of_a_damped_network_are_those_of_kept_states_or_an_error() {
+fn a_damped_network_has_the_gradients_of_stored_states_or_an_error() {
     let w = Tensor::from([[0.8, -1.1, 0.4], [1.3, 0.2, -0.7], [-0.5, 0.9, 1.4]]);
     let mut completed = vec![];
     for k in [0.2, 1.0, 4.0, 10.0] {
         let want = network(&w, k, Adjoint::Direct).unwrap().1.to_vec();
         match network(&w, k, Adjoint::reversible()) {
-            Ok((_, slopes)) => {
-                let off = slopes.to_vec().iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            Ok((_, gradients)) => {
+                let off = gradients.to_vec().iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 assert!(off < 100.0 * TOL, "k {k}: {off:e}");
                 completed.push(k);
             }
@@ -80,7 +80,7 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
     };
     assert!(matches!(solve(10.0, 0.05).outcome(), Outcome::StatesApart { .. }));
     assert!(solve(1.0, 0.05).outcome().reached_t1());
-    // A solution that starts at 0, and crosses it.
+    // A solution that starts at 0, and one that crosses it.
     let ode = Ode::new(|t: Tensor, y: &Tensor| t.cos() + y * 0.0).controller(ConstantStepSize { dt0: 0.1 });
     let end = ode.adjoint(Adjoint::reversible()).solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(end.outcome().reached_t1() && (end.y1.item() - 10f64.sin()).abs() < 1e-6, "{}", end.outcome());
@@ -88,9 +88,9 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
 
 #[test]
 fn a_backward_pass_that_does_not_find_the_start_gives_nan() {
-    // Steps so short that the states stay together, for a solution that tends to 1: what the solve damps by e^-40, the
-    // way back multiplies, rounding of 1 too.
-    let slopes = |k: f64, adjoint: Adjoint| {
+    // With steps this short the states stay together, for a solution that tends to 1. The solve damps by e^-40,
+    // and the backward pass amplifies rounding by the inverse.
+    let gradients = |k: f64, adjoint: Adjoint| {
         let y0 = Tensor::from([0.3, 0.2]);
         let end = move |k: &Tensor| {
             let field = |_t: Tensor, y: &Tensor| -(k * ((y - 1.0) + (y - 1.0).powi(3) * 0.1));
@@ -99,10 +99,10 @@ fn a_backward_pass_that_does_not_find_the_start_gives_nan() {
         };
         (value_and_grad(&end, &Tensor::from(k)).1.item(), debug_nans(&end, &Tensor::from(k)).unwrap())
     };
-    let (slope, found) = slopes(10.0, Adjoint::Reversible { coupling: 0.9 });
-    assert!(slope.is_nan(), "{slope}");
+    let (gradient, found) = gradients(10.0, Adjoint::Reversible { coupling: 0.9 });
+    assert!(gradient.is_nan(), "{gradient}");
     assert!(found.is_some());
-    let (kept, none) = slopes(0.1, Adjoint::Direct);
-    let slope = slopes(0.1, Adjoint::Reversible { coupling: 0.9999 }).0;
-    assert!((slope - kept).abs() < 1e-9 && none.is_none(), "{slope} {kept}");
+    let (kept, none) = gradients(0.1, Adjoint::Direct);
+    let gradient = gradients(0.1, Adjoint::Reversible { coupling: 0.9999 }).0;
+    assert!((gradient - kept).abs() < 1e-9 && none.is_none(), "{gradient} {kept}");
 }

@@ -30,7 +30,7 @@ fn oscillator(p: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     Tensor::stack(&[&y.index(1), &force])
 }
 
-/// An uneven sum over what was saved and y1.
+/// A weighted sum of the saved states and y1.
 fn weighed(solution: &TensorSolution<Tensor>) -> Tensor {
     let n = solution.ys.size();
     let weights = (Tensor::iota(DType::F64, [n], 0) * 0.7 + 0.3).sin().reshape(solution.ys.shape().clone());
@@ -90,7 +90,7 @@ fn pieces_follow_given_steps_constant_steps_and_stops() {
         let of = |adjoint, kind: usize| {
             grad(
                 |p: &Tensor| {
-                    // only steps that end on the jump know of it
+                    // Only steps that end on the discontinuity know of it.
                     let kick = if kind == 2 { 1.0 } else { 0.0 };
                     let ode = Ode::new(|t: Tensor, y: &Tensor| {
                         (p * y).sin() + t.gt(1.25).select(&Tensor::from(kick), &Tensor::from(0.0))
@@ -130,9 +130,9 @@ fn a_program_through_saved_times_does_not_grow_with_their_number() {
             )
         });
         let ts: Vec<f64> = (1..=n).map(|i| i as f64 / (n + 1) as f64).collect();
-        let slope = f.call(1.0, f64s(&ts)).unwrap().item();
+        let gradient = f.call(1.0, f64s(&ts)).unwrap().item();
         let exact: f64 = ts.iter().map(|t| -3.0 * t * (-t).exp()).sum();
-        assert!((slope / exact - 1.0).abs() < 1e-4, "{slope}, not {exact}");
+        assert!((gradient / exact - 1.0).abs() < 1e-4, "{gradient}, not {exact}");
         assert_eq!(f.last_run().states_kept_max, 0);
         let plan = f.plan(&(Tensor::from(1.0), f64s(&ts))).unwrap();
         (plan.kernels, plan.bodies.iter().map(|b| b.1.kernels).sum::<usize>())
@@ -145,8 +145,8 @@ fn forward_and_second_derivatives_go_through_saved_times() {
     let at = at(0.0, 1.5, &[0.4, 1.0]);
     let one = (f64s(&[1.0, 0.0]), f64s(&[0.0; 2]), (Tensor::from(0.0), Tensor::from(0.0)), f64s(&[0.0; 2]));
     let f = |x: &At| loss(x, Adjoint::backsolve());
-    let slope = grad(f, &at).0.to_vec()[0];
-    assert!((jvp(f, &at, &one).1.item() - slope).abs() < 1e-7);
+    let gradient = grad(f, &at).0.to_vec()[0];
+    assert!((jvp(f, &at, &one).1.item() - gradient).abs() < 1e-7);
     let shifted =
         |h: f64| grad(f, &(f64s(&[1.3 + h, 0.7]), at.1.clone(), at.2.clone(), at.3.clone())).0.to_vec()[0];
     let second = (shifted(1e-4) - shifted(-1e-4)) / 2e-4;
@@ -195,7 +195,7 @@ fn steps_and_the_dense_curve_are_refused_when_the_solve_is_built() {
 }
 
 #[test]
-fn integrals_that_nobody_asks_for_are_not_taken() {
+fn unused_integrals_are_not_computed() {
     let work = |both: bool| {
         let f = jit(move |p: Tensor, w: Tensor| {
             let loss = |p: &Tensor, w: &Tensor| {
@@ -208,12 +208,12 @@ fn integrals_that_nobody_asks_for_are_not_taken() {
             }
         });
         let w = Tensor::full(DType::F64, [30, 30], 0.01);
-        let slope = f.call(0.5, w.clone()).unwrap().0.item();
-        (slope, f.plan(&(Tensor::from(0.5), w)).unwrap().arena_bytes)
+        let gradient = f.call(0.5, w.clone()).unwrap().0.item();
+        (gradient, f.plan(&(Tensor::from(0.5), w)).unwrap().arena_bytes)
     };
     let (all, one) = (work(true), work(false));
     assert_eq!(all.0, one.0);
     assert!(one.1 < all.1, "{} {}", one.1, all.1);
-    // 30 x 30 f64 are 7,200 bytes, and each stage has its own.
+    // 30 x 30 f64 are 7,200 bytes, and each stage stores one such array.
     assert!(one.1 < 7200 * 4, "{}", one.1);
 }

@@ -1,4 +1,5 @@
-//! Gradients through events that go on: closed forms, central differences, and every adjoint against the others.
+//! Gradients through events after which the solve continues: closed forms, central differences, and every
+//! adjoint against the others.
 
 use super::event_records::flipped;
 use super::f64s;
@@ -17,18 +18,18 @@ fn ball(height: f64, restitution: f64) -> Ball {
     Ball { height: Tensor::from(height), restitution: Tensor::from(restitution) }
 }
 
-/// A ball let fall from a height, up to t = 3.
+/// A ball dropped from a height, up to t = 3.
 fn bounce(p: &Ball, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-GRAVITY)]));
     let restitution = p.restitution.clone();
     let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
-    // at its own root, off it by rounding, the ball that rises again is no event
+    // Off its own root by rounding, the ball that rises again is not an event.
     let ode = ode.on_event(Event::crossing(), |_t, y: &Tensor| y.index(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
     ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
 }
 
-/// Its bounces, the height at t = 3 and the slopes of both by height and restitution.
+/// Its bounces, the height at t = 3 and the gradients of both with respect to height and restitution.
 fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
     let first = (2.0 * height / GRAVITY).sqrt();
     let (mut times, mut flight) = (vec![first], 2.0 * first);
@@ -45,15 +46,15 @@ fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
     (times, up * since - 0.5 * GRAVITY * since * since)
 }
 
-fn slopes(f: impl Fn(f64, f64) -> f64, (a, b): (f64, f64)) -> [f64; 2] {
+fn differences(f: impl Fn(f64, f64) -> f64, (a, b): (f64, f64)) -> [f64; 2] {
     let h = 1e-5;
-    // of fourth order
-    let slope = |f: &dyn Fn(f64) -> f64| (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h);
-    [slope(&|d| f(a + d, b)), slope(&|d| f(a, b + d))]
+    // Of fourth order.
+    let gradient = |f: &dyn Fn(f64) -> f64| (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h);
+    [gradient(&|d| f(a + d, b)), gradient(&|d| f(a, b + d))]
 }
 
 #[test]
-fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjoint() {
+fn a_ball_and_its_gradients_bounce_as_in_closed_form_under_every_adjoint() {
     let (height, e) = (1.7, 0.8);
     let (times, end) = closed_form(height, e);
     assert_eq!(times.len(), 4);
@@ -63,19 +64,19 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
     close(&occurrences.t.to_vec()[..4], &times, 1e-12);
     assert!(occurrences.t.to_vec()[4..].iter().chain(&occurrences.y.to_vec()[8..]).all(|x| x.is_nan()));
     close(&[solution.y1.to_vec()[0]], &[end], 1e-11);
-    // the state before the change: it falls
+    // The state before the reset: the ball falls.
     assert!(
         occurrences.y.to_vec()[1] < 0.0
             && occurrences.y.to_vec()[3] < 0.0
             && occurrences.y.to_vec()[0].abs() < 1e-12
     );
 
-    let last = slopes(|h, e| closed_form(h, e).0[3], (height, e));
-    let at_end = slopes(|h, e| closed_form(h, e).1, (height, e));
+    let last = differences(|h, e| closed_form(h, e).0[3], (height, e));
+    let at_end = differences(|h, e| closed_form(h, e).1, (height, e));
     let gradient = |adjoint| {
         let of = |f: &dyn Fn(&TensorSolution<Tensor>) -> Tensor| {
-            let (_, slope) = value_and_grad(|p: &Ball| f(&bounce(p, adjoint)), &ball(height, e));
-            [slope.height.item(), slope.restitution.item()]
+            let (_, gradient) = value_and_grad(|p: &Ball| f(&bounce(p, adjoint)), &ball(height, e));
+            [gradient.height.item(), gradient.restitution.item()]
         };
         (of(&|s| s.events().unwrap().t.index(3)), of(&|s| s.y1.index(0)))
     };
@@ -86,15 +87,15 @@ fn a_ball_bounces_as_the_closed_form_says_and_so_do_its_slopes_whatever_the_adjo
         assert_eq!(gradient(Adjoint::recursive_checkpoint(n)), direct, "{n} checkpoints");
     }
     for (along, i) in [(ball(1.0, 0.0), 0), (ball(0.0, 1.0), 1)] {
-        let (_, slope) =
+        let (_, gradient) =
             jvp(|p: &Ball| bounce(p, Adjoint::ForwardMode).y1.index(0), &ball(height, e), &along);
-        close(&[slope.item()], &[at_end[i]], 1e-8);
+        close(&[gradient.item()], &[at_end[i]], 1e-8);
     }
 }
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor } }
 
-/// All that a pendulum leaves which is kicked and noted: events, times, steps, the curve and the end.
+/// All results of a pendulum with recorded events and kicks: events, times, steps, dense output and the end.
 fn kicked(p: &Problem, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let grid = StepTo { ts: (0..14).map(|i| 0.1 + 0.35 * f64::from(i)).chain([5.0]).collect() };
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).controller(grid);
@@ -136,7 +137,7 @@ fn flat(p: &Problem) -> Vec<f64> {
 }
 
 #[test]
-fn gradients_of_all_that_is_left_equal_central_differences_by_state_parameters_and_both_ends() {
+fn gradients_of_all_results_equal_central_differences_over_state_parameters_and_both_ends() {
     let p = problem();
     let index = kicked(&p, Adjoint::default()).events().unwrap().index.to_vec();
     assert!([0.0, 1.0].iter().all(|i| index.iter().filter(|j| *j == i).count() >= 2), "{index:?}");
@@ -163,7 +164,7 @@ fn gradients_of_all_that_is_left_equal_central_differences_by_state_parameters_a
 }
 
 #[test]
-fn the_executor_goes_on_behind_hits_as_the_reference_interpreter_does() {
+fn the_executor_continues_after_events_as_the_reference_interpreter_does() {
     let p = problem();
     let types: Vec<_> = p.leaves().iter().map(Tensor::ty).collect();
     let traced = crate::tensor::trace(&types, &mut |x| {
@@ -181,14 +182,14 @@ fn the_executor_goes_on_behind_hits_as_the_reference_interpreter_does() {
 #[test]
 fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
     let (height, e) = (1.7, 0.8);
-    let slope = |h: &Tensor| {
+    let gradient = |h: &Tensor| {
         let at = |h: &Tensor| {
             let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
             bounce(&p, Adjoint::recursive_checkpoint(3)).y1.index(0)
         };
         value_and_grad(at, h).1
     };
-    let (_, second) = jvp(slope, &Tensor::from(height), &Tensor::from(1.0));
+    let (_, second) = jvp(gradient, &Tensor::from(height), &Tensor::from(1.0));
     let direct = |h: &Tensor| {
         let at = |h: &Tensor| {
             let p = Ball { height: h.clone(), restitution: Tensor::from(e) };
@@ -205,15 +206,16 @@ fn a_second_derivative_through_bounces_is_that_of_the_closed_form() {
 
 #[test]
 fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
-    // the root of a negative number is NaN, and so is its slope
+    // The square root of a negative number is NaN, and so is its derivative.
     let at = |y0: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0).controller(ConstantStepSize { dt0: 0.25 });
         let ode = ode.on_event(Event::falling(), |_t, y| y - 0.5, |_t, y| *y = y.sqrt() - 1.3);
         let ode = ode.on_event(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
         ode.solve(0.0, 2.0, y0).unwrap().y1
     };
-    // 1 falls to 1/2 at 1/2, is its root less 1.3, falls to -3/2, is doubled and falls on: y0 alone moves both times
-    let (y, slope) = value_and_grad(at, &Tensor::from(1.0));
+    // 1 falls to 1/2 at t = 1/2, becomes its square root minus 1.3, falls to -3/2, is doubled and falls on:
+    // only y0 shifts both times.
+    let (y, gradient) = value_and_grad(at, &Tensor::from(1.0));
     let second = 0.5 + (0.5_f64.sqrt() - 1.3 + 1.5);
-    close(&[y.item(), slope.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);
+    close(&[y.item(), gradient.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);
 }

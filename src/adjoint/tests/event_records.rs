@@ -1,4 +1,5 @@
-//! Events that do not end a solve, or change its state: the host's events, and all that is saved around them.
+//! Events that do not end a solve, or that change its state: plain states' events, and all saved values around
+//! them.
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
@@ -11,7 +12,7 @@ pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
     Tensor::stack(&[&y.index(0), &-(factor * y.index(1))])
 }
 
-/// Equal to 1e-12, absolute where numbers are small.
+/// Equal to 1e-12; absolute for small numbers.
 fn near(got: &[f64], want: &[f64]) {
     assert_eq!(got.len(), want.len());
     for (i, (a, b)) in got.iter().zip(want).enumerate() {
@@ -41,7 +42,7 @@ fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_change
     close(&y1.to_vec(), &plain.y1.to_vec(), 1e-12);
 }
 
-/// The same three events on the host: one that is noted, one that kicks, one that ends.
+/// The same three events on plain states: one that is recorded, one that kicks, one that ends the solve.
 macro_rules! watched {
     ($ode:expr, $y:ident, $at:expr, $kick:expr) => {
         $ode.event(Event::crossing(), |_t, $y| $at)
@@ -52,7 +53,7 @@ macro_rules! watched {
 }
 
 #[test]
-fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
+fn events_states_and_all_saved_values_equal_those_of_plain_states() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
     let kick = |y: &mut [f64; 2]| y[1] = -0.7 * y[1] + 0.2;
@@ -66,44 +67,44 @@ fn hits_states_and_all_that_is_saved_are_those_of_the_host() {
             save_at.t0 = true;
             save_at.ts = times.clone();
             let ode = Ode::new(field).method(method).controller(StepTo { ts: grid.clone() });
-            let host = watched!(ode.save_at(save_at.clone()), y, y[0], move |_t, y| kick(y));
-            let host = host.solve(0.0, end, [1.0, 0.5]).unwrap();
+            let plain = watched!(ode.save_at(save_at.clone()), y, y[0], move |_t, y| kick(y));
+            let plain = plain.solve(0.0, end, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(StepTo { ts: grid }).save_at(save_at).max_events(30);
             let ode = watched!(ode, y, y.index(0), move |_t, y| kick_tensor(y));
             let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
 
-            let n = host.events.len();
-            assert!(n > 7 && host.events.iter().any(|e| e.index == 2), "{:?}", host.events);
+            let n = plain.events.len();
+            assert!(n > 7 && plain.events.iter().any(|e| e.index == 2), "{:?}", plain.events);
             assert!(matches!(got.outcome(), Outcome::Event { index: 3, .. }), "{:?}", got.outcome());
             let occurrences = got.events().unwrap();
             assert_eq!(occurrences.num_events.item() as usize, n);
-            let index: Vec<f64> = host.events.iter().map(|e| e.index as f64).collect();
+            let index: Vec<f64> = plain.events.iter().map(|e| e.index as f64).collect();
             assert_eq!(occurrences.index.to_vec()[..n], index);
-            near(&occurrences.t.to_vec()[..n], &host.events.iter().map(|e| e.t).collect::<Vec<_>>());
-            let ys: Vec<f64> = host.events.iter().flat_map(|e| e.y).collect();
+            near(&occurrences.t.to_vec()[..n], &plain.events.iter().map(|e| e.t).collect::<Vec<_>>());
+            let ys: Vec<f64> = plain.events.iter().flat_map(|e| e.y).collect();
             near(&occurrences.y.to_vec()[..2 * n], &ys);
-            near(&[got.t1.item()], &[host.t1]);
-            near(&got.y1.to_vec(), &host.y1);
-            assert_eq!(got.stats.num_accepted.item() as u64, host.stats.num_accepted);
+            near(&[got.t1.item()], &[plain.t1]);
+            near(&got.y1.to_vec(), &plain.y1);
+            assert_eq!(got.stats.num_accepted.item() as u64, plain.stats.num_accepted);
 
             let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
             let saved = got.num_saved.item() as usize;
-            assert_eq!(saved, host.ts.len());
-            near(&ts[..saved], &host.ts);
-            near(&ys[..2 * saved], &host.ys.concat());
+            assert_eq!(saved, plain.ts.len());
+            near(&ts[..saved], &plain.ts);
+            near(&ys[..2 * saved], &plain.ys.concat());
             assert!(ts[saved..].iter().chain(&ys[2 * saved..]).all(|x| x.is_nan()));
             let curve = got.dense().unwrap();
             for i in 0..200 {
-                let t = host.t1 * (f64::from(i) + 0.37) / 200.0;
-                near(&curve.eval(&Tensor::from(t)).to_vec(), &host.dense().unwrap().eval(t).unwrap());
+                let t = plain.t1 * (f64::from(i) + 0.37) / 200.0;
+                near(&curve.eval(&Tensor::from(t)).to_vec(), &plain.dense().unwrap().eval(t).unwrap());
             }
         }
     }
 }
 
 #[test]
-fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
+fn a_solve_with_adaptive_steps_continues_after_an_event_as_plain_states_do() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
     let controllers: [crate::ode::Controller; 3] = [
@@ -115,8 +116,8 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
         for stops in [&[][..], &[2.0, 3.3, 5.1]] {
             let ode = Ode::new(field).controller(controller.clone()).tstops(stops);
             let ode = if controller.is_adaptive() { ode.rtol(1e-7).atol(1e-9) } else { ode };
-            let host = ode.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
-            let host = host.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+            let plain = ode.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+            let plain = plain.solve(0.0, 7.0, [1.0, 0.5]).unwrap();
             let ode =
                 Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).controller(controller.clone());
             let ode = ode.tstops(stops);
@@ -127,42 +128,42 @@ fn a_solve_with_adaptive_steps_goes_on_behind_a_hit_as_the_host_does() {
                 |_t, y| *y = flipped(y, &Tensor::from(-0.7)),
             );
             let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
-            assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
+            assert_eq!(got.events().unwrap().num_events.item() as usize, plain.events.len());
             let steps = [&got.stats.num_steps, &got.stats.num_accepted].map(|x| x.item() as u64);
-            assert_eq!(steps, [host.stats.num_steps, host.stats.num_accepted], "{controller:?} {stops:?}");
-            assert_eq!(got.stats.num_fn_evals.item() as u64, host.stats.num_fn_evals);
-            close(&got.y1.to_vec(), &host.y1, 1e-9);
+            assert_eq!(steps, [plain.stats.num_steps, plain.stats.num_accepted], "{controller:?} {stops:?}");
+            assert_eq!(got.stats.num_fn_evals.item() as u64, plain.stats.num_fn_evals);
+            close(&got.y1.to_vec(), &plain.y1, 1e-9);
         }
     }
-    // every third step is one of all steps, not of those of a piece
-    let host = Ode::new(field).controller(ConstantStepSize { dt0: 0.11 });
-    let host = host.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
-    let host = host.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+    // Every third step counts over all steps, not per piece.
+    let plain = Ode::new(field).controller(ConstantStepSize { dt0: 0.11 });
+    let plain = plain.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let plain = plain.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).save_at(SaveAt::every(3));
     let ode = ode.controller(ConstantStepSize { dt0: 0.11 });
     let ode =
         ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
-    // t0 is the first
-    let (n, num_saved) = (host.ts.len(), got.num_saved.item() as usize);
+    // t0 is the first.
+    let (n, num_saved) = (plain.ts.len(), got.num_saved.item() as usize);
     assert_eq!(num_saved, 1 + (n - 1).div_ceil(3));
     for (k, y) in got.ys.to_vec().chunks(2).take(num_saved).enumerate() {
-        close(y, &host.ys[(3 * k).min(n - 1)], 1e-9);
+        close(y, &plain.ys[(3 * k).min(n - 1)], 1e-9);
     }
-    // steps are counted over all pieces
-    let host = Ode::new(field).max_steps(20).on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
-    let host = host.allow_incomplete().solve(0.0, 7.0, [1.0, 0.5]).unwrap();
+    // Steps are counted over all pieces.
+    let plain = Ode::new(field).max_steps(20).on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
+    let plain = plain.allow_incomplete().solve(0.0, 7.0, [1.0, 0.5]).unwrap();
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).max_steps(20);
     let ode =
         ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap_err().into_partial().unwrap();
-    assert!(matches!(got.outcome(), Outcome::MaxSteps { step: 20, .. }) && !host.events.is_empty());
-    assert_eq!(got.events().unwrap().num_events.item() as usize, host.events.len());
-    close(&got.y1.to_vec(), &host.y1, 1e-9);
+    assert!(matches!(got.outcome(), Outcome::MaxSteps { step: 20, .. }) && !plain.events.is_empty());
+    assert_eq!(got.events().unwrap().num_events.item() as usize, plain.events.len());
+    close(&got.y1.to_vec(), &plain.y1, 1e-9);
 }
 
 #[test]
-fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_cuts() {
+fn several_events_in_one_step_are_recorded_in_time_order_up_to_the_first_that_cuts() {
     let run = |events: &[(Event, f64, bool)], t1: f64| {
         let mut ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).controller(ConstantStepSize { dt0: 1.0 });
         for &(event, at, is_jump) in events {
@@ -192,7 +193,7 @@ fn several_hits_in_one_step_are_noted_in_the_order_of_time_up_to_the_first_that_
 }
 
 #[test]
-fn a_hit_without_a_row_ends_the_solve_and_says_so() {
+fn an_event_without_a_row_ends_the_solve_with_max_events() {
     let zeros = |max_events: usize, jumps: bool| {
         let ode =
             Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-y.index(0)])).rtol(1e-10).atol(1e-10);
@@ -218,7 +219,7 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
         let failed = jit(move |y0: Tensor| Ok(zeros(2, jumps).solve(0.0, 20.0, &y0)?.y1)).call(y0.clone());
         let why = failed.unwrap_err().to_string();
         assert!(why.contains("max_events=2") && why.contains("allow more"), "{why}");
-        // as many rows as events are enough
+        // As many rows as events are enough.
         let fits = zeros(6, jumps).solve(0.0, 20.0, &y0).unwrap();
         assert_eq!((fits.outcome(), fits.events().unwrap().num_events.item()), (Outcome::Completed, 6.0));
     }
@@ -233,18 +234,18 @@ fn a_hit_without_a_row_ends_the_solve_and_says_so() {
 }
 
 #[test]
-fn an_end_that_changes_the_state_has_the_hit_before_and_the_end_behind_it() {
+fn a_terminal_reset_records_the_state_before_it_and_ends_with_the_state_after() {
     let ode =
         Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).save_at(SaveAt::ts(&[0.25, 0.75]).and_steps()).dt0(1.0);
     let ode = ode.max_steps(50).on_event(Event::rising().terminal(), |_t, y| y - 0.5, |_t, y| *y = &*y * 4.0);
     let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
     close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
-    // one step would hold both times, and a sample of it is the root itself
+    // One step would contain both times, and a sample of it is the root itself.
     let ys = got.ys.to_vec();
     close(&ys[..3], &[0.0, 0.25, 0.5], 1e-14);
     assert!(got.num_saved.item() == 3.0 && ys[3..].iter().all(|y| y.is_nan()));
-    // one that ends the solve as it is has one row
+    // A terminal event without a reset has one row.
     let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).event(Event::rising().terminal(), |_t, y| y - 0.5);
     let got = ode.clone().solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     let occurrences = got.events().unwrap();
@@ -277,7 +278,7 @@ fn a_state_of_several_single_precision_tensors_is_changed_in_the_one_that_change
 }
 
 #[test]
-fn rows_with_hits_of_their_own_have_the_bits_of_rows_one_by_one() {
+fn rows_with_different_events_are_bit_equal_to_single_rows() {
     let solve = |y0: &Tensor, batching: Batching| {
         let ode = Ode::new(|_t, y: &Tensor| {
             Tensor::concat(&[&y.slice(1, 1..2), &(y.slice(1, 0..1) * 0.0 - 9.81)], 1)

@@ -1,4 +1,4 @@
-//! Events on tensors: the host's times and states, closed forms, and derivatives through the time of an event.
+//! Events on tensors: plain states' times and states, closed forms, and derivatives through event times.
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
@@ -8,7 +8,7 @@ use crate::ode::{ConfigError, Event, Method, Ode, Outcome, SaveAt, StepTo};
 use crate::tensor::{Tensor, Tree, jit, jvp, value_and_grad};
 use crate::tree;
 
-/// A ball let fall from a height: it lands at sqrt(2 height / g).
+/// A ball dropped from a height: it lands at sqrt(2 height / g).
 fn fall(height: &Tensor, g: &Tensor) -> TensorSolution<Tensor> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &-g]));
     let ode = ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.index(0)).rtol(1e-9).atol(1e-9);
@@ -16,7 +16,7 @@ fn fall(height: &Tensor, g: &Tensor) -> TensorSolution<Tensor> {
 }
 
 #[test]
-fn a_ball_lands_when_it_must_and_its_time_has_the_slopes_of_the_closed_form() {
+fn a_ball_lands_at_the_closed_form_time_with_its_derivatives() {
     let (height, g) = (1.7_f64, 9.81_f64);
     let t: f64 = (2.0 * height / g).sqrt();
     let at = (Tensor::from(height), Tensor::from(g));
@@ -34,51 +34,51 @@ fn a_ball_lands_when_it_must_and_its_time_has_the_slopes_of_the_closed_form() {
     let (_, (dh, dg)) = value_and_grad(speed, &at);
     close(&[dh.item(), dg.item()], &[-(g / (2.0 * height)).sqrt(), -(height / (2.0 * g)).sqrt()], 1e-10);
 
-    // an event is no error in a jit, and the second derivative is right too
+    // An event is not an error in a jit, and the second derivative is right too.
     let curvature = jit(move |height: Tensor, g: Tensor| {
-        let slope = |h: &Tensor| value_and_grad(|h: &Tensor| fall(h, &g).t1, h).1;
-        jvp(slope, &height, &Tensor::from(1.0))
+        let gradient = |h: &Tensor| value_and_grad(|h: &Tensor| fall(h, &g).t1, h).1;
+        jvp(gradient, &height, &Tensor::from(1.0))
     });
-    let (slope, second) = curvature.call(at.0.clone(), at.1.clone()).unwrap();
-    close(&[slope.item(), second.item()], &[t / (2.0 * height), -t / (4.0 * height * height)], 1e-8);
+    let (gradient, second) = curvature.call(at.0.clone(), at.1.clone()).unwrap();
+    close(&[gradient.item(), second.item()], &[t / (2.0 * height), -t / (4.0 * height * height)], 1e-8);
     assert_eq!(curvature.num_traces(), 1);
 }
 
 #[test]
-fn the_end_and_all_that_is_saved_are_those_of_the_host() {
+fn the_end_and_all_saved_values_equal_those_of_plain_states() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()];
     let mu = Tensor::from(1.3);
     let save_at = |sign: f64| SaveAt::ts(&[0.2 * sign, 0.4 * sign, 3.0 * sign]).and_steps().and_dense();
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for sign in [1.0, -1.0] {
             let end = 6.0 * sign;
-            // On one grid: a step's size hangs on its error, a difference of much larger numbers.
+            // On one grid: a step's size depends on its error, a difference of much larger numbers.
             let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let grid = StepTo { ts: grid };
-            let host = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
-            let host = host.event(Event::rising().terminal(), |_t, y| y[0] + 5.0);
-            let host = host
+            let plain = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
+            let plain = plain.event(Event::rising().terminal(), |_t, y| y[0] + 5.0);
+            let plain = plain
                 .event(Event::falling().terminal(), |_t, y| y[0] - 0.1)
                 .solve(0.0, end, [1.0, 0.5])
                 .unwrap();
-            assert!(matches!(host.outcome, Outcome::Event { index: 1, .. }));
+            assert!(matches!(plain.outcome, Outcome::Event { index: 1, .. }));
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(grid).save_at(save_at(sign));
             let ode = ode.event(Event::rising().terminal(), |_t, y: &Tensor| y.index(0) + 5.0);
             let ode = ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.index(0) - 0.1);
             let got = ode.solve(0.0, end, f64s(&[1.0, 0.5])).unwrap();
             assert!(matches!(got.outcome(), Outcome::Event { index: 1, t } if t == got.t1.item()));
-            close(&[got.t1.item()], &[host.t1], 1e-12);
-            close(&got.y1.to_vec(), &host.y1, 1e-12);
+            close(&[got.t1.item()], &[plain.t1], 1e-12);
+            close(&got.y1.to_vec(), &plain.y1, 1e-12);
             let (n, ts, ys) = (got.num_saved.item() as usize, got.ts.to_vec(), got.ys.to_vec());
-            close(&ts[..n], &host.ts, 1e-12);
-            close(&ys[..2 * n], &host.ys.concat(), 1e-12);
+            close(&ts[..n], &plain.ts, 1e-12);
+            close(&ys[..2 * n], &plain.ys.concat(), 1e-12);
             assert_eq!(&ys[2 * n - 2..2 * n], got.y1.to_vec());
             assert!(ts[n..].iter().chain(&ys[2 * n..]).all(|x| x.is_nan()));
             let curve = got.dense().unwrap();
             let at = [0.3, 0.999, 1.001].map(|part| part * got.t1.item());
             let states = curve.eval(&f64s(&at)).to_vec();
-            close(&states[..2], &host.dense().unwrap().eval(at[0]).unwrap(), 1e-12);
+            close(&states[..2], &plain.dense().unwrap().eval(at[0]).unwrap(), 1e-12);
             assert!(states[2].is_finite() && states[4].is_nan());
         }
     }
@@ -103,12 +103,12 @@ fn the_first_of_several_events_in_a_step_decides() {
     let (outcome, t) = run(&[(falling, 0.25), (stop, 1.5)]);
     assert!(matches!(outcome, Outcome::Event { index: 1, .. }) && (t - 1.5).abs() < 1e-14, "{outcome:?} {t}");
     assert_eq!(run(&[(falling, 0.25)]), (Outcome::Completed, 4.0));
-    // on the root at the start: what it leaves to counts
+    // At the root at the start: the sign after it counts.
     assert_eq!(run(&[(stop, 0.0)]), (Outcome::Completed, 4.0));
 }
 
 #[test]
-fn two_changes_in_a_step_are_seen_at_samples_as_on_the_host() {
+fn two_changes_in_a_step_are_seen_at_samples_as_on_plain_states() {
     let bump = |samples: usize| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0).controller(StepTo { ts: vec![0.0, 1.0] });
         let ode = ode.event(Event::rising().terminal().interp_points(samples), |t: Tensor, _y: &Tensor| {
@@ -121,22 +121,22 @@ fn two_changes_in_a_step_are_seen_at_samples_as_on_the_host() {
 }
 
 #[test]
-fn a_condition_that_is_true_or_false_has_a_time_and_no_slope() {
+fn a_boolean_condition_has_a_time_and_no_derivative() {
     let at = |rate: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + rate);
         let ode = ode.event(Event::rising().terminal(), |_t, y: &Tensor| y.gt(0.3));
         ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap().t1
     };
-    let (t, slope) = value_and_grad(at, &Tensor::from(1.0));
+    let (t, gradient) = value_and_grad(at, &Tensor::from(1.0));
     assert!((t.item() - 0.3).abs() < 1e-14);
-    assert_eq!(slope.item(), 0.0);
+    assert_eq!(gradient.item(), 0.0);
 }
 
 #[test]
-fn a_solve_without_a_hit_is_the_solve_without_events() {
+fn a_solve_whose_event_does_not_occur_is_the_solve_without_events() {
     let solve = |watched: bool, y0: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y.sin());
-        // its value and slope are infinite at zeros, where the state never is
+        // Its value and derivative are infinite at zeros, where the state never is.
         let ode =
             if watched { ode.event(Event::rising().terminal(), |_t, y: &Tensor| -y.ln() - 9.0) } else { ode };
         ode.solve(0.0, 1.0, y0).unwrap()
@@ -150,8 +150,8 @@ fn a_solve_without_a_hit_is_the_solve_without_events() {
         let ode = Ode::new(|_t, y: &Tensor| -y).event(Event::rising().terminal(), |_t, y: &Tensor| y.ln());
         ode.solve(1.0, 1.0, y).unwrap().y1
     };
-    let (y, slope) = value_and_grad(point, &y0);
-    assert_eq!((y.item(), slope.item()), (0.7, 1.0));
+    let (y, gradient) = value_and_grad(point, &y0);
+    assert_eq!((y.item(), gradient.item()), (0.7, 1.0));
 }
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor } }
@@ -161,7 +161,7 @@ fn problem() -> (Problem, Vec<f64>) {
     (p, vec![0.1, 0.4, 0.7, 1.1, 1.5, 1.9, 2.3, 2.8, 3.3])
 }
 
-/// The time and the state of the event, a saved time before it, the steps up to it and the curve.
+/// The time and the state of the event, a saved time before it, the steps up to it and the dense output.
 fn loss(p: &Problem, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y))
         .controller(StepTo { ts: grid.to_vec() });
@@ -233,7 +233,7 @@ fn the_executor_finds_events_as_the_reference_interpreter_does() {
 }
 
 #[test]
-fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_nan_ends_the_solve() {
+fn adjoints_without_events_are_refused_with_a_remedy_and_a_nan_event_ends_the_solve() {
     let ode = || Ode::new(|_t, y: &Tensor| -y);
     for adjoint in [Adjoint::backsolve(), Adjoint::reversible()] {
         for event in [Event::falling().terminal(), Event::falling()] {
@@ -241,7 +241,7 @@ fn adjoints_without_events_are_refused_with_the_way_out_and_a_function_that_is_n
             let e = crate::Error::from(ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err());
             assert!(matches!(e, crate::Error::Config(ConfigError::Adjoint { .. })), "{e}");
             assert!(
-                e.to_string().contains("events") && e.to_string().contains("take RecursiveCheckpoint"),
+                e.to_string().contains("events") && e.to_string().contains("use RecursiveCheckpoint"),
                 "{e}"
             );
         }

@@ -1,4 +1,5 @@
-//! One contract for failure: what ends a solve early is the same error, with all that was computed, on every driver.
+//! The contract for failures: every driver returns the same error for a solve that ends early, with its partial
+//! solution.
 
 use super::steps::close;
 use crate::adjoint;
@@ -15,7 +16,7 @@ vector_field! {
 }
 
 vector_field! {
-    /// Of the square root of a negative number from t = 1/2 on.
+    /// The square root of a negative number from t = 1/2 on.
     struct Walled<R> { rate: R }
     fn eval(&self, t, y: &[R; 1]) -> [R; 1] {
         [-self.rate * y[0] + (0.5 - t).sqrt() * 0.0]
@@ -47,7 +48,7 @@ fn of_tensors(s: &adjoint::TensorSolution<Tensor>) -> End {
     End { outcome: s.outcome(), t, y, num_steps, num_saved }
 }
 
-/// Outcomes are the same; their numbers agree to rounding.
+/// Outcomes are equal; their numbers agree to rounding.
 #[track_caller]
 fn same(a: &End, b: &End) {
     let numbers = |outcome: &Outcome| match *outcome {
@@ -57,7 +58,7 @@ fn same(a: &End, b: &End) {
     };
     let ((kind, t, step), (other, t_other, step_other)) = (numbers(&a.outcome), numbers(&b.outcome));
     assert_eq!((kind, step, a.num_saved), (other, a.num_steps, b.num_saved));
-    // How often a step is halved on the way to a wall is a matter of rounding.
+    // How often a step is halved before a wall depends on rounding.
     assert_eq!(step_other, if kind == 0 { step } else { b.num_steps });
     close(&[t, a.t, a.y], &[t_other, b.t, b.y], 1e-7);
     close(&[a.t], &[t], 1e-15);
@@ -72,7 +73,7 @@ fn incomplete<S>(result: Result<S, SolveError<S>>, row: Option<usize>) -> (Outco
     }
 }
 
-/// All drivers of y' = -2 y where the solve ends early: by too few steps, or by a field that is NaN from t = 1/2 on.
+/// All drivers on y' = -2 y that ends early: by a step limit, or by a field that is NaN from t = 1/2 on.
 fn ends(walled: bool) -> Vec<End> {
     let most = if walled { 100_000 } else { 3 };
     let wall = move |t: f64| if walled && t > 0.5 { f64::NAN } else { 0.0 };
@@ -133,7 +134,7 @@ fn ends(walled: bool) -> Vec<End> {
 }
 
 #[test]
-fn too_few_steps_and_numbers_that_are_none_are_one_error_with_what_was_computed() {
+fn too_few_steps_and_nan_are_one_error_with_the_partial_solution() {
     for walled in [false, true] {
         let ends = ends(walled);
         let t = if walled { 0.5 } else { 1.0 };
@@ -212,7 +213,7 @@ fn an_event_and_a_callback_end_a_solve_without_an_error() {
 }
 
 #[test]
-fn what_was_computed_is_dropped_by_a_question_mark() {
+fn a_question_mark_drops_the_partial_solution() {
     let ode = || Ode::new(|_t, y: &f64| -y).max_steps(2);
     let by_crate = || -> crate::Result<f64> { Ok(ode().solve(0.0, 9.0, 1.0)?.y1) };
     let boxed =

@@ -1,4 +1,5 @@
-//! Instants on tensors: what happens at one time happens together, as on plain states, and has the slopes of differences.
+//! Simultaneous events on tensors act together, as on plain states, and have the derivatives of finite
+//! differences.
 
 use super::f64s;
 use super::steps::close;
@@ -6,14 +7,14 @@ use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{Event, Method, Ode, Outcome};
 use crate::tensor::{Tensor, jit, value_and_grad};
 
-/// y with component i turned round.
+/// y with the sign of component i flipped.
 fn turned(y: &Tensor, i: usize, factor: &Tensor) -> Tensor {
     let n = y.size();
     let is_own = Tensor::iota(crate::array::DType::F64, [n], 0).eq(i as f64);
     is_own.select(&-(y * factor), y)
 }
 
-/// Free flight of n places with n speeds, a factor of the speed at each wall.
+/// Free flight of n points with n velocities, each scaled at its wall.
 fn flight(
     n: usize,
     events: &[(usize, Event, f64)],
@@ -33,8 +34,8 @@ fn flight(
     ode
 }
 
-/// Gradients of `f` by both equal central differences.
-fn slopes_are_those_of_differences(f: impl Fn(&Tensor, &Tensor) -> Tensor, y0: &[f64], factor: f64) {
+/// Gradients of `f`, whose two central differences must be equal.
+fn gradients_equal_finite_differences(f: impl Fn(&Tensor, &Tensor) -> Tensor, y0: &[f64], factor: f64) {
     let (_, (dy, df)) =
         value_and_grad(|(y, factor): &(Tensor, Tensor)| f(y, factor), &(f64s(y0), Tensor::from(factor)));
     let h = 1e-6;
@@ -53,7 +54,7 @@ fn weighed(s: &TensorSolution<Tensor>) -> Tensor {
 }
 
 #[test]
-fn a_corner_and_three_walls_turn_every_component_once_in_both_directions_with_slopes() {
+fn a_corner_and_three_walls_turn_every_component_once_in_both_directions_with_gradients() {
     for sign in [1.0, -1.0] {
         for n in [2, 3] {
             let walls: Vec<_> = (0..n).map(|i| (i, Event::falling(), 0.0)).collect();
@@ -67,13 +68,13 @@ fn a_corner_and_three_walls_turn_every_component_once_in_both_directions_with_sl
             let expected: Vec<f64> =
                 places.iter().map(|y| 0.5 * y).chain(places.iter().map(|y| y * sign)).collect();
             close(&solution.y1.to_vec(), &expected, 1e-12);
-            slopes_are_those_of_differences(|y, factor| weighed(&solve(y, factor)), &y0, 0.9);
+            gradients_equal_finite_differences(|y, factor| weighed(&solve(y, factor)), &y0, 0.9);
         }
     }
 }
 
 #[test]
-fn two_equal_balls_stay_equal_with_slopes() {
+fn two_equal_balls_stay_equal_with_gradients() {
     let solve = |y: &Tensor, factor: &Tensor| {
         let g = f64s(&[0.0, 0.0, -9.81, -9.81]);
         let field = move |_t: Tensor, y: &Tensor| {
@@ -89,7 +90,7 @@ fn two_equal_balls_stay_equal_with_slopes() {
     let y1 = solve(&f64s(&y0), &Tensor::from(1.0)).y1.to_vec();
     assert_eq!((y1[0], y1[2]), (y1[1], y1[3]));
     assert!(y1[0] > 0.0);
-    slopes_are_those_of_differences(|y, factor| weighed(&solve(y, factor)), &y0, 0.8);
+    gradients_equal_finite_differences(|y, factor| weighed(&solve(y, factor)), &y0, 0.8);
 }
 
 #[test]
@@ -154,14 +155,14 @@ fn a_fall_ends_where_it_does_however_far_t1_lies() {
             let ode = ode.event(Event::falling().terminal(), |_t, y: &Tensor| y.index(0));
             ode.solve(0.0, t1, Tensor::stack(&[height, &Tensor::from(0.0)])).unwrap().t1
         };
-        let (t, slope) = value_and_grad(time, &Tensor::from(44.145));
-        close(&[t.item(), slope.item()], &[3.0, 3.0 / (2.0 * 44.145)], 1e-12);
+        let (t, gradient) = value_and_grad(time, &Tensor::from(44.145));
+        close(&[t.item(), gradient.item()], &[3.0, 3.0 / (2.0 * 44.145)], 1e-12);
     }
     let endless = Ode::new(|_t, y: &Tensor| -y).solve(0.0, f64::INFINITY, Tensor::from(1.0));
     assert!(endless.unwrap_err().to_string().contains("t1=inf"));
 }
 
-/// A ball that keeps a part of its speed.
+/// A ball that keeps a fraction of its speed.
 fn ball(restitution: f64, max_events: usize) -> Ode<'static, Tensor, impl crate::ode::VectorField<Tensor>> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-9.81)]));
     ode.max_events(max_events).on_event(
@@ -200,7 +201,7 @@ fn an_event_that_is_nan_shortens_the_step() {
 }
 
 #[test]
-fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
+fn the_nth_occurrence_ends_the_solve_also_if_a_step_holds_several() {
     for n in 1..=4 {
         let ode = Ode::new(|_t, y: &Tensor| y * 0.0 + 1.0).method(Method::Rk4).dt0(10.0);
         let event = Event::rising().terminal_after(n).interp_points(40);
@@ -212,7 +213,7 @@ fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
 }
 
 #[test]
-fn events_that_end_the_solve_together_are_both_noted_also_row_by_row() {
+fn events_that_end_the_solve_together_are_both_recorded_also_row_by_row() {
     let both = || {
         Ode::new(|_t, y: &Tensor| y * 0.0 - 1.0)
             .event(Event::falling().terminal(), |_t, y: &Tensor| y.sum())

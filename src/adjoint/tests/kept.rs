@@ -1,4 +1,4 @@
-//! What steps leave for their derivatives: kept or made again, the gradient has the same bits.
+//! Residuals of steps: stored or recomputed, they give the same gradient bits.
 
 use super::*;
 use crate::array::Array;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const STEPS: usize = 60;
 
-/// Two layers, of which the second sees t.
+/// Two layers, the second of which depends on t.
 fn field(w: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     let hidden = y.matmul(w).tanh();
     (hidden.matmul(w) + t.cast(DType::F32)).tanh() - y
 }
 
-/// The gradient's leaves by the weights and by y0, and what the run counted.
+/// The gradient with respect to the weights and y0, and the counters of the run.
 fn gradient(
     method: Method,
     is_adaptive: bool,
@@ -88,7 +88,7 @@ fn a_backward_pass_that_has_every_stage_calls_no_field() {
             assert_eq!((run.recomputed, run.remade), (0, 0), "{method:?} {adjoint:?}");
             assert_eq!(calls.load(Relaxed), STEPS * stages, "{method:?} {adjoint:?}");
         }
-        // One whose stages are not kept calls it as often again
+        // Without stored stages the field is called as often again.
         let calls = Arc::new(AtomicUsize::new(0));
         gradient(method, false, Adjoint::recursive_checkpoint(STEPS), &calls);
         assert_eq!(calls.load(Relaxed), 2 * STEPS * stages, "{method:?}");
@@ -103,14 +103,14 @@ fn the_first_stage_of_an_adaptive_step_is_that_of_the_step_before() {
             let (_, run) = gradient(method, true, adjoint, &calls);
             assert!(run.accepted > 3 && run.attempts > run.accepted, "{run:?}");
             assert_eq!((run.recomputed, run.remade), (0, 0), "{method:?} {adjoint:?}");
-            // The calls of the search: where it starts, and each attempt's.
+            // The calls of the search: at its start, and in each attempt.
             let stages = method.tableau().num_stages() - 1;
             assert_eq!(calls.load(Relaxed), 1 + stages * run.attempts as usize, "{method:?} {adjoint:?}");
         }
     }
 }
 
-/// The gradient through a search that starts from a first stage of zeros, that keeps what the adjoint says.
+/// The gradient through a search that starts from a first stage of zeros, under the given adjoint.
 fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let types = [[9, 9], [3, 9]].map(|shape| Type::array(DType::F32, shape));
     let traced = trace(&types, &mut |x| {
@@ -124,7 +124,7 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let mut nodes = traced.func.nodes().to_vec();
     let solve = nodes.iter().position(|n| matches!(n.op, Op::Solve(_))).unwrap();
     let Op::Solve(s) = nodes[solve].op.clone() else { unreachable!() };
-    // The last that is carried of the state's type; y0 itself is of it and at hand.
+    // The last carried value of the state's type; y0 itself has that type too.
     let y0 = nodes[solve].args[s.first_carry()];
     let mut carried = s.first_carry()..s.first_carry() + s.num_carry + s.num_ext;
     let is_like_y0 = |k: &usize| traced.func.node(nodes[solve].args[*k]).ty == traced.func.node(y0).ty;
@@ -149,7 +149,7 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
 fn a_search_that_starts_from_another_first_stage_keeps_none() {
     let (got, run) = from_another_first_stage(Adjoint::Direct);
     assert_eq!(run.remade, run.accepted, "{run:?}");
-    // A replay of the first step would not give the state that the search went on from.
+    // A replay of the first step would not give the state from which the search continued.
     let (want, _) = from_another_first_stage(Adjoint::recursive_checkpoint(100));
     assert!(got.iter().flatten().all(|x| x.is_finite()) && got == want);
 }

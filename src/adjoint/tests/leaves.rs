@@ -1,4 +1,4 @@
-//! Leaves are what the tree was that they were made of.
+//! Leaves have the structure of the tree that they were made from.
 
 use crate::adjoint::leaves::{Layout, Leaves};
 use crate::adjoint::state::TensorState;
@@ -13,7 +13,7 @@ struct Pools { fast: Tensor, slow: Vec<Tensor>, stage: usize }
 }
 type Nested = (Tensor, (Pools, Tensor));
 
-/// Three draws and a tensor of f32, in a tree in a tuple in a tuple.
+/// Three random tensors and one of f32, in a tree in a tuple in a tuple.
 fn nested(key: u64) -> Nested {
     let [a, b, c, d] = Key::new(key).split();
     let numbers = |key: &Key, n: usize| key.normal([n]).cast(DType::F64);
@@ -76,7 +76,7 @@ fn the_first_component_that_is_not_finite_is_counted_as_in_the_tree() {
 }
 
 #[test]
-fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
+fn errors_of_integrals_are_not_measured_and_carried_tensors_stay_unchanged() {
     let each = |x: f64| Tol::Each((0..4).map(|j| x * f64::from(j + 1)).collect());
     let (rtol, atol) = (each(1e-3), each(1e-6));
     let tol = Tolerance::of(&rtol, &atol);
@@ -103,7 +103,7 @@ fn no_error_is_measured_of_integrals_and_what_is_carried_is_left_alone() {
 
 #[test]
 fn bounds_of_each_component_hold_for_its_adjoint_and_for_the_states_of_a_reversible_solve() {
-    let slope = |adjoint: Adjoint, rtol: Tol| {
+    let gradient = |adjoint: Adjoint, rtol: Tol| {
         let loss = |y: &Tensor| {
             let field = |_t: Tensor, y: &Tensor| Tensor::stack(&[&-y.index(1), &(y.index(0) * y.index(0))]);
             let ode = Ode::new(field).adjoint(adjoint).rtol(rtol).atol(1e-9);
@@ -112,14 +112,14 @@ fn bounds_of_each_component_hold_for_its_adjoint_and_for_the_states_of_a_reversi
         bits(&[grad(loss, &Tensor::from([1.0, 0.5]))])
     };
     for adjoint in [Adjoint::Direct, Adjoint::backsolve(), Adjoint::reversible()] {
-        let all = slope(adjoint, Tol::All(1e-6));
-        assert_eq!(slope(adjoint, Tol::Each(vec![1e-6; 2])), all, "{adjoint:?}");
-        assert_ne!(slope(adjoint, Tol::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
+        let all = gradient(adjoint, Tol::All(1e-6));
+        assert_eq!(gradient(adjoint, Tol::Each(vec![1e-6; 2])), all, "{adjoint:?}");
+        assert_ne!(gradient(adjoint, Tol::Each(vec![1e-6, 1e-2])), all, "{adjoint:?}");
     }
 }
 
 #[test]
-fn a_slope_of_another_shape_is_refused_in_the_words_of_the_tree() {
+fn a_derivative_of_another_shape_is_refused_with_the_path_in_the_tree() {
     let (y, mut dy) = (nested(2), nested(3));
     dy.1.0.slow[1] = Tensor::zeros([4]);
     let messages = [dy.conforms(&y), Leaves::of(&dy).conforms(&Leaves::of(&y))]
@@ -129,8 +129,8 @@ fn a_slope_of_another_shape_is_refused_in_the_words_of_the_tree() {
 }
 
 #[test]
-#[should_panic(expected = "one branch gives leaf stage: static 2, the other leaf stage: static 1")]
-fn a_jump_that_changes_what_is_no_tensor_is_refused() {
+#[should_panic(expected = "one branch returns leaf stage: static 2, the other leaf stage: static 1")]
+fn a_state_reset_that_changes_a_static_leaf_is_refused() {
     let y0 = Pools { fast: Tensor::from(1.0), slow: vec![], stage: 1 };
     let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });
     let ode = ode.on_event(Event::falling(), |_t, y| &y.fast - 0.5, |_t, y| y.stage += 1);
@@ -138,7 +138,7 @@ fn a_jump_that_changes_what_is_no_tensor_is_refused() {
 }
 
 #[test]
-fn parts_measured_by_themselves_have_the_largest_of_their_norms_or_the_first() {
+fn parts_measured_separately_have_their_largest_norm_or_the_first() {
     let tol = Tolerance::new(1e-3, 1e-6);
     let ([y0, y1, k], dt) = ([0, 1, 2].map(nested), Tensor::from(0.1));
     let ratio = |norm: PartNorm| {
@@ -152,7 +152,7 @@ fn parts_measured_by_themselves_have_the_largest_of_their_norms_or_the_first() {
     assert!(joint < first.max(second) && joint > first.min(second));
 }
 
-/// y decays beside q, which counts nothing of it: `q' = 5 sin 40 t`.
+/// y decays beside q, which does not depend on it: `q' = 5 sin 40 t`.
 fn beside(norm: PartNorm, adjoint: Adjoint, y0: &Tensor) -> (Tensor, f64) {
     let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (-y, q * 0.0 + (t * 40.0).sin() * 5.0);
     let ode = Ode::new(field).rtol(1e-4).atol(1e-4).adjoint(adjoint).part_norm(norm);
@@ -170,8 +170,8 @@ fn every_adjoint_takes_the_steps_of_the_norm_of_parts() {
         let [joint, largest, first] =
             [PartNorm::Joint, PartNorm::Largest, PartNorm::First].map(|norm| beside(norm, adjoint, &y0).1);
         assert!(first < joint && joint < largest, "{adjoint:?}: {first} {joint} {largest}");
-        let slope = grad(|y: &Tensor| beside(PartNorm::Largest, adjoint, y).0, &y0);
-        assert!((slope - exact).abs().max().item() < 1e-3, "{adjoint:?}");
+        let gradient = grad(|y: &Tensor| beside(PartNorm::Largest, adjoint, y).0, &y0);
+        assert!((gradient - exact).abs().max().item() < 1e-3, "{adjoint:?}");
     }
 }
 

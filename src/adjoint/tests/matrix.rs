@@ -1,5 +1,5 @@
-//! The matrix of gradients: every adjoint, everything that can be saved, every way of batching rows; against central
-//! differences on a frozen grid, against each other, and with its holes refused.
+//! The matrix of gradients: every adjoint, every saved output, every batching; against central differences on a
+//! frozen grid, against each other, and with unsupported combinations refused.
 
 use crate::adjoint::{Adjoint, Batching, EventRecords, TensorSolution};
 use crate::ode::{ConfigError, Event, Method, Ode, SaveAt, StepTo};
@@ -13,9 +13,9 @@ enum What {
     Steps,
     Dense,
     Event,
-    /// Events that change nothing.
+    /// Events that do not change the state.
     Noted,
-    /// Events that change the state, and all that can be saved around them.
+    /// Events that change the state, and every saved output around them.
     Jump,
 }
 
@@ -29,14 +29,14 @@ impl What {
 
 const BATCHINGS: [Batching; 3] = [Batching::Joint, Batching::PerRow, Batching::Groups(2)];
 
-// What a solve depends on.
+// The inputs of a solve.
 tree! { struct Point { mu: Tensor, y0: Tensor } }
 
 fn point() -> Point {
     Point { mu: Tensor::from(0.8), y0: Tensor::from([[1.0, 0.5], [-0.3, 0.8], [0.6, -0.9]]) }
 }
 
-/// A pendulum of rows, pushed.
+/// A batch of driven pendulums.
 fn rate(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     let (a, b) = (y.slice(1, 0..1), y.slice(1, 1..2));
     Tensor::concat(&[&b, &(-(mu * a.sin()) - &b * 0.2 + (1.7 * t).sin())], 1)
@@ -67,12 +67,12 @@ fn solve(
     Ok(ode.solve(0.0, 1.2, &p.y0)?)
 }
 
-/// Falls through 0 somewhere in the interval, at a time of each row's own.
+/// Falls through 0 somewhere in the interval, at a different time per row.
 fn front(t: Tensor, y: &Tensor) -> Tensor {
     1.1 - t - y.square().sum() * 0.3
 }
 
-/// A number that every saved state has a weight of its own in.
+/// A sum in which every saved state has a different weight.
 fn loss(p: &Point, what: What, batching: Batching, adjoint: Adjoint) -> Tensor {
     let solution = solve(p, what, batching, adjoint).unwrap();
     let TensorSolution { t1, y1, ys, .. } = &solution;
@@ -180,7 +180,7 @@ fn reversible_gradients_are_central_differences_of_the_reversible_map() {
 }
 
 #[test]
-fn the_continuous_adjoint_is_near_and_refuses_what_it_has_no_cotangents_for() {
+fn the_continuous_adjoint_is_close_and_refuses_unsupported_cotangents() {
     for what in ALL {
         for batching in BATCHINGS {
             if what.has_events() || matches!(what, What::Steps | What::Dense) {
@@ -206,10 +206,11 @@ fn forward_derivatives_are_those_of_the_gradient_along_a_direction() {
     let along = point().with_leaves(point().leaves().iter().map(|x| (x + 1.0).cos()));
     for what in ALL {
         for batching in BATCHINGS {
-            let (_, slope) = jvp(|p: &Point| loss(p, what, batching, Adjoint::ForwardMode), &point(), &along);
+            let (_, tangent) =
+                jvp(|p: &Point| loss(p, what, batching, Adjoint::ForwardMode), &point(), &along);
             let want: f64 =
                 gradient(what, batching, Adjoint::Direct).iter().zip(flat(&along)).map(|(g, v)| g * v).sum();
-            assert_close(&[slope.item()], &[want], 1e-12, &(what, batching));
+            assert_close(&[tangent.item()], &[want], 1e-12, &(what, batching));
         }
     }
 }
@@ -236,14 +237,14 @@ fn events_steps_and_curves_are_each_row_s_own() {
                 curve.eval(&Tensor::from(0.3)),
             ))
         });
-        // an event is no error in a jit, of rows neither
+        // An event is not an error in a jit, nor are events of rows.
         let (t1, all_ts, all_ys, at, once) = call.call(Tensor::from(&rates[..])).unwrap();
         assert_eq!((at.shape().to_vec(), once.shape().to_vec()), (vec![2, 3], vec![3]));
         for (r, y0) in rates.iter().enumerate() {
             let one = solve(&Tensor::from(&[*y0][..]), Batching::Joint);
             let bits = |x: &Tensor| x.to_vec().iter().map(|x| x.to_bits()).collect::<Vec<u64>>();
             assert_eq!(t1.to_vec()[r].to_bits(), one.t1.item().to_bits());
-            // between step times the curve is of order 4
+            // Between step times, dense output has order 4.
             assert!((one.t1.item() - (4.0 - 1.0 / y0)).abs() < 1e-4);
             assert_eq!(bits(&all_ts.column(r)), bits(&one.ts));
             assert_eq!(bits(&all_ys.column(r)), bits(&one.ys));
@@ -254,12 +255,13 @@ fn events_steps_and_curves_are_each_row_s_own() {
 }
 
 #[test]
-fn a_second_reverse_derivative_of_rows_in_lockstep_names_the_way_out() {
+fn a_second_reverse_derivative_of_rows_in_lockstep_names_the_remedy() {
     let types = [crate::graph::Type::array(crate::array::DType::F64, [3, 2])];
     let traced = crate::tensor::trace(&types, &mut |x| {
         let p = Point { y0: x[0].clone(), ..point() };
-        let slope = |p: &Point| grad(|p: &Point| loss(p, What::End, Batching::PerRow, Adjoint::Direct), p).y0;
-        vec![slope(&p).square().sum()]
+        let gradient =
+            |p: &Point| grad(|p: &Point| loss(p, What::End, Batching::PerRow, Adjoint::Direct), p).y0;
+        vec![gradient(&p).square().sum()]
     });
     let refused = crate::transform::vjp(&traced.func, &[0], &[0]).unwrap_err().to_string();
     assert!(refused.contains("PerRow") && refused.contains("Groups(1)"), "{refused}");

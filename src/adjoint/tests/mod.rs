@@ -1,4 +1,4 @@
-//! Solves on tensors: the host's values, and gradients of the accepted steps.
+//! Solves on tensors: plain states' values, and gradients of the accepted steps.
 
 mod adjoints;
 mod apart;
@@ -31,8 +31,8 @@ fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-/// The case on record where another system's gradient is NaN: trial steps reach y < 1/2, are not
-/// finite, and are rejected.
+/// A reported case in which another library's gradient is NaN: trial steps reach y < 1/2, are not finite, and
+/// are rejected.
 fn root(a: &Tensor, y: &Tensor) -> Tensor {
     a * -20 * (y - 0.5).sqrt() * (y - 0.5)
 }
@@ -48,24 +48,24 @@ fn relative(a: f64, b: f64) -> f64 {
 }
 
 #[test]
-fn an_eager_solve_gives_the_bits_and_counters_of_the_host() {
+fn an_eager_solve_gives_the_bits_and_counters_of_plain_states() {
     let lotka = |y: [f64; 2]| [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]];
-    let host = Ode::new(|_t, y: &[f64; 2]| lotka(*y)).solve(0.0, 10.0, [1.0, 1.0]).unwrap();
+    let plain = Ode::new(|_t, y: &[f64; 2]| lotka(*y)).solve(0.0, 10.0, [1.0, 1.0]).unwrap();
     let traced = Ode::new(|_t, y: &Tensor| {
         let (a, b) = (y.index(0), y.index(1));
         Tensor::stack(&[&(&a * 1.5 - &a * &b), &(&a * &b - &b * 3)])
     });
     let traced = traced.solve(0.0, 10.0, f64s(&[1.0, 1.0])).unwrap();
     assert_eq!(traced.outcome(), Outcome::Completed);
-    assert_eq!(traced.stats.num_accepted.item() as u64, host.stats.num_accepted);
-    assert_eq!(traced.stats.num_fn_evals.item() as u64, host.stats.num_fn_evals);
-    for (a, b) in traced.y1.to_vec().iter().zip(host.y1) {
+    assert_eq!(traced.stats.num_accepted.item() as u64, plain.stats.num_accepted);
+    assert_eq!(traced.stats.num_fn_evals.item() as u64, plain.stats.num_fn_evals);
+    for (a, b) in traced.y1.to_vec().iter().zip(plain.y1) {
         assert!(relative(*a, b) < 1e-12, "{a} {b}");
     }
 }
 
 #[test]
-fn rejected_trials_that_are_nan_leave_the_gradient_finite_and_that_of_the_grid() {
+fn rejected_nan_trials_leave_the_gradient_finite_and_equal_to_the_grids() {
     let a = Tensor::from(1.0);
     let grid = Ode::new(|_t, y: &f64| -20.0 * (y - 0.5).sqrt() * (y - 0.5));
     let pid = PidController { dt0: Some(0.01), ..PidController::default() };
@@ -75,20 +75,20 @@ fn rejected_trials_that_are_nan_leave_the_gradient_finite_and_that_of_the_grid()
         let ode = Ode::new(|_t, y: &Tensor| root(a, y)).controller(StepTo { ts: grid.step_times.clone() });
         ode.solve(0.0, 1.5, Tensor::from(1.5)).unwrap().y1
     };
-    let (value, slope) = value_and_grad(frozen, &a);
+    let (value, gradient) = value_and_grad(frozen, &a);
     for adjoint in [Adjoint::Direct, Adjoint::default(), Adjoint::recursive_checkpoint(2)] {
         let (v, s) = value_and_grad(|a: &Tensor| solve_root(a, adjoint).y1, &a);
-        let close = relative(v.item(), value.item()) < 1e-10 && relative(s.item(), slope.item()) < 1e-10;
+        let close = relative(v.item(), value.item()) < 1e-10 && relative(s.item(), gradient.item()) < 1e-10;
         assert!(
             close,
-            "{adjoint:?}: {} {} on the grid of the host: {} {}",
+            "{adjoint:?}: {} {} on the grid of the plain: {} {}",
             v.item(),
             s.item(),
             value.item(),
-            slope.item()
+            gradient.item()
         );
     }
-    assert!((value.item() - 0.50390625).abs() < 1e-3 && (slope.item() + 0.00732421875).abs() < 1e-3);
+    assert!((value.item() - 0.50390625).abs() < 1e-3 && (gradient.item() + 0.00732421875).abs() < 1e-3);
 }
 
 tree! { struct Oscillator { omega: Tensor, drive: Tensor } }
@@ -106,7 +106,7 @@ fn final_energy(p: &Oscillator, y0: &Tensor, t: [&Tensor; 2], adjoint: Adjoint, 
 }
 
 #[test]
-fn gradients_by_state_parameters_and_times_equal_central_differences() {
+fn gradients_of_state_parameters_and_times_equal_central_differences() {
     let at = (
         Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) },
         f64s(&[1.0, -0.4]),
@@ -128,8 +128,8 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
                 energy(&at.with_leaves(leaves)).item()
             };
             let h = 1e-5;
-            // t0 moves every inner step time of constant steps; the gradient holds them, so only t1 of the
-            // times is compared here, and t0 on a fixed grid in the next test.
+            // t0 moves every inner step time of constant steps, which the gradient holds fixed, so of the times
+            // only t1 is compared here, and t0 on a fixed grid in the next test.
             if i == 3 {
                 continue;
             }
@@ -141,7 +141,7 @@ fn gradients_by_state_parameters_and_times_equal_central_differences() {
 }
 
 #[test]
-fn gradients_by_both_times_on_a_fixed_grid_equal_central_differences() {
+fn gradients_of_both_times_on_a_fixed_grid_equal_central_differences() {
     let p = Oscillator { omega: Tensor::from(1.3), drive: Tensor::from(0.7) };
     let (y0, ts) = (f64s(&[1.0, -0.4]), [0.1, 0.4, 0.55, 1.1, 1.6, 2.0]);
     let energy = |t: &(Tensor, Tensor)| final_energy(&p, &y0, [&t.0, &t.1], Adjoint::default(), &ts);
@@ -164,7 +164,7 @@ fn a_first_step_of_zero_is_refused_while_times_are_traced() {
 }
 
 #[test]
-#[should_panic(expected = "y0 is i32[1]: a state is of f32 or f64")]
+#[should_panic(expected = "y0 is i32[1]: a state must be f32 or f64")]
 fn a_state_of_integers_is_refused() {
     let _ = Ode::new(|_t, y: &Tensor| y * 2).solve(0.0, 1.0, Tensor::from([1]));
 }
@@ -196,7 +196,7 @@ fn a_failed_solve_inside_a_jitted_call_is_its_error() {
     assert_eq!(blow_up.num_traces(), 1);
 }
 
-/// 1 / (1/y0 - t), which leaves all bounds at t = 1 / y0.
+/// 1 / (1/y0 - t), which diverges at t = 1 / y0.
 fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
     Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
 }
@@ -222,7 +222,7 @@ fn a_failed_solve_in_a_tile_that_cannot_say_so_panics() {
 }
 
 #[test]
-fn a_failure_in_tiles_of_tiles_is_told_as_its_own_solve_told_it() {
+fn a_failure_in_nested_tiles_is_reported_as_by_its_own_solve() {
     let outer = |y0: &Tensor| {
         map_rows(std::slice::from_ref(y0), 4, |y| map_rows(y, 2, |y| Ok((vec![blow_up(&y[0])?], vec![]))))
     };
@@ -257,17 +257,17 @@ fn time_stays_f64_where_the_state_is_f32() {
 }
 
 #[test]
-fn the_continuous_adjoint_reaches_what_is_saved_at_the_ends() {
+fn the_continuous_adjoint_reaches_values_saved_at_the_ends() {
     let y0 = f64s(&[0.7, -0.2]);
     let solve = |adjoint: Adjoint, y0: &Tensor, save_at: SaveAt| {
         let field = Ode::new(|_t, y: &Tensor| y.sin() - y).rtol(1e-10).atol(1e-10).adjoint(adjoint);
         field.save_at(save_at).solve(0.0, 1.0, y0)
     };
     let ends = SaveAt::t1().and_t0();
-    let slope = |adjoint: Adjoint| {
+    let gradient = |adjoint: Adjoint| {
         grad(|y0: &Tensor| solve(adjoint, y0, ends.clone()).unwrap().ys.square().sum(), &y0)
     };
-    let (ours, theirs) = (slope(Adjoint::backsolve()).to_vec(), slope(Adjoint::Direct).to_vec());
+    let (ours, theirs) = (gradient(Adjoint::backsolve()).to_vec(), gradient(Adjoint::Direct).to_vec());
     for (a, b) in ours.iter().zip(&theirs) {
         assert!(relative(*a, *b) < 1e-8, "{a} {b}");
     }

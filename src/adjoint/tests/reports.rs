@@ -1,4 +1,4 @@
-//! What a plan tells of the states that its solves keep: the choice, its reason and what came of it.
+//! Plan reports of the states that solves store: the choice, its reason and the result.
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::array::DType;
@@ -6,7 +6,8 @@ use crate::backend::{LoopReport, LoopRun};
 use crate::ode::{ConstantStepSize, Ode};
 use crate::tensor::{RunReport, Tensor, grad, jit, map_rows};
 
-/// The report of a gradient through 200 constant steps of 25 numbers, before a run and after, and the run's counters.
+/// The report of a gradient through 200 constant steps of 25 numbers, before and after a run, and the run's
+/// counters.
 fn reports(adjoint: Adjoint) -> (LoopReport, LoopReport, RunReport) {
     let f = jit(move |p: Tensor| {
         grad(
@@ -17,15 +18,15 @@ fn reports(adjoint: Adjoint) -> (LoopReport, LoopReport, RunReport) {
             &p,
         )
     });
-    let told = || f.plan(&(Tensor::from(1.0),)).unwrap().loops[0].clone();
-    let before = told();
+    let report = || f.plan(&(Tensor::from(1.0),)).unwrap().loops[0].clone();
+    let before = report();
     f.call(1.0).unwrap();
-    (before, told(), f.last_run())
+    (before, report(), f.last_run())
 }
 
 #[test]
-fn a_choice_by_bytes_says_its_budget_and_what_it_recomputed() {
-    // 25 f64 are 200 bytes, 256 with their alignment: 1,300 bytes have room for 5
+fn a_choice_by_bytes_reports_its_budget_and_recomputed_steps() {
+    // 25 f64 are 200 bytes, 256 with alignment: 1,300 bytes have room for 5.
     let adjoint = Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(1300) };
     let (before, after, run) = reports(adjoint);
     assert_eq!((before.state_bytes, before.budget_bytes(), before.slots), (256, Some(1300), Some(5)));
@@ -34,14 +35,14 @@ fn a_choice_by_bytes_says_its_budget_and_what_it_recomputed() {
     assert!(run.recomputed > 200 && !last.fits());
     assert_eq!((after.last, after.with_steps(200)), (Some(last), last));
     let text = format!(
-        "256 bytes a state, 1300 bytes: 5 slots; 200 steps: 5 states kept, {} steps recomputed",
+        "256 bytes per state, 1300 bytes: 5 slots; 200 steps: 5 states stored, {} steps recomputed",
         run.recomputed
     );
     assert_eq!(after.to_string(), text);
 }
 
 #[test]
-fn the_automatic_choice_keeps_every_state_of_a_known_number_that_fits_and_says_so() {
+fn the_automatic_choice_stores_and_reports_every_state_of_a_known_number_that_fits() {
     let (before, after, run) = reports(Adjoint::default());
     assert_eq!((before.budget_bytes(), before.slots), (Some(32 << 20), Some((32 << 20) / 256)));
     assert_eq!((run.recomputed, run.states_kept_max), (0, 200));
@@ -52,7 +53,7 @@ fn the_automatic_choice_keeps_every_state_of_a_known_number_that_fits_and_says_s
 }
 
 #[test]
-fn loops_in_tiles_are_told_together() {
+fn loops_in_tiles_are_reported_together() {
     let f = jit(|p: Tensor| {
         grad(
             |p: &Tensor| {
@@ -69,14 +70,14 @@ fn loops_in_tiles_are_told_together() {
     f.call(1.0).unwrap();
     let (plan, run) = (f.plan(&(Tensor::from(1.0),)).unwrap(), f.last_run());
     let all: Vec<LoopRun> = plan.all_loops().iter().map(|l| l.last.unwrap()).collect();
-    // five tiles of four rows and one of three
+    // Five tiles of four rows and one of three.
     assert_eq!(all.iter().map(|l| (l.runs, l.steps, l.kept)).collect::<Vec<_>>(), [(5, 10, 3), (1, 10, 3)]);
     assert_eq!(all.iter().map(|l| l.recomputed).sum::<u64>(), run.recomputed);
-    assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states kept"), "{plan}");
+    assert!(plan.to_string().contains("5 runs of at most 10 steps: 3 states stored"), "{plan}");
 }
 
 #[test]
-fn solves_in_stages_are_told_where_they_ran() {
+fn solves_in_stages_are_reported_where_they_ran() {
     let f = jit(|p: Tensor| {
         let loss = |p: &Tensor| {
             let inner = |y: &Tensor| {
@@ -91,6 +92,6 @@ fn solves_in_stages_are_told_where_they_ran() {
     f.call(1.0).unwrap();
     let plan = f.plan(&(Tensor::from(1.0),)).unwrap();
     let (_, first) = plan.bodies.iter().find(|(body, _)| *body == "first stage").unwrap();
-    // The attempts run it once a stage; before them it runs once.
+    // The attempts run it once per stage; the start runs it once.
     assert_eq!(first.all_loops().iter().map(|l| l.last.unwrap().runs).collect::<Vec<_>>(), [1]);
 }

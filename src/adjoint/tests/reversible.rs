@@ -1,4 +1,5 @@
-//! The reversible solve: against the same map differentiated with every state kept, and against what it may keep.
+//! The reversible solve, against the same map differentiated with every state stored, and against the states
+//! that it may store.
 
 use crate::adjoint::Adjoint;
 use crate::graph::{Builder, Func, NodeId, Op, Policy, Solve};
@@ -17,7 +18,7 @@ fn pendulum(p: &Tensor, y0: &Tensor, n: usize, coupling: f64, method: Method) ->
     ode.adjoint(Adjoint::Reversible { coupling }).solve(0.0, 4.0, y0).unwrap().y1
 }
 
-/// The same function with solves that keep every state and have no inverse.
+/// The same function with solves that store every state and have no inverse.
 fn stored(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = vec![];
@@ -37,8 +38,8 @@ fn stored(f: &Func) -> Func {
     b.finish(&outputs)
 }
 
-/// The largest difference between the gradients of the reversible map by its inverse and with every state kept,
-/// relative to the largest entry.
+/// The largest difference between the gradients of the reversible map by its inverse and with every state
+/// stored, relative to the largest entry.
 fn difference(n: usize, coupling: f64) -> f64 {
     let args = [Tensor::from(&[1.3, 0.7][..]), Tensor::from(&[1.0, -0.4][..])];
     let types: Vec<_> = args.iter().map(Tensor::ty).collect();
@@ -47,20 +48,20 @@ fn difference(n: usize, coupling: f64) -> f64 {
         vec![y1.square().sum()]
     });
     assert!(traced.captures.is_empty());
-    let slopes = |f: &Func| -> Vec<f64> {
+    let gradients = |f: &Func| -> Vec<f64> {
         let g = vjp(f, &[0], &[0, 1]).unwrap();
         let out = apply(&g, &[args[0].clone(), args[1].clone(), Tensor::from(1.0)]);
         out[f.num_outputs()..].iter().flat_map(Tensor::to_vec).collect()
     };
-    let (by_inverse, kept) = (slopes(&traced.func), slopes(&stored(&traced.func)));
+    let (by_inverse, kept) = (gradients(&traced.func), gradients(&stored(&traced.func)));
     let size = kept.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-    // NaN is the largest of all.
+    // NaN counts as the largest.
     let worst = |a: f64, b: f64| if b > a || b.is_nan() { b } else { a };
     by_inverse.iter().zip(&kept).map(|(a, b)| (a - b).abs()).fold(0.0, worst) / size
 }
 
 #[test]
-fn the_gradient_is_that_of_the_map_up_to_rounding_that_grows_as_the_coupling_to_the_minus_n() {
+fn the_gradient_is_exact_up_to_rounding_that_grows_as_the_coupling_to_the_minus_n() {
     for (n, coupling) in
         [(10, 0.99), (100, 0.99), (1000, 0.99), (1000, 0.999), (100, 0.9), (10, 0.5), (40, 0.5)]
     {
@@ -75,7 +76,7 @@ fn the_gradient_is_that_of_the_map_up_to_rounding_that_grows_as_the_coupling_to_
 fn the_state_is_the_coupled_map_written_out() {
     let (l, n, h) = (0.9, 4, 0.25);
     let f = |t: f64, y: f64| (t - y).sin();
-    // Heun's increment
+    // Heun's increment.
     let psi = |t: f64, h: f64, y: f64| {
         let k = f(t, y);
         0.5 * h * (k + f(t + h, y + h * k))
@@ -95,8 +96,8 @@ fn the_state_is_the_coupled_map_written_out() {
 }
 
 #[test]
-fn adaptive_steps_saved_times_and_both_times_have_the_slopes_of_the_solution() {
-    // y = y0 e^(-p t): the slopes of the values saved are known
+fn adaptive_steps_saved_times_and_both_times_have_the_derivatives_of_the_solution() {
+    // y = y0 e^(-p t): the derivatives of the saved values are known.
     let ode = |p: &Tensor| {
         let p = p.clone();
         move |t1: &Tensor, y0: &Tensor| {
@@ -110,13 +111,13 @@ fn adaptive_steps_saved_times_and_both_times_have_the_slopes_of_the_solution() {
         let solution = ode(&x.0)(&x.1, &x.2);
         solution.ys.sum() + solution.y1
     };
-    let (value, slopes) = value_and_grad(sum, &at);
+    let (value, gradients) = value_and_grad(sum, &at);
     let ts = [0.0, 0.2, 0.55, 1.0, 1.5];
     let y = |t: f64| 2.0 * (-0.8 * t).exp();
     let total: f64 = ts.iter().map(|&t| y(t)).sum();
     let by_p: f64 = ts.iter().map(|&t| -t * y(t)).sum();
     let want = [total, by_p, -0.8 * y(1.5), total / 2.0];
-    let got = [value.item(), slopes.0.item(), slopes.1.item(), slopes.2.item()];
+    let got = [value.item(), gradients.0.item(), gradients.1.item(), gradients.2.item()];
     for (g, w) in got.iter().zip(want) {
         assert!((g - w).abs() < 1e-6, "{got:?} {want:?}");
     }
@@ -165,10 +166,11 @@ fn no_state_is_kept_whatever_the_number_of_steps() {
 #[test]
 fn a_forward_derivative_of_the_gradient_equals_differences_and_a_coupling_out_of_range_is_refused() {
     let y0 = Tensor::from(&[1.0, -0.4][..]);
-    let slope = |p: &Tensor| grad(|p: &Tensor| pendulum(p, &y0, 20, 0.99, Method::Tsit5).square().sum(), p);
+    let gradient =
+        |p: &Tensor| grad(|p: &Tensor| pendulum(p, &y0, 20, 0.99, Method::Tsit5).square().sum(), p);
     let (p, v) = (Tensor::from(&[1.3, 0.7][..]), Tensor::from(&[0.5, -1.0][..]));
-    let second = jvp(slope, &p, &v).1.to_vec();
-    let (ahead, behind) = (slope(&(&p + &v * 1e-4)).to_vec(), slope(&(&p - &v * 1e-4)).to_vec());
+    let second = jvp(gradient, &p, &v).1.to_vec();
+    let (ahead, behind) = (gradient(&(&p + &v * 1e-4)).to_vec(), gradient(&(&p - &v * 1e-4)).to_vec());
     for i in 0..2 {
         let difference = (ahead[i] - behind[i]) / 2e-4;
         assert!((second[i] - difference).abs() < 1e-6, "{} {difference}", second[i]);
@@ -176,6 +178,6 @@ fn a_forward_derivative_of_the_gradient_equals_differences_and_a_coupling_out_of
     for coupling in [0.0, 1.0, f64::NAN] {
         let ode = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::Reversible { coupling });
         let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).unwrap_err().to_string();
-        assert!(e.contains("above 0 and below 1"), "{e}");
+        assert!(e.contains("must be in (0, 1)"), "{e}");
     }
 }

@@ -1,4 +1,5 @@
-//! Rows that do not share their steps: the bits of rows one by one, their gradients, and what one row does to others.
+//! Rows that do not share their steps: bit-equal to single rows, their gradients, and independence of other
+//! rows.
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::{Array, DType};
@@ -8,7 +9,7 @@ use crate::ode::{ConfigError, Method, Ode, Outcome, SaveAt, SolveError, StepTo};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, value_and_grad, vmap};
 use crate::{simd, transform};
 
-/// Two layers' weights, `[2, 5]` and `[5, 2]`.
+/// The weights of two layers, `[2, 5]` and `[5, 2]`.
 type Weights = (Tensor, Tensor);
 
 const W: [[f64; 5]; 2] = [[0.7, -1.1, 0.3, 0.9, -0.4], [0.2, 0.8, -0.6, 1.3, 0.5]];
@@ -18,7 +19,7 @@ fn weights() -> Weights {
     (Tensor::from(W), Tensor::from(V))
 }
 
-/// The larger, the steeper.
+/// Larger values change faster.
 const Y0: [[f64; 2]; 5] = [[1.0, -0.5], [30.0, 2.0], [0.01, 0.02], [-4.0, 9.0], [0.3, 0.1]];
 
 /// tanh(y w) v - |y| y / 2 + sin 2t
@@ -35,7 +36,7 @@ fn plain_rate(t: f64, y: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|i| dy[i] - y[i].abs() * y[i] * 0.5 + (2.0 * t).sin())
 }
 
-/// One of them twice, which is saved once; the last is t1.
+/// One time is repeated and saved once; the last is t1.
 const TS: [f64; 6] = [0.0, 0.001, 0.4, 0.4, 0.9, 1.5];
 const NUM_TIMES: usize = 5;
 
@@ -107,18 +108,18 @@ fn rows_together_have_the_bits_of_rows_one_by_one() {
 }
 
 #[test]
-fn rows_have_the_counts_and_values_of_the_host() {
+fn rows_have_the_counts_and_values_of_plain_states() {
     let got = solve(&setup(), &weights(), &Tensor::from(Y0), Batching::PerRow).unwrap();
     let (ys, stats) = (got.ys.permute(&[1, 0, 2]).to_vec(), &got.stats);
     let counts: Vec<Vec<f64>> =
         [&stats.num_steps, &stats.num_accepted, &stats.num_fn_evals].map(Tensor::to_vec).to_vec();
     for (r, y0) in Y0.into_iter().enumerate() {
-        let host = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
-        let host = host.save_at(SaveAt::ts(&TS).and_t1()).solve(0.0, 1.5, y0).unwrap();
-        assert_eq!(counts[0][r] as u64, host.stats.num_steps);
-        assert_eq!(counts[1][r] as u64, host.stats.num_accepted);
-        assert_eq!(counts[2][r] as u64, host.stats.num_fn_evals);
-        for (a, b) in ys[r * 2 * NUM_TIMES..][..2 * NUM_TIMES].iter().zip(host.ys.concat()) {
+        let plain = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
+        let plain = plain.save_at(SaveAt::ts(&TS).and_t1()).solve(0.0, 1.5, y0).unwrap();
+        assert_eq!(counts[0][r] as u64, plain.stats.num_steps);
+        assert_eq!(counts[1][r] as u64, plain.stats.num_accepted);
+        assert_eq!(counts[2][r] as u64, plain.stats.num_fn_evals);
+        for (a, b) in ys[r * 2 * NUM_TIMES..][..2 * NUM_TIMES].iter().zip(plain.ys.concat()) {
             assert!((a - b).abs() <= 1e-11 * b.abs().max(1e-2), "row {r}: {a} against {b}");
         }
     }
@@ -134,7 +135,7 @@ fn all() -> All {
     (weights(), Tensor::from(Y0), ends, Tensor::from([0.001, 0.4, 0.4, 0.9, 1.3]))
 }
 
-/// A number that every saved state has a weight of its own in.
+/// A sum in which every saved state has a different weight.
 fn loss((p, y0, ends, ts): &All, adjoint: Adjoint, batching: Batching) -> Tensor {
     let s = Setup { adjoint, ends: ends.clone(), ts: Some(ts.clone()), ..setup() };
     let solution = solve(&s, p, y0, batching).unwrap();
@@ -177,8 +178,8 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
     let step_times: Vec<Vec<f64>> = Y0
         .into_iter()
         .map(|y0| {
-            let host = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
-            host.solve(0.0, 1.5, y0).unwrap().step_times
+            let plain = Ode::new(|t, y: &[f64; 2]| plain_rate(t, *y)).rtol(1e-5).atol(1e-7);
+            plain.solve(0.0, 1.5, y0).unwrap().step_times
         })
         .collect();
     let end = |p: &Weights, y0: &Tensor| {
@@ -190,13 +191,13 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
     };
     let s = Setup { save_at: SaveAt::t1(), adjoint: Adjoint::recursive_checkpoint(4), ..setup() };
     let at = (weights(), Tensor::from(Y0));
-    let (value, slope) = value_and_grad(
+    let (value, gradient) = value_and_grad(
         |(p, y0): &(Weights, Tensor)| solve(&s, p, y0, Batching::PerRow).unwrap().y1.sin().sum(),
         &at,
     );
     assert!((value.item() - end(&at.0, &at.1)).abs() < 1e-10);
     let leaves = at.leaves();
-    for (k, d) in slope.leaves().iter().enumerate() {
+    for (k, d) in gradient.leaves().iter().enumerate() {
         for (i, d) in d.to_vec().into_iter().enumerate() {
             let moved = |h: f64| {
                 let mut leaves = leaves.clone();
@@ -212,7 +213,7 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
     }
 }
 
-/// A field that is not a number past t = 1, on rows of which some take a step and others hundreds.
+/// A field that is NaN past t = 1, for rows of which some take one step and others hundreds.
 fn until_one(rate: &Tensor, y0: &Tensor, adjoint: Adjoint, batching: Batching) -> TensorSolution<Tensor> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| -(y * rate).square() * y * (1.0 - t).sqrt().exp());
     ode.rtol(1e-9).atol(1e-11).adjoint(adjoint).batching(batching).solve(0.0, 1.0, y0).unwrap()
@@ -327,12 +328,12 @@ fn forward_derivatives_and_those_of_gradients_are_those_of_rows_alone() {
     let (rows, alone) =
         (along(Adjoint::ForwardMode, Batching::PerRow), along(Adjoint::ForwardMode, Batching::Groups(1)));
     assert_near(&rows, &alone, 1e-13, "forward");
-    let slope: f64 = gradient(checkpointed, Batching::PerRow)
+    let gradient: f64 = gradient(checkpointed, Batching::PerRow)
         .iter()
         .zip(direction.leaves())
         .map(|(g, d)| g.iter().zip(d.to_vec()).map(|(g, d)| g * d).sum::<f64>())
         .sum();
-    assert!((rows[1][0] - slope).abs() < 1e-10 * slope.abs(), "{} {slope}", rows[1][0]);
+    assert!((rows[1][0] - gradient).abs() < 1e-10 * gradient.abs(), "{} {gradient}", rows[1][0]);
     let twice = |batching| -> Vec<Vec<f64>> {
         let of = |x: &All| grad(|x: &All| loss(x, checkpointed, batching), x);
         jvp(of, &all(), &direction).1.leaves().iter().map(Tensor::to_vec).collect()
@@ -344,7 +345,7 @@ fn run(plan: &Plan, args: &[Array]) -> Vec<Array> {
     let zeros = |ty: &Type| Array::zeros(ty.dtype(), ty.shape().clone());
     let mut out: Vec<Array> = plan.output_types().iter().map(zeros).collect();
     let (refs, mut ws) = (args.iter().collect::<Vec<_>>(), Workspace::new());
-    // the second time on what the first left behind
+    // The second run uses the buffers of the first.
     (0..2).for_each(|_| plan.run_arrays(&mut ws, &refs, &mut out));
     out
 }
@@ -412,7 +413,7 @@ fn results_do_not_depend_on_the_number_of_threads() {
 fn mapped_solves_in_lockstep_are_solves_of_each_example() {
     let y0 = Tensor::from(Y0);
     let scales = Tensor::from([1.0, 0.5, -0.2]);
-    let slope = |scale: &Tensor| {
+    let gradient = |scale: &Tensor| {
         grad(
             |y0: &Tensor| {
                 solve(&setup(), &weights(), &(y0 * scale), Batching::PerRow).unwrap().y1.sin().sum()
@@ -420,8 +421,8 @@ fn mapped_solves_in_lockstep_are_solves_of_each_example() {
             &y0,
         )
     };
-    let many = vmap(slope, &scales);
-    let each: Vec<f64> = (0..3).flat_map(|k| slope(&scales.index(k)).to_vec()).collect();
+    let many = vmap(gradient, &scales);
+    let each: Vec<f64> = (0..3).flat_map(|k| gradient(&scales.index(k)).to_vec()).collect();
     assert_eq!(many.to_vec(), each);
 }
 

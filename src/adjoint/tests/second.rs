@@ -1,4 +1,5 @@
-//! Second derivatives through solves that keep every state: forward over reverse, reverse over reverse, differences.
+//! Second derivatives through solves that store every state: forward over reverse, reverse over reverse, finite
+//! differences.
 
 use crate::adjoint::Adjoint;
 use crate::ode::{Ode, StepTo};
@@ -17,7 +18,7 @@ fn grid() -> Vec<f64> {
     Ode::new(field).rtol(1e-6).atol(1e-6).solve(0.0, 2.0, [1.0, 0.5]).unwrap().step_times
 }
 
-/// The squares of the states at saved times inside of steps and at the end, on that grid where it is given.
+/// The squares of the states at saved times inside steps and at the end, on that grid if it is given.
 fn loss(p: &Tensor, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|_t, y: &Tensor| rate(p, y)).adjoint(adjoint).save_at([0.3, 0.31, 1.234, 2.0]);
     let ode = match grid {
@@ -43,21 +44,22 @@ fn forward_over_reverse(grid: &[f64], adjoint: Adjoint) -> Vec<f64> {
 
 fn reverse_over_reverse(grid: &[f64]) -> Vec<f64> {
     let (p, v) = at();
-    let slope = |p: &Tensor| (grad(|p: &Tensor| loss(p, grid, Adjoint::Direct), p) * &v).sum();
-    grad(slope, &p).to_vec()
+    let gradient = |p: &Tensor| (grad(|p: &Tensor| loss(p, grid, Adjoint::Direct), p) * &v).sum();
+    grad(gradient, &p).to_vec()
 }
 
 #[test]
 fn a_hessian_times_a_vector_is_the_same_three_ways_with_saved_times() {
     let (grid, (p, v)) = (grid(), at());
     assert!(grid.len() > 5);
-    let slopes = jit({
+    let gradients = jit({
         let grid = grid.clone();
         move |p: Tensor| grad(|p: &Tensor| loss(p, &grid, Adjoint::Direct), &p)
     });
-    let slopes = |h: f64| slopes.call(&p + &v * h).unwrap().to_vec();
-    let difference =
-        |h: f64| -> Vec<f64> { slopes(h).iter().zip(slopes(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect() };
+    let gradients = |h: f64| gradients.call(&p + &v * h).unwrap().to_vec();
+    let difference = |h: f64| -> Vec<f64> {
+        gradients(h).iter().zip(gradients(-h)).map(|(a, b)| (a - b) / (2.0 * h)).collect()
+    };
     let (fine, coarse) = (difference(1e-3), difference(2e-3));
     let differences: Vec<f64> = fine.iter().zip(coarse).map(|(f, c)| (4.0 * f - c) / 3.0).collect();
     let (forward, reverse) = (forward_over_reverse(&grid, Adjoint::Direct), reverse_over_reverse(&grid));
@@ -103,14 +105,15 @@ fn reverse_over_reverse_runs_in_tiles_and_is_refused_by_name_where_states_are_bo
         sums[0].clone()
     };
     let w = Tensor::from_vec([2, 2], vec![0.3, -0.2, 0.8, 0.1]);
-    let slope = |w: &Tensor| grad(|w: &Tensor| energy(w, Adjoint::Direct), w).square().sum();
-    let (forward, reverse) = (jvp(slope, &w, &w).1.item(), (grad(slope, &w) * &w).sum().item());
+    let gradient = |w: &Tensor| grad(|w: &Tensor| energy(w, Adjoint::Direct), w).square().sum();
+    let (forward, reverse) = (jvp(gradient, &w, &w).1.item(), (grad(gradient, &w) * &w).sum().item());
     assert!((forward - reverse).abs() < 1e-11 * forward.abs(), "{forward} {reverse}");
     for (adjoint, name) in
         [(Adjoint::default(), "RecursiveCheckpoint"), (Adjoint::reversible(), "Reversible")]
     {
-        let slope = |w: &Tensor| crate::Result::Ok(grad(|w: &Tensor| energy(w, adjoint), w).square().sum());
-        let e = value_and_grad(slope, &w).map(|_| ()).unwrap_err().to_string();
-        assert!(e.contains(&format!("`{name}`")) && e.contains("take the adjoint `Direct`"), "{e}");
+        let gradient =
+            |w: &Tensor| crate::Result::Ok(grad(|w: &Tensor| energy(w, adjoint), w).square().sum());
+        let e = value_and_grad(gradient, &w).map(|_| ()).unwrap_err().to_string();
+        assert!(e.contains(&format!("`{name}`")) && e.contains("use the adjoint `Direct`"), "{e}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every setting of every way of running a solve is read, or refused by its name: the table of `ode/settings.md`.
+//! Every setting of every driver is read, or refused by name: the table of `ode/settings.md`.
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{
@@ -30,11 +30,11 @@ fn member(k: &f64) -> (Pushed, [f64; 2]) {
 
 const Y0: [f64; 2] = [1.0, 0.5];
 
-type Host = Ode<'static, [f64; 2], Pushed>;
+type Plain = Ode<'static, [f64; 2], Pushed>;
 type OnTensors = Ode<'static, Tensor, Closure<fn(Tensor, &Tensor) -> Tensor>>;
 type Ensemble = EnsembleBuilder<'static, f64, fn(&f64) -> (Pushed, [f64; 2]), f64, 2>;
 
-/// What a way of running makes of a problem: all that it gives, or an error before anything ran.
+/// Runs a driver on a problem: all its results, or an error before anything ran.
 type Found = Result<String, String>;
 
 fn found<S: Debug>(result: Result<impl Debug, SolveError<S>>) -> Found {
@@ -45,7 +45,7 @@ fn found<S: Debug>(result: Result<impl Debug, SolveError<S>>) -> Found {
     }
 }
 
-fn by_hand(ode: &Host) -> Found {
+fn by_hand(ode: &Plain) -> Found {
     let mut steps = match ode.stepper(0.0, 1.0, Y0) {
         Ok(steps) => steps,
         Err(error) => return found(Err::<(), _>(error)),
@@ -88,9 +88,9 @@ fn jitted(ode: &OnTensors) -> Found {
     }
 }
 
-/// What becomes of the setting `name`, given to a solve that `ode` makes: read, or refused by its name.
+/// Whether the setting `name` of a solve made by `ode` is read, or refused by name.
 fn cell<A>(name: &str, ode: &dyn Fn() -> A, set: &dyn Fn(A) -> A, run: &dyn Fn(&A) -> Found) -> &'static str {
-    let plain = run(&ode()).expect("what it is given to can run");
+    let plain = run(&ode()).expect("the solve without the setting runs");
     match run(&set(ode())) {
         Ok(other) if other == plain => "ignored",
         Ok(_) => "read",
@@ -105,7 +105,7 @@ fn kutta() -> Tableau {
     kutta.with_error(&[0.0, 1.0, 0.0], 3).unwrap()
 }
 
-/// A setting: what it is given beside, and the setting.
+/// A setting: the settings that it needs, and the setting itself.
 type Given<A> = (fn(A) -> A, fn(A) -> A);
 
 /// The settings that every builder has.
@@ -132,7 +132,7 @@ fn of_ensembles(name: &str) -> Option<Given<Ensemble>> {
     common!(name)
 }
 
-fn of_plain(name: &str) -> Option<Given<Host>> {
+fn of_plain(name: &str) -> Option<Given<Plain>> {
     Some(match name {
         "tableau" => (|o| o, |o| o.tableau(kutta())),
         "norm" => (|o| o, |o| o.norm(|e| 100.0 * e[0].abs().max(e[1].abs()))),
@@ -241,15 +241,15 @@ const SETTINGS: [&str; 36] = [
 
 fn line(name: &str) -> String {
     static PARAMS: [f64; 2] = [2.0, 3.0];
-    let host = |base: fn(Host) -> Host, run: &dyn Fn(&Host) -> Found| {
+    let plain = |base: fn(Plain) -> Plain, run: &dyn Fn(&Plain) -> Found| {
         of_plain(name).map_or("", |(beside, set)| {
             let ode = || base(beside(Ode::from_generic(Pushed { k: 2.0 })));
             cell(name, &ode, &set, run)
         })
     };
-    let prescribed = |base: fn(Host) -> Host| match name {
+    let prescribed = |base: fn(Plain) -> Plain| match name {
         "controller" => "",
-        _ => host(base, &|o| found(o.solve(0.0, 1.0, Y0))),
+        _ => plain(base, &|o| found(o.solve(0.0, 1.0, Y0))),
     };
     let on_tensors = |run: fn(&OnTensors) -> Found| {
         of_tensors(name).map_or("", |(beside, set)| {
@@ -262,11 +262,11 @@ fn line(name: &str) -> String {
         cell(name, &ode, &set, &|o: &Ensemble| found(o.solve(0.0, 1.0)))
     });
     let cells = [
-        host(|o| o, &|o| found(o.solve(0.0, 1.0, Y0))),
+        plain(|o| o, &|o| found(o.solve(0.0, 1.0, Y0))),
         prescribed(|o| o.controller(ConstantStepSize { dt0: 0.1 })),
         prescribed(|o| o.controller(StepTo { ts: (0..=10).map(|i| f64::from(i) / 10.0).collect() })),
-        host(|o| o, &by_hand),
-        host(|o| o, &|o| found(o.clone().forward_sensitivity().solve(0.0, 1.0, Y0))),
+        plain(|o| o, &by_hand),
+        plain(|o| o, &|o| found(o.clone().forward_sensitivity().solve(0.0, 1.0, Y0))),
         ensemble,
         on_tensors(eager),
         on_tensors(jitted),
@@ -274,7 +274,7 @@ fn line(name: &str) -> String {
     format!("| {name} | {} |\n", cells.join(" | "))
 }
 
-/// Whoever changes what is read copies what this prints into `settings.md`.
+/// After a change of what is read, copy the printed table into `settings.md`.
 #[test]
 fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     let head = "| setting | `solve` | constant steps | `StepTo` | `stepper` | `forward_sensitivity` | ensemble | tensors | in `jit` |\n\

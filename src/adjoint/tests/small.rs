@@ -1,4 +1,5 @@
-//! Loops small enough for Miri, which takes a thousand times as long: a search, its replay with checkpoints, rows in lockstep.
+//! Loops small enough for Miri, which is a thousand times slower: a search, its replay with checkpoints, rows
+//! in lockstep.
 
 use crate::adjoint::{Adjoint, Batching};
 use crate::ode::{Method, Ode};
@@ -17,15 +18,15 @@ fn a_few_steps_and_their_gradient() {
             let ode = Ode::new(|_t, y: &Tensor| decay(p, y)).method(Method::Euler).dt0(1.0 / f64::from(n));
             ode.adjoint(adjoint).solve(0.0, 1.0, Tensor::from([1.0, 2.0])).unwrap().y1.sum()
         };
-        let (value, slope) = jit(|p: Tensor| value_and_grad(loss, &p)).call(Tensor::from(0.5)).unwrap();
+        let (value, gradient) = jit(|p: Tensor| value_and_grad(loss, &p)).call(Tensor::from(0.5)).unwrap();
         let left = 1.0 - 0.5 / f64::from(n);
         assert!((value.item() - 3.0 * left.powi(n)).abs() < 1e-14, "{adjoint:?}");
-        assert!((slope.item() + 3.0 * left.powi(n - 1)).abs() < 1e-14, "{adjoint:?}");
+        assert!((gradient.item() + 3.0 * left.powi(n - 1)).abs() < 1e-14, "{adjoint:?}");
     }
 }
 
 #[test]
-fn two_rows_by_steps_of_their_own() {
+fn two_rows_with_separate_steps() {
     let rates = Tensor::from([[1.0], [8.0]]);
     let y0 = Tensor::concat(&[&Tensor::from([[1.0], [1.0]]), &rates], 1);
     let field = |_t: Tensor, y: &Tensor| {

@@ -1,4 +1,4 @@
-//! Saved steps and the dense curve on tensors: the host's values, and gradients on the frozen grid.
+//! Saved steps and dense output on tensors: plain states' values, and gradients on the frozen grid.
 
 use super::f64s;
 use crate::adjoint::Adjoint;
@@ -18,7 +18,7 @@ fn ones(shape: Shape) -> Tensor {
     Tensor::full(DType::F64, shape, 1.0)
 }
 
-/// A pendulum, pushed.
+/// A driven pendulum.
 fn pushed(t: f64, y: [f64; 2]) -> [f64; 2] {
     [y[1], -1.3 * y[0].sin() - 0.2 * y[1] + (1.7 * t).sin()]
 }
@@ -29,41 +29,41 @@ pub(super) fn pushed_tensor(mu: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
 }
 
 #[test]
-fn saved_steps_are_those_of_the_host_in_both_directions_and_nan_behind() {
+fn saved_steps_equal_those_of_plain_states_in_both_directions_and_nan_after() {
     let mu = Tensor::from(1.3);
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7] {
         for (sign, every) in [(1.0, 1), (-1.0, 1), (1.0, 3), (-1.0, 4)] {
-            let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method);
-            let host = host.save_at(SaveAt::every(every)).solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
+            let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method);
+            let plain = plain.save_at(SaveAt::every(every)).solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.max_steps(400).save_at(SaveAt::every(every));
             let got = ode.solve(0.0, 4.0 * sign, f64s(&[1.0, 0.5])).unwrap();
-            let (rows, n) = (1 + 400_usize.div_ceil(every), host.ts.len());
+            let (rows, n) = (1 + 400_usize.div_ceil(every), plain.ts.len());
             assert_eq!((got.ys.shape().to_vec(), got.num_saved.item() as usize), (vec![rows, 2], n));
             let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
-            // A step's size hangs on its error, a difference of much larger numbers: of a first step by Vern7 that is
-            // 1e-13, three digits are left.
+            // A step's size depends on its error, a difference of much larger numbers: for a first step by
+            // Vern7 the error is 1e-13, which leaves three digits.
             let bound = if method == Method::Vern7 { 1e-3 } else { 1e-5 };
-            close(&ts[..n], &host.ts, bound);
-            close(&ys[..2 * n], &host.ys.concat(), bound);
+            close(&ts[..n], &plain.ts, bound);
+            close(&ys[..2 * n], &plain.ys.concat(), bound);
             assert!(ts[n..].iter().chain(&ys[2 * n..]).all(|x| x.is_nan()));
         }
     }
 }
 
 #[test]
-fn saved_steps_of_a_grid_are_those_of_the_host() {
+fn saved_steps_of_a_grid_equal_those_of_plain_states() {
     let mu = Tensor::from(1.3);
     let grid = StepTo { ts: vec![0.0, 0.2, 0.5, 0.6, 0.9, 1.3, 1.4, 1.8] };
     for method in [Method::Tsit5, Method::Rk4, Method::Bosh3, Method::Vern7] {
         for every in [1, 3, 7] {
-            let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(grid.clone());
-            let host = host.save_at(SaveAt::every(every)).solve(0.0, 1.8, [1.0, 0.5]).unwrap();
+            let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).controller(grid.clone());
+            let plain = plain.save_at(SaveAt::every(every)).solve(0.0, 1.8, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.controller(grid.clone()).save_at(SaveAt::every(every));
             let got = ode.solve(0.0, 1.8, f64s(&[1.0, 0.5])).unwrap();
-            assert_eq!((got.ts.to_vec(), got.num_saved.item() as usize), (host.ts.clone(), host.ts.len()));
-            close(&got.ys.to_vec(), &host.ys.concat(), 1e-12);
+            assert_eq!((got.ts.to_vec(), got.num_saved.item() as usize), (plain.ts.clone(), plain.ts.len()));
+            close(&got.ys.to_vec(), &plain.ys.concat(), 1e-12);
         }
     }
 }
@@ -107,7 +107,7 @@ fn a_mix_is_saved_in_the_order_of_the_solve() {
     assert!(ts[..n].windows(2).all(|pair| pair[0] < pair[1]) && ts[n..].iter().all(|t| t.is_nan()));
     let ys: Vec<f64> = (0..n).map(|i| got.ys.to_vec()[6 * i]).collect();
     close(&ys, &ts[..n].iter().map(|t| (-t).exp()).collect::<Vec<_>>(), 1e-5);
-    // Steps alone tap their ends, not their stages.
+    // Saved steps tap their ends only, not their stages.
     let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(50).save_at(SaveAt::every(2));
     let alone = ode.solve(0.0, 1.0, ones([3, 2].into())).unwrap();
     let of_steps: Vec<f64> = ts[..n].iter().copied().filter(|t| ![0.25, 0.5].contains(t)).collect();
@@ -132,13 +132,13 @@ fn more_steps_than_memory_should_hold_are_refused_with_the_remedy() {
 }
 
 #[test]
-fn the_dense_curve_is_that_of_the_host_with_its_derivative() {
+fn dense_output_equals_that_of_plain_states_with_its_derivative() {
     let mu = Tensor::from(1.3);
     let ts = [0.0, 0.013, 0.5, 1.7, 2.9, 3.999, 4.0];
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for sign in [1.0, -1.0] {
-            let host = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).save_at(SaveAt::dense());
-            let host = host.solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
+            let plain = Ode::new(|t, y: &[f64; 2]| pushed(t, *y)).method(method).save_at(SaveAt::dense());
+            let plain = plain.solve(0.0, 4.0 * sign, [1.0, 0.5]).unwrap();
             let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&mu, &t, y)).method(method);
             let ode = ode.max_steps(2000).save_at(SaveAt::dense());
             let got = ode.solve(0.0, 4.0 * sign, f64s(&[1.0, 0.5])).unwrap();
@@ -147,7 +147,7 @@ fn the_dense_curve_is_that_of_the_host_with_its_derivative() {
             let at: Vec<f64> = ts.iter().map(|t| t * sign).collect();
             let (y, dy) = got.dense().unwrap().eval_with_derivative(&f64s(&at));
             let want: Vec<_> =
-                at.iter().map(|t| host.dense().unwrap().eval_with_derivative(*t).unwrap()).collect();
+                at.iter().map(|t| plain.dense().unwrap().eval_with_derivative(*t).unwrap()).collect();
             close(&y.to_vec(), &want.iter().flat_map(|w| w.0).collect::<Vec<_>>(), 1e-10);
             close(&dy.to_vec(), &want.iter().flat_map(|w| w.1).collect::<Vec<_>>(), 1e-9);
             let one = got.dense().unwrap().eval(&Tensor::from(at[3]));
@@ -174,7 +174,7 @@ fn weighed(y: &Tensor) -> Tensor {
     (y.is_finite().select(y, &Tensor::from(0.0)).sin() * weights).sum()
 }
 
-/// Every second step, given times, and the curve with its derivative.
+/// Every second step, given times, and dense output with its derivative.
 fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
     let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint);
@@ -193,7 +193,7 @@ fn gradients_of_steps_and_of_the_curve_equal_central_differences() {
     let (p, grid) = problem();
     for method in [Method::Tsit5, Method::Rk4] {
         let at = grid.clone();
-        // inside a jit t0 and t1 may leave the grid's ends
+        // Inside a jit, t0 and t1 may differ from the grid's ends.
         let value = jit(move |p: Problem| loss(&p, method, &at, Adjoint::default()));
         let (_, grads) =
             value_and_grad(|p: &Problem| loss(p, method, &grid, Adjoint::recursive_checkpoint(2)), &p);
@@ -278,10 +278,10 @@ fn rows_in_tiles_save_steps_as_each_tile_alone() {
 }
 
 #[test]
-fn the_continuous_adjoint_refuses_steps_and_the_curve_with_the_way_out() {
-    for (save_at, what) in [(SaveAt::steps(), "saved steps"), (SaveAt::dense(), "the dense curve")] {
+fn the_continuous_adjoint_refuses_steps_and_dense_output_with_a_remedy() {
+    for (save_at, what) in [(SaveAt::steps(), "saved steps"), (SaveAt::dense(), "dense output")] {
         let ode = Ode::new(|_t, y: &Tensor| -y).max_steps(9).adjoint(Adjoint::backsolve()).save_at(save_at);
         let e = ode.solve(0.0, 1.0, Tensor::from(1.0)).map(|_| ()).unwrap_err().to_string();
-        assert!(e.contains(what) && e.contains("take RecursiveCheckpoint"), "{e}");
+        assert!(e.contains(what) && e.contains("use RecursiveCheckpoint"), "{e}");
     }
 }

@@ -1,4 +1,5 @@
-//! Stiffness is noticed by every way of solving on tensors, where the host notices it, and changes no solve.
+//! Stiffness is detected by every driver on tensors, where plain states detect it, and detection changes no
+//! solve.
 
 use super::*;
 use crate::adjoint::Batching;
@@ -9,12 +10,12 @@ use crate::transform::optimize;
 
 const RATE: f64 = 2000.0;
 
-/// To cos t at a rate.
+/// Relaxes to cos t at a rate.
 fn rate(k: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     -((y - t.cos()) * k)
 }
 
-/// When the host notices it in a solve over [0, 10] with the tolerances of tensors.
+/// When a solve of plain states over [0, 10] with the tolerances of tensors detects it.
 fn on_plain(k: f64, method: Method) -> Option<f64> {
     let ode = Ode::new(move |t: f64, y: &f64| -((y - t.cos()) * k)).method(method);
     let warnings = ode.solve(0.0, 10.0, 0.0).unwrap().warnings;
@@ -26,31 +27,31 @@ fn first(warnings: &[Warning]) -> f64 {
     t
 }
 
-/// When stiffness was noticed.
+/// When stiffness was detected.
 fn times(solution: &TensorSolution<Tensor>) -> Vec<f64> {
     solution.warnings().iter().map(|Warning::Stiff { t }| *t).collect()
 }
 
-/// Whether it was noticed once, but for rounding at `t`.
-fn is_at(noticed: &[f64], t: f64) -> bool {
-    noticed.len() == 1 && relative(noticed[0], t) < 1e-6
+/// Whether it was detected once, at `t` up to rounding.
+fn is_at(detected: &[f64], t: f64) -> bool {
+    detected.len() == 1 && relative(detected[0], t) < 1e-6
 }
 
-/// When it is noticed in solves from 0 by a rate, eager.
+/// When it is detected in eager solves from 0 with a given rate.
 fn eager(k: f64, method: Method, adjoint: Adjoint) -> Vec<f64> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(k), &t, y)).method(method).adjoint(adjoint);
     times(&ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap())
 }
 
 #[test]
-fn an_eager_solve_notices_it_where_the_host_does() {
+fn an_eager_solve_detects_it_where_plain_states_do() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
-        let host = on_plain(RATE, method).unwrap();
-        let noticed = eager(RATE, method, Adjoint::default());
-        assert!(is_at(&noticed, host), "{method}: {noticed:?} {host}");
-        assert!(host < 2.0 && eager(1.0, method, Adjoint::default()).is_empty(), "{method}: {host}");
+        let expected = on_plain(RATE, method).unwrap();
+        let detected = eager(RATE, method, Adjoint::default());
+        assert!(is_at(&detected, expected), "{method}: {detected:?} {expected}");
+        assert!(expected < 2.0 && eager(1.0, method, Adjoint::default()).is_empty(), "{method}: {expected}");
     }
-    // No two stages at c = 1, and no steps to choose.
+    // No two stages at c = 1, or no step size control.
     assert!(eager(RATE, Method::Bosh3, Adjoint::default()).is_empty());
     let fixed = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
     let fixed =
@@ -71,13 +72,13 @@ fn a_long_mild_solve_is_not_suspected() {
 
 #[test]
 fn every_adjoint_whose_steps_are_the_methods_notices_it() {
-    let host = on_plain(RATE, Method::Tsit5).unwrap();
+    let expected = on_plain(RATE, Method::Tsit5).unwrap();
     for adjoint in
         [Adjoint::Direct, Adjoint::recursive_checkpoint(3), Adjoint::ForwardMode, Adjoint::backsolve()]
     {
-        assert!(is_at(&eager(RATE, Method::Tsit5, adjoint), host), "{adjoint:?}");
+        assert!(is_at(&eager(RATE, Method::Tsit5, adjoint), expected), "{adjoint:?}");
     }
-    // Its map is unstable before the method is, and the solve says so at once.
+    // Its map is unstable before the method is, and the solve ends at once.
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
     let ode = ode.adjoint(Adjoint::reversible()).allow_incomplete();
     let ended = ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
@@ -89,21 +90,21 @@ fn every_adjoint_whose_steps_are_the_methods_notices_it() {
     assert!(times(&ended).is_empty());
 }
 
-/// Four groups of one row: its state, and the rate at which it goes to cos t.
+/// Four groups of one row: its state, and the rate at which it relaxes to cos t.
 fn rows() -> Tensor {
     Tensor::from([[0.0, 1.0], [0.0, RATE], [0.0, 3.0], [0.0, 2.0 * RATE]])
 }
 
 fn by_rows(batching: Batching, y0: &Tensor) -> TensorSolution<Tensor> {
     let field = |t: Tensor, y: &Tensor| {
-        let slope = rate(&y.slice(1, 1..2), &t, &y.slice(1, 0..1));
-        Tensor::concat(&[&slope, &(y.slice(1, 1..2) * 0.0)], 1)
+        let gradient = rate(&y.slice(1, 1..2), &t, &y.slice(1, 0..1));
+        Tensor::concat(&[&gradient, &(y.slice(1, 1..2) * 0.0)], 1)
     };
     Ode::new(field).batching(batching).solve(0.0, 10.0, y0).unwrap()
 }
 
 #[test]
-fn a_group_of_rows_is_noticed_alone() {
+fn it_is_detected_per_group_of_rows() {
     let alone = |i: usize| by_rows(Batching::Joint, &rows().slice(0, i..i + 1)).stiff_from.to_vec()[0];
     let alone = [0, 1, 2, 3].map(alone);
     assert_eq!(alone.map(f64::is_nan), [true, false, true, false]);
@@ -127,40 +128,40 @@ fn mapped_solves_notice_it_each_alone() {
         let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y));
         Ok(ode.solve(0.0, 10.0, Tensor::from(0.0))?.stiff_from)
     };
-    let host = on_plain(RATE, Method::Tsit5).unwrap();
+    let expected = on_plain(RATE, Method::Tsit5).unwrap();
     for each in [vmap(solve, &rates), vmap_in_lockstep(solve, &rates)] {
         let each = each.unwrap().to_vec();
-        assert!(each[0].is_nan() && is_at(&each[1..], host), "{each:?}");
+        assert!(each[0].is_nan() && is_at(&each[1..], expected), "{each:?}");
     }
 }
 
 #[test]
-fn it_is_noticed_through_events() {
+fn it_is_detected_through_events() {
     let ode = || Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
-    let host = Ode::new(|t: f64, y: &f64| -((y - t.cos()) * RATE));
-    let there = host.clone().event(Event::rising().terminal(), |t: f64, _: &f64| t - 9.0);
+    let expected = Ode::new(|t: f64, y: &f64| -((y - t.cos()) * RATE));
+    let there = expected.clone().event(Event::rising().terminal(), |t: f64, _: &f64| t - 9.0);
     let there = there.solve(0.0, 10.0, 0.0).unwrap();
     let ends = ode().event(Event::rising().terminal(), |t: Tensor, _: &Tensor| t - 9.0);
     let ends = ends.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(is_at(&times(&ends), first(&there.warnings)), "{:?} {:?}", ends.warnings(), there.warnings);
-    // EventRecords every ten steps or so, between the bad looks too.
+    // Events about every ten steps, also between suspicious checks.
     let there =
-        host.event(Event::crossing(), |t: f64, _: &f64| (t * 200.0).sin()).solve(0.0, 3.0, 0.0).unwrap();
+        expected.event(Event::crossing(), |t: f64, _: &f64| (t * 200.0).sin()).solve(0.0, 3.0, 0.0).unwrap();
     let many = ode().event(Event::crossing(), |t: Tensor, _: &Tensor| (t * 200.0).sin()).max_events(400);
     let many = many.solve(0.0, 3.0, Tensor::from(0.0)).unwrap();
     assert!(many.events().unwrap().num_events.item() > 100.0);
     assert!(is_at(&times(&many), first(&there.warnings)), "{:?} {:?}", many.warnings(), there.warnings);
 }
 
-/// What of a solve a program returns beside its end.
+/// The output of a program besides the end of the solve.
 #[derive(Clone, Copy, PartialEq)]
-enum Told {
+enum Returned {
     Nothing,
     TensorSolution,
 }
 
-/// The end of a solve over [0, 2] and its gradient by the rate.
-fn gradient(how: How, told: Told, k: &Tensor) -> (Tensor, Tensor, Vec<Tensor>) {
+/// The end of a solve over [0, 2] and its gradient with respect to the rate.
+fn gradient(how: How, returned: Returned, k: &Tensor) -> (Tensor, Tensor, Vec<Tensor>) {
     let loss = |k: &Tensor| {
         let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y)).method(how.method).adjoint(how.adjoint);
         let ode = if how.goes_on {
@@ -170,11 +171,11 @@ fn gradient(how: How, told: Told, k: &Tensor) -> (Tensor, Tensor, Vec<Tensor>) {
             ode.batching(how.batching).solve(0.0, 2.0, Tensor::zeros([1]).cast(DType::F64))
         };
         let solution = ode.unwrap();
-        let told = if told == Told::TensorSolution { solution.leaves() } else { vec![] };
-        (solution.y1.sum(), told)
+        let returned = if returned == Returned::TensorSolution { solution.leaves() } else { vec![] };
+        (solution.y1.sum(), returned)
     };
-    let ((y1, told), slope) = value_and_grad(loss, k);
-    (y1, slope, told)
+    let ((y1, returned), gradient) = value_and_grad(loss, k);
+    (y1, gradient, returned)
 }
 
 /// How a solve is run.
@@ -197,24 +198,24 @@ fn every_way(method: Method) -> Vec<How> {
 }
 
 #[test]
-fn who_is_told_gets_the_same_solve_and_gradient() {
+fn reading_the_warning_changes_neither_solve_nor_gradient() {
     let bits = |x: &Tensor| x.to_vec()[0].to_bits();
     let mut all = every_way(Method::Tsit5);
     all.push(How { adjoint: Adjoint::reversible(), ..all[0] });
     for how in all {
-        // Neither of these two finds its way back through a solution that is damped so much.
+        // A backward pass of these two cannot recover a solution that is damped so strongly.
         let is_mild = matches!(how.adjoint, Adjoint::Backsolve { .. } | Adjoint::Reversible { .. });
         let k = if is_mild { 1.0 } else { RATE };
-        let of = |told: Told| jit(move |k: Tensor| gradient(how, told, &k)).call(k).unwrap();
-        let (plain, told) = (of(Told::Nothing), of(Told::TensorSolution));
-        assert_eq!([&plain.0, &plain.1].map(bits), [&told.0, &told.1].map(bits), "{how:?}");
-        assert!(plain.1.item().is_finite() && plain.1.item() != 0.0, "{how:?}");
-        let Some(host) = on_plain(k, Method::Tsit5) else { continue };
-        assert!(told.2.iter().any(|x| x.size() == 1 && is_at(&x.to_vec(), host)), "{how:?}");
+        let of = |returned: Returned| jit(move |k: Tensor| gradient(how, returned, &k)).call(k).unwrap();
+        let (unread, returned) = (of(Returned::Nothing), of(Returned::TensorSolution));
+        assert_eq!([&unread.0, &unread.1].map(bits), [&returned.0, &returned.1].map(bits), "{how:?}");
+        assert!(unread.1.item().is_finite() && unread.1.item() != 0.0, "{how:?}");
+        let Some(expected) = on_plain(k, Method::Tsit5) else { continue };
+        assert!(returned.2.iter().any(|x| x.size() == 1 && is_at(&x.to_vec(), expected)), "{how:?}");
     }
 }
 
-/// The searches of a function, those within others too, and whether there is a choice.
+/// The searches of a function, nested ones included, and whether there is a `cond`.
 fn searches(f: &Func, found: &mut Vec<(usize, usize)>, has_choice: &mut bool) {
     for node in f.nodes() {
         if let Op::Solve(s) = &node.op {
@@ -227,24 +228,27 @@ fn searches(f: &Func, found: &mut Vec<(usize, usize)>, has_choice: &mut bool) {
 }
 
 #[test]
-fn a_program_that_tells_nobody_carries_nothing_of_it() {
-    let program = |how: How, told: Told| {
+fn a_program_that_does_not_read_the_warning_carries_nothing_for_it() {
+    let program = |how: How, returned: Returned| {
         let traced = trace(&[Type::scalar(DType::F64)], &mut |x| {
-            let (y1, slope, told) = gradient(how, told, &x[0]);
-            [vec![y1, slope], told].concat()
+            let (y1, gradient, returned) = gradient(how, returned, &x[0]);
+            [vec![y1, gradient], returned].concat()
         });
         let (mut found, mut has_choice) = (vec![], false);
         searches(&optimize(&traced.func), &mut found, &mut has_choice);
         (found, has_choice)
     };
-    // A method that cannot tell.
+    // A method that cannot detect stiffness.
     let blind = every_way(Method::Bosh3);
     for (how, blind) in every_way(Method::Tsit5).into_iter().zip(blind) {
-        let (plain, told) = (program(how, Told::Nothing), program(how, Told::TensorSolution));
-        assert_eq!(plain.0, program(blind, Told::Nothing).0, "{how:?}");
-        assert!(!plain.0.is_empty() && told.0 != program(blind, Told::TensorSolution).0, "{how:?}: {told:?}");
-        let own = program(blind, Told::Nothing).1;
+        let (unread, returned) = (program(how, Returned::Nothing), program(how, Returned::TensorSolution));
+        assert_eq!(unread.0, program(blind, Returned::Nothing).0, "{how:?}");
+        assert!(
+            !unread.0.is_empty() && returned.0 != program(blind, Returned::TensorSolution).0,
+            "{how:?}: {returned:?}"
+        );
+        let own = program(blind, Returned::Nothing).1;
         let in_lockstep = how.batching == Batching::PerRow;
-        assert_eq!((plain.1, told.1), (own, own || !in_lockstep), "{how:?}");
+        assert_eq!((unread.1, returned.1), (own, own || !in_lockstep), "{how:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What is saved is the same on tensors as on host values, whatever is asked for together.
+//! Saved rows are the same on tensors as on plain states, for every combination of saved outputs.
 
 use super::f64s;
 use super::steps::close;
@@ -6,11 +6,11 @@ use crate::adjoint::Batching;
 use crate::ode::{Event, Ode, Outcome, SaveAt, Solution, StepTo};
 use crate::tensor::{Tensor, grad, jit};
 
-/// t0, twice the same inside of a step, the end of a step, t1.
+/// t0, a repeated time inside a step, the end of a step, t1.
 const TS: [f64; 7] = [0.0, 0.1, 0.1, 0.45, 0.6, 1.8, 2.0];
 
-/// Each bit asks for one of the things that can be saved.
-fn asked(bits: u32, sign: f64) -> SaveAt {
+/// Each bit selects one saved output.
+fn save_at(bits: u32, sign: f64) -> SaveAt {
     let has = |bit: u32| bits & (1 << bit) != 0;
     let mut save_at = SaveAt::ts(&if has(0) { TS.map(|t| t * sign).to_vec() } else { vec![] });
     for (bit, add) in [
@@ -24,13 +24,14 @@ fn asked(bits: u32, sign: f64) -> SaveAt {
     save_at
 }
 
-/// On the host and on tensors alike: goes round the circle on given steps, and notes or ends at what `$events` says.
+/// On plain states and on tensors: rotates on given steps, with events recorded or terminal as `$events`
+/// selects.
 macro_rules! round {
     ($field:expr, $y0:expr, $x:expr, ($save_at:expr, $sign:expr, $events:expr)) => {{
         let (sign, events): (f64, &str) = ($sign, $events);
         let grid = [0.0, 0.3, 0.6, 1.0, 1.3, 1.7, 2.0].map(|t| t * sign).to_vec();
         let mut ode = Ode::new($field).controller(StepTo { ts: grid }).save_at($save_at);
-        if events == "noted, then one ends" {
+        if events == "recorded, then one ends" {
             ode = ode.event(Event::crossing(), |_t, y| $x(y) - 0.5);
         }
         if events != "none" {
@@ -50,25 +51,27 @@ fn on_tensors(save_at: SaveAt, sign: f64, events: &str) -> crate::adjoint::Tenso
 }
 
 #[test]
-fn every_mix_is_saved_on_tensors_as_on_the_host() {
+fn every_mix_is_saved_on_tensors_as_on_plain_states() {
     for bits in 0..32 {
         for sign in [1.0, -1.0] {
-            for events in ["none", "one ends", "noted, then one ends"] {
-                let what = format!("{:?}, {events}", asked(bits, sign));
-                let (host, got) =
-                    (on_plain(asked(bits, sign), sign, events), on_tensors(asked(bits, sign), sign, events));
+            for events in ["none", "one ends", "recorded, then one ends"] {
+                let what = format!("{:?}, {events}", save_at(bits, sign));
+                let (plain, got) = (
+                    on_plain(save_at(bits, sign), sign, events),
+                    on_tensors(save_at(bits, sign), sign, events),
+                );
                 let (n, rows) = (got.num_saved.item() as usize, got.ts.size());
-                assert_eq!((n, got.ys.shape().to_vec()), (host.ts.len(), vec![rows, 2]), "{what}");
+                assert_eq!((n, got.ys.shape().to_vec()), (plain.ts.len(), vec![rows, 2]), "{what}");
                 let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
-                close(&ts[..n], &host.ts, 1e-12);
-                close(&ys[..2 * n], &host.ys.concat(), 1e-11);
-                assert!(host.ts.windows(2).all(|pair| pair[0] * sign < pair[1] * sign), "{what}");
+                close(&ts[..n], &plain.ts, 1e-12);
+                close(&ys[..2 * n], &plain.ys.concat(), 1e-11);
+                assert!(plain.ts.windows(2).all(|pair| pair[0] * sign < pair[1] * sign), "{what}");
                 assert!(ts[n..].iter().chain(&ys[2 * n..]).all(|x| x.is_nan()), "{what}");
                 if events == "none" && bits & 8 == 0 {
                     assert_eq!(rows, n, "{what}: room for more than there is");
                 }
-                assert_eq!(got.dense().is_ok(), host.dense().is_ok());
-                if let (Ok(a), Ok(b)) = (got.dense(), host.dense()) {
+                assert_eq!(got.dense().is_ok(), plain.dense().is_ok());
+                if let (Ok(a), Ok(b)) = (got.dense(), plain.dense()) {
                     close(&a.eval(&Tensor::from(0.7 * sign)).to_vec(), &b.eval(0.7 * sign).unwrap(), 1e-11);
                 }
             }
@@ -98,9 +101,9 @@ fn times_known_only_when_it_runs_are_merged_all_the_same() {
         assert!(at.to_vec()[n..].iter().chain(&ys.to_vec()[n..]).all(|x| x.is_nan()));
     }
     assert_eq!(call.num_traces(), 1);
-    // A cotangent of a merged row is that of the one state behind it.
-    let slope = grad(|ts: &Tensor| merged(&Tensor::from(0.0), ts).1.sum(), &f64s(&[0.5, 1.0]));
-    close(&slope.to_vec(), &[-(-0.5_f64).exp(), -(-1.0_f64).exp()], 1e-6);
+    // The cotangent of a merged row belongs to the state that was kept.
+    let gradient = grad(|ts: &Tensor| merged(&Tensor::from(0.0), ts).1.sum(), &f64s(&[0.5, 1.0]));
+    close(&gradient.to_vec(), &[-(-0.5_f64).exp(), -(-1.0_f64).exp()], 1e-6);
 }
 
 #[test]

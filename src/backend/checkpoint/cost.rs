@@ -1,8 +1,8 @@
-//! Closed forms of the fewest steps that deliver states backward from a few kept ones.
+//! Closed forms for the minimum number of steps that deliver states in reverse from a few stored ones.
 //!
-//! Binomial coefficients saturate at `u64::MAX`: where one does, it is only compared, since
-//! the smallest repetition number `r` bounds every coefficient that is subtracted by the answer.
-//! Alternatives: a table by dynamic programming costs O(c N^2) and needs N; these cost O(r).
+//! Binomial coefficients saturate at `u64::MAX`. A saturated one is only ever compared: by the choice of the
+//! smallest repetition number `r`, every coefficient that is subtracted is bounded by the result. A table by
+//! dynamic programming would cost O(c N^2) and need N; these closed forms cost O(r).
 
 use super::Kept;
 
@@ -22,10 +22,10 @@ pub fn binomial(n: u64, k: u64) -> u64 {
     c as u64
 }
 
-/// The smallest r >= 0 with C(k + r, k) >= m: how often a step is run at most.
+/// The smallest r >= 0 with C(k + r, k) >= m: the maximum number of times that a step is run.
 ///
 /// # References
-/// A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), section 2: r is their
+/// A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26 (2000), section 2, where r is called the
 /// repetition number.
 fn repetitions(k: u64, m: u64) -> u64 {
     if m <= 1 {
@@ -37,7 +37,7 @@ fn repetitions(k: u64, m: u64) -> u64 {
     match k {
         1 => m - 1,
         2 => {
-            // (r + 1)(r + 2) / 2 >= m; the root is exact or one too small
+            // (r + 1)(r + 2) / 2 >= m; the square root is exact or one too small.
             let r = ((8 * m - 7).isqrt() - 1) / 2;
             r - u64::from(r > 0 && r * (r + 1) / 2 >= m) + u64::from((r + 1) * (r + 2) / 2 < m)
         }
@@ -52,13 +52,13 @@ fn repetitions(k: u64, m: u64) -> u64 {
     }
 }
 
-/// T(k, m): the fewest steps that deliver the m states p+m-1, ..., p from the stored p with k slots,
-/// the one of p included.
+/// T(k, m): the minimum number of steps that deliver the m states p+m-1, ..., p from the stored p with k
+/// slots, including the slot of p.
 ///
 /// T(k, m) = r m - C(k + r, k + 1) with r the smallest integer >= 0 for which C(k + r, k) >= m.
 ///
 /// # References
-/// Griewank and Walther (2000), equation 5, with the step that delivers counted apart.
+/// Griewank and Walther (2000), equation 5, with the delivering step counted separately.
 pub fn steps_to_deliver(k: usize, m: usize) -> u64 {
     let (k, m) = (k as u64, m as u64);
     match repetitions(k, m) {
@@ -69,34 +69,36 @@ pub fn steps_to_deliver(k: usize, m: usize) -> u64 {
     }
 }
 
-/// E(n, c) = T(c, n + 1) - n: the fewest extra steps of a backward sweep over n steps with c slots,
-/// reached when n is known before.
+/// E(n, c) = T(c, n + 1) - n: the minimum number of extra steps of a backward sweep over n steps with c
+/// slots, attained when n is known in advance.
 ///
-/// Extra steps are forward steps run again; the forward sweep's own n steps do not count, nor do the
-/// stages that the adjoint of a step evaluates for itself.
+/// Extra steps are recomputed forward steps. The n steps of the forward sweep do not count, nor do the stages
+/// that the adjoint of a step evaluates itself.
 pub fn fewest_extra(n: usize, c: usize) -> u64 {
     steps_to_deliver(c, n + 1) - n as u64
 }
 
-/// W(p, n) = sum over j of T(c - j, p_{j+1} - p_j): the extra steps of a backward sweep over n steps
-/// from the kept states p_0 = 0 < p_1 < ..., with c slots and n behind the last. States from y_n on
-/// count for nothing.
+/// W(p, n) = sum over j of T(c - j, p_{j+1} - p_j): the extra steps of a backward sweep over n steps from the
+/// stored states p_0 = 0 < p_1 < ..., with c slots and n after the last. States from y_n on are ignored.
 pub fn extra_steps(kept: &[Kept], n: usize, c: usize) -> u64 {
     let used = kept.partition_point(|p| p.index < n);
     let end = |j: usize| if j + 1 < used { kept[j + 1].index } else { n };
     (0..used).map(|j| steps_to_deliver(c - j, end(j) - kept[j].index)).sum()
 }
 
-/// How far to run from a stored state before the next one is kept, for m states and k >= 2 slots:
-/// the largest of the optimal distances, min(C(k + r - 1, k), m - C(k + r - 2, k - 1)).
+/// The distance from a stored state to the next one to store, for m states and k >= 2 slots: the largest
+/// optimal distance, min(C(k + r - 1, k), m - C(k + r - 2, k - 1)).
 ///
-/// The smallest one is max(C(k + r - 2, k), m - C(k + r - 1, k - 1)); all between are optimal, and the
-/// largest stores least often.
+/// The smallest is max(C(k + r - 2, k), m - C(k + r - 1, k - 1)). All distances between are optimal; the
+/// largest one stores least often.
 ///
 /// # Panics
 /// Unless k >= 2 and m >= 2.
 pub fn next_distance(k: usize, m: usize) -> usize {
-    assert!(k >= 2 && m >= 2, "invariant: {k} slots and {m} states leave nothing to place");
+    assert!(
+        k >= 2 && m >= 2,
+        "invariant: next_distance needs at least 2 slots and 2 states, got {k} and {m}"
+    );
     let (k, m) = (k as u64, m as u64);
     match repetitions(k, m) {
         1 => 1,
@@ -108,7 +110,7 @@ pub fn next_distance(k: usize, m: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// D(k, m) by its recurrence: run s steps, keep, deliver what lies above, then what lies below.
+    /// D(k, m) by its recurrence: run s steps, store, deliver the states above, then the states below.
     fn table(k_max: usize, m_max: usize) -> Vec<Vec<u64>> {
         let mut d: Vec<Vec<u64>> = vec![vec![0; m_max + 1]; k_max + 1];
         for k in 1..=k_max {

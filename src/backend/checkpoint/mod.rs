@@ -1,15 +1,15 @@
-//! Which states of a forward sweep to keep, and how to recompute the others on the way back.
+//! Checkpointing: which states of a forward sweep to store, and how to recompute the others.
 //!
-//! N steps lead through the states y_0, ..., y_N; the backward sweep needs y_{N-1}, ..., y_0 in this
-//! order, and only a bounded number of them may be kept. The [`Recorder`] says in the forward sweep
-//! which state goes into which slot; the [`Replayer`] turns what was kept into a sequence of
-//! [`Action`]s that delivers the states. Both are pure integer arithmetic: they hold no state of a
-//! solve, know neither its size nor where it lies, and so are tested alone, over every N.
-//! README.md in this folder states the rules and how near they come to the optimum.
+//! N steps lead through the states y_0, ..., y_N. The backward sweep needs y_{N-1}, ..., y_0 in this order,
+//! with a bounded number of stored states. In the forward sweep, the [`Recorder`] decides which state goes
+//! into which slot. In the backward sweep, the [`Replayer`] turns the stored states into a sequence of
+//! [`Action`]s that delivers all states. Both are pure integer arithmetic: they do not touch the states of a
+//! solve or know their size, so they are tested alone, over every N. README.md in this folder states the
+//! rules and how close they are to the optimum.
 //!
-//! A schedule computed beforehand (`revolve`) needs N, which an adaptive solve does not know; one
-//! rule for both cases leaves one code path to be wrong. Published online rules recompute up to twice
-//! the optimum; the closed-form cost in [`cost`] makes a greedy rule cheap that stays within 1.22.
+//! A precomputed schedule (`revolve`) needs N, which an adaptive solve does not know; one rule for both cases
+//! needs only one code path. Published online rules recompute up to twice the optimum. The closed-form cost
+//! in [`cost`] makes a greedy rule cheap that stays within 1.22 of the optimum.
 
 pub mod cost;
 mod recorder;
@@ -20,16 +20,17 @@ pub use replayer::{Action, Replayer};
 
 use crate::graph::{Checkpoints, Policy};
 
-/// Bytes that [`Checkpoints::Auto`] may take.
+/// Memory budget of [`Checkpoints::Auto`] in bytes.
 pub const AUTO_BYTES: usize = 32 << 20;
 
-/// The number of slots that a policy allows for states of `state_bytes` bytes; never 0, and
-/// `usize::MAX` for [`Policy::Direct`] (slots are used in order, so only N of them are ever named).
+/// The number of slots that a policy allows for states of `state_bytes` bytes: `usize::MAX` for
+/// [`Policy::Direct`] (slots are used in order, so only N of them are ever used), 0 where no tape is read,
+/// else at least 1.
 pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     let fit = |bytes: usize| (bytes / state_bytes.max(1)).max(1);
     match policy {
         Policy::Direct => usize::MAX,
-        // nobody reads such a tape
+        // No one reads such a tape.
         Policy::Forward | Policy::Reversible => 0,
         Policy::Checkpoint(Checkpoints::Count(n)) => n.max(1),
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => fit(bytes),
@@ -37,24 +38,24 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     }
 }
 
-/// The most bytes that one step may leave beside its state for [`Checkpoints::Auto`]. Of a tile of 64 rows ten steps' are
-/// more than all else that it works with, 16 MB where 8 are promised (the story `vmap_grad`), for 0 to 7 % of an update of W4,
-/// the more the slower a machine's products are beside its memory.
+/// The maximum bytes of residuals per step for [`Checkpoints::Auto`]. In a tile of 64 rows, the residuals of
+/// ten steps exceed all other memory of the tile: 16 MB where the regression test `vmap_grad` allows 8. They
+/// save 0 to 7 % of an update of benchmark W4, more on machines with slow products relative to memory.
 const AUTO_RESIDUAL_BYTES: usize = 32 << 10;
 
-/// What a step keeps: bytes of its state, and of what it leaves beside it for its derivative.
+/// What a step stores: its state, and residuals for its derivative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepBytes {
-    /// Of the state.
+    /// Bytes of the state.
     pub state: usize,
-    /// Of the residuals.
+    /// Bytes of the residuals.
     pub residuals: usize,
 }
 
-/// The bytes that states and residuals may take together, 0 where residuals are not kept: whoever asks for a number of
-/// states has said what is kept. [`Checkpoints::Auto`] keeps small ones, where those of half of the `steps` steps fit beside
-/// all states, if it is known how many there will be: for a few of them a body cut in two is not worth its price of 6 %
-/// (W8, 64 rows).
+/// The joint budget in bytes for states and residuals; 0 if residuals are not stored. A fixed number of
+/// states leaves no budget for residuals. [`Checkpoints::Auto`] stores small residuals; if the number of
+/// steps is known, only if those of half the steps fit beside all states. For fewer, splitting the body is
+/// not worth its cost of 6 % (benchmark W8, 64 rows).
 pub fn residual_budget(policy: Policy, step: StepBytes, steps: Option<usize>) -> usize {
     let StepBytes { state, residuals } = step;
     let half = steps.map_or(0, |steps| steps.saturating_mul(state + residuals / 2));

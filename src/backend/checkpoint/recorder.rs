@@ -1,31 +1,31 @@
-//! The forward sweep: which states are kept, decided while they pass.
+//! The forward sweep: decides online which states are stored.
 //!
-//! One rule serves known and unknown numbers of steps. Unknown: while all slots are taken, a new
-//! state replaces the kept one whose loss costs least, if the sweep, were it to end at once, would
-//! then cost no more extra steps than without the exchange (a tie exchanges). Known: the states of
-//! the optimal placement are pinned, and the same rule disposes of the slots that are not yet due.
-//! So an expected count that is wrong costs some extra steps and is never an error.
+//! One rule serves known and unknown numbers of steps. Unknown: when all slots are occupied, a new state
+//! replaces the stored one whose loss costs least, provided that a sweep ending now would then cost no more
+//! extra steps than without the replacement (a tie replaces). Known: the states of the optimal placement are
+//! pinned, and the same rule manages the slots that are not yet needed. A wrong expected number therefore
+//! costs some extra steps, but is never an error.
 //!
-//! Between two exchanges the candidates' costs differ from constants by one closed form of two
-//! slots, so a state costs O(1), and O(c) after an exchange.
+//! Between two replacements the candidates' costs differ from constants by one closed form for two slots. A
+//! state therefore costs O(1), and O(c) after a replacement.
 
 use super::cost::{next_distance, steps_to_deliver};
 
-/// A kept state.
+/// A stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The n of y_n.
     pub index: usize,
-    /// Where it lies.
+    /// The slot that holds it.
     pub slot: usize,
-    /// Whether the placement for the expected count number of steps wants it.
+    /// Whether it belongs to the placement for the expected number of steps.
     pinned: bool,
 }
 
-/// Says which states to keep, in a sweep y_0, y_1, ... of known or unknown length.
+/// Decides which states to store, in a sweep y_0, y_1, ... of known or unknown length.
 ///
-/// Invariants: `kept` ascends by index; its slots are `0 .. kept.len()` in some order; `kept[0]` is
-/// y_0 once it was visited; at most `slots` are kept.
+/// Invariants: `kept` ascends by index; its slots are `0 .. kept.len()` in some order; `kept[0]` is y_0 once
+/// y_0 was visited; at most `slots` states are stored.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     slots: usize,
@@ -35,7 +35,7 @@ pub struct Recorder {
     costs: Option<Costs>,
 }
 
-/// The next state that the placement for the expected count keeps, with the slots and states left there.
+/// The next state in the placement for the expected number, with the remaining slots and states.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
     index: usize,
@@ -43,20 +43,20 @@ struct Pin {
     states: usize,
 }
 
-/// Constants of the exchange rule between two exchanges, for c kept states p_0, ..., p_{c-1}.
+/// Constants of the replacement rule between two replacements, for c stored states p_0, ..., p_{c-1}.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     /// W without the last interval's term.
     stay: u64,
-    /// The cheapest p_i to lose with 1 <= i < c - 1, and the cost without the term of the last interval.
+    /// The cheapest p_i to lose with 1 <= i < c - 1, and its cost without the term of the last interval.
     inner: Option<(usize, u64)>,
-    /// The same for p_{c-1}.
+    /// The same cost for p_{c-1}.
     last: Option<u64>,
 }
 
 impl Recorder {
-    /// A recorder for at most `slots` states (0 counts as 1: y_0 is always kept), and the number of
-    /// steps if it is known or expected count.
+    /// A recorder for at most `slots` states (0 counts as 1: y_0 is always stored), with the number of steps
+    /// if it is known or expected.
     pub fn new(slots: usize, known: Option<usize>) -> Recorder {
         let next_pin = Pin { index: 0, slots: 0, states: 0 };
         let mut r = Recorder { slots: slots.max(1), expected: None, kept: Vec::new(), next_pin, costs: None };
@@ -64,11 +64,11 @@ impl Recorder {
         r
     }
 
-    /// Starts a new sweep with the same slots; keeps its own buffers, so that nothing is allocated
-    /// once a sweep of this length has run.
+    /// Starts a new sweep with the same slots. Reuses its buffers, so nothing is allocated once a sweep of
+    /// this length has run.
     pub fn reset(&mut self, known: Option<usize>) {
         let c = self.slots as u128;
-        // up to here the rule alone reaches the optimum
+        // Up to here the rule alone attains the optimum.
         self.expected = known.filter(|&n| n as u128 + 1 > (c + 1).saturating_mul(c + 2) / 2);
         self.kept.clear();
         self.costs = None;
@@ -77,25 +77,25 @@ impl Recorder {
         self.advance_pin();
     }
 
-    /// The most states that are kept.
+    /// The maximum number of stored states.
     pub fn num_slots(&self) -> usize {
         self.slots
     }
 
-    /// What is kept now, ascending by index.
+    /// The stored states, ascending by index.
     pub fn kept(&self) -> &[Kept] {
         &self.kept
     }
 
-    /// Called for n = 0, 1, 2, ... when the step from y_n on is accepted (never for the end of the
-    /// sweep, which the backward sweep does not need): the slot that y_n goes into, if it is kept.
-    /// What lay there before is lost.
+    /// Call it for n = 0, 1, 2, ... when the step from y_n is accepted (never for the end of the sweep, which
+    /// the backward sweep does not need). Returns the slot in which to store y_n, if it is stored; the slot's
+    /// old state is lost.
     ///
     /// # Panics
-    /// When a state at or behind n was visited before.
+    /// When a state with index n or above was visited before.
     pub fn visit(&mut self, n: usize) -> Option<usize> {
         let next = self.kept.last().map_or(0, |p| p.index + 1);
-        assert!(n >= next && (n == 0 || next > 0), "invariant: y_{n} visited where y_{next} or later is due");
+        assert!(n >= next && (n == 0 || next > 0), "invariant: y_{n} visited, expected y_{next} or later");
         if self.expected.is_some_and(|end| n >= end) {
             self.release();
         }
@@ -114,7 +114,7 @@ impl Recorder {
         Some(slot)
     }
 
-    /// The index in `kept` of the state to lose for y_n, if the exchange pays or must be.
+    /// The index in `kept` of the state to replace by y_n, if the replacement pays or is required.
     fn exchange(&mut self, n: usize, must: bool) -> Option<usize> {
         let c = self.slots;
         if c == 1 {
@@ -131,7 +131,7 @@ impl Recorder {
         (must || v <= stay).then_some(i)
     }
 
-    /// Moves on to the next pin; none is left when one slot or two states remain.
+    /// Moves on to the next pin; there is none when one slot or two states remain.
     fn advance_pin(&mut self) {
         let Pin { index, slots, states } = self.next_pin;
         self.next_pin = if slots >= 2 && states > 2 {
@@ -142,7 +142,7 @@ impl Recorder {
         };
     }
 
-    /// Forgets the expected count: the sweep has come to its end and goes on.
+    /// Drops the expected number: the sweep continues past it.
     fn release(&mut self) {
         self.expected = None;
         self.next_pin = Pin { index: usize::MAX, slots: 0, states: 0 };
@@ -153,9 +153,9 @@ impl Recorder {
 
 /// The constants of [`Costs`] for a full table, c = `kept.len()` >= 2.
 ///
-/// Losing p_i moves every later state one place down: interval j then has c - j slots for what was
-/// interval j + 1, and intervals i - 1 and i become one. One pass from the end keeps the sum of the
-/// terms before (`prefix`) and behind (`suffix`).
+/// Losing p_i shifts every later state down by one: interval j then has c - j slots for what was interval j +
+/// 1, and intervals i - 1 and i merge. One pass from the end maintains the sums of the terms before
+/// (`prefix`) and after (`suffix`).
 fn costs(kept: &[Kept]) -> Costs {
     let c = kept.len();
     let gap = |j: usize| kept[j + 1].index - kept[j].index;
@@ -200,7 +200,7 @@ mod tests {
         worst
     }
 
-    /// The rule as stated, without its constants: every candidate's cost from scratch.
+    /// The rule as stated, without precomputed constants: every candidate's cost from scratch.
     fn naive(n: usize, c: usize) -> Vec<usize> {
         let w = |p: &[usize], end: usize| -> u64 {
             let ends = p[1..].iter().chain([&end]);
@@ -247,7 +247,7 @@ mod tests {
         ];
         for (c, bound) in bounds {
             let got = worst(10_000, c);
-            assert!((got - bound).abs() < 0.0006, "c = {c}: {got}, not {bound}");
+            assert!((got - bound).abs() < 0.0006, "c = {c}: got {got}, expected {bound}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! The backward sweep: delivers y_{N-1}, ..., y_0 from what was kept.
+//! The backward sweep: delivers y_{N-1}, ..., y_0 from the stored states.
 //!
-//! An iterator of [`Action`]s over a stack of kept states and one running state. A slot whose state
-//! has been delivered is free, and states on the way to the wanted one are kept in free slots at the
-//! optimal distances, so the extra steps are exactly W of the table (see [`super::cost`]). Recursion
-//! over subranges gives the same sequence, but an explicit stack can be reused without allocation
-//! and hands control back to who owns the states.
+//! An iterator of [`Action`]s over a stack of stored states and one running state. The slot of a delivered
+//! state is free. States on the way to the wanted one are stored in free slots at the optimal distances, so
+//! the extra steps are exactly W (see [`super::cost`]). Recursion over subranges gives the same sequence, but
+//! an explicit stack is reused without allocation and returns control to the owner of the states.
 
 use super::cost::next_distance;
 use super::{Kept, Recorder};
@@ -12,23 +11,23 @@ use super::{Kept, Recorder};
 /// What to do with the running state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The running state becomes what lies in the slot. It is only read until the next `Store` into
-    /// this slot, so the slot itself may serve as the running state: no copy is needed.
+    /// Loads the running state from the slot. It is only read until the next `Store` into this slot, so the
+    /// slot itself may serve as the running state: no copy is needed.
     Load {
         /// The slot.
         slot: usize,
     },
-    /// The running state y_step becomes y_{step + 1}.
+    /// Advances the running state from y_step to y_{step + 1}.
     Advance {
         /// Index of the step, from 0.
         step: usize,
     },
-    /// The running state is kept in the slot, and goes on running.
+    /// Stores the running state in the slot; it stays the running state.
     Store {
         /// The slot.
         slot: usize,
     },
-    /// The running state is y_step, and the adjoint of the step that starts there is due.
+    /// The running state is y_step; run the adjoint of the step that starts there.
     Deliver {
         /// Index of the step, from 0.
         step: usize,
@@ -57,18 +56,18 @@ impl Replayer {
         Replayer::default()
     }
 
-    /// Starts a backward sweep over `n` steps from what a recorder kept; keeps its own buffers, so
-    /// that nothing is allocated once a sweep from this many slots has run.
+    /// Starts a backward sweep over `n` steps from a recorder's stored states. Reuses its buffers, so nothing
+    /// is allocated once a sweep from this many slots has run.
     pub fn start(&mut self, recorder: &Recorder, n: usize) {
         self.reset(recorder.kept(), recorder.num_slots(), n);
     }
 
-    /// [`Replayer::start`] from a table of its own.
+    /// Like [`Replayer::start`], from an explicit table.
     ///
     /// # Panics
-    /// When `n > 0` and y_0 is not kept, or more is kept than there are slots.
+    /// When `n > 0` and y_0 is not stored, or more states are stored than there are slots.
     pub fn reset(&mut self, kept: &[Kept], slots: usize, n: usize) {
-        assert!(n == 0 || kept.first().is_some_and(|p| p.index == 0), "invariant: y_0 is always kept");
+        assert!(n == 0 || kept.first().is_some_and(|p| p.index == 0), "invariant: y_0 is always stored");
         assert!(kept.len() <= slots, "invariant: {} states in {slots} slots", kept.len());
         let used = kept.partition_point(|p| p.index < n);
         self.stack.clear();
@@ -80,17 +79,17 @@ impl Replayer {
         (self.running, self.store_at, self.num_extra) = (None, None, 0);
     }
 
-    /// Steps that the actions yielded so far run again; after the last one, W of the table.
+    /// The number of recomputed steps in the actions so far; after the last one, W.
     pub fn num_extra(&self) -> u64 {
         self.num_extra
     }
 
-    /// The slot of the last kept state before what was delivered: of the next state to load.
+    /// The slot of the last stored state before the delivered ones: the next to load.
     pub fn next_slot(&self) -> Option<usize> {
         self.stack.last().map(|&(_, slot)| slot)
     }
 
-    /// The next slot to store into. More states are never kept than there are slots.
+    /// The next slot to store into. The number of stored states never exceeds the number of slots.
     fn take_slot(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.fresh += 1;
@@ -140,12 +139,12 @@ mod tests {
     use super::super::cost::{extra_steps, fewest_extra};
     use super::*;
 
-    /// States are a hash chain: a state reached by a wrong path has a wrong value.
+    /// States form a hash chain: a state reached by a wrong path has a wrong value.
     fn step(y: u64, n: usize) -> u64 {
         (y ^ n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
     }
 
-    /// Memory of c slots that refuses an empty load and a slot that does not exist.
+    /// Memory of c slots that rejects loads from empty slots and slots that do not exist.
     struct Machine {
         slots: Vec<Option<u64>>,
         chain: Vec<u64>,
@@ -168,7 +167,7 @@ mod tests {
             r
         }
 
-        /// Runs the sweep; returns the number of steps run again.
+        /// Runs the sweep; returns the number of recomputed steps.
         fn replay(&mut self, replayer: &mut Replayer, n: usize) -> u64 {
             let (mut y, mut due, mut extra) = (None, n, 0);
             for action in replayer.by_ref() {

@@ -1,12 +1,12 @@
-//! Where the elements of a value lie inside a buffer: an offset and a stride for each axis.
+//! Layout of a value in a buffer: an offset and a stride per axis.
 //!
-//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. It
-//! knows lengths and strides and must never know what is computed. All strides are counted in
-//! elements and none is negative, since no operation reverses an axis.
+//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. It knows
+//! lengths and strides, not what is computed. Strides are counted in elements and are never negative, since
+//! no operation reverses an axis.
 
 use crate::array::Shape;
 
-/// One axis: how many elements, and how far apart.
+/// One axis: its length and the distance between its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Dim {
     pub len: usize,
@@ -55,7 +55,7 @@ impl View {
         }
     }
 
-    /// The same elements in row-major order under another shape, if strides can say it.
+    /// The same elements in row-major order with another shape, if strides can express it.
     pub fn reshape(&self, shape: &Shape) -> Option<View> {
         if shape.size() == 0 {
             return Some(View { offset: self.offset, dims: View::contiguous(shape).dims });
@@ -76,7 +76,7 @@ impl View {
         Some(View { offset: self.offset, dims })
     }
 
-    /// The fewest axes that visit the same elements in the same order, outermost first; `[]` for one
+    /// The minimal axes that visit the same elements in the same order, outermost first; `[]` for one
     /// element, one axis of length 0 for none.
     pub fn pattern(&self) -> Vec<Dim> {
         if self.size() == 0 {
@@ -92,7 +92,7 @@ impl View {
         out
     }
 
-    /// Whether the elements lie side by side in their order.
+    /// Whether the elements are contiguous in their order.
     pub fn is_linear(&self) -> bool {
         match self.pattern()[..] {
             [] => true,
@@ -101,9 +101,9 @@ impl View {
         }
     }
 
-    /// Whether reading one element after the other jumps in both of two axes, which a transpose
-    /// through registers does many times faster than a walk.
-    pub fn is_turned(&self) -> bool {
+    /// Whether a sequential read has a large stride on both of two axes. A transpose through registers is
+    /// then many times faster than a walk.
+    pub fn is_transposed(&self) -> bool {
         let p = self.pattern();
         p.len() > 1 && p.last().is_some_and(|d| d.stride > 1)
     }
@@ -150,7 +150,7 @@ mod tests {
     fn patterns_merge_what_is_adjacent() {
         let v = View::contiguous(&Shape::from([2, 3, 4]));
         assert_eq!(v.pattern(), [Dim { len: 24, stride: 1 }]);
-        assert!(v.is_linear() && !v.is_turned() && v.transpose(&[0, 2, 1]).is_turned());
+        assert!(v.is_linear() && !v.is_transposed() && v.transpose(&[0, 2, 1]).is_transposed());
         let column = View::contiguous(&Shape::from([5, 1])).broadcast(&[0, 1], &Shape::from([5, 7]));
         assert_eq!(column.pattern(), [Dim { len: 5, stride: 1 }, Dim { len: 7, stride: 0 }]);
         assert_eq!(View::contiguous(&Shape::from([0, 3])).pattern(), [Dim { len: 0, stride: 1 }]);

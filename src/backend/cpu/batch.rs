@@ -1,21 +1,21 @@
-//! The leading axes of kernels that run once for each entry of a batch.
+//! The leading axes of kernels that run once per entry of a batch.
 //!
-//! It knows how far apart the entries lie in each buffer, and nothing of what is done with them. The walk
-//! allocates nothing: an 8 x 8 product takes less time than an allocation.
+//! It knows the distance of the entries in each buffer, not what is computed. The walk allocates nothing: an
+//! 8 x 8 product takes less time than an allocation.
 
-/// An axis: how many entries, and from one to the next in each of `N` buffers, in elements.
+/// An axis: the number of entries, and their distance in each of `N` buffers, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axis<const N: usize> {
     pub len: usize,
     pub strides: [usize; N],
 }
 
-/// The axes that tell the entries of a batch apart, outermost first; none for a single entry.
+/// The batch axes, outermost first; none for a single entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Batch<const N: usize>(Box<[Axis<N>]>);
 
 impl<const N: usize> Batch<N> {
-    /// The fewest axes that visit the same entries in the same order.
+    /// The minimal axes that visit the same entries in the same order.
     pub fn new(axes: impl Iterator<Item = Axis<N>>) -> Batch<N> {
         let mut out: Vec<Axis<N>> = Vec::new();
         for axis in axes.filter(|a| a.len != 1) {
@@ -39,7 +39,7 @@ impl<const N: usize> Batch<N> {
         self.0.iter().map(|a| a.len).product()
     }
 
-    /// Calls `f` with the places of each entry, in elements from the first.
+    /// Calls `f` with the offsets of each entry, in elements from the first.
     #[inline]
     pub fn each(&self, mut f: impl FnMut([usize; N])) {
         if self.0.is_empty() {
@@ -73,6 +73,6 @@ mod tests {
         assert_eq!((seen.len(), batch.count()), (12, 12));
         let (one, none) = (Batch::<1>::new([].into_iter()), Batch::new([axis(0, [3, 3])].into_iter()));
         assert_eq!((one.count(), none.count()), (1, 0));
-        none.each(|at| panic!("no entry, but {at:?}"));
+        none.each(|at| panic!("expected no entry, got {at:?}"));
     }
 }

@@ -1,6 +1,6 @@
 //! Addresses of a loop's body, bound before each trip, and the running state of a backward pass.
 //!
-//! It knows which input of a body means what, and nothing of trips.
+//! It knows the meaning of a body's inputs, not the order of trips.
 
 use super::exec::{Workspace, execute};
 use super::plan::{INPUTS, Plan};
@@ -53,10 +53,10 @@ impl Body<'_> {
     }
 }
 
-/// What truth values are: words.
+/// The two truth values, as words.
 static FLAGS: [u32; 2] = [0, 1];
 
-/// Where the running state of a backward pass is: in a slot, or in a running buffer.
+/// The running state of a backward pass: in a slot, or in a running buffer.
 pub(super) struct State<'a> {
     layout: &'a Layout,
     slot: *mut u8,

@@ -1,6 +1,6 @@
-//! Sets of small numbers, for reachability between units.
+//! Sets of small integers, for reachability between units.
 
-/// A set of small numbers.
+/// A set of small integers.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Bits(Vec<u64>);
 

@@ -1,24 +1,24 @@
-//! The buffers of a plan under construction: who owns which, how large, and where they will live.
+//! The buffers of a plan under construction: owner, size and location.
 //!
-//! It knows sizes and homes; it must never know what is computed. Offsets are the memory plan's.
+//! It knows sizes and locations, not what is computed. The memory plan assigns offsets.
 
 use super::step::Loc;
 use crate::array::{Array, DType};
 use crate::graph::{Func, Literal, Op};
 use std::sync::Arc;
 
-/// Where a buffer lives.
+/// The location of a buffer.
 #[derive(Clone, Debug)]
 pub(crate) enum Home {
     /// In the workspace.
     Arena,
-    /// In the workspace, from run to run.
+    /// In the workspace, kept between runs.
     Kept,
     /// The caller's input `k`.
     Input(usize),
     /// The caller's output `k`.
     Output(usize),
-    /// An array of the graph.
+    /// A constant array of the graph.
     Const(Arc<Array>),
     /// A number, repeated, in the pool of constants.
     Splat { dtype: DType, bits: u64 },
@@ -33,7 +33,7 @@ pub(crate) struct Buffer {
     pub home: Home,
 }
 
-/// All buffers of a plan, and those of the nodes that own one.
+/// All buffers of a plan, and the buffers of the nodes that own one.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub list: Vec<Buffer>,
@@ -49,7 +49,10 @@ impl Buffers {
                 Op::Input(k) => (node.ty.bytes(), Home::Input(*k)),
                 Op::Const(Literal::Array(a)) => (node.ty.bytes(), Home::Const(a.clone())),
                 Op::Iota { .. } => {
-                    assert!(node.ty.shape().rank() == 1, "invariant: a count of several axes is prepared");
+                    assert!(
+                        node.ty.shape().rank() == 1,
+                        "invariant: `prepare` leaves only iotas of one axis"
+                    );
                     (node.ty.bytes(), Home::Iota { dtype: node.ty.dtype() })
                 }
                 _ => continue,
@@ -84,17 +87,17 @@ impl Buffers {
         }
     }
 
-    /// Where the elements of a root start, if it has a buffer.
+    /// The location of a root's elements, if it has a buffer.
     pub fn get(&self, root: usize) -> Option<Loc> {
         self.of[root]
     }
 
-    /// Gives a root its place.
+    /// Sets the location of a root.
     pub fn set(&mut self, root: usize, loc: Loc) {
         self.of[root] = Some(loc);
     }
 
-    /// Where the elements of a root start.
+    /// The location of a root's elements.
     pub fn at(&self, root: usize) -> Loc {
         self.of[root].unwrap_or_else(|| panic!("invariant: root %{root} has a buffer before it is used"))
     }

@@ -1,21 +1,21 @@
-//! Two arithmetic instructions of a strip program as one.
+//! Merges pairs of arithmetic instructions of a strip program.
 //!
-//! What an instruction on a strip costs is its way through the nearest cache: two loads and a store for one product. A sum,
-//! a difference or a product whose result one other of them reads is made in that one's registers, and the derivative of
-//! tanh, `g (1 - x^2)`, is one instruction. Each part is rounded as it was, so no bit changes. It knows drafts of instructions
-//! and how often their results are read, and nothing of nodes.
+//! A strip instruction costs its L1 traffic: two loads and a store for one product. If the result of a sum,
+//! difference or product is read only by another one, both are computed in registers by one instruction; the
+//! derivative of tanh, `g (1 - x^2)`, is one instruction too. Each part is rounded as before, so no bit
+//! changes. The pass knows drafts of instructions and their readers, not nodes.
 
 use super::codegen::{Draft, Gen, Held, Value};
 use super::kernels::{Arith, Elem, StripOp, strip};
 
-/// How often values are read, and which draft makes them.
+/// The number of readers of each value, and the draft that produces it.
 struct Values {
     reads: Vec<usize>,
     made: Vec<Option<usize>>,
 }
 
 impl Gen<'_> {
-    /// Joins drafts, each with at most one that it reads the result of.
+    /// Merges drafts, each with at most one draft whose result it reads.
     pub(super) fn chain(&mut self) {
         let mut of = Values { reads: vec![0; self.values.len()], made: vec![None; self.values.len()] };
         for (i, draft) in self.drafts.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Gen<'_> {
         self.drafts.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    /// Draft `i` with another one in it, and which.
+    /// Draft `i` merged with another one, and the index of that one.
     fn joined(&self, i: usize, of: &Values) -> Option<(usize, Draft)> {
         let draft = &self.drafts[i];
         let (op, elem) = draft.op.filter(|(_, elem)| matches!(elem, Elem::F32 | Elem::F64))?;
@@ -58,21 +58,21 @@ impl Gen<'_> {
         })
     }
 
-    /// The draft that makes a value which nobody else reads.
+    /// The draft that produces a value, if it has no other reader.
     fn inside(&self, value: Value, of: &Values) -> Option<usize> {
         let k = value.0 as usize;
         let is_read_once = of.reads[k] == 1 && matches!(self.values[k], Held::Register { .. });
         of.made[k].filter(|_| is_read_once)
     }
 
-    /// The number that a value is everywhere.
+    /// The number that a value equals at every element, if any.
     fn number(&self, value: Value) -> Option<f64> {
         let Held::Stream(at) = self.values[value.0 as usize] else { return None };
         self.inputs[at].splat.map(|(_, bits)| f64::from_bits(bits))
     }
 }
 
-/// What an instruction does with one operand, then another one; `flipped` if that is its second.
+/// The second part of a merged instruction; `flipped` if the first part's result is its second operand.
 fn second(op: StripOp, flipped: bool) -> Option<Arith> {
     match op {
         StripOp::Sub if flipped => Some(Arith::SubFrom),

@@ -1,8 +1,8 @@
-//! From a fused unit to a strip program: chooses instructions, assigns registers, cuts strips.
+//! Compiles a fused unit to a strip program: chooses instructions, assigns registers and sizes strips.
 //!
-//! It knows nodes and kernels. A product and a sum are never contracted to a fused multiply-add: one
-//! body may be compiled in two surroundings and must give the same bits in both. `Lincomb`, whose
-//! meaning is a chain of them, is.
+//! It knows nodes and kernels. A product and a sum are never contracted to a fused multiply-add, because a
+//! body that is compiled in two contexts must give the same bits in both. The exception is `Lincomb`, which
+//! is defined as a chain of multiply-adds.
 
 use super::access::Dim;
 use super::buffers::Buffers;
@@ -16,10 +16,10 @@ use crate::array::DType;
 use crate::graph::{BinaryOp, CompareOp, Func, Op, UnaryOp};
 use crate::simd::Level;
 
-/// Bytes of L1 that registers and operands of a strip may take together.
+/// L1 bytes available to the registers and operands of a strip.
 const L1_BYTES: usize = 40 << 10;
 
-/// How elements of this type are stored.
+/// The storage type of elements.
 pub(crate) fn elem(dtype: DType) -> Elem {
     match dtype {
         DType::F32 => Elem::F32,
@@ -29,7 +29,7 @@ pub(crate) fn elem(dtype: DType) -> Elem {
     }
 }
 
-/// A value inside the program, before registers are assigned.
+/// A value inside the program, before register allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value(pub(super) u32);
 
@@ -44,36 +44,36 @@ pub(super) enum Held {
 
 /// An instruction on values.
 pub(super) struct Draft {
-    /// What it does, where other instructions may take it in.
+    /// Its operation, if other instructions may absorb it.
     pub op: Option<(StripOp, Elem)>,
     pub run: StripFn,
-    /// The same on a single element, where levels agree on it.
+    /// The same on a single element, if all levels give the same bits.
     pub one: Option<OneFn>,
     pub imm: [f64; 2],
     pub dst: Value,
     pub args: [Option<Value>; 3],
 }
 
-/// A stream whose mode waits for the length of strips.
+/// A stream whose mode depends on the strip length.
 pub(super) struct Input {
     pub loc: Loc,
     pub access: Access,
     pub elem: Elem,
     pub dims: Vec<Dim>,
-    /// A constant: the buffer must be as long as a strip.
+    /// A constant: its buffer must be as long as a strip.
     pub splat: Option<(DType, u64)>,
-    /// The operand as the graph sees it, to find equal ones.
+    /// The operand in the graph, to find equal ones.
     pub operand: Option<Operand>,
 }
 
-/// A program and what the memory plan may do with it.
+/// A program and the options it gives the memory plan.
 pub(crate) struct Generated {
     pub program: Program,
-    /// Pairs (written, read) of locations that may be the same bytes.
+    /// Pairs (written, read) of locations that may share bytes.
     pub in_place: Vec<(Loc, Loc)>,
 }
 
-/// A program in the making.
+/// A program under construction.
 pub(super) struct Gen<'a> {
     pub(super) func: &'a Func,
     pub(super) units: &'a Units,
@@ -155,7 +155,7 @@ impl Gen<'_> {
         self.drafts.last_mut().expect("invariant: it was just pushed")
     }
 
-    /// The number that operand `k` of node `id` is, if it is one.
+    /// The number that operand `k` of node `id` equals, if it is constant.
     fn number_at(&self, id: usize, k: usize) -> Option<f64> {
         match self.units.operands[id][k] {
             Place::Splat { bits, .. } => Some(f64::from_bits(bits)),
@@ -297,7 +297,7 @@ impl Gen<'_> {
         self.flops += 2 * c.len() - 1;
         let kernel = |op| strip(self.level, op, elem);
         let (scale, axpy, axpy2) = (kernel(StripOp::Scale), kernel(StripOp::Axpy), kernel(StripOp::Axpy2));
-        // 1 x_0 is x_0 to the bit.
+        // Multiplying by 1 is exact: skip it.
         let mut sum = x[0];
         if c[0] != 1.0 || c.len() == 1 {
             let to = if c.len() == 1 { dst } else { self.value(Held::Register { elem }) };
@@ -317,7 +317,7 @@ impl Gen<'_> {
         }
     }
 
-    /// How long strips should be: a whole number of the operands' rows, and all of it in L1.
+    /// The preferred strip length: a whole number of the operands' rows, small enough for L1.
     pub(super) fn strip_len(&self, registers: usize) -> usize {
         let widest = self.widest();
         let live = (registers + self.inputs.len()).max(1);

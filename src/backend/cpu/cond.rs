@@ -1,7 +1,7 @@
-//! A choice between two bodies: runs the plan of one.
+//! A conditional: runs the plan of one of two bodies.
 //!
-//! Inputs and outputs are bound as addresses, so that nothing is copied and nothing allocated. It must never know
-//! what the bodies compute.
+//! Inputs and outputs are bound as addresses, so nothing is copied or allocated. It does not know what the
+//! bodies compute.
 
 use super::bind::Body;
 use super::exec::Workspace;
@@ -12,11 +12,11 @@ use super::step::{Access, Env, Loc};
 #[derive(Debug)]
 pub(crate) struct Cond {
     pub pred: Loc,
-    /// Where the predicate holds, and where it does not.
+    /// The branches for a true and a false predicate.
     pub branches: [Plan; 2],
     pub inputs: Box<[Loc]>,
     pub outputs: Box<[Loc]>,
-    /// Of the first branch; that of the other follows.
+    /// Workspace index of the first branch; the second follows.
     pub space: usize,
 }
 

@@ -1,14 +1,14 @@
 //! Convolutions as matrix products that read a padded image in place.
 //!
-//! An image is copied once, with zeros around it, into a scratch that stays in the second-level cache. There the
-//! windows of a row of taps are rows of a matrix that overlap: from one place to the next it is the channels, and the
-//! taps of a row lie side by side. So a convolution is one product a row of taps, over all places of an image at
-//! once, and its derivative by the kernel one product with the same matrix turned. The matrix of all windows, nine
-//! times the image for a kernel of 3 x 3, is never written.
+//! An image is copied once, with zero padding, into a scratch buffer that stays in the L2 cache. There, the
+//! windows of one row of taps are overlapping rows of a matrix: consecutive positions are `channels` elements
+//! apart, and the taps of a row are contiguous. A convolution is therefore one product per row of taps over
+//! all positions of an image, and its derivative by the kernel is one product with the transpose of the same
+//! matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
 //!
-//! Rows of the padded image share the zeros between them, and places that stand there are computed and thrown away:
-//! 6 % at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so nothing depends on how many there are. It
-//! knows the order of a sum: rows of taps one after the other, each as the products have it.
+//! Rows of the padded image share the zeros between them, and results at those positions are discarded: 6 %
+//! at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so results do not depend on their number. The
+//! order of a sum is: rows of taps one after the other, each in the order of the matrix product.
 
 use super::batch::Batch;
 use super::kernels::{Elem, Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
@@ -17,14 +17,14 @@ use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, write_bytes};
 
-/// Which of the three is computed from the other two.
+/// Which of image, kernel and result is computed from the other two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The result, of an image and a kernel.
+    /// The result, from an image and a kernel.
     Result,
-    /// As that, of a kernel whose taps and channels are exchanged.
+    /// The result, from a kernel whose taps are reversed and whose channels are exchanged.
     Turned,
-    /// The kernel, of an image and a result.
+    /// The kernel, from an image and a result.
     Kernel,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ConvShape {
     pub hi: [usize; 2],
 }
 
-/// A convolution, for each entry of a batch.
+/// A convolution per entry of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Conv {
     pub form: Form,
@@ -53,18 +53,18 @@ pub(crate) struct Conv {
     pub scratch: Loc,
     pub double: bool,
     pub shape: ConvShape,
-    /// Where the entries of images, kernels and results are.
+    /// The offsets of the entries of images, kernels and results.
     pub batch: Batch<3>,
 }
 
 impl ConvShape {
-    /// From one row of the padded image to the next, in places.
+    /// The distance between rows of the padded image, in positions.
     fn pitch(&self) -> usize {
         self.sides[1] + self.lo[1].max(self.hi[1])
     }
 
-    /// Places computed for an image: those of a pitch, but for the last row.
-    fn places(&self) -> usize {
+    /// Positions computed per image: a pitch per row, except the last.
+    fn positions(&self) -> usize {
         (self.out[0] - 1) * self.pitch() + self.out[1]
     }
 
@@ -73,16 +73,16 @@ impl ConvShape {
         self.kernel[0] * self.kernel[1] * self.c * self.o
     }
 
-    /// Bytes of the padded image, of the places of an image, and of a kernel.
+    /// Bytes of the padded image, of the positions of an image, and of a kernel.
     fn parts(&self, elem: usize) -> [usize; 3] {
         let padded = self.lo[1] + (self.lo[0] + self.sides[0] + self.hi[0]) * self.pitch();
-        [padded * self.c, self.places() * self.o, self.taps()].map(|len| aligned(len * elem))
+        [padded * self.c, self.positions() * self.o, self.taps()].map(|len| aligned(len * elem))
     }
 
-    /// Bytes of the scratch.
+    /// Bytes of the scratch buffer.
     pub fn scratch_bytes(&self, form: Form, elem: usize) -> usize {
-        let [padded, places, kernel] = self.parts(elem);
-        padded + places + if form == Form::Turned { kernel } else { 0 }
+        let [padded, positions, kernel] = self.parts(elem);
+        padded + positions + if form == Form::Turned { kernel } else { 0 }
     }
 }
 
@@ -93,9 +93,9 @@ impl Conv {
 
     pub fn cost(&self) -> Cost {
         let s = &self.shape;
-        let (places, count) = (s.num * s.out[0] * s.out[1], self.batch.count());
-        let (from, to) = (s.num * s.sides[0] * s.sides[1] * s.c, places * s.o);
-        let flops = 2 * places * s.taps();
+        let (positions, count) = (s.num * s.out[0] * s.out[1], self.batch.count());
+        let (from, to) = (s.num * s.sides[0] * s.sides[1] * s.c, positions * s.o);
+        let flops = 2 * positions * s.taps();
         Cost { flops: count * flops, bytes: count * (from + s.taps() + to) * self.elem() }
     }
 
@@ -112,12 +112,12 @@ impl Conv {
     /// The locations are valid for the shapes, the written ones overlap no other, and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let (s, elem) = (&self.shape, self.elem());
-        let [padded, places, _] = s.parts(elem);
+        let [padded, positions, _] = s.parts(elem);
         // SAFETY: the caller's promise; the parts of the scratch follow one another.
         unsafe {
             let scratch = env.at(self.scratch);
-            let run = Run { conv: self, level, elem, padded: scratch, places: scratch.add(padded) };
-            write_bytes(scratch, 0, padded + places);
+            let run = Run { conv: self, level, elem, padded: scratch, positions: scratch.add(padded) };
+            write_bytes(scratch, 0, padded + positions);
             self.batch.each(|at| {
                 let [image, kernel, result] =
                     [(self.image, at[0]), (self.kernel, at[1]), (self.result, at[2])]
@@ -125,7 +125,7 @@ impl Conv {
                 match self.form {
                     Form::Result => run.results(image, kernel, result),
                     Form::Turned => {
-                        let turned = scratch.add(padded + places);
+                        let turned = scratch.add(padded + positions);
                         run.turn(kernel, turned);
                         run.results(image, turned, result);
                     }
@@ -136,17 +136,17 @@ impl Conv {
     }
 }
 
-/// One run: where its scratch is.
+/// One run, with the parts of its scratch buffer.
 struct Run<'a> {
     conv: &'a Conv,
     level: Level,
     elem: usize,
     padded: *mut u8,
-    places: *mut u8,
+    positions: *mut u8,
 }
 
 impl Run<'_> {
-    /// Copies an image into the padded one, whose zeros stay.
+    /// Copies an image into the padded one; the padding stays zero.
     unsafe fn pad(&self, image: *const u8) {
         let s = &self.conv.shape;
         let row = s.sides[1] * s.c * self.elem;
@@ -157,7 +157,7 @@ impl Run<'_> {
         }
     }
 
-    /// Bytes of a row of a result without and with what stands between rows.
+    /// Bytes of a row of a result, without and with the discarded positions.
     fn rows(&self) -> (usize, usize) {
         let s = &self.conv.shape;
         (s.out[1] * s.o * self.elem, s.pitch() * s.o * self.elem)
@@ -173,7 +173,7 @@ impl Run<'_> {
         }
     }
 
-    /// Where the windows of a row of taps begin, and that row of a kernel, in bytes.
+    /// Offsets of the windows of a row of taps, and of that row of a kernel, in bytes.
     fn row_of_taps(&self, i: usize) -> (usize, usize) {
         let s = &self.conv.shape;
         (i * s.pitch() * s.c * self.elem, i * s.kernel[1] * s.c * s.o * self.elem)
@@ -183,7 +183,7 @@ impl Run<'_> {
         let s = &self.conv.shape;
         let (size, (row, pitch)) = (s.sides[0] * s.sides[1] * s.c * self.elem, self.rows());
         let mut shape = Gemm {
-            m: s.places(),
+            m: s.positions(),
             n: s.o,
             k: s.kernel[1] * s.c,
             rsa: s.c,
@@ -200,11 +200,11 @@ impl Run<'_> {
                 for i in 0..s.kernel[0] {
                     let (window, taps) = self.row_of_taps(i);
                     shape.accumulate = i > 0;
-                    self.gemm(&shape, self.padded.add(window), kernel.add(taps), self.places);
+                    self.gemm(&shape, self.padded.add(window), kernel.add(taps), self.positions);
                 }
                 let to = result.add(n * s.out[0] * row);
                 for p in 0..s.out[0] {
-                    copy_nonoverlapping(self.places.add(p * pitch), to.add(p * row), row);
+                    copy_nonoverlapping(self.positions.add(p * pitch), to.add(p * row), row);
                 }
             }
         }
@@ -216,7 +216,7 @@ impl Run<'_> {
         let mut shape = Gemm {
             m: s.kernel[1] * s.c,
             n: s.o,
-            k: s.places(),
+            k: s.positions(),
             rsa: 1,
             csa: s.c,
             ldb: s.o,
@@ -233,18 +233,18 @@ impl Run<'_> {
                 self.pad(image.add(n * size));
                 for p in 0..s.out[0] {
                     let from = result.add((n * s.out[0] + p) * row);
-                    copy_nonoverlapping(from, self.places.add(p * pitch), row);
+                    copy_nonoverlapping(from, self.positions.add(p * pitch), row);
                 }
                 for i in 0..s.kernel[0] {
                     let (window, taps) = self.row_of_taps(i);
                     shape.accumulate = n > 0;
-                    self.gemm(&shape, self.padded.add(window), self.places, kernel.add(taps));
+                    self.gemm(&shape, self.padded.add(window), self.positions, kernel.add(taps));
                 }
             }
         }
     }
 
-    /// Exchanges taps and channels: `[kh, kw, o, c]` to `[kh, kw, c, o]`, the last tap first.
+    /// Exchanges channels and reverses taps: `[kh, kw, o, c]` to `[kh, kw, c, o]`, the last tap first.
     unsafe fn turn(&self, kernel: *const u8, to: *mut u8) {
         let &ConvShape { c, o, kernel: [height, width], .. } = &self.conv.shape;
         let taps = height * width;

@@ -1,6 +1,6 @@
 //! Steps that move elements: views into buffers, rows by index, random words.
 //!
-//! They know addresses and strides, and nothing of why elements move.
+//! They know addresses and strides, not why elements move.
 
 use super::access::{Dim, View};
 use super::batch::{Axis, Batch};
@@ -24,12 +24,12 @@ pub(crate) struct Move {
     pub dst: Loc,
     pub elem: usize,
     pub dims: Box<[MoveDim]>,
-    /// Bytes at `zero.0` that are zeroed first (what a pad adds).
+    /// Bytes at `zero.0` to zero first (the padding of a pad).
     pub zero: Option<(Loc, usize)>,
 }
 
 impl Move {
-    /// The fewest axes that pair the elements of two views of one shape.
+    /// The minimal axes that pair the elements of two views with the same shape.
     pub fn dims(src: &View, dst: &View) -> Box<[MoveDim]> {
         if src.size() == 0 {
             return Box::new([MoveDim { len: 0, src: 1, dst: 1 }]);
@@ -46,7 +46,7 @@ impl Move {
         out.into()
     }
 
-    /// Bytes that move.
+    /// Bytes copied.
     pub fn bytes(&self) -> usize {
         self.dims.iter().map(|d| d.len).product::<usize>() * self.elem
     }
@@ -108,23 +108,24 @@ unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
     }
 }
 
-/// Writes `rows` by `cols` elements transposed, for each entry of a batch: element (r, c) at
+/// Writes `rows` by `cols` elements transposed, per entry of a batch: element (r, c) at
 /// `src + r row_stride + c` to `dst + c rows + r`.
 #[derive(Clone, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct TransposeCopy {
     pub src: Loc,
     pub dst: Loc,
     pub elem: usize,
-    /// Where the entries are.
+    /// The offsets of the entries.
     pub batch: Batch<2>,
     pub rows: usize,
     pub cols: usize,
-    /// Distance of rows in elements.
+    /// Distance between rows in elements.
     pub stride: usize,
 }
 
-impl Turn {
-    /// The transposes that move a view into a buffer of its own, if they do: (batch, rows, cols, stride).
+impl TransposeCopy {
+    /// The transposes that copy a view into its own buffer, if transposes suffice: (batch, rows, cols,
+    /// stride).
     pub fn of(view: &View) -> Option<(Batch<2>, usize, usize, usize)> {
         let pattern = view.pattern();
         let &[ref outer @ .., Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] = &pattern[..] else {
@@ -142,7 +143,7 @@ impl Turn {
     /// # Safety
     /// The locations are valid for the elements, the two do not overlap, and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
-        let Turn { elem, rows, cols, stride, .. } = *self;
+        let TransposeCopy { elem, rows, cols, stride, .. } = *self;
         // SAFETY: the caller's promise, of each entry.
         self.batch.each(|[from, to]| unsafe {
             let (src, dst) =
@@ -162,15 +163,15 @@ pub(crate) struct Gather {
     pub src: Loc,
     pub index: Loc,
     pub dst: Loc,
-    /// Rows of the source.
+    /// Number of rows in the source.
     pub rows: usize,
-    /// Rows taken.
+    /// Number of rows to copy.
     pub num: usize,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub row: usize,
 }
 
-/// Row `i` of an index, clamped to what exists.
+/// Element `i` of an index, clamped to the valid rows.
 ///
 /// # Safety
 /// The index has more than `i` elements.
@@ -195,17 +196,17 @@ impl Gather {
     }
 }
 
-/// Adds rows by index to what `dst` holds, in order.
+/// Adds rows by index to the contents of `dst`, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterAdd {
     pub dst: Loc,
     pub index: Loc,
     pub updates: Loc,
-    /// Rows of the destination.
+    /// Number of rows in the destination.
     pub rows: usize,
-    /// Rows added.
+    /// Number of rows to add.
     pub num: usize,
-    /// Elements of a row.
+    /// Elements per row.
     pub len: usize,
     pub elem: Elem,
 }

@@ -1,4 +1,4 @@
-//! Matrix products, alone, in batches, or with the bias and the activation of a layer.
+//! Matrix products: single, in batches, or with the bias and activation of a layer.
 
 use super::access::{Dim, View};
 use super::batch::{Axis, Batch};
@@ -9,21 +9,21 @@ use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, null};
 
-/// `C = A B` for each entry of a batch: A with any strides, rows of B and C without gaps inside.
+/// `C = A B` per entry of a batch. A has any strides; rows of B and C are contiguous.
 #[derive(Clone, Debug)]
 pub(crate) struct Dot {
     pub a: Loc,
     pub b: Loc,
     pub c: Loc,
     pub double: bool,
-    /// Where the entries of A, B and C are.
+    /// The offsets of the entries of A, B and C.
     pub batch: Batch<3>,
     /// The product of one entry.
     pub shape: Gemm,
     pub layer: Option<Layer>,
 }
 
-/// What follows the product: `activation((A B + term) gate + shift)`. The bits are those of separate kernels.
+/// The epilogue of a product: `activation((A B + term) gate + shift)`, with the bits of separate kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     pub term: Option<Term>,
@@ -32,19 +32,19 @@ pub(crate) struct Layer {
     pub activation: Activation,
 }
 
-/// What a product is added to.
+/// The term that a product is added to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Term {
     /// A row, the same for every row.
     Bias(Loc),
-    /// A matrix without gaps, whose bytes may be those of C.
+    /// A contiguous matrix, which may share its bytes with C.
     Matrix(Loc),
 }
 
-/// The batch and the product of each entry, given the places of both operands; C lies without gaps.
+/// The batch and the product of each entry, from the views of both operands; C is contiguous.
 ///
-/// Entries of an innermost axis that share one B, and whose rows of A are equally far apart throughout, are
-/// one taller product: the bits of an element do not depend on the number of rows, and B is read once.
+/// Entries of an innermost axis that share one B and have equally spaced rows of A are merged into one taller
+/// product: the bits of an element do not depend on the number of rows, and B is read once.
 pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
     let ((outer_a, [m, k]), (outer_b, [rows_b, n])) = (matrices(a), matrices(b));
     let mut shape = Gemm {
@@ -75,9 +75,10 @@ pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
     (batch, shape)
 }
 
-/// The leading axes and the two of a matrix.
+/// The leading axes, and the two of a matrix.
 fn matrices(view: &View) -> (&[Dim], [Dim; 2]) {
-    let (outer, matrix) = view.dims.split_last_chunk().expect("invariant: a product is of matrices");
+    let (outer, matrix) =
+        view.dims.split_last_chunk().expect("invariant: operands of a product are matrices");
     (outer, *matrix)
 }
 
@@ -136,7 +137,7 @@ impl Dot {
 }
 
 impl Layer {
-    /// Whether nothing follows but a sum with a matrix.
+    /// Whether the epilogue is empty or only adds a matrix.
     fn is_plain(&self) -> bool {
         !matches!(self.term, Some(Term::Bias(_)))
             && self.gate.is_none()
@@ -144,7 +145,7 @@ impl Layer {
             && self.activation == Activation::Identity
     }
 
-    /// Operations on an element of the result.
+    /// Operations per element of the result.
     fn flops(&self) -> usize {
         let terms = [self.term.is_some(), self.gate.is_some(), self.shift.is_some()];
         let is_function = self.activation != Activation::Identity;

@@ -1,5 +1,4 @@
-//! Runs plans. A run binds addresses and calls kernels one after the other: no allocation, no lock,
-//! no look-up.
+//! Runs plans. A run binds addresses and calls kernels in order, without allocations, locks or look-ups.
 
 use super::loop_report::LoopRun;
 use super::loops::{Counters, LoopSpace, Replay};
@@ -15,10 +14,10 @@ use crate::simd::denormals::Denormals;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// What a run of a plan writes besides its outputs: intermediate values, registers, addresses.
+/// Memory that a run writes besides its outputs: intermediate values, registers, addresses.
 ///
-/// Owned by the caller, kept between runs, and good for any plan: it takes the shape of the plan that
-/// it is used with, and keeps it as long as that stays the same.
+/// The caller owns it and keeps it between runs. It works for any plan: it takes the shape of the plan that
+/// it is used with, and keeps that shape until another plan is used.
 #[derive(Default)]
 pub struct Workspace {
     plan: Option<Plan>,
@@ -45,7 +44,7 @@ impl Workspace {
         ws
     }
 
-    /// What loops did in the last run, added up over the bodies and tiles.
+    /// Counts of the loops in the last run, summed over bodies and tiles.
     pub fn counters(&self) -> Counters {
         let mut sum = self.loops.counters;
         self.each_inner(&mut |ws| {
@@ -59,7 +58,7 @@ impl Workspace {
         sum
     }
 
-    /// Step times that the schedules of the last run hold, those of bodies left out.
+    /// Number of step times in the schedules of the last run, excluding those of bodies.
     #[cfg(test)]
     pub(super) fn num_step_times(&self) -> usize {
         self.loops.schedules.iter().map(|s| s.step_times.len()).sum()
@@ -115,7 +114,7 @@ impl Plan {
     /// Runs the plan on arrays.
     ///
     /// # Panics
-    /// If an array does not have the type that the plan wants.
+    /// If an array does not have the type that the plan expects.
     pub fn run_arrays(&self, ws: &mut Workspace, inputs: &[&Array], outputs: &mut [Array]) {
         check("input", &self.0.inputs, inputs.iter().copied());
         check("output", &self.0.outputs, outputs.iter());
@@ -139,7 +138,7 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
     assert_eq!(arrays.len(), types.len(), "invariant: the plan has {} {what}s", types.len());
     for (k, (a, ty)) in arrays.zip(types).enumerate() {
         let fits = matches!(ty, Type::Array { dtype, shape } if a.dtype() == *dtype && a.shape() == shape);
-        assert!(fits, "invariant: {what} {k} is {}{}, the plan wants {ty}", a.dtype(), a.shape());
+        assert!(fits, "invariant: {what} {k} is {}{}, the plan expects {ty}", a.dtype(), a.shape());
     }
 }
 
@@ -157,7 +156,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
             match step {
                 Step::Strip(p) => p.run(env),
                 Step::Move(m) => m.run(env),
-                Step::Turn(t) => t.run(env, inner.level),
+                Step::TransposeCopy(t) => t.run(env, inner.level),
                 Step::Gather(g) => g.run(env),
                 Step::ScatterAdd(s) => s.run(env, inner.level),
                 Step::Dot(d) => d.run(env, inner.level),

@@ -1,54 +1,53 @@
-//! Groups nodes into units, each of which becomes one kernel.
+//! Groups nodes into units; each unit becomes one kernel.
 //!
-//! Elementwise nodes over the same number of elements join as long as the units stay acyclic, and a
-//! reduction joins the unit that makes its operand. Everything else is a unit of its own. A value
-//! passes inside a unit only where producer and reader go through the elements in the same order;
-//! any other access (a broadcast, a slice, a result of a reduction) needs the finished buffer and is
-//! an edge *between* units. Merging is greedy in topological order: searching for the best partition
-//! (as burn-fusion does over operation streams) costs more than the kernels gain, since what counts
-//! is that chains of elementwise work stay in L1.
+//! Elementwise nodes with the same number of elements are merged as long as the units stay acyclic, and a
+//! reduction joins the unit that computes its operand. Every other node is its own unit. A value stays inside
+//! a unit only if producer and reader visit the elements in the same order. Any other access (a broadcast, a
+//! slice, a result of a reduction) needs the finished buffer and is an edge *between* units. Merging is
+//! greedy in topological order. Searching for the best partition (as burn-fusion does over operation streams)
+//! costs more than it gains: what matters is that chains of elementwise work stay in L1.
 //!
-//! Reachability is kept as bit sets. It knows nothing of kernels and memory.
+//! Reachability is stored as bit sets. The pass knows nothing of kernels and memory.
 
 use super::bits::Bits;
 use super::places::{Geometry, Operand, Place, is_layout, place};
 use crate::graph::{Func, Op};
 
-/// More operations than this in one unit gain nothing and make its register allocation slow.
+/// More operations per unit gain nothing and slow down register allocation.
 const MAX_NODES: usize = 256;
-/// More operand streams than this no longer stay in L1 together.
+/// More operand streams do not fit into L1 together.
 const MAX_STREAMS: usize = 24;
-/// Below this number of elements a turned view is walked, not transposed first, and streams are short.
+/// Below this number of elements a transposed view is walked, not copied first, and streams are short.
 const SMALL: usize = 256;
-/// A constant number is kept repeated up to this many bytes, else a kernel writes it at each run.
+/// A constant is stored repeated up to this many bytes; a larger one is written by a kernel in each run.
 const MAX_SPLAT_BYTES: usize = 16 << 10;
 
-/// What a unit is.
+/// The kind of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A strip program: elementwise nodes and reductions at their end.
+    /// A strip program: elementwise nodes, and reductions at the end.
     Fused,
-    /// A view moved into a buffer of its own; the node is the layout operation.
+    /// A view copied into its own buffer; the node is the layout operation.
     Move,
-    /// Any other operation; a product may take a bias and an activation with it (see [`Units::layer`]).
+    /// Any other operation; a product may absorb a bias and an activation (see [`Units::layer`]).
     Single,
 }
 
-/// One kernel to be.
+/// A future kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub kind: Kind,
-    /// Its nodes in topological order; none when the unit was merged into another.
+    /// Its nodes in topological order; empty if the unit was merged into another.
     pub nodes: Vec<usize>,
-    /// Elements that a fused unit goes through.
+    /// Elements that a fused unit iterates over.
     pub size: usize,
-    /// The geometry of its reductions, if it has any.
+    /// The geometry of its reductions, if any.
     pub geometry: Option<Geometry>,
     /// Units whose results it reads.
     pub(super) preds: Vec<usize>,
-    /// Those of them that it must find finished.
-    pub(super) barred: Vec<usize>,
-    /// What it reads that is made elsewhere.
+    /// The predecessors that must finish before it starts.
+    pub(super) blocking: Vec<usize>,
+    /// The roots that it reads and does not compute.
     roots: Vec<usize>,
 }
 
@@ -56,25 +55,25 @@ pub(crate) struct Unit {
 #[derive(Default)]
 pub(crate) struct Units {
     pub all: Vec<Unit>,
-    /// Where each node's value is.
+    /// The place of each node's value.
     pub places: Vec<Place>,
-    /// Where the operands of each computed node are.
+    /// The places of the operands of each computed node.
     pub operands: Vec<Vec<Place>>,
-    /// The unit that makes a root, before mergers.
+    /// The unit that computes a root, before mergers.
     pub(super) made_by: Vec<Option<usize>>,
-    /// Where a merged unit went.
+    /// The unit that absorbed a merged unit.
     merged: Vec<usize>,
-    /// Units that a unit depends on, directly or not.
+    /// Units that a unit depends on, directly or indirectly.
     pub(super) reach: Vec<Bits>,
     /// Fused units that read a root.
     readers: Vec<Vec<usize>>,
-    /// Fused units of one element, which cost little but their call.
+    /// Fused units of one element, whose cost is mostly their call.
     scalars: Vec<usize>,
-    /// How many readers each node has, outputs of the function counted.
+    /// Number of readers of each node, including outputs of the function.
     pub(super) num_readers: Vec<usize>,
 }
 
-/// Groups the nodes of `func`, which has gone through [`super::prepare::prepare`].
+/// Groups the nodes of `func`, the output of [`super::prepare::prepare`].
 pub(crate) fn group(func: &Func) -> Units {
     let n = func.nodes().len();
     let mut u = Units {
@@ -111,12 +110,12 @@ fn live(func: &Func) -> Vec<bool> {
 }
 
 impl Units {
-    /// The unit that makes a root, if it is computed.
+    /// The unit that computes a root, if it is computed.
     pub fn unit_of(&self, root: usize) -> Option<usize> {
         self.made_by[root].map(|u| self.current(u))
     }
 
-    /// Notes that unit `u` reads a result of unit `pred`.
+    /// Records that unit `u` reads a result of unit `pred`.
     pub fn add_pred(&mut self, u: usize, pred: usize) {
         insert(&mut self.all[u].preds, pred);
     }
@@ -171,15 +170,15 @@ impl Units {
         }
     }
 
-    /// The place of node `id`, moved into a buffer of its own if it is a large turned view.
+    /// The place of node `id`; a large transposed view is first copied into its own buffer.
     fn straight(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
-            Place::At(o) if o.view.is_turned() && o.view.size() >= SMALL => self.moved(id, func),
+            Place::At(o) if o.view.is_transposed() && o.view.size() >= SMALL => self.moved(id, func),
             at => at.clone(),
         }
     }
 
-    /// The place of a batch of matrices `id` with the elements of each row side by side.
+    /// The place of a batch of matrices `id` with contiguous rows.
     fn rows(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
             Place::At(o) if o.view.dims.last().is_some_and(|d| d.stride != 1 && d.len != 1) => {
@@ -197,7 +196,7 @@ impl Units {
         }
     }
 
-    /// The place of node `id` without gaps.
+    /// The place of node `id` as a contiguous buffer.
     fn whole(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
             Place::At(o) if !o.view.is_linear() => self.moved(id, func),
@@ -207,7 +206,7 @@ impl Units {
 
     fn moved(&mut self, id: usize, func: &Func) -> Place {
         let from = std::mem::replace(&mut self.places[id], Place::own(id, func.nodes()[id].ty.shape()));
-        assert!(from.root() != Some(id), "invariant: %{id} would be moved onto itself");
+        assert!(from.root() != Some(id), "invariant: %{id} would be copied onto itself");
         self.push(id, Kind::Move, 0, None, vec![from]);
         self.places[id].clone()
     }
@@ -220,7 +219,7 @@ impl Units {
             size,
             geometry,
             preds: vec![],
-            barred: vec![],
+            blocking: vec![],
             roots: operands.iter().filter_map(Place::root).collect(),
         };
         let mut reach = Bits::default();
@@ -228,7 +227,7 @@ impl Units {
             let Some(pred) = place.root().and_then(|r| self.unit_of(r)) else { continue };
             insert(&mut u.preds, pred);
             if kind != Kind::Fused || !self.passes(place, size) {
-                insert(&mut u.barred, pred);
+                insert(&mut u.blocking, pred);
             }
             reach.set(pred);
             reach.or(&self.reach[pred]);
@@ -240,11 +239,12 @@ impl Units {
         self.operands[id] = operands;
     }
 
-    /// Whether a reader of `size` elements in order may take this operand while it is being made.
+    /// Whether a reader that visits `size` elements in order can consume this operand within the producer's
+    /// unit.
     pub fn passes(&self, place: &Place, size: usize) -> bool {
         let Place::At(Operand { root, view }) = place else { return true };
         let Some(unit) = self.unit_of(*root) else { return true };
-        // The result of a reduction has another place than the elements that its unit goes through.
+        // The result of a reduction differs from the elements that its unit iterates over.
         let Place::At(whole) = &self.places[*root] else { return false };
         let made = &self.all[unit];
         made.kind == Kind::Fused
@@ -257,9 +257,9 @@ impl Units {
             && made.geometry.is_none_or(|g| g.reduced != 1)
     }
 
-    /// Merges the new unit of node `id` into units that make or share its operands.
+    /// Merges the new unit of node `id` into units that compute or share its operands.
     fn join(&mut self, id: usize) {
-        let mut unit = self.made_by[id].expect("invariant: the node has just got a unit");
+        let mut unit = self.made_by[id].expect("invariant: the node was just assigned a unit");
         let (roots, size) = (self.all[unit].roots.clone(), self.all[unit].size);
         let mut candidates: Vec<usize> = roots.iter().filter_map(|&r| self.unit_of(r)).collect();
         candidates.sort_unstable();
@@ -294,13 +294,13 @@ impl Units {
             && geometry
             && x.nodes.len() + y.nodes.len() <= MAX_NODES
             && (x.size < SMALL || self.streams(a, b) <= MAX_STREAMS)
-            && !self.leads(a, b)
-            && !self.leads(b, a)
+            && !self.blocks(a, b)
+            && !self.blocks(b, a)
     }
 
-    /// Whether `to` needs `from` finished, directly or through another unit.
-    fn leads(&self, from: usize, to: usize) -> bool {
-        self.all[to].barred.iter().any(|&p| self.current(p) == from)
+    /// Whether `from` must finish before `to` starts, directly or through another unit.
+    fn blocks(&self, from: usize, to: usize) -> bool {
+        self.all[to].blocking.iter().any(|&p| self.current(p) == from)
             || self.preds(to).any(|p| p != from && self.reach[p].has(from))
     }
 
@@ -322,7 +322,7 @@ impl Units {
         for p in gone_unit.preds.into_iter().filter(|&p| p != keep) {
             insert(&mut unit.preds, p);
         }
-        gone_unit.barred.into_iter().for_each(|p| insert(&mut unit.barred, p));
+        gone_unit.blocking.into_iter().for_each(|p| insert(&mut unit.blocking, p));
         gone_unit.roots.into_iter().for_each(|r| insert(&mut unit.roots, r));
         self.merged[gone] = keep;
         let mut reach = self.reach[keep].clone();
@@ -338,8 +338,8 @@ impl Units {
         self.reach[keep] = reach;
     }
 
-    /// The units in an order that computes everything before it is read, depth first from the outputs,
-    /// so that a value is made shortly before its first reader.
+    /// The units in dependency order, depth first from the outputs, so that a value is computed shortly
+    /// before its first reader.
     pub fn schedule(&self, func: &Func) -> Vec<usize> {
         let mut order = Vec::new();
         let mut seen = vec![false; self.all.len()];

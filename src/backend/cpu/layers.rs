@@ -1,14 +1,14 @@
-//! Layers: products that take the bias of their rows, or a matrix that they are added to, and the activation behind it.
+//! Layers: products with a row bias or an added matrix, a gate, a shift and an activation.
 //!
-//! The kernel finishes rows while they are in the first-level cache, which saves a pass over the result
-//! and gives the bits of separate kernels. It knows which nodes belong together, not how they run.
+//! The kernel finishes rows while they are in L1, which saves a pass over the result and gives the bits of
+//! separate kernels. The pass knows which nodes belong together, not how they run.
 
 use super::fuse::{Kind, Units, insert};
 use super::kernels::K_BLOCK;
 use super::places::Place;
 use crate::graph::{BinaryOp, Func, Op, UnaryOp};
 
-/// Which part of `activation((A B + term) gate + shift)` a node of a layer is, in this order.
+/// The part of `activation((A B + term) gate + shift)` that a node computes, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Product,
@@ -20,7 +20,7 @@ pub(super) enum Part {
 }
 
 impl Units {
-    /// What each node of a product's unit is, and for the terms where their operand is.
+    /// The part of each node in a product's unit, and the place of its operand for the terms.
     pub(super) fn parts<'a>(
         &'a self,
         nodes: &'a [usize],
@@ -48,12 +48,12 @@ impl Units {
         })
     }
 
-    /// Appends node `id` to a product if it adds a bias to each row or a matrix to all, multiplies that by a row and
-    /// adds another, or is the activation of that: such a layer is finished while its rows are in cache. Only where no
-    /// one else reads what lies between.
+    /// Appends node `id` to a product's unit if it adds a row or a matrix, multiplies by a row, adds another
+    /// row, or is the activation after that. Such a layer is finished while its rows are in cache. Nothing
+    /// else may read the intermediate values.
     pub(super) fn layer(&mut self, func: &Func, id: usize, op: &Op) -> bool {
         let args = &func.nodes()[id].args;
-        // Of two products the later one adds to the earlier one.
+        // Of two products, the later one adds to the earlier one.
         let both = || {
             let mut both = [(0, 1), (1, 0)].map(|(k, other)| (args[k].index(), args[other].index()));
             both.sort_unstable_by(|a, b| b.cmp(a));
@@ -83,8 +83,8 @@ impl Units {
         }
     }
 
-    /// Appends node `id` to the unit of the product that it reads as `from`, if the last part there is one of `before`,
-    /// unless the other value that it reads depends on that.
+    /// Appends node `id` to the unit of the product that it reads as `from`, if the unit's last part is one
+    /// of `before` and the node's other operand does not depend on the product.
     fn append(&mut self, id: usize, from: usize, other: Option<usize>, before: &[Part], func: &Func) -> bool {
         let Some(unit) = self.made_by[from] else { return false };
         let nodes = &self.all[unit].nodes;
@@ -99,7 +99,7 @@ impl Units {
         }
         if let Some(p) = pred {
             insert(&mut self.all[unit].preds, p);
-            insert(&mut self.all[unit].barred, p);
+            insert(&mut self.all[unit].blocking, p);
             let reach = self.reach[p].clone();
             self.reach[unit].or(&reach);
             self.reach[unit].set(p);
@@ -111,8 +111,8 @@ impl Units {
     }
 }
 
-/// Whether a node is a product, not a batch of them, whose terms are added in one chain: then adding it to a matrix as
-/// it leaves the registers gives the bits of a sum of the two.
+/// Whether a node is a single product whose terms are added in one chain. Adding it to a matrix as it leaves
+/// the registers then gives the bits of a separate sum.
 fn is_one_product(func: &Func, id: usize) -> bool {
     let node = &func.nodes()[id];
     matches!(node.op, Op::Dot { .. })
@@ -120,12 +120,12 @@ fn is_one_product(func: &Func, id: usize) -> bool {
         && func.node(node.args[1]).ty.shape()[0] <= K_BLOCK
 }
 
-/// Whether a place is a matrix without gaps.
+/// Whether a place is a contiguous matrix.
 fn is_matrix(place: &Place) -> bool {
     matches!(place, Place::At(o) if o.view.is_linear())
 }
 
-/// Whether a place repeats a row over a matrix.
+/// Whether a place is a row repeated over a matrix.
 fn is_row(place: &Place, shape: &[usize]) -> bool {
     let Place::At(o) = place else { return false };
     matches!((shape, &o.view.dims[..]), ([rows, cols], [r, c])

@@ -1,11 +1,12 @@
-//! Loops in lockstep: one run of a body is a trip of every row, and each row has a schedule of its own.
+//! Loops in lockstep: one run of a body is a trip of all rows, and each row has its own schedule.
 //!
-//! The rows' accepted trips are counted from the left: trip n of a replay is the n-th accepted trip of each row, and the
-//! state before it is, for a row of c accepted trips, the one before its trip min(n, c - 1). One checkpoint rule serves
-//! all rows, driven by the one that is furthest: a slot is given away when the first row reaches its index, a row
-//! writes its part when it gets there, and a row that has ended has its part in every slot behind its end filled with
-//! the state before its last trip, which is parked for that. Bodies leave rows alone that are not live; which rows are
-//! live, and when, is decided here. What bodies compute is not known.
+//! The rows' accepted trips are aligned at the start: trip n of a replay is the n-th accepted trip of each
+//! row. For a row with c accepted trips, the state before trip n of the replay is the state before its own
+//! trip min(n, c - 1). One checkpoint rule, driven by the row with the most trips, serves all rows. A slot is
+//! assigned when the first row reaches its index, and each row writes its part on arrival. For a row that has
+//! ended, the parts of all later slots are filled with the state before its last trip, which is parked for
+//! this purpose. Bodies leave rows unchanged that are not live; this file decides which rows are live. It
+//! does not know what bodies compute.
 
 use super::bind::Body;
 use super::loops;
@@ -14,43 +15,47 @@ use super::tape::{Layout, Schedule, Tape};
 use super::taps::{self, Tap, TapCotangent};
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
-/// What a loop in lockstep has beside a plain one.
+/// Additional buffers of a loop in lockstep.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub num: usize,
-    /// first, last, live: a word for each row.
+    /// first, last, live: a word per row.
     pub flags: [Loc; 3],
-    /// t and t_next of a step, or the step times before and behind an attempt, in turn.
+    /// t and t_next of a step, or alternately the step times before and after an attempt.
     pub step_times: [Loc; 2],
-    /// accept, running, reached of an attempt.
-    pub said: [Loc; 3],
+    /// accept, running, reached of an attempt: a word per row.
+    pub verdicts: [Loc; 3],
     /// For each row the state before its last accepted trip, if a tape is filled.
     pub parked: Box<[Loc]>,
 }
 
-/// What a replay goes along.
+/// The schedules that a replay follows.
 pub(super) enum Along<'a> {
     /// One schedule.
     One(&'a Schedule),
-    /// A schedule for each row, and the row that has the most trips.
+    /// A schedule for each row, and the row with the most trips.
     Each(&'a Rows, &'a [Schedule], usize),
 }
 
-/// What is wanted of a trip.
+/// The purpose of a trip.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trip {
-    /// The state behind it: rows that have not that many trips stay.
+    /// Computes the state after it; rows with fewer trips are unchanged.
     Forward,
-    /// The state before the next one: so does a row in its last trip.
+    /// Computes the state before the next one; rows in their last trip are unchanged too.
     Recompute,
-    /// Its cotangents.
+    /// Computes its cotangents.
     Backward,
 }
 
 impl Rows {
     pub fn each_loc(&mut self, f: &mut dyn FnMut(&mut Loc, Access)) {
-        let all =
-            self.flags.iter_mut().chain(&mut self.step_times).chain(&mut self.said).chain(&mut self.parked);
+        let all = self
+            .flags
+            .iter_mut()
+            .chain(&mut self.step_times)
+            .chain(&mut self.verdicts)
+            .chain(&mut self.parked);
         all.for_each(|l| f(l, Access::Write));
     }
 
@@ -81,7 +86,8 @@ impl Rows {
         unsafe { self.copy(row, layout, |k| env.at(state[k]), |k| env.at(self.parked[k])) };
     }
 
-    /// Gives rows without a trip the first state of the row `furthest` in every slot, as they are given its first step times.
+    /// For rows without a trip, fills every slot with the first state of row `furthest`, whose first step
+    /// times they use too.
     pub(super) unsafe fn lend(
         &self,
         layout: &Layout,
@@ -106,7 +112,7 @@ impl Rows {
     }
 }
 
-/// The row that has the most trips.
+/// The row with the most trips.
 pub(super) fn furthest(schedules: &[Schedule]) -> usize {
     (0..schedules.len()).rev().max_by_key(|&r| schedules[r].count()).unwrap_or(0)
 }
@@ -130,7 +136,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Inputs of a body ahead of what is carried.
+    /// Number of a body's inputs before the carried ones.
     pub fn head(&self) -> usize {
         match self {
             Along::One(_) => 4,
@@ -138,7 +144,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Binds what a body takes ahead of what is carried, for trip `n`.
+    /// Binds a body's inputs before the carried ones, for trip `n`.
     pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, trip: Trip, env: Env) {
         let (rows, schedules, furthest) = match self {
             Along::One(schedule) => return body.step(schedule, n),
@@ -166,7 +172,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Keeps the state before trip `n` of a forward pass, given in `state`, if the rule wants it.
+    /// Stores the state before trip `n` of a forward pass, given in `state`, if the rule selects it.
     pub unsafe fn keep(&self, tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
         // SAFETY: the caller's promise; a slot has the layout's bytes.
         unsafe {
@@ -182,7 +188,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// What is left to do when a forward pass has filled a tape.
+    /// Completes a tape after its forward pass.
     pub unsafe fn finish(&self, tape: &mut Tape, layout: &Layout) {
         if let Along::Each(rows, schedules, furthest) = self {
             // SAFETY: the caller's promise.
@@ -190,7 +196,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Copies what trip `n` tapped to the places of the `num` times.
+    /// Copies the taps of trip `n` to the rows of the `num` times.
     pub unsafe fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -203,7 +209,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Makes the cotangents of what trip `n` tapped at the `num` times inputs of a body, from `first` on.
+    /// Binds the cotangents of the taps of trip `n` at the `num` times as inputs of a body, from `first` on.
     pub unsafe fn bind_cotangents(
         &self,
         body: &mut Body<'_>,
@@ -239,7 +245,7 @@ impl<'a> Along<'a> {
     }
 }
 
-/// Copies row `r` of what its trip `n` tapped to the places of the times that it holds.
+/// Copies the taps of trip `n` of row `r` to the tapped rows that the trip holds.
 pub(super) unsafe fn keep_taps(
     all: &[Tap],
     rows: usize,

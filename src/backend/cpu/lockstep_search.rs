@@ -1,7 +1,8 @@
-//! The search in lockstep: attempts of all rows at once, each row with its own verdict.
+//! The search in lockstep: attempts of all rows at once, accepted or rejected per row.
 //!
-//! It fills the rows' schedules, and a tape while they are not equally far: which slot a state goes into is asked when
-//! the first row gets there, and every row then writes its own part. What bodies compute is not known.
+//! It fills the rows' schedules, and a tape while rows have different numbers of accepted trips: the first
+//! row to reach a state determines its slot, and every row then writes its own part. It does not know what
+//! bodies compute.
 
 use super::bind::Body;
 use super::lockstep::{Rows, furthest, keep_taps};
@@ -11,20 +12,20 @@ use super::tape::{Schedule, Tape};
 use super::taps;
 use std::ptr::copy_nonoverlapping;
 
-/// A search under way.
+/// A search in progress.
 struct Search<'a> {
     s: &'a Solve,
     rows: &'a Rows,
     env: Env,
     schedules: &'a mut [Schedule],
     tape: &'a mut Tape,
-    /// States that were offered to the rule of checkpoints.
+    /// Number of states offered to the checkpoint rule.
     visited: usize,
-    /// A word for each row that runs on.
+    /// A word per row: whether it still runs.
     live: *mut u32,
     /// accept, running and reached of each row.
-    said: [*mut u32; 3],
-    /// Step times before and behind an attempt, in turn.
+    verdicts: [*mut u32; 3],
+    /// Alternately the step times before and after an attempt.
     step_times: [*mut f64; 2],
 }
 
@@ -32,7 +33,7 @@ impl LoopSpace {
     /// [`LoopSpace::solve`] in lockstep.
     ///
     /// # Safety
-    /// As there.
+    /// As for [`LoopSpace::solve`].
     pub unsafe fn solve_rows(&mut self, s: &Solve, rows: &Rows, env: Env) {
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let schedules = &mut schedules[s.schedule..s.schedule + rows.num];
@@ -41,13 +42,13 @@ impl LoopSpace {
         // SAFETY: locations of this plan; a word or a number for each row lies where it should.
         unsafe {
             let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
-            taps::clear(&s.taps, search.num_places(), env);
+            taps::clear(&s.taps, search.num_tapped_rows(), env);
             taps::bind(&mut body, 4 + num_carried, &s.taps, env);
             body.inputs(2 + num_carried, &s.captures, env);
             body.pack();
-            (0..3).for_each(|k| body.output(k, search.said[k].cast()));
+            (0..3).for_each(|k| body.output(k, search.verdicts[k].cast()));
             body.input(1, search.live.cast());
-            let (live, accepts) = (search.live, search.said[0]);
+            let (live, accepts) = (search.live, search.verdicts[0]);
             let (mut trips, mut running) = (0, rows.num);
             while running > 0 {
                 let [from, to] = [trips, trips + 1].map(|k| search.step_times[k % 2]);
@@ -77,7 +78,7 @@ impl LoopSpace {
 }
 
 impl<'a> Search<'a> {
-    /// Every row is live and at its first step time.
+    /// All rows are live and at their first step time.
     unsafe fn start(
         s: &'a Solve,
         rows: &'a Rows,
@@ -88,25 +89,26 @@ impl<'a> Search<'a> {
         unsafe {
             let expected = env.at(s.expected).cast::<u32>().read() as usize;
             tape.recorder.reset((expected > 0).then_some(expected));
-            let (live, said) = (env.at(rows.flags[2]).cast::<u32>(), rows.said.map(|l| env.at(l).cast()));
+            let (live, verdicts) =
+                (env.at(rows.flags[2]).cast::<u32>(), rows.verdicts.map(|l| env.at(l).cast()));
             let step_times = rows.step_times.map(|l| env.at(l).cast::<f64>());
             copy_nonoverlapping(env.at(s.step_time).cast(), step_times[0], rows.num);
             for (r, schedule) in schedules.iter_mut().enumerate() {
                 schedule.start(step_times[0].add(r).read());
                 live.add(r).write(1);
             }
-            Search { s, rows, env, schedules, tape, visited: 0, live, said, step_times }
+            Search { s, rows, env, schedules, tape, visited: 0, live, verdicts, step_times }
         }
     }
 
-    /// Rows of what is tapped.
-    fn num_places(&self) -> usize {
+    /// Number of tapped rows.
+    fn num_tapped_rows(&self) -> usize {
         self.s.tapped.map_or(0, |tapped| tapped.taps.num_rows())
     }
 
-    /// A row accepts its next trip, which led from `state` to the step time `to`.
+    /// A row accepts its next trip, from `state` to the step time `to`.
     unsafe fn accept(&mut self, row: usize, state: &[Loc], to: f64) {
-        let (n, num, env) = (self.schedules[row].count(), self.num_places(), self.env);
+        let (n, num, env) = (self.schedules[row].count(), self.num_tapped_rows(), self.env);
         // SAFETY: locations of this plan.
         unsafe {
             if self.s.records {
@@ -123,7 +125,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Keeps a row of the state before its trip `n` where the rule wants it, and parks it.
+    /// Stores a row of the state before its trip `n` if the rule selects it, and parks it.
     unsafe fn keep(&mut self, row: usize, n: usize, state: &[Loc]) {
         let Search { s, rows, env, schedules, tape, visited, live, .. } = self;
         let (layout, env) = (&s.layout, *env);
@@ -145,15 +147,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Rows that said that they stop are live no more, and have what they parked in all slots behind their end; how
-    /// many.
+    /// Marks rows that stopped as not live, and fills all later slots with their parked states; returns the
+    /// number of such rows.
     unsafe fn end(&mut self) -> usize {
-        let Search { s, rows, env, schedules, tape, live, said, .. } = self;
+        let Search { s, rows, env, schedules, tape, live, verdicts, .. } = self;
         let mut ended = 0;
         // SAFETY: a word for each row; a slot has the layout's bytes.
         unsafe {
-            for r in (0..rows.num).filter(|&r| *live.add(r) != 0 && *said[1].add(r) == 0) {
-                schedules[r].reached = *said[2].add(r) != 0;
+            for r in (0..rows.num).filter(|&r| *live.add(r) != 0 && *verdicts[1].add(r) == 0) {
+                schedules[r].reached = *verdicts[2].add(r) != 0;
                 live.add(r).write(0);
                 ended += 1;
                 let count = schedules[r].count();
@@ -171,7 +173,7 @@ impl<'a> Search<'a> {
 }
 
 impl Schedule {
-    /// Empties it but for the first step time.
+    /// Clears it and adds the first step time.
     fn start(&mut self, step_time: f64) {
         self.step_times.clear();
         self.step_times.push(step_time);

@@ -1,7 +1,7 @@
-//! How loops keep the states that their backward passes need: what was chosen, why, and what came of it.
+//! How loops store the states for their backward passes: the policy, its slots and the result.
 //!
-//! What is chosen is known when a plan is compiled and stands in its report; what came of it is read from a workspace
-//! that has run. It knows policies and counts, and no loop.
+//! The policy and its slots are known at compile time and are in the plan's report. The result is read from a
+//! workspace after a run. It knows policies and counts, not loops.
 
 use super::exec::Workspace;
 use super::report::{PlanReport, Space};
@@ -11,57 +11,57 @@ use crate::backend::checkpoint::cost::fewest_extra;
 use crate::graph::{Checkpoints, Policy};
 use std::fmt;
 
-/// How a loop keeps the states that a backward pass needs.
+/// How a loop stores the states for its backward pass.
 ///
-/// Its text says it in words:
+/// Its `Display` text describes it:
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::ode::ConstantStepSize;
-/// let slope = jit(|rate: Tensor| {
+/// let gradient = jit(|rate: Tensor| {
 ///     let decayed = |rate: &Tensor| {
 ///         let ode = Ode::new(|_t, y: &Tensor| -(rate * y)).controller(ConstantStepSize { dt0: 0.01 });
 ///         ode.solve(0.0, 1.0, Tensor::ones([8])).unwrap().y1.sum()
 ///     };
 ///     grad(decayed, &rate)
 /// });
-/// slope.call(1.0)?;
-/// let plan = slope.plan(&(Tensor::from(1.0),))?;
+/// gradient.call(1.0)?;
+/// let plan = gradient.plan(&(Tensor::from(1.0),))?;
 /// assert_eq!(
 ///     plan.loops[0].to_string(),
-///     "64 bytes a state, `Auto` has 32 MiB: 524288 slots; 100 steps: every state fits: nothing is recomputed"
+///     "64 bytes per state, `Auto` has 32 MiB: 524288 slots; 100 steps: every state fits: nothing is recomputed"
 /// );
 /// # Ok::<(), flowline::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoopReport {
-    /// Bytes of a state: what one step hands to the next.
+    /// Bytes of a state, which one step passes to the next.
     pub state_bytes: usize,
-    /// Bytes that a step leaves beside its state for its derivative, where there is room for them; 0 if it leaves none.
+    /// Bytes of residuals that a step stores for its derivative, if there is room; 0 if there are none.
     pub residual_bytes: usize,
-    /// What was asked for.
+    /// The requested policy.
     pub policy: Policy,
-    /// The most states that are kept; `None` for as many as there are steps.
+    /// The maximum number of stored states; `None` for one per step.
     pub slots: Option<usize>,
-    /// What came of it in the last run; `None` before the first.
+    /// The result of the last run; `None` before the first.
     pub last: Option<LoopRun>,
     shape: TapeShape,
     tape: usize,
     replays: Vec<usize>,
 }
 
-/// What came of a [`LoopReport`]'s choice. A loop in tiles runs once for each.
+/// The result of a loop's policy in a run. A loop in tiles runs once per tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopRun {
-    /// How often the loop ran.
+    /// Number of times the loop ran.
     pub runs: usize,
     /// Steps of its longest run.
     pub steps: usize,
-    /// The most states that a run kept.
+    /// The maximum number of states that a run stored.
     pub kept: usize,
-    /// Steps that backward passes ran again, in all runs.
+    /// Steps that backward passes recomputed, in all runs.
     pub recomputed: u64,
-    /// Steps whose stages they made again, there having been no room to keep them.
+    /// Steps whose stages were recomputed because there was no room to store them.
     pub remade: u64,
 }
 
@@ -72,12 +72,12 @@ impl LoopReport {
         LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape, tape, replays: vec![] }
     }
 
-    /// Notes that a backward pass reads `tape`.
+    /// Records that a backward pass reads `tape`.
     pub(super) fn note_replay(loops: &mut [LoopReport], tape: usize, replay: usize) {
         loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.replays.push(replay));
     }
 
-    /// The bytes that the states may take, where it was said in bytes.
+    /// The memory budget of the states, if the policy is in bytes.
     pub fn budget_bytes(&self) -> Option<usize> {
         match self.policy {
             Policy::Checkpoint(Checkpoints::Bytes(bytes)) => Some(bytes),
@@ -89,12 +89,12 @@ impl LoopReport {
         }
     }
 
-    /// The report as it is after a run of so many steps.
+    /// The report after a run of this many steps.
     pub fn after(&self, steps: usize) -> LoopReport {
         LoopReport { last: Some(self.with_steps(steps)), ..self.clone() }
     }
 
-    /// What comes of it in one run of so many steps, known before, with one backward pass.
+    /// The predicted result of one run of this many steps with one backward pass.
     pub fn with_steps(&self, steps: usize) -> LoopRun {
         let kept = self.slots.unwrap_or(usize::MAX).min(steps);
         let remade = if self.residual_bytes > 0 { steps - self.shape.with_residuals(steps) } else { 0 };
@@ -104,7 +104,7 @@ impl LoopReport {
 }
 
 impl LoopRun {
-    /// Whether every state was kept, so that no step was run again.
+    /// Whether every state was stored, so that no step was recomputed.
     pub fn fits(&self) -> bool {
         self.kept == self.steps && self.recomputed == 0
     }
@@ -120,17 +120,17 @@ impl LoopRun {
 
 impl fmt::Display for LoopReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes a state", self.state_bytes)?;
+        write!(f, "{} bytes per state", self.state_bytes)?;
         if self.residual_bytes > 0 {
-            write!(f, " and {} of its stages", self.residual_bytes)?;
+            write!(f, " and {} for its stages", self.residual_bytes)?;
         }
         write!(f, ", ")?;
         let slots = self.slots.unwrap_or_default();
         match self.policy {
-            Policy::Direct => write!(f, "all are kept (`Direct`)")?,
-            Policy::Reversible => write!(f, "the last is kept (`Reversible`)")?,
-            Policy::Forward => write!(f, "none is kept (`Forward`)")?,
-            Policy::Checkpoint(Checkpoints::Count(_)) => write!(f, "{slots} slots as asked for")?,
+            Policy::Direct => write!(f, "all stored (`Direct`)")?,
+            Policy::Reversible => write!(f, "the last one stored (`Reversible`)")?,
+            Policy::Forward => write!(f, "none stored (`Forward`)")?,
+            Policy::Checkpoint(Checkpoints::Count(_)) => write!(f, "{slots} slots (set by the caller)")?,
             Policy::Checkpoint(Checkpoints::Bytes(bytes)) => write!(f, "{bytes} bytes: {slots} slots")?,
             Policy::Checkpoint(Checkpoints::Auto) => {
                 write!(f, "`Auto` has {} MiB: {slots} slots", AUTO_BYTES >> 20)?;
@@ -152,15 +152,15 @@ impl fmt::Display for LoopRun {
         }
         match self.fits() {
             true if *remade == 0 => write!(f, "every state fits: nothing is recomputed"),
-            true => write!(f, "every state fits: the stages of {remade} steps are made again"),
-            false => write!(f, "{kept} states kept, {recomputed} steps recomputed"),
+            true => write!(f, "every state fits: the stages of {remade} steps are recomputed"),
+            false => write!(f, "{kept} states stored, {recomputed} steps recomputed"),
         }
     }
 }
 
 impl Workspace {
-    /// Writes what the loops of the last run did into the report of the plan that ran.
-    pub(crate) fn tell_loops(&self, report: &mut PlanReport) {
+    /// Writes the loop results of the last run into the report of its plan.
+    pub(crate) fn report_loops(&self, report: &mut PlanReport) {
         report.each_loop(&mut |l| l.last = None);
         self.add_loops(report);
     }
@@ -193,13 +193,13 @@ impl Workspace {
 }
 
 impl PlanReport {
-    /// Calls `f` with every loop's report, those in bodies too.
+    /// Calls `f` with the report of every loop, including those in bodies.
     pub(crate) fn each_loop(&mut self, f: &mut dyn FnMut(&mut LoopReport)) {
         self.loops.iter_mut().for_each(&mut *f);
         self.bodies.iter_mut().for_each(|(_, body)| body.each_loop(f));
     }
 
-    /// How every loop that has a backward pass keeps its states, those in bodies too.
+    /// The reports of all loops with a backward pass, including those in bodies.
     pub fn all_loops(&self) -> Vec<&LoopReport> {
         let inner = self.bodies.iter().flat_map(|(_, body)| body.all_loops());
         self.loops.iter().chain(inner).collect()

@@ -1,15 +1,15 @@
-//! The drivers of loops: they run the plan of a body trip by trip.
+//! Loop drivers: they run the plan of a body trip by trip.
 //!
-//! A body's inputs and outputs are bound as addresses. What is carried alternates between two buffers,
-//! so that no trip copies it; captured values are bound once. Nothing returns to the caller's code and
-//! nothing is allocated once schedule and tape have their capacity. It knows the contract of the loop
-//! operations (`graph::loops`) and must never know what the bodies compute.
+//! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
+//! trip copies them; captured values are bound once. Control never returns to the caller's code, and nothing
+//! is allocated once schedule and tape have their capacity. It knows the contract of the loop operations
+//! (`graph::loops`), not what the bodies compute.
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::lockstep::{Along, Rows, Trip};
 use super::plan::Plan;
-use super::residuals::{Left, Taken, Taking, ask};
+use super::residuals::{Left, Taken, Taking, prefetch_next};
 use super::step::{Access, Env, Loc};
 use super::tape::{Layout, Schedule, Slots, Tape};
 use super::taps::{self, Tap, TapCotangent, Tapped};
@@ -17,38 +17,38 @@ use super::totals::Total;
 use crate::backend::checkpoint::{Action, Replayer};
 use std::ptr::copy_nonoverlapping;
 
-/// Values that each trip takes from the one before.
+/// Values that each trip receives from the previous one.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    /// The first trip's.
+    /// Those of the first trip.
     pub initial: Box<[Loc]>,
-    /// Where the last trip's go, and every other trip's.
+    /// The buffers that the last trip writes, and every second trip before it.
     pub result: Box<[Loc]>,
-    /// Where the others go.
+    /// The buffers that the other trips write.
     pub other: Box<[Loc]>,
     pub bytes: Box<[usize]>,
 }
 
-/// Runs `attempt` until it says stop; see [`crate::graph::Solve`].
+/// Runs `attempt` until it stops; see [`crate::graph::Solve`].
 #[derive(Debug)]
 pub(crate) struct Solve {
     pub attempt: Plan,
     pub expected: Loc,
     pub step_time: Loc,
-    /// Which trips are tapped, if some are.
+    /// Which trips are tapped, if any.
     pub tapped: Option<Tapped>,
     pub taps: Box<[Tap]>,
-    /// What the step carries, then what only the search carries.
+    /// The values that the step carries, then those that only the search carries.
     pub carried: Carried,
     pub captures: Box<[Loc]>,
-    /// If it is in lockstep.
+    /// Present in lockstep.
     pub rows: Option<Rows>,
     pub layout: Layout,
-    /// What the attempt leaves beside the state, if the tape has room for it.
+    /// The residuals of the attempt, stored if the tape has room.
     pub left: Option<Left>,
-    /// Whether someone reads the tape.
+    /// Whether the tape is read.
     pub records: bool,
-    /// Whether someone reads the schedule.
+    /// Whether the schedule is read.
     pub is_replayed: bool,
     pub schedule: usize,
     pub tape: usize,
@@ -73,12 +73,12 @@ pub(crate) struct Scan {
     pub space: usize,
 }
 
-/// Runs `bwd` along a schedule from its end; see [`crate::graph::Rev`].
+/// Runs `bwd` along a schedule in reverse; see [`crate::graph::Rev`].
 #[derive(Debug)]
 pub(crate) struct Rev {
     pub step: Plan,
     pub bwd: Plan,
-    /// What the backward body takes of what trips left.
+    /// The residuals that the backward body reads.
     pub taken: Option<Taken>,
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
@@ -89,33 +89,32 @@ pub(crate) struct Rev {
     pub tap_cotangents: Box<[TapCotangent]>,
     pub num_rows: usize,
     pub sums: Box<[Total]>,
-    /// Whether no later step reads the tape, so that its slots may be written.
+    /// Whether no later step reads the tape, so that its slots may be overwritten.
     pub is_last: bool,
     pub schedule: usize,
     pub tape: usize,
-    /// Of the step; that of `bwd` follows.
+    /// Workspace index of the step; `bwd` follows.
     pub space: usize,
-    /// This operation's replayer.
+    /// The replayer of this operation.
     pub replay: usize,
 }
 
-/// Counts of what loops did in a run.
+/// Counts of the loops in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Attempted steps.
     pub attempts: u64,
     /// Accepted steps.
     pub accepted: u64,
-    /// Steps run again by backward passes to recompute states.
+    /// Steps that backward passes recomputed to restore states.
     pub recomputed: u64,
-    /// Steps whose stages backward passes made again for the derivative, having kept none of them, where they could
-    /// have been kept.
+    /// Steps whose stages backward passes recomputed for the derivative, in loops that can store them.
     pub remade: u64,
-    /// The most states that one tape kept, or values that one sequence stored.
+    /// The maximum number of states stored by one tape, or of values stored by one sequence.
     pub states_kept_max: usize,
 }
 
-/// What the loops of a plan keep in its workspace.
+/// The loops' data in a plan's workspace.
 #[derive(Default)]
 pub(crate) struct LoopSpace {
     pub schedules: Vec<Schedule>,
@@ -130,9 +129,9 @@ pub(crate) struct LoopSpace {
 pub(crate) struct Replay {
     pub replayer: Replayer,
     pub slots: Slots,
-    /// Steps that it ran again since the plan began to run.
+    /// Steps that it recomputed in this run of the plan.
     pub recomputed: u64,
-    /// Those whose stages it made again.
+    /// Steps whose stages it recomputed.
     pub remade: u64,
     own: Vec<bool>,
 }
@@ -156,7 +155,7 @@ impl Carried {
         self.other.iter_mut().for_each(|l| f(l, Access::Write));
     }
 
-    /// Where the values lie before trip `n`.
+    /// The buffers of the values before trip `n`.
     pub(super) fn before(&self, n: usize) -> &[Loc] {
         match n {
             0 => &self.initial,
@@ -165,12 +164,12 @@ impl Carried {
         }
     }
 
-    /// Where trip `n` puts them.
+    /// The buffers that trip `n` writes.
     pub(super) fn after(&self, n: usize) -> &[Loc] {
         self.before(n + 1)
     }
 
-    /// Puts the values in their place after `trips` trips.
+    /// Moves the values to the result buffers after `trips` trips.
     pub(super) unsafe fn settle(&self, env: Env, trips: usize) {
         if trips % 2 == 1 {
             return;
@@ -217,7 +216,7 @@ impl Rev {
     }
 }
 
-/// Keeps the state before step `n` if the rule wants it; where.
+/// Stores the state before step `n` if the rule selects it; returns its slot.
 pub(super) unsafe fn keep(
     tape: &mut Tape,
     n: usize,
@@ -407,7 +406,9 @@ impl LoopSpace {
                     Action::Deliver { step: n } => {
                         along.bind(&mut bwd, n, Trip::Backward, env);
                         state.bind(&mut bwd, head);
-                        replayer.next_slot().inspect(|&slot| ask(tape.slots.at(slot), r.layout.bytes));
+                        replayer
+                            .next_slot()
+                            .inspect(|&slot| prefetch_next(tape.slots.at(slot), r.layout.bytes));
                         let first_ct = head + num_carry + r.captures.len();
                         bwd.inputs(first_ct, r.cotangents.before(trips), env);
                         let cts = (&r.tap_cotangents[..], r.num_rows);

@@ -1,11 +1,11 @@
-//! From units to steps: gives roots their buffers, and each unit its kernel.
+//! Lowers units to steps: assigns buffers to roots and a kernel to each unit.
 //!
-//! It knows operations, places and kernels; it must never know offsets in the arena.
+//! It knows operations, places and kernels, not offsets in the arena.
 
 use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
 use super::codegen::{elem, generate};
-use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
+use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::{Dot, Layer, Term, products};
 use super::fuse::{Kind, Units};
 use super::kernels::{Activation, Gemm, takes_packed};
@@ -25,26 +25,26 @@ use crate::simd::Level;
 use crate::transform::Residuals;
 
 /// Below this number of elements a transpose through registers gains nothing.
-const MIN_TURN: usize = 64;
+const MIN_TRANSPOSE: usize = 64;
 
 /// Steps in order, with locations that name buffers.
 pub(crate) struct Lowered {
     pub steps: Vec<Step>,
-    /// For each step, pairs (written, read) of locations that may be the same bytes.
+    /// For each step, pairs (written, read) of locations that may share bytes.
     pub in_place: Vec<Vec<(Loc, Loc)>>,
     pub buffers: Buffers,
-    /// What its loops keep in a workspace.
+    /// The loops' data in a workspace.
     pub spaces: Spaces,
     pub bodies: Vec<(&'static str, PlanReport)>,
-    /// How the loops keep their states.
+    /// How the loops store their states.
     pub loops: Vec<LoopReport>,
-    /// Where products of few rows wait.
+    /// Ring buffers of deferred products.
     pub rings: Vec<Ring>,
-    /// Right factors that are packed once for all runs.
+    /// Right operands that are packed once for all runs.
     pub packed: Vec<Packed>,
 }
 
-/// A plan in the making.
+/// A plan under construction.
 pub(super) struct Lower<'a> {
     pub(super) func: &'a Func,
     pub(super) units: &'a Units,
@@ -56,21 +56,21 @@ pub(super) struct Lower<'a> {
     /// The plans of `bodies`.
     pub(super) compiled: Vec<Plan>,
     pub(super) loops: Vec<LoopReport>,
-    /// What each loop node made.
+    /// The schedule and tape of each loop node.
     pub(super) made: Vec<(usize, Made)>,
-    /// The bodies of backward passes to come, by the tape that they read.
+    /// The residuals of future backward passes, by the tape that they read.
     pub(super) halves: Vec<(usize, Residuals)>,
-    /// Which value of which loop node each sequence is.
+    /// The loop node and value of each sequence.
     pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
-    /// If the function is the body of a loop, what its runs have in common.
+    /// If the function is the body of a loop, the properties shared by its runs.
     trips: Trips,
     /// The rings of sums over the runs.
     rings: Vec<(usize, Ring)>,
     packed: Vec<Packed>,
 }
 
-/// Lowers the units of a function that is run so many times.
+/// Lowers the units of a function; `trips` describes its repeated runs.
 pub(crate) fn lower(func: &Func, units: &Units, level: Level, trips: Trips) -> Lowered {
     let buffers = Buffers::new(func);
     let mut l = Lower {
@@ -127,7 +127,7 @@ impl Lower<'_> {
         &self.func.nodes()[id].ty
     }
 
-    /// Whether an operand is all of a computed root that has no buffer yet.
+    /// Whether an operand is an entire computed root without a buffer.
     fn is_whole_and_free(&self, o: &Operand) -> bool {
         self.units.unit_of(o.root).is_some()
             && self.buffers.get(o.root).is_none()
@@ -136,7 +136,7 @@ impl Lower<'_> {
             && o.view.size() == self.ty(o.root).shape().size()
     }
 
-    /// Gives a buffer to each root that is read outside of its unit; says which outputs must be copied.
+    /// Assigns a buffer to each root that is read outside its unit; returns the outputs that must be copied.
     fn homes(&mut self, order: &[usize]) -> Vec<usize> {
         let mut copies = Vec::new();
         for (k, out) in self.func.outputs().iter().enumerate() {
@@ -146,7 +146,7 @@ impl Lower<'_> {
                     self.buffers.set(o.root, loc);
                     self.add_in_place(o.root, loc);
                 }
-                Place::Opaque { node } => panic!("invariant: output {k} (%{node}) is no array"),
+                Place::Opaque { node } => panic!("invariant: output {k} (%{node}) is not an array"),
                 _ => copies.push(k),
             }
         }
@@ -181,7 +181,7 @@ impl Lower<'_> {
         copies
     }
 
-    /// Lets the matrices that products on the way to `root` are added to be computed where it goes.
+    /// Computes the matrices that products on the way to `root` are added to in the destination of `root`.
     fn add_in_place(&mut self, mut root: usize, at: Loc) {
         while let Some(unit) = self.units.unit_of(root)
             && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
@@ -193,7 +193,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Where the matrix is that a product's unit adds it to.
+    /// The place of the matrix that a product's unit adds to.
     fn addend<'b>(&'b self, nodes: &'b [usize]) -> Option<&'b Place> {
         let Op::Dot { .. } = self.func.nodes()[nodes[0]].op else { return None };
         let mut parts = self.units.parts(nodes, self.func);
@@ -207,7 +207,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Lets the operands of a concatenation along its outermost axis be computed where they belong.
+    /// Computes the operands of a concatenation along its outermost axis in their final place.
     fn join_parts(&mut self, id: usize, axis: usize) {
         self.home(id);
         let mut at = self.buffers.at(id);
@@ -225,7 +225,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Where an operand's elements are and how far apart; a number gets a buffer of its own.
+    /// Location and view of an operand's elements; a number gets its own buffer.
     fn view(&mut self, place: &Place, shape: &Shape, dtype: DType) -> (Loc, View) {
         match place {
             Place::Opaque { node } => panic!("invariant: %{node} has elements"),
@@ -240,7 +240,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Where an operand's elements lie side by side.
+    /// Location of an operand's contiguous elements.
     pub(super) fn held(&mut self, place: &Place, ty: &Type) -> Loc {
         match place {
             Place::Splat { dtype, bits } => self.buffers.splat(*dtype, *bits, ty.shape().size()),
@@ -248,16 +248,16 @@ impl Lower<'_> {
         }
     }
 
-    /// Copies an operand to `dst`, without gaps.
+    /// Copies an operand to `dst`, contiguously.
     fn copy(&mut self, place: &Place, dst: Loc, ty: &Type) {
         let (src, view) = self.view(place, ty.shape(), ty.dtype());
         let elem = ty.dtype().size();
-        let step = match Turn::of(&view) {
-            Some((batch, rows, cols, stride)) if view.size() >= MIN_TURN => {
-                Step::Turn(Turn { src, dst, elem, batch, rows, cols, stride })
+        let step = match TransposeCopy::of(&view) {
+            Some((batch, rows, cols, stride)) if view.size() >= MIN_TRANSPOSE => {
+                Step::TransposeCopy(TransposeCopy { src, dst, elem, batch, rows, cols, stride })
             }
             _ => {
-                // A reshape that strides cannot say: the order of the elements counts, not the axes.
+                // A reshape that strides cannot express: the order of the elements counts, not the axes.
                 let from: Shape = view.dims.iter().map(|d| d.len).collect::<Vec<_>>().into();
                 let dims = Move::dims(&view, &View::contiguous(&from));
                 Step::Move(Move { src, dst, elem, dims, zero: None })
@@ -317,7 +317,7 @@ impl Lower<'_> {
             Op::Loop(l) => self.general(id, l),
             Op::Tiles(t) => self.tiles(id, t),
             Op::Cond(c) => self.cond(id, c),
-            other => panic!("invariant: {} is no kernel of its own", other.name()),
+            other => panic!("invariant: {} has no kernel of its own", other.name()),
         }
     }
 
@@ -367,7 +367,7 @@ impl Lower<'_> {
         self.push(Step::Dot(Dot { a, b, c, double, batch, shape, layer }), in_place);
     }
 
-    /// The right factor of a product, packed if it is captured.
+    /// The right operand of a product, packed if it is captured.
     fn packed(&mut self, b: Loc, shape: &Gemm, is_one: bool, double: bool) -> (Loc, Gemm) {
         let Home::Input(k) = self.buffers.list[b.base as usize].home else { return (b, *shape) };
         if !is_one || !self.trips.captured.contains(&k) || !takes_packed(shape.n) {
@@ -383,7 +383,7 @@ impl Lower<'_> {
         (to, Gemm { packed: true, ..*shape })
     }
 
-    /// What follows the product of a unit.
+    /// The epilogue of a unit's product.
     fn layer(&mut self, nodes: &[usize]) -> Layer {
         let mut layer = Layer { term: None, gate: None, shift: None, activation: Activation::Identity };
         let (units, func) = (self.units, self.func);
@@ -405,8 +405,8 @@ impl Lower<'_> {
         layer
     }
 
-    /// Where a row is that is read behind a product. A sum over runs that has one row lies where the product goes, so it
-    /// is set aside first.
+    /// The location of a row that is read after a product. The product overwrites a one-row sum over runs, so
+    /// such a row is copied first.
     fn row(&mut self, place: &Place, ty: &Type) -> Loc {
         let (at, _) = self.view(place, ty.shape(), ty.dtype());
         if !self.is_total(at) {
@@ -417,13 +417,13 @@ impl Lower<'_> {
         aside
     }
 
-    /// Whether a location is that of a sum over the runs before.
+    /// Whether a location is a sum over earlier runs.
     fn is_total(&self, at: Loc) -> bool {
         let first = self.func.num_inputs() - self.trips.sums.len();
         matches!(self.buffers.list[at.base as usize].home, Home::Input(k) if k >= first)
     }
 
-    /// Where a product waits that is added to a sum over runs and to nothing else, if it had better wait.
+    /// The ring buffer of a product that is added only to a sum over runs, if deferring it pays.
     fn ring(&mut self, nodes: &[usize], shape: &Gemm, c: Loc, double: bool) -> Option<Ring> {
         let Home::Output(k) = self.buffers.list[c.base as usize].home else { return None };
         let Some(Place::At(addend)) = self.addend(nodes).filter(|_| nodes.len() == 2) else { return None };
@@ -447,7 +447,7 @@ fn activation(op: &Op) -> Activation {
     match op {
         Op::Unary(UnaryOp::Tanh) => Activation::Tanh,
         Op::Unary(UnaryOp::Sigmoid) => Activation::Sigmoid,
-        op => panic!("invariant: {} ends no layer", op.name()),
+        op => panic!("invariant: {} is not an activation of a layer", op.name()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! From a convolution to its step: which operand is image, kernel and result, and the scratch.
+//! Lowers a convolution: determines image, kernel, result and scratch.
 
 use super::batch::{Axis, Batch};
 use super::conv::{Conv, ConvShape, Form};
@@ -15,7 +15,7 @@ impl Lower<'_> {
             Op::Conv { margins, turned: false } => (Form::Result, margins),
             Op::Conv { margins, turned: true } => (Form::Turned, margins),
             Op::ConvKernel { margins } => (Form::Kernel, margins),
-            ref other => panic!("invariant: {} is no convolution", other.name()),
+            ref other => panic!("invariant: {} is not a convolution", other.name()),
         };
         let types = [0, 1].map(|k| &func.node(node.args[k]).ty);
         let [first, second] = [0, 1].map(|k| self.held(&units.operands[id][k], types[k]));
@@ -38,7 +38,7 @@ impl Lower<'_> {
     }
 }
 
-/// The axes behind those that count a batch.
+/// The axes after the batch axes.
 fn four(ty: &Type) -> [usize; 4] {
     *ty.shape().last_chunk().expect("invariant: images and kernels have four axes")
 }

@@ -1,4 +1,4 @@
-//! Lowers loops and tiles: compiles their bodies and gives them their buffers.
+//! Lowers loops and tiles: compiles their bodies and assigns their buffers.
 
 use super::codegen::elem;
 use super::cond::Cond;
@@ -22,21 +22,21 @@ use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
 use crate::transform::{self, Residuals, residuals};
 use std::sync::Arc;
 
-/// How many of each thing a plan's loops keep in its workspace.
+/// The number of each kind of loop data in a plan's workspace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spaces {
     /// Workspaces of bodies, in order.
     pub inner: Vec<Plan>,
     pub tapes: Vec<TapeShape>,
-    /// Bytes of a state and number of slots for each backward pass.
+    /// Bytes of a state and number of slots, per backward pass.
     pub replays: Vec<(usize, usize)>,
-    /// Bytes of a trip for each sequence.
+    /// Bytes per trip, per sequence.
     pub sequences: Vec<usize>,
     pub schedules: usize,
     pub tiles: usize,
 }
 
-/// The schedule and the tape that a loop node makes.
+/// The schedule and the tape that a loop node produces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Made {
     pub(super) schedule: usize,
@@ -44,7 +44,7 @@ pub(super) struct Made {
 }
 
 impl Lower<'_> {
-    /// Where the arguments from `first` on are, `num` of them.
+    /// The locations of `num` arguments from `first` on.
     pub(super) fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Loc]> {
         (first..first + num).map(|k| self.operand(id, k)).collect()
     }
@@ -55,7 +55,7 @@ impl Lower<'_> {
         self.held(&place, &ty)
     }
 
-    /// Where output `k` of a tuple node goes; what nobody reads gets a buffer all the same.
+    /// The location of output `k` of a tuple node; an unread output gets a buffer too.
     pub(super) fn result(&mut self, id: usize, k: usize, ty: &Type) -> Loc {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
         let proj = self.func.nodes().iter().position(is_it);
@@ -70,8 +70,8 @@ impl Lower<'_> {
         types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
     }
 
-    /// What passes from trip to trip: arguments from `arg` on are the first trip's, outputs from `out` on
-    /// the last one's.
+    /// The carried values: arguments from `arg` on are those of the first trip, outputs from `out` on those
+    /// of the last.
     pub(super) fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
         Carried {
             initial: self.operands(id, arg, types.len()),
@@ -81,18 +81,20 @@ impl Lower<'_> {
         }
     }
 
-    /// The loop node that made the schedule or tape that is argument `k`.
+    /// The schedule and tape that argument `k` refers to.
     pub(super) fn made(&self, id: usize, k: usize) -> Made {
         let Place::Opaque { node } = self.units.operands[id][k] else {
             panic!("invariant: argument {k} of %{id} is a schedule or a tape");
         };
         let node = &self.func.nodes()[node];
-        let Op::Proj(_) = node.op else { panic!("invariant: a schedule or tape is made where it is read") };
+        let Op::Proj(_) = node.op else {
+            panic!("invariant: a schedule or tape is produced in the plan that reads it")
+        };
         let maker = node.args[0].index();
         self.made.iter().find(|(id, _)| *id == maker).expect("invariant: loops are lowered in order").1
     }
 
-    /// Whether the tape of loop node `id`, its output `k`, has a reader.
+    /// Whether output `k` of loop node `id`, its tape, is read.
     pub(super) fn is_read(&self, id: usize, k: usize) -> bool {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
         let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
@@ -106,7 +108,7 @@ impl Lower<'_> {
         plan
     }
 
-    /// Sums over trips, which are outputs of node `id` from `first` on.
+    /// Sums over trips: the outputs of node `id` from `first` on.
     pub(super) fn totals(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Total]> {
         let at = self.results(id, first, types);
         at.iter().zip(types).map(|(&at, ty)| Total { at, bytes: ty.bytes() }).collect()
@@ -119,7 +121,8 @@ impl Lower<'_> {
         space
     }
 
-    /// Notes in the report of a body where it runs: bodies are compiled in another order than they are given workspaces.
+    /// Records in the report of a body where it runs: bodies are compiled and given workspaces in different
+    /// orders.
     fn runs_in(&mut self, plan: &Plan, space: Space) {
         let of = self.compiled.iter().position(|compiled| Arc::ptr_eq(&compiled.0, &plan.0));
         self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
@@ -138,8 +141,8 @@ impl Lower<'_> {
         self.spaces.tapes.len() - 1
     }
 
-    /// What the trips of a loop leave for the one backward pass that reads its tape, its output `tape`. With several
-    /// passes each would take something else.
+    /// The residuals of a loop for the one backward pass that reads its tape, output `tape`. Several passes
+    /// would each need different residuals.
     fn residuals(&self, id: usize, tape: usize, state: usize, policy: graph::Policy) -> Option<Residuals> {
         let budget =
             |residuals| residual_budget(policy, StepBytes { state, residuals }, self.known_steps(id));
@@ -153,14 +156,14 @@ impl Lower<'_> {
         (budget(Layout::of(types.iter().map(Type::bytes)).bytes) > 0).then_some(found)
     }
 
-    /// The number of steps of the search `id`, where it is a number of the program.
+    /// The number of steps of search `id`, if it is a constant of the program.
     fn known_steps(&self, id: usize) -> Option<usize> {
         let node = &self.func.nodes()[id];
         let (Op::Solve(_), Some(expected)) = (&node.op, node.args.first()) else { return None };
         self.func.node(*expected).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
     }
 
-    /// A forward body, with places for the residuals that it leaves where they are not kept.
+    /// Compiles a forward body, with spare buffers for residuals that are not stored.
     fn forward(
         &mut self,
         name: &'static str,
@@ -177,7 +180,7 @@ impl Lower<'_> {
         (self.body(name, residuals.map_or(own, |r| &r.forward), trips), left)
     }
 
-    /// What a search does before its first trip so that trips may keep what they leave.
+    /// The body that runs before the first trip of a search so that its residuals can be stored.
     fn opening(&mut self, first: &transform::First) -> Opening {
         let types = &first.body.output_types()[first.num..];
         let at = self.temporaries(types);
@@ -186,13 +189,13 @@ impl Lower<'_> {
         Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
     }
 
-    /// Notes how a tape that is read keeps its states.
+    /// Records how a tape that is read stores its states.
     fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
         let shape = self.spaces.tapes[tape];
         self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
-    /// What trips tap: types of a trip's, rows from output `out` on.
+    /// The taps of trips: `types` are those of one trip, rows are outputs from `out` on.
     pub(super) fn taps(
         &mut self,
         id: usize,
@@ -208,7 +211,7 @@ impl Lower<'_> {
         all.collect()
     }
 
-    /// Cotangents of taps: types of a trip's, rows from argument `arg` on.
+    /// The cotangents of taps: `types` are those of one trip, rows are arguments from `arg` on.
     pub(super) fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
         let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
             rows: self.operand(id, arg + i),
@@ -221,13 +224,13 @@ impl Lower<'_> {
         all.collect()
     }
 
-    /// What a loop of `num` rows in lockstep that carries `types` has beside a plain one.
+    /// The additional buffers of a loop in lockstep with `num` rows that carries `types`.
     fn rows(&mut self, num: usize, types: &[Type]) -> Rows {
         let buffers = &mut self.buffers;
         let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
-        let said = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let verdicts = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
         let step_times = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
-        Rows { num, flags, step_times, said, parked: self.temporaries(types) }
+        Rows { num, flags, step_times, verdicts, parked: self.temporaries(types) }
     }
 
     pub(super) fn solve(&mut self, id: usize, s: &graph::Solve) {
@@ -268,7 +271,7 @@ impl Lower<'_> {
             layout,
             left,
             records,
-            // Taps look at the step time before.
+            // Taps read the previous step time.
             is_replayed: tapped.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,
@@ -348,7 +351,7 @@ impl Lower<'_> {
         if let Some(taken) = &taken {
             self.inner(&taken.again);
         }
-        // Until a later backward pass over the same tape is lowered.
+        // Earlier backward passes over the same tape are no longer its last reader.
         for earlier in &mut self.steps {
             if let Step::Rev(e) = earlier
                 && e.tape == tape
@@ -436,7 +439,7 @@ impl Lower<'_> {
     }
 }
 
-/// Inputs of a step ahead of what is carried.
+/// Number of a step's inputs before the carried ones.
 fn head(rows: Option<usize>) -> usize {
     if rows.is_some() { 5 } else { 4 }
 }

@@ -1,4 +1,4 @@
-//! Lowers general loops: compiles their bodies and gives them their buffers and sequences.
+//! Lowers general loops: compiles their bodies and assigns their buffers and sequences.
 
 use super::lower::Lower;
 use super::memory::aligned;
@@ -9,7 +9,7 @@ use super::step::Step;
 use crate::graph::{self, Op, Type};
 
 impl Lower<'_> {
-    /// A sequence for value `k` of node `id`, if something reads it.
+    /// A sequence for value `k` of node `id`, if it is read.
     fn stored(&mut self, id: usize, k: usize, ty: &Type) -> Option<usize> {
         if !self.is_read(id, k) {
             return None;
@@ -26,7 +26,9 @@ impl Lower<'_> {
             panic!("invariant: argument {k} of %{id} is a sequence");
         };
         let node = &self.func.nodes()[node];
-        let Op::Proj(value) = node.op else { panic!("invariant: a sequence is made where it is read") };
+        let Op::Proj(value) = node.op else {
+            panic!("invariant: a sequence is produced in the plan that reads it")
+        };
         let made = (node.args[0].index(), value);
         self.sequences.iter().find(|(of, _)| *of == made).expect("invariant: loops are lowered in order").1
     }

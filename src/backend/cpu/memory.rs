@@ -1,10 +1,10 @@
-//! Aligned, counted storage for workspaces and constant pools.
+//! Aligned, counted memory for workspaces and constant pools.
 
 use crate::array::memory::Counted;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Every buffer starts at a multiple of this: one cache line, one AVX-512 register.
+/// Alignment of all buffers: one cache line, one AVX-512 register.
 pub(crate) const ALIGN: usize = 64;
 
 /// `bytes` rounded up to a whole number of [`ALIGN`].
@@ -12,7 +12,7 @@ pub(crate) const fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGN)
 }
 
-/// Zeroed bytes that start at a multiple of [`ALIGN`].
+/// Zeroed memory aligned to [`ALIGN`].
 #[derive(Debug)]
 pub(crate) struct Storage {
     start: NonNull<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Storage of at least `bytes`, named in lists of what lives; none is allocated for 0.
+    /// Memory of at least `bytes`, listed under `name` in `live_arrays`; nothing is allocated for 0.
     pub fn new(name: &'static str, bytes: usize) -> Storage {
         if bytes == 0 {
             return Storage { start: NonNull::dangling(), bytes, _counted: None };
@@ -30,8 +30,8 @@ impl Storage {
         // SAFETY: the layout has a size above 0.
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        // Written rather than allocated as zeros, so that every page is there from the start: else
-        // resident memory grows on the day that a second worker first takes a tile.
+        // Written rather than allocated as zeros, so that every page is committed from the start. Otherwise
+        // resident memory would grow whenever a second worker first takes a tile.
         // SAFETY: just allocated with these bytes.
         unsafe { start.write_bytes(0, bytes) };
         Storage { start, bytes, _counted: Some(Counted::bytes(name, bytes)) }
@@ -39,10 +39,10 @@ impl Storage {
 
     fn layout(bytes: usize) -> Layout {
         Layout::from_size_align(bytes, ALIGN)
-            .expect("invariant: a buffer of less than half the address space")
+            .expect("invariant: a buffer is smaller than half the address space")
     }
 
-    /// The first byte. Valid for reads and writes of the bytes asked for, while `self` lives.
+    /// The first byte. Valid for reads and writes of the requested bytes while `self` lives.
     pub fn ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

@@ -1,15 +1,15 @@
-//! Offsets of buffers in the arena.
+//! Assigns offsets in the arena to buffers.
 //!
-//! A buffer lives from the step that first writes it to the step that last uses it. Buffers are
-//! placed largest first, each into the smallest gap left by those that live at the same time (XLA's
-//! `GlobalDecreasingSizeBestFitHeap`; on such intervals within a few percent of the bound, and
-//! deterministic). Where a step may write over a buffer that it is the last to read, the two become
-//! one. It knows intervals and sizes only, and is tested as such.
+//! A buffer lives from the step that first writes it to the step that last uses it. Buffers are placed
+//! largest first, each into the smallest gap left by the buffers that live at the same time (XLA's
+//! `GlobalDecreasingSizeBestFitHeap`). It is deterministic and, on such intervals, within a few percent of
+//! the lower bound. If a step may overwrite a buffer that it is the last to read, the two share bytes. The
+//! pass knows only intervals and sizes, and is tested as such.
 
 use super::memory::aligned;
 use std::cmp::Reverse;
 
-/// The life of a buffer in the arena, both ends included.
+/// The lifetime of a buffer in the arena, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub first: usize,
@@ -17,21 +17,21 @@ pub(crate) struct Life {
     pub bytes: usize,
 }
 
-/// Offsets, and how much they need.
+/// Offsets and arena size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
     /// For each buffer that lives, its offset.
     pub offsets: Vec<Option<usize>>,
     /// Size of the arena.
     pub bytes: usize,
-    /// What the buffers need in a perfect arrangement: the largest sum of what lives at one step.
+    /// Lower bound on the size: the largest total size of buffers alive at one step.
     pub bound: usize,
-    /// What they need without any reuse.
+    /// Size without any reuse.
     pub without_reuse: usize,
 }
 
-/// Places buffers. `in_place` lists (step, written, read): at that step the first may take the
-/// second's bytes if the first starts and the second ends there.
+/// Places buffers. `in_place` lists (step, written, read): at that step, `written` may reuse the bytes of
+/// `read` if the lifetime of `written` starts and that of `read` ends there.
 pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) -> MemoryPlan {
     let mut merged: Vec<usize> = (0..lives.len()).collect();
     let mut groups: Vec<Option<Life>> = lives.to_vec();
@@ -66,7 +66,7 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
     MemoryPlan { offsets, bytes, bound: bound(&placed), without_reuse }
 }
 
-/// Whether two buffers share bytes while both live, other than by taking over in place.
+/// Whether two buffers share bytes while both live, except for allowed in-place reuse.
 pub(crate) fn overlaps(
     lives: &[Option<Life>],
     plan: &MemoryPlan,
@@ -148,7 +148,7 @@ mod tests {
             );
             (bytes, bound) = (bytes + plan.bytes, bound + plan.bound);
         }
-        assert!(bytes as f64 <= 1.1 * bound as f64, "{bytes} against a bound of {bound}");
+        assert!(bytes as f64 <= 1.1 * bound as f64, "{bytes} bytes, lower bound {bound}");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The CPU target: plans of fused kernels over one arena.
 //!
-//! A [`Plan`] is made in five passes, each a file: [`prepare`] says flags in plain operations,
-//! [`fuse`] groups nodes into units, [`lower`] (with [`codegen`] for fused units) turns units into
-//! steps on named buffers, [`memory_plan`] gives the buffers their bytes, and [`exec`] runs the steps.
-//! README.md in this folder tells the whole story.
+//! Compilation of a [`Plan`] has five passes, each in a file: [`prepare`] replaces flags by plain operations,
+//! [`fuse`] groups nodes into units, [`lower`] (with [`codegen`] for fused units) turns units into steps on
+//! named buffers, [`memory_plan`] assigns memory to the buffers, and [`exec`] runs the steps. README.md in
+//! this folder describes the design.
 #![allow(unsafe_code, reason = "kernels run on addresses that the planner has laid out and checked")]
 #![allow(
     clippy::cast_ptr_alignment,

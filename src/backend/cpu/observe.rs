@@ -1,13 +1,13 @@
-//! The kernel of an observation: copies a value and shows it to a function of the host.
+//! The kernel of a debug callback: copies a value and passes it to a plain Rust function.
 //!
-//! It knows addresses and a type. It allocates for each value that is shown: observing is for looking, not for speed.
+//! It knows addresses and a type. It allocates per value: callbacks are for debugging, not for speed.
 
 use super::step::{Env, Loc};
 use crate::array::Data;
 use crate::graph::{Observer, Type};
 use crate::simd::denormals::Denormals;
 
-/// One observation.
+/// One callback.
 #[derive(Debug)]
 pub(crate) struct Observe {
     pub src: Loc,
@@ -28,7 +28,7 @@ impl Observe {
             std::ptr::copy_nonoverlapping(src, env.at(self.dst), bytes);
             std::ptr::copy_nonoverlapping(src, seen.as_mut_ptr(), bytes);
         }
-        // The function is not ours: it gets the numbers of IEEE 754.
+        // User code runs with standard IEEE 754 denormals.
         let _mode = Denormals::kept();
         self.observer.see(shape, &seen);
     }

@@ -1,22 +1,22 @@
-//! Programs of one element: a loop's clock.
+//! Programs of one element, such as a loop's clock.
 //!
-//! Operands are loaded into a file of registers, instructions go from register to register, results are stored at the
-//! end: what a strip program does for every operand of every instruction is done once. It knows instructions and
-//! addresses, as [`super::program`] does.
+//! Operands are loaded into a register file, instructions work from register to register, and results are
+//! stored at the end. A strip program would repeat this work for every operand of every instruction. It knows
+//! instructions and addresses, like [`super::program`].
 
 use super::kernels::OneInstr;
 use super::step::{Access, Env, Loc};
 use std::mem::MaybeUninit;
 
-/// Registers of a file.
+/// Size of the register file.
 pub(super) const REGISTERS: usize = 256;
 
-/// A register and the address that it is loaded from or stored to.
+/// A register and its address in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Port {
     pub loc: Loc,
     pub register: u16,
-    /// Whether the element has 8 bytes and not 4.
+    /// Whether the element has 8 bytes instead of 4.
     pub wide: bool,
     pub access: Access,
 }
@@ -24,9 +24,9 @@ pub(crate) struct Port {
 /// A fused kernel over one element.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ones {
-    /// Registers that hold numbers.
+    /// Registers that hold constants.
     pub numbers: Box<[(u16, u64)]>,
-    /// Those that are read, then those that are written.
+    /// Registers that are loaded, then registers that are stored.
     pub ports: Box<[Port]>,
     pub num_read: usize,
     pub instrs: Box<[OneInstr]>,

@@ -1,19 +1,20 @@
-//! Weights that a loop multiplies by, packed for the tiles when the loop begins.
+//! Weights that a loop multiplies by, packed for the tiles when the loop starts.
 //!
-//! What a body captures stays what it is over all trips, so that a product whose right factor is captured takes a copy
-//! laid out as its tiles want it ([`super::kernels::pack`]). The copies lie in the body's arena from trip to trip.
+//! A captured value is the same in all trips. A product whose right operand is captured therefore uses a copy
+//! in the layout of its tiles ([`super::kernels::pack`]). The copies stay in the body's arena from trip to
+//! trip.
 
 use super::bind::Body;
 use super::kernels::{pack, packed_len};
 use super::step::{Access, Env, Loc};
 use crate::simd::Level;
 
-/// A right factor of products, and its packed copy.
+/// A right operand of products and its packed copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
     pub from: Loc,
     pub to: Loc,
-    /// Rows, columns, and from one row of `from` to the next.
+    /// Rows, columns, and the distance between rows of `from`.
     pub shape: (usize, usize, usize),
     pub double: bool,
 }
@@ -36,7 +37,7 @@ impl Packed {
 }
 
 impl Body<'_> {
-    /// Packs what was captured, which is bound.
+    /// Packs the captured values, which must be bound.
     pub unsafe fn pack(&mut self) {
         let inner = &self.plan.0;
         // SAFETY: captured values are bound, and the workspace has the plan's shape.

@@ -1,11 +1,11 @@
-//! What the machine can do, measured: matrix products and copies that stay in a core's own cache.
+//! Measured peak rates of the machine: matrix products and copies within a core's own cache.
 //!
-//! It knows the kernels and the pool, and nothing of plans. Its numbers are for people alone: no plan and no result may
-//! depend on them, since they differ from one measurement to the next.
+//! It knows the kernels and the pool, not plans. The rates are for people only: they vary between
+//! measurements, so no plan or result may depend on them.
 //!
-//! Why not a formula (lanes x ports x clock): clocks move with what runs beside, and a hypervisor tells neither ports
-//! nor clock. Why the crate's own kernel: a share of its rate says what everything around the products costs, which is
-//! what a plan can still win.
+//! A formula (lanes x ports x clock) is not enough: the clock depends on other load, and a hypervisor reports
+//! neither ports nor clock. The crate's own kernel is measured because the share of its rate that a plan
+//! achieves shows the overhead around the products, which a better plan could save.
 
 use super::kernels::{Gemm, gemm_f32, packed_len};
 use crate::simd::Level;
@@ -14,22 +14,22 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Instant;
 
-/// The product: A and C of 120 and 60 KiB and a packed B of 32 KiB stay in a second-level cache of 256 KiB, and one
-/// call takes 10 to 40 microseconds, so that what a call costs is nothing.
+/// The product: A and C of 120 and 60 KiB and a packed B of 32 KiB fit into a 256 KiB L2 cache, and one call
+/// takes 10 to 40 microseconds, so call overhead is negligible.
 const M: usize = 240;
 const K: usize = 128;
 const N: usize = 64;
-/// Cache lines copied at once: 64 KiB from, 64 KiB to.
+/// Cache lines per copy: 64 KiB read, 64 KiB written.
 const COPIED: usize = 1024;
-/// How often each rate is measured; the best counts, since what runs beside can only lower one.
+/// Measurements per rate; the best counts, since other load can only lower a rate.
 const RUNS: usize = 5;
-/// Seconds of one measurement: three rates, five times each, take 45 ms.
+/// Seconds per measurement: three rates, five times each, take 45 ms.
 const RUN_S: f64 = 3e-3;
 
-/// Rates of this machine.
+/// Peak rates of this machine.
 ///
 /// # Numerics
-/// Each is the best of five measurements of 3 ms, 50 ms in all; other programs that run all the while lower them.
+/// Each rate is the best of five measurements of 3 ms, 50 ms in total; load from other programs lowers them.
 ///
 /// # Examples
 /// ```
@@ -39,13 +39,14 @@ const RUN_S: f64 = 3e-3;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Peak {
-    /// Threads of the pool that it was measured in.
+    /// Threads of the measured pool.
     pub threads: usize,
-    /// 10^9 floating-point operations a second of matrix products in f32 on one thread, a multiply-add counted as two.
+    /// 10^9 floating-point operations per second of f32 matrix products on one thread; a multiply-add counts
+    /// as two.
     pub gflops_one_thread: f64,
     /// The same on all threads together.
     pub gflops: f64,
-    /// Bytes that copies within the second-level cache read and write in a second, on all threads together.
+    /// Bytes per second that copies within the L2 cache read and write, on all threads together.
     pub bytes_per_s: f64,
 }
 
@@ -53,21 +54,22 @@ impl Peak {
     /// Measures the machine on the threads of the current rayon pool.
     pub fn measure() -> Peak {
         let threads = rayon::current_num_threads();
-        // More threads than cores do no more.
+        // More threads than cores add nothing.
         let workers = available_parallelism().map_or(threads, |cores| cores.get().min(threads));
-        let mut places: Vec<_> = (0..workers).map(|_| Mutex::new(Place::new(Level::detect()))).collect();
-        let first = places[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut all_buffers: Vec<_> =
+            (0..workers).map(|_| Mutex::new(Buffers::new(Level::detect()))).collect();
+        let first = all_buffers[0].get_mut().unwrap_or_else(PoisonError::into_inner);
         let products = calls_of_a_run(|times| first.products(times));
         let copies = calls_of_a_run(|times| first.copies(times));
         let one = best_rate(|| {
             first.products(products);
             products as f64
         });
-        let all = |run: fn(&mut Place, usize), calls: usize| {
+        let all = |run: fn(&mut Buffers, usize), calls: usize| {
             best_rate(|| {
                 rayon::broadcast(|context| {
-                    if let Some(place) = places.get(context.index()) {
-                        run(&mut place.lock().unwrap_or_else(PoisonError::into_inner), calls);
+                    if let Some(buffers) = all_buffers.get(context.index()) {
+                        run(&mut buffers.lock().unwrap_or_else(PoisonError::into_inner), calls);
                     }
                 });
                 (calls * workers) as f64
@@ -77,31 +79,31 @@ impl Peak {
         Peak {
             threads,
             gflops_one_thread: one * gflop,
-            gflops: all(Place::products, products) * gflop,
-            bytes_per_s: all(Place::copies, copies) * (2 * COPIED * size_of::<Line>()) as f64,
+            gflops: all(Buffers::products, products) * gflop,
+            bytes_per_s: all(Buffers::copies, copies) * (2 * COPIED * size_of::<Line>()) as f64,
         }
     }
 }
 
-/// A cache line of numbers, whose alignment is that of packed panels.
+/// A cache line of numbers, aligned like packed panels.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([f32; 16]);
 
-/// What one thread works on.
-struct Place {
+/// The data of one thread.
+struct Buffers {
     level: Level,
     a: Vec<Line>,
-    /// All numbers the same, so that it is packed as it is.
+    /// All elements are equal, so the packed layout is the same as the plain one.
     b: Vec<Line>,
     c: Vec<Line>,
 }
 
-impl Place {
-    fn new(level: Level) -> Place {
+impl Buffers {
+    fn new(level: Level) -> Buffers {
         let lines = |len: usize, x: f32| vec![Line([x; 16]); len.div_ceil(16)];
         let b = packed_len(level, false, K, N);
-        Place {
+        Buffers {
             level,
             a: lines((M * K).max(16 * COPIED), 0.5),
             b: lines(b, 0.25),
@@ -127,7 +129,7 @@ impl Place {
     }
 }
 
-/// How many calls take as long as one measurement, found by doubling: this also wakes the wide units of the core.
+/// The number of calls per measurement, found by doubling; this also wakes the core's wide vector units.
 fn calls_of_a_run(mut run: impl FnMut(usize)) -> usize {
     let mut calls = 1;
     loop {
@@ -141,7 +143,7 @@ fn calls_of_a_run(mut run: impl FnMut(usize)) -> usize {
     }
 }
 
-/// The most that a measurement did in a second.
+/// The best rate of several measurements.
 fn best_rate(mut run: impl FnMut() -> f64) -> f64 {
     let rates = (0..RUNS).map(|_| {
         let begun = Instant::now();
@@ -158,21 +160,22 @@ mod tests {
     #[test]
     fn the_products_that_are_timed_are_right() {
         for level in Level::available() {
-            let mut place = Place::new(level);
-            place.products(1);
+            let mut buffers = Buffers::new(level);
+            buffers.products(1);
             // 128 terms of 0.5 x 0.25.
-            assert!(place.c[..M * N / 16].iter().all(|line| line.0 == [16.0; 16]), "{level:?}");
-            place.copies(1);
-            assert!(place.c[..COPIED].iter().all(|line| line.0 == [0.5; 16]));
+            assert!(buffers.c[..M * N / 16].iter().all(|line| line.0 == [16.0; 16]), "{level:?}");
+            buffers.copies(1);
+            assert!(buffers.c[..COPIED].iter().all(|line| line.0 == [0.5; 16]));
         }
     }
 
     #[test]
-    fn the_measured_peak_is_positive_and_told_of_the_pool() {
+    fn the_measured_peak_is_positive_and_of_the_pool() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let peak = pool.install(Peak::measure);
         assert_eq!(peak.threads, 2);
-        // Two multiply-adds of each lane in a cycle at 10 GHz: no core does more, and none a thousandth of it.
+        // Two multiply-adds per lane and cycle at 10 GHz: no core exceeds this, and none is a thousand times
+        // slower.
         let lanes = match Level::detect() {
             Level::Portable | Level::Avx2 => 8.0,
             Level::Avx512 => 16.0,
@@ -181,16 +184,16 @@ mod tests {
         for (rate, most) in [(peak.gflops_one_thread, most), (peak.gflops, 2.0 * most)] {
             assert!(rate < most && rate > 1e-3 * most, "{peak:?}");
         }
-        // 64 bytes read and 64 written in a cycle by each of two cores.
+        // 64 bytes read and 64 written per cycle by each of two cores.
         assert!(peak.bytes_per_s < 2.0 * 128.0 * 10e9 && peak.bytes_per_s > 1e8, "{peak:?}");
     }
 
     #[test]
     fn the_best_rate_is_that_of_the_shortest_run() {
-        let (mut place, mut least) = (Place::new(Level::detect()), f64::INFINITY);
+        let (mut buffers, mut least) = (Buffers::new(Level::detect()), f64::INFINITY);
         let rate = best_rate(|| {
             let begun = Instant::now();
-            place.products(50);
+            buffers.products(50);
             least = least.min(begun.elapsed().as_secs_f64());
             3.0
         });

@@ -1,8 +1,8 @@
-//! Where each node's value is to be found: a number, or a view of the buffer of another node.
+//! The place of each node's value: a number, or a view of another node's buffer.
 //!
-//! It turns layout operations into [`View`]s, so that they cost nothing, and says which nodes own a
-//! buffer (*roots*): inputs, constant arrays, results of computations, and those few layout
-//! operations that strides cannot say. It must never know how roots are computed.
+//! Layout operations become [`View`]s, which cost nothing. It determines which nodes own a buffer (*roots*):
+//! inputs, constant arrays, results of computations, and the few layout operations that strides cannot
+//! express. It does not know how roots are computed.
 
 use super::access::View;
 use crate::array::{DType, Shape};
@@ -15,7 +15,7 @@ pub(crate) struct Operand {
     pub view: View,
 }
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
     /// One number for every element.
@@ -32,7 +32,7 @@ impl Place {
         Place::At(Operand { root, view: View::contiguous(shape) })
     }
 
-    /// The node whose computation gives the value.
+    /// The node that computes the value.
     pub fn root(&self) -> Option<usize> {
         match self {
             Place::Splat { .. } => None,
@@ -49,8 +49,8 @@ impl Place {
     }
 }
 
-/// The place of node `id`, given the places of the nodes before it; a node that is computed, and a
-/// reshape that strides cannot say, is its own root.
+/// The place of node `id`, given the places of earlier nodes. A computed node, and a reshape that strides
+/// cannot express, are their own roots.
 pub(crate) fn place(func: &Func, id: usize, places: &[Place]) -> Place {
     let node = &func.nodes()[id];
     if !matches!(node.ty, crate::graph::Type::Array { .. }) {
@@ -75,7 +75,7 @@ pub(crate) fn place(func: &Func, id: usize, places: &[Place]) -> Place {
     }
 }
 
-/// Whether strides can say this operation, so that it moves nothing.
+/// Whether strides can express this operation, so that it moves no data.
 pub(crate) fn is_layout(op: &Op) -> bool {
     matches!(
         op,
@@ -83,7 +83,7 @@ pub(crate) fn is_layout(op: &Op) -> bool {
     )
 }
 
-/// A reduction in the order of memory: `out[o, i] = sum over r of x[o, r, i]`.
+/// A reduction in memory order: `out[o, i] = sum over r of x[o, r, i]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Geometry {
     pub outer: usize,
@@ -92,7 +92,7 @@ pub(crate) struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a reduction over `axes` of `shape`, if those axes lie side by side.
+    /// The geometry of a reduction over `axes` of `shape`, if those axes are adjacent.
     pub fn of(shape: &Shape, axes: &[usize]) -> Option<Geometry> {
         let mut g = Geometry { outer: 1, reduced: 1, inner: 1 };
         let mut past = false;

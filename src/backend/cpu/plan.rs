@@ -26,19 +26,19 @@ const POOL: u32 = 1;
 /// Base of the first input.
 pub(crate) const INPUTS: u32 = 2;
 
-/// What the trips of a loop have in common.
+/// Properties shared by the trips of a loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trips {
-    /// The inputs of the body that are the same in all of them.
+    /// Inputs of the body that are the same in all trips.
     pub captured: Range<usize>,
-    /// The outputs that are added up.
+    /// Outputs that are summed over the trips.
     pub sums: Range<usize>,
 }
 
 /// A compiled function.
 ///
-/// Immutable, cheap to clone, and `Sync`: any number of threads may run one plan, each with a
-/// [`super::Workspace`] of its own. A run makes no heap allocation once its workspace has been used.
+/// Immutable, cheap to clone, and `Sync`: any number of threads may run one plan, each with its own
+/// [`super::Workspace`]. A run makes no heap allocation once its workspace has been used.
 #[derive(Clone)]
 pub struct Plan(pub(crate) Arc<Inner>);
 
@@ -47,39 +47,39 @@ pub(crate) struct Inner {
     pub level: Level,
     pub inputs: Vec<Type>,
     pub outputs: Vec<Type>,
-    /// Arrays of the graph, whose bases follow those of the outputs.
+    /// Constant arrays of the graph; their bases follow those of the outputs.
     pub consts: Vec<Arc<Array>>,
     pub pool: Storage,
     /// Bytes of the arena.
     pub arena_bytes: usize,
-    /// Bytes of registers, which lie behind the arena.
+    /// Bytes of registers, which follow the arena.
     pub scratch_bytes: usize,
-    /// Length of the table of operands.
+    /// Length of the operand table.
     pub slots: usize,
     pub report: PlanReport,
-    /// What the workspace holds for loops and tiles.
+    /// The workspace data of loops and tiles.
     pub spaces: Spaces,
-    /// Where products wait from run to run.
+    /// Ring buffers of products deferred from run to run.
     pub rings: Vec<Ring>,
     /// Weights that are packed once for many runs.
     pub packed: Vec<Packed>,
 }
 
 impl Plan {
-    /// Compiles a function for a level of instructions.
+    /// Compiles a function for an instruction set level.
     ///
     /// # Panics
-    /// If the machine does not have `level`; if the function is not well formed ([`verify`]).
+    /// If the machine does not support `level`, or the function is not well formed ([`verify`]).
     pub fn compile(func: &Func, level: Level) -> Plan {
         if let Err(error) = verify(func) {
-            panic!("a plan is made of a function that is well formed: {error}");
+            panic!("cannot compile a function that is not well formed: {error}");
         }
         Plan::of_body(func, level, Trips::default())
     }
 
-    /// Compiles the body of a loop. Its outputs in `sums` are added to what lies there before: the plan has a further
-    /// input for each, which is to be bound to the address of the output. Who runs it starts and finishes the sums, and
-    /// packs what is captured, by the methods of [`super::bind::Body`].
+    /// Compiles the body of a loop. Its outputs in `sums` are added to the previous contents: the plan has an
+    /// additional input for each, to be bound to the address of the output. The caller starts and finishes
+    /// the sums and packs captured values, with the methods of [`super::bind::Body`].
     pub(crate) fn of_body(func: &Func, level: Level, trips: Trips) -> Plan {
         assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
         let func = match trips.sums.is_empty() {
@@ -135,7 +135,7 @@ impl Plan {
         &self.0.outputs
     }
 
-    /// What the plan computes and needs.
+    /// The cost and memory of the plan.
     pub fn report(&self) -> &PlanReport {
         &self.0.report
     }
@@ -159,7 +159,7 @@ impl Inner {
     }
 }
 
-/// The lives of the buffers in the arena over the steps, and their places.
+/// The lifetimes of the buffers in the arena over the steps, and their offsets.
 fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
     let buffers = &lowered.buffers.list;
     let mut lives: Vec<Option<Life>> = vec![None; buffers.len()];
@@ -173,7 +173,7 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
                 return;
             }
             let bytes = buffers[b].bytes;
-            // What has no elements is written by no step.
+            // No step writes a buffer without elements.
             debug_assert!(
                 access == Access::Write || lives[b].is_some() || bytes == 0,
                 "invariant: buffer {b} is written before step {i} reads it"
@@ -188,11 +188,14 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
     });
     let pairs: Vec<_> = pairs.collect();
     let memory = place(&lives, &pairs);
-    debug_assert!(!overlaps(&lives, &memory, &pairs), "invariant: values that live together share no bytes");
+    debug_assert!(
+        !overlaps(&lives, &memory, &pairs),
+        "invariant: values that are alive together share no bytes"
+    );
     memory
 }
 
-/// For each buffer its base and offset, the pool of constants, and the arrays used.
+/// For each buffer its base and offset; the pool of constants; the constant arrays in use.
 fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, Storage, Vec<Arc<Array>>) {
     let (ni, no) = (func.num_inputs() as u32, func.num_outputs() as u32);
     let mut consts = Vec::new();

@@ -1,18 +1,17 @@
-//! Graph to graph, before planning: says flags of operations in terms that places and kernels know.
+//! Rewrites a graph before planning: replaces operation flags by operations that places and kernels know.
 //!
-//! A transposed factor of a product becomes an explicit transpose, which is a view for the left factor
-//! and, when it has to be moved for the right one, is moved once for all products that share it (equal
-//! nodes merge). A reduction over axes that do not lie side by side becomes a chain of reductions,
-//! innermost first. Whether any truth value is true is the largest of them, and whether all are is whether none is false. A
-//! count along one of several axes becomes a count of one axis that is repeated: its numbers lie in the
-//! pool of constants, and only the repeated one may need a buffer for all elements. Everything else is copied; what no output
-//! needs is dropped.
+//! A transposed factor of a product becomes an explicit transpose. This is a view for the left factor; for
+//! the right one it may need a copy, which all products that use it share (equal nodes merge). A reduction
+//! over axes that are not adjacent becomes a chain of reductions, innermost first. `any` of truth values
+//! becomes their maximum, and `all` becomes "none is false". An iota along one of several axes becomes a
+//! one-axis iota that is broadcast: its numbers are in the pool of constants, and only the broadcast may need
+//! a full buffer. Everything else is copied; nodes that no output needs are dropped.
 
 use super::places::Geometry;
 use crate::array::DType;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
 
-/// The function in the form that the planner takes.
+/// The function in the form that the planner expects.
 pub(crate) fn prepare(func: &Func) -> Func {
     if !func.nodes().iter().any(|node| is_foreign(func, node)) {
         return func.clone();
@@ -65,8 +64,8 @@ fn reduce(b: &mut Builder, op: ReduceOp, x: NodeId, mut axes: Vec<usize>) -> Nod
     let mut last = Vec::new();
     let shape = b.ty(x).shape().clone();
     while Geometry::of(&shape, &axes).is_none() {
-        // Only the outermost axes stay behind; what is taken off lies inside of them.
-        last.insert(0, axes.pop().expect("invariant: no axes have a geometry"));
+        // Only the outermost axes remain; the removed ones lie inside of them.
+        last.insert(0, axes.pop().expect("invariant: an empty set of axes has a geometry"));
     }
     if last.is_empty() {
         return b.reduce(op, x, axes);

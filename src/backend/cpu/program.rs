@@ -1,13 +1,13 @@
 //! Strip programs: fused elementwise kernels as short lists of vector instructions.
 //!
-//! The elements are gone through in strips of a few hundred, so that every intermediate value stays
-//! in L1; an instruction is one call through a function pointer on a whole strip (about 3 ns of
-//! dispatch for 20 to 200 ns of work, 77 to 88 % of a compiled loop where measured). A machine-code
-//! generator would gain the rest, at the price of a second, unsafe and unportable back end.
+//! Elements are processed in strips of a few hundred, so that every intermediate value stays in L1. An
+//! instruction is one call through a function pointer per strip: about 3 ns of dispatch for 20 to 200 ns of
+//! work, 77 to 88 % of the speed of a compiled loop where measured. A machine-code generator would gain the
+//! rest, but would be a second, unsafe and unportable backend.
 //!
-//! Every instruction works on the elements of its strip alone, and sums are grouped by the
-//! reduction's shape alone. So results depend neither on the length of strips nor on what a node is
-//! fused with. A program knows addresses and strides; it must never know nodes.
+//! An instruction processes each element of its strip independently, and sums are grouped by the reduction's
+//! shape alone. Results therefore depend neither on the strip length nor on the fusion. A program knows
+//! addresses and strides, not nodes.
 
 use super::access::Dim;
 use super::kernels::{Elem, StripFn};
@@ -20,15 +20,15 @@ use super::walk::load;
 /// How the elements of an operand reach the instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// In place; the address moves on with the strips.
+    /// In place; the address advances with the strips.
     Linear,
     /// In place; the same strip each time (constants, single elements).
     Fixed,
-    /// A pattern that repeats with each strip (also: one element), copied to a register once a run.
+    /// A pattern that repeats in each strip (or one element), copied to a register once per run.
     Periodic,
-    /// Rows longer than strips: in place, at an address found for each strip.
+    /// Rows longer than strips: in place, at an address computed per strip.
     Rows,
-    /// Anything else: copied to a register for each strip.
+    /// Anything else: copied to a register per strip.
     Strided,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Stream {
     pub dims: Box<[Dim]>,
 }
 
-/// One instruction; operands are slots of the table, any slot where the kernel takes fewer than three.
+/// One instruction; operands are slots of the table, with any slot where the kernel takes fewer than three.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instr {
     pub run: StripFn,
@@ -57,13 +57,13 @@ pub(crate) struct Instr {
 #[derive(Clone, Debug)]
 pub(crate) struct Reduction {
     pub src: u16,
-    /// A register for the sum so far of a long row.
+    /// A register for the partial result of a long row.
     pub acc: u16,
     pub dst: Loc,
     pub reducer: Reducer,
 }
 
-/// How a program's elements are cut: `rows` times `row_len`, each row into strips.
+/// How a program's elements are split: `rows` times `row_len`, each row into strips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub rows: usize,
@@ -71,16 +71,16 @@ pub(crate) struct Cut {
     pub strip: usize,
 }
 
-/// How reductions take the strips.
+/// How reductions consume the strips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// There is none.
+    /// There are no reductions.
     None,
-    /// Each strip holds whole groups of `reduced` elements, each of which gives one.
+    /// Each strip holds whole groups of `reduced` elements; each group gives one element.
     Groups { reduced: usize },
     /// Each row gives one element.
     Row,
-    /// Each strip holds whole lines of `inner` elements that are added to a line; one line a row.
+    /// Each strip holds whole lines of `inner` elements that are added to a line; one output line per row.
     Lines { inner: usize },
     /// Each row is one line, added to line `row / reduced`.
     Line { reduced: usize },
@@ -97,22 +97,22 @@ pub(crate) struct Program {
     pub registers: u16,
     /// Length of the table.
     pub slots: u16,
-    /// Operands: linear ones, then fixed ones, then the others. Their slots follow the registers, in order.
+    /// Operands: linear, then fixed, then others. Their slots follow the registers, in order.
     pub streams: Box<[Stream]>,
     pub linear: usize,
-    /// Where the linear and fixed ones are, side by side: small programs are mostly binding.
+    /// Locations of the linear and fixed operands, stored contiguously: binding dominates small programs.
     pub direct: Box<[Loc]>,
     pub instrs: Box<[Instr]>,
     pub reductions: Box<[Reduction]>,
-    /// What runs in place of all this over one element.
+    /// Replaces the program if it has one element.
     pub ones: Option<Ones>,
-    /// Floating-point operations an element.
+    /// Floating-point operations per element.
     pub flops: usize,
 }
 
 impl Cut {
-    /// How the reductions over `geometry` want the elements cut; `wanted` is the length of strip that
-    /// suits the operands.
+    /// How the elements are split for reductions over `geometry`; `wanted` is the preferred strip length of
+    /// the operands.
     pub fn of(size: usize, geometry: Option<Geometry>, wanted: usize) -> (Cut, Ending) {
         let whole = |len: usize| len.max(1) * (wanted / len.max(1)).max(1);
         match geometry {
@@ -211,7 +211,7 @@ impl Program {
         }
     }
 
-    /// Moves the addresses of linear operands on by `n` elements.
+    /// Advances the addresses of linear operands by `n` elements.
     unsafe fn advance(&self, env: Env, n: usize) {
         for (k, s) in self.streams[..self.linear].iter().enumerate() {
             // SAFETY: as for `run`; the next strip is there.
@@ -222,7 +222,7 @@ impl Program {
         }
     }
 
-    /// Fills the table of addresses and the registers that keep their values.
+    /// Fills the table of addresses, and the registers that stay constant.
     #[inline]
     unsafe fn bind(&self, env: Env) {
         // SAFETY: as for `run`.

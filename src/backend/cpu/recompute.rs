@@ -1,26 +1,25 @@
-//! Recomputes cheap values where they are read, instead of keeping them in memory.
+//! Recomputes cheap values at their readers instead of storing them.
 //!
-//! A backward pass reads dozens of elementwise values of the forward pass (x, sigmoid x, 1 - sigmoid x,
-//! x (1 - sigmoid x), ...), all of which would be stored by one kernel and loaded by another. Where such
-//! a value costs an addition or a product on operands that are in memory anyway, its readers get a copy
-//! of its node. The same operation on the same operands gives the same bits, so no result changes.
+//! A backward pass reads dozens of elementwise values of the forward pass, such as `sigmoid x` and
+//! `x (1 - sigmoid x)`, which one kernel would store and another load. If such a value costs one addition or
+//! product on operands that are in memory anyway, its readers get a copy of its node. The same operation on the
+//! same operands gives the same bits, so no result changes.
 //!
-//! A unit's stored values are thinned greedily: a value goes if what it needs is stored, and a further
-//! value is stored if at least two others can go for it. A minimum cut (as in PyTorch's partitioner)
-//! would find the optimum for the whole graph; the values at stake lie inside single units, where
-//! greedy found the same sets on the networks tried.
+//! A unit's stored values are reduced greedily: a value is dropped if everything that it needs is stored, and
+//! another value is stored if at least two can be dropped for it. A minimum cut (as in PyTorch's partitioner)
+//! would find the global optimum; the candidates lie within single units, where the greedy pass found the
+//! same sets on the networks tried.
 
 use super::fuse::{Kind, Unit, Units};
 use super::places::Place;
 use crate::graph::{Func, Op, UnaryOp};
 
-/// Fewer elements than this stay in the first-level cache between two kernels.
+/// Fewer elements than this stay in L1 between two kernels.
 const MIN_SIZE: usize = 1024;
-/// The longest chain that replaces a load: as many cheap instructions as a load from the second-level
-/// cache takes.
+/// The longest chain that replaces a load: as many cheap instructions as a load from L2 takes.
 const MAX_CHAIN: usize = 4;
 
-/// Moves cheap values from the units that store them into those that read them.
+/// Moves cheap values from the units that store them into the units that read them.
 pub(crate) fn recompute(units: &mut Units, func: &Func) {
     for unit in 0..units.all.len() {
         let u = &units.all[unit];
@@ -30,7 +29,7 @@ pub(crate) fn recompute(units: &mut Units, func: &Func) {
     }
 }
 
-/// The units other than `unit` that read a node, and whether they may compute it themselves.
+/// The units other than `unit` that read a node, and whether they may recompute it.
 #[derive(Clone, Default)]
 struct Reads {
     by: Vec<usize>,
@@ -69,7 +68,7 @@ fn thin(units: &mut Units, func: &Func, unit: usize) {
     }
     let plans: Vec<(usize, Vec<usize>)> = gone
         .iter()
-        .map(|&id| (id, search.chain(id, &stored, &of).expect("invariant: what is gone has a chain").0))
+        .map(|&id| (id, search.chain(id, &stored, &of).expect("invariant: a dropped value has a chain").0))
         .collect();
     for (id, chain) in plans {
         for reader in of(id).map(|r| r.by.clone()).unwrap_or_default() {
@@ -79,7 +78,7 @@ fn thin(units: &mut Units, func: &Func, unit: usize) {
     drop_unread(units, func, unit, &stored);
 }
 
-/// Who reads the nodes of `unit` outside of it.
+/// The readers of the nodes of `unit` outside of it.
 fn readers(units: &Units, func: &Func, unit: usize) -> Vec<Reads> {
     let nodes = &units.all[unit].nodes;
     let mut reads = vec![Reads::default(); nodes.len()];
@@ -118,13 +117,13 @@ fn is_cheap(op: &Op) -> bool {
     }
 }
 
-/// Looks for chains of cheap nodes from what is stored.
+/// Searches for chains of cheap nodes that start at stored values.
 struct Search<'a> {
     units: &'a Units,
     func: &'a Func,
     unit: usize,
     nodes: &'a [usize],
-    /// Values of other units that are kept for the readers.
+    /// Values of other units that are stored for the readers.
     extra: Vec<usize>,
 }
 
@@ -137,7 +136,8 @@ impl Search<'_> {
         }
     }
 
-    /// The nodes to compute for `id`, in topological order, and what would have to be stored for them.
+    /// The nodes to compute for `id`, in topological order, and the values that would have to be stored for
+    /// them.
     fn chain<'r>(
         &self,
         id: usize,
@@ -171,7 +171,7 @@ impl Search<'_> {
         Some((chain, missing))
     }
 
-    /// Whether a value made elsewhere is there for the readers at no cost.
+    /// Whether a value of another unit is available to the readers at no cost.
     fn is_free(&self, root: usize, readers: &[usize]) -> bool {
         let bytes = self.func.nodes()[root].ty.bytes();
         let reads = |&r: &usize| {
@@ -185,7 +185,7 @@ impl Search<'_> {
             || readers.iter().any(reads)
     }
 
-    /// Drops from `stored` each value of `soft` whose chain needs nothing more.
+    /// Drops from `stored` each value of `soft` whose chain needs no additional values.
     fn remove<'r>(
         &self,
         soft: &[usize],
@@ -199,7 +199,7 @@ impl Search<'_> {
             {
                 stored.retain(|&s| s != id);
                 gone.push(id);
-                // What went before may have counted on this one.
+                // Values dropped earlier may depend on this one.
                 let broken = |g: &usize| self.chain(*g, stored, of).is_none_or(|(_, m)| !m.is_empty());
                 if gone.iter().any(broken) {
                     gone.pop();
@@ -209,7 +209,7 @@ impl Search<'_> {
         }
     }
 
-    /// Values which alone would complete a chain.
+    /// Values that alone would complete a chain.
     fn bases<'r>(
         &self,
         soft: &[usize],
@@ -237,7 +237,7 @@ fn adopt(units: &mut Units, reader: usize, unit: usize, chain: &[usize]) {
     }
 }
 
-/// Takes nodes out of `unit` that neither it nor anyone else needs any more.
+/// Removes nodes from `unit` that have no readers left.
 fn drop_unread(units: &mut Units, func: &Func, unit: usize, stored: &[usize]) {
     let nodes = units.all[unit].nodes.clone();
     let mut needed: Vec<usize> = stored.to_vec();

@@ -1,8 +1,8 @@
 //! Reductions of strips: groups of neighbors, long rows in blocks, and lines added to a line.
 //!
-//! The order of a sum depends on the reduction's shape (and the level) alone. Neighbors are summed in
-//! blocks of [`BLOCK`], and the blocks' sums in double precision; lines are added one after the other.
-//! It knows elements and lengths, and nothing of programs.
+//! The order of a sum depends only on the reduction's shape and the level. Neighbors are summed in blocks of
+//! [`BLOCK`], and the sums of blocks in double precision; lines are added one after the other. It knows
+//! elements and lengths, not programs.
 
 use super::kernels::{self, Elem, ReduceFn, StripFn, StripOp, SumColsFn, SumRowsFn, strip};
 use super::places::Geometry;
@@ -10,7 +10,7 @@ use crate::graph::ReduceOp;
 use crate::simd::Level;
 use std::ptr::null;
 
-/// Neighbors that are reduced in one go.
+/// Number of neighbors reduced at once.
 pub(crate) const BLOCK: usize = 256;
 
 /// One reduction and its kernels.
@@ -37,7 +37,7 @@ impl Reducer {
         Reducer { op, elem, geometry, neighbors, rows, lines, combine }
     }
 
-    /// What no element changes.
+    /// The neutral element.
     fn neutral(&self) -> f64 {
         match (self.op, self.elem) {
             (ReduceOp::Sum, _) => 0.0,
@@ -50,7 +50,7 @@ impl Reducer {
         }
     }
 
-    /// Stores a number in one element; integers wrap, since a sum in double precision may be larger.
+    /// Stores a number in one element. Integers wrap, since a sum in double precision may be out of range.
     unsafe fn store(&self, dst: *mut u8, x: f64) {
         // SAFETY: the caller promises an element at `dst`.
         unsafe {
@@ -74,7 +74,7 @@ impl Reducer {
         }
     }
 
-    /// Sets all results to what no element changes.
+    /// Sets all results to the neutral element.
     ///
     /// # Safety
     /// `dst` holds all results.
@@ -103,8 +103,8 @@ impl Reducer {
         }
     }
 
-    /// Reduces elements `from .. from + n` of a long row, cut at multiples of [`BLOCK`]; `acc` keeps the
-    /// result so far, `dst` gets it with the last of them.
+    /// Reduces elements `from .. from + n` of a long row, split at multiples of [`BLOCK`]. `acc` holds the
+    /// partial result; `dst` receives it after the last element.
     ///
     /// # Safety
     /// `src` holds `n` elements, `dst` one, `acc` one f64, and the level is available.

@@ -1,5 +1,4 @@
-//! The second half of code generation: registers by a linear scan, modes of operands, and what may be
-//! written in place.
+//! The second half of code generation: linear-scan register allocation, operand modes, and in-place pairs.
 
 use super::access::Dim;
 use super::buffers::Buffers;
@@ -11,7 +10,7 @@ use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
 use super::step::{Access, Loc};
 use crate::array::DType;
 
-/// What is not there.
+/// Absent.
 const NONE: u16 = u16::MAX;
 /// Read by the reductions, after all instructions.
 const AT_END: usize = usize::MAX;
@@ -43,7 +42,7 @@ impl Gen<'_> {
                 }
             }
             let wide_enough = |v: &Value| size(*v) >= size(d.dst);
-            // A kernel may write over an operand whose elements are no narrower than the result's.
+            // A kernel may overwrite an operand whose elements are at least as wide as the result's.
             let register = |v: Value| (size(v).is_some()).then(|| of[v.0 as usize]);
             let (before, after): (Vec<Value>, Vec<Value>) = dying.into_iter().partition(wide_enough);
             free.extend(before.into_iter().filter_map(register));
@@ -59,7 +58,7 @@ impl Gen<'_> {
         (of, count)
     }
 
-    /// The program, and the pairs of its operands that may be one buffer.
+    /// The program, and the pairs of its operands that may share a buffer.
     pub(super) fn finish(self, buffers: &mut Buffers) -> Generated {
         let last = self.last_uses();
         let (of, mut registers) = self.assign(&last);
@@ -125,7 +124,7 @@ impl Gen<'_> {
         Generated { program, in_place }
     }
 
-    /// The program on a file of `num` registers, each slot of the table one, if there are so many.
+    /// The program on a register file of `num` registers, one per slot of the table, if there are enough.
     fn ones(&self, slot: &dyn Fn(Value) -> u16, of_input: impl Fn(usize) -> u16, num: usize) -> Option<Ones> {
         if num > REGISTERS {
             return None;
@@ -188,7 +187,8 @@ impl Gen<'_> {
     }
 }
 
-/// Operands, linear ones first, then fixed ones, then the others; how many are linear, and how many linear or fixed.
+/// Operands in order (linear, fixed, others), the number of linear ones, and the number of linear and fixed
+/// ones.
 fn in_order(modes: &[Mode]) -> (Vec<usize>, usize, usize) {
     let (mut order, mut fixed, mut others) = (vec![], vec![], vec![]);
     for (i, mode) in modes.iter().enumerate() {
@@ -205,7 +205,7 @@ fn in_order(modes: &[Mode]) -> (Vec<usize>, usize, usize) {
     (order, linear, direct)
 }
 
-/// What a register holds of a number.
+/// The word that represents a number in a register.
 fn word(dtype: DType, x: f64) -> u64 {
     match dtype {
         DType::F64 => x.to_bits(),

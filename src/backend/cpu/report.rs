@@ -1,41 +1,41 @@
-//! What a plan computes and needs, for people and tests.
+//! Cost and memory of a plan, for people and tests.
 
 use super::loop_report::LoopReport;
 use super::memory_plan::MemoryPlan;
 use super::step::{Cost, Step};
 use std::fmt;
 
-/// What a plan computes and needs; independent of the number of threads.
+/// The cost and memory of a plan, independent of the number of threads.
 ///
-/// What loops and tiles do is reported once for each of their bodies, since how often a body runs is
-/// known only when it has.
+/// Loops and tiles are reported once per body, since the number of trips is known only after a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanReport {
-    /// Kernels called in a run, bodies not counted.
+    /// Kernels per run, not counting bodies.
     pub kernels: usize,
-    /// Floating-point operations of a run, a function such as exp counted as one.
+    /// Floating-point operations per run; a function such as exp counts as one.
     pub flops: usize,
     /// Bytes that kernels read and write.
     pub bytes_moved: usize,
-    /// Bytes of workspace: intermediate values and registers, those of one run of each body included.
+    /// Workspace bytes: intermediate values and registers, including those of one run of each body.
     pub arena_bytes: usize,
-    /// What intermediate values would take if no two shared bytes.
+    /// Size of the intermediate values if no two shared bytes.
     pub arena_bytes_without_reuse: usize,
-    /// The largest sum of intermediate values that live at one step, likewise with registers and bodies: no
-    /// arrangement needs less for this order of steps.
+    /// The largest total of intermediate values alive at one step, including registers and bodies: a lower
+    /// bound for this order of steps.
     pub arena_bytes_live: usize,
-    /// Bytes of a state and the most states that are kept, for each tape of a loop and each backward pass.
+    /// Bytes of a state and the maximum number of stored states, for each tape of a loop and each backward
+    /// pass.
     pub tapes: Vec<(usize, usize)>,
-    /// For the tapes of loops, in the order of `tapes`: bytes that a step leaves beside its state for its derivative, and
-    /// the bytes that these and the states may take together.
+    /// For the tapes of loops, in the order of `tapes`: bytes of residuals per step, and the joint budget of
+    /// states and residuals.
     pub residuals: Vec<(usize, usize)>,
-    /// How each loop that has a backward pass keeps its states.
+    /// How each loop with a backward pass stores its states.
     pub loops: Vec<LoopReport>,
-    /// How often this runs in a run of what it is a body of, where that is known before: tiles; 1 for a loop.
+    /// Number of runs of this body per run of its parent, if known in advance: tiles; 1 for a loop.
     pub trips: usize,
-    /// The bodies of loops and tiles: what they are and what one trip does.
+    /// The bodies of loops and tiles: name and cost of one trip.
     pub bodies: Vec<(&'static str, PlanReport)>,
-    /// Which workspaces this runs in, of those of what it is a body of.
+    /// The workspaces that this body runs in, within the parent's.
     pub(crate) spaces: Vec<Space>,
 }
 
@@ -43,7 +43,7 @@ pub struct PlanReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Body(usize),
-    /// One for each worker.
+    /// One per worker.
     Tiles(usize),
     LastTile(usize),
 }
@@ -81,8 +81,8 @@ pub(crate) fn report(
 }
 
 impl PlanReport {
-    /// The most bytes that its loops keep for their backward passes, those in bodies too, in solves of at most `steps`
-    /// steps.
+    /// The maximum bytes that its loops store for backward passes, including those in bodies, in solves of at
+    /// most `steps` steps.
     pub fn kept_bytes(&self, steps: usize) -> usize {
         let own = self.tapes.iter().enumerate().map(|(i, &(bytes, slots))| {
             let states = bytes * slots.min(steps + 1);
@@ -97,7 +97,7 @@ impl PlanReport {
         let Self { kernels, flops, bytes_moved, arena_bytes, arena_bytes_without_reuse, bodies, .. } = self;
         writeln!(
             f,
-            "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes moved, \
+            "{:indent$}{name}: {kernels} kernels, {flops} flops, {bytes_moved} bytes of memory traffic, \
              {arena_bytes} bytes of workspace ({arena_bytes_without_reuse} without reuse)",
             "",
             indent = 2 * depth

@@ -1,8 +1,8 @@
-//! What trips leave for the backward pass beside their states, and where that pass has it from.
+//! Residuals: values that trips store for the backward pass besides their states.
 //!
-//! A forward body writes its residuals where they are kept; trips that keep none write them into a spare place. A backward
-//! trip reads them where they lie, or has them made again there ([`crate::transform::residuals`]). It knows tapes and
-//! addresses; which values are residuals it must never know.
+//! A forward body writes its residuals to their final location; trips that store none write to a spare
+//! buffer. A backward trip reads them in place, or recomputes them into a spare buffer
+//! ([`crate::transform::residuals`]). It knows tapes and addresses, not which values are residuals.
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
@@ -13,40 +13,41 @@ use super::tape::{Layout, Tape};
 use crate::simd::prefetch::prefetch;
 use std::slice::from_raw_parts;
 
-/// What is asked for ahead of a trip: of long values the machine finds the rest by itself.
+/// Bytes to prefetch per trip: for longer values the hardware prefetcher takes over.
 const AHEAD_BYTES: usize = 1024;
 
-/// Asks for what the next trip takes. What was kept has left the nearest cache by the time it is wanted, and comes back
-/// in an order that no machine foresees.
-pub(super) fn ask(at: *const u8, bytes: usize) {
+/// Prefetches residuals of the next trip. They have left L1 by the time they are needed, and are read in an
+/// order that the hardware does not predict.
+pub(super) fn prefetch_next(at: *const u8, bytes: usize) {
     prefetch(at, bytes.min(AHEAD_BYTES));
 }
 
-/// The residuals of a forward body: those of its step, then those that the next one takes.
+/// The residuals of a forward body: those of its own step, then those that the next step reads.
 #[derive(Debug)]
 pub(crate) struct Left {
     pub layout: Layout,
-    /// How the first trip comes by what others take of the trip before.
+    /// Computes the values that the first trip reads from a previous one.
     pub opening: Option<Opening>,
-    /// The output that is the first of them.
+    /// The first output that is a residual.
     pub first: usize,
-    /// Where those go that are not kept.
+    /// Buffers for residuals that are not stored.
     pub spare: Box<[Loc]>,
 }
 
-/// What the first trip takes of the one before, made when a search starts.
+/// The residuals that the first trip reads from a previous one, computed when a search starts.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// From the inputs of the loop's body.
+    /// Computes them from the inputs of the loop's body.
     pub body: Plan,
-    /// The last parts of the layout, its first outputs.
+    /// Number of residuals: the last parts of the layout, the body's first outputs.
     pub num: usize,
-    /// What the search carries that its other outputs must be equal to: among what is carried, bytes, where it is made.
+    /// The carried values that its other outputs must equal: position among the carried values, bytes,
+    /// location.
     pub carried: Box<[(usize, usize, Loc)]>,
 }
 
 impl Opening {
-    /// Fills the first place, unless the search starts from other values than a step would make.
+    /// Fills the first position, unless the search starts from values other than those a step would produce.
     unsafe fn run(&self, tape: &mut Tape, layout: &Layout, body: &mut Body<'_>, initial: &[Loc], env: Env) {
         let Some(at) = tape.lead() else { return };
         for (k, &(offset, _)) in layout.parts[layout.parts.len() - self.num..].iter().enumerate() {
@@ -76,7 +77,7 @@ impl Left {
         made.for_each(|(_, _, l)| f(l, Access::Write));
     }
 
-    /// Prepares a search that starts from `step time` and `initial`.
+    /// Prepares a search that starts from `step_time` and `initial`.
     pub(super) unsafe fn open(
         &self,
         tape: &mut Tape,
@@ -95,10 +96,11 @@ impl Left {
         }
     }
 
-    /// Says where those of a trip go that becomes step `n` if it is accepted; whether they are kept there.
+    /// Binds the residual outputs of a trip that becomes step `n` if it is accepted; returns whether they are
+    /// stored.
     pub(super) unsafe fn bind(&self, body: &mut Body<'_>, tape: &mut Tape, n: usize, env: Env) -> bool {
         if let Some(at) = tape.residuals_of_next(n) {
-            ask(at.wrapping_add(self.layout.bytes), self.layout.bytes);
+            prefetch_next(at.wrapping_add(self.layout.bytes), self.layout.bytes);
             for (k, &(offset, _)) in self.layout.parts.iter().enumerate() {
                 // SAFETY: the place has the layout's bytes.
                 body.output(self.first + k, unsafe { at.add(offset) });
@@ -111,17 +113,17 @@ impl Left {
     }
 }
 
-/// How a backward pass comes by the residuals of a trip.
+/// How a backward pass obtains the residuals of a trip.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// Makes them again from what a step takes.
+    /// Recomputes them from the inputs of a step.
     pub again: Plan,
     pub layout: Layout,
-    /// How many of them, the last ones, the trip before has left.
+    /// Number of residuals, at the end, that come from the previous trip.
     pub num_before: usize,
-    /// Where they are made.
+    /// Buffers for recomputed residuals.
     pub spare: Box<[Loc]>,
-    /// The input of the backward body that is the first of them.
+    /// The first input of the backward body that is a residual.
     pub first: usize,
 }
 
@@ -131,12 +133,12 @@ impl Taken {
     }
 }
 
-/// A backward pass that takes residuals.
+/// A backward pass that reads residuals.
 pub(super) struct Taking<'a> {
     taken: &'a Taken,
     body: Body<'a>,
     is_packed: bool,
-    /// Trips whose residuals were made again.
+    /// Number of trips whose residuals were recomputed.
     pub made: u64,
 }
 
@@ -157,7 +159,7 @@ impl<'a> Taking<'a> {
         Taking { taken, body, is_packed: false, made: 0 }
     }
 
-    /// Makes the residuals of step `n`, which starts from `state`, inputs of `bwd`.
+    /// Binds the residuals of step `n`, which starts from `state`, as inputs of `bwd`.
     pub(super) unsafe fn bind(
         &mut self,
         bwd: &mut Body<'_>,
@@ -167,7 +169,7 @@ impl<'a> Taking<'a> {
     ) {
         let Taken { layout, num_before, spare, first, .. } = self.taken;
         if let Some([before, own]) = tape.residuals(n) {
-            ask(before.wrapping_sub(if *num_before > 0 { 0 } else { layout.bytes }), layout.bytes);
+            prefetch_next(before.wrapping_sub(if *num_before > 0 { 0 } else { layout.bytes }), layout.bytes);
             let num_own = layout.parts.len() - num_before;
             for (k, &(offset, _)) in layout.parts.iter().enumerate() {
                 // SAFETY: the places have the layout's bytes.

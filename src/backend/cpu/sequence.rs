@@ -1,9 +1,9 @@
 //! The driver of the general loop, and the sequences that it reads and stores.
 //!
-//! A sequence lies in the workspace of the plan that contains its loop, one slot a trip by the trip's index in the
-//! schedule, and keeps its capacity between runs. A trip reads its values where they lie and writes what it stores
-//! where it stays; only states are copied. What nobody reads is not stored. It knows the contract of
-//! [`crate::graph::Loop`] and must never know what the body computes.
+//! A sequence lies in the workspace of the plan that contains its loop, with one slot per trip, indexed by
+//! the trip's position in the schedule; it keeps its capacity between runs. A trip reads and writes its
+//! values in place; only states are copied. Unread values are not stored. It knows the contract of
+//! [`crate::graph::Loop`], not what the body computes.
 
 use super::bind::Body;
 use super::loops::{Carried, LoopSpace};
@@ -13,12 +13,12 @@ use super::taps::{self, Tap, TapCotangent};
 use super::totals::Total;
 use std::ptr::copy_nonoverlapping;
 
-/// Where a trip's output goes.
+/// The destination of a trip's output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
-    /// Into its slot of a sequence.
+    /// Its slot in a sequence.
     Stored(usize),
-    /// Nobody reads it.
+    /// A scratch location; it is not read.
     Dropped(Loc),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Loop {
     pub xs: Box<[usize]>,
     pub captures: Box<[Loc]>,
     pub rows: Box<[TapCotangent]>,
-    /// Which carried values are kept as each trip finds them, and in which sequences.
+    /// Which carried values are stored before each trip, and in which sequences.
     pub states: Box<[(usize, usize)]>,
     pub ys: Box<[Output]>,
     pub sums: Box<[Total]>,

@@ -1,12 +1,12 @@
-//! What a plan is made of: steps that read and write addresses relative to a few bases.
+//! Steps of a plan: they read and write addresses relative to a few bases.
 //!
-//! While a plan is made, the base of a [`Loc`] is the number of a buffer; the memory plan then turns
-//! it into one of the run's bases (the arena, the pool of constants, an input, an output), and a run
-//! only adds. Steps know kernels; they must never know nodes.
+//! During compilation the base of a [`Loc`] is the number of a buffer. The memory plan replaces it by one of
+//! the run's bases (the arena, the pool of constants, an input, an output), and a run only adds. Steps know
+//! kernels, not nodes.
 
 use super::cond::Cond;
 use super::conv::Conv;
-use super::copy::{Gather, Move, Random, ScatterAdd, Turn};
+use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::Dot;
 use super::loops::{Rev, Scan, Solve};
 use super::observe::Observe;
@@ -15,14 +15,14 @@ use super::sequence::Loop;
 use super::tiles::Tiles;
 use super::totals::Later;
 
-/// An address: a base and a distance from it in bytes.
+/// An address: a base and an offset in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Loc {
     pub base: u32,
     pub offset: usize,
 }
 
-/// What a step does at a location.
+/// Whether a step reads or writes a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -34,7 +34,7 @@ pub(crate) enum Access {
 pub(crate) enum Step {
     Strip(Program),
     Move(Move),
-    Turn(Turn),
+    TransposeCopy(TransposeCopy),
     Gather(Gather),
     ScatterAdd(ScatterAdd),
     Dot(Dot),
@@ -56,7 +56,7 @@ impl Step {
         match self {
             Step::Strip(p) => p.each_loc(f),
             Step::Move(m) => m.each_loc(f),
-            Step::Turn(t) => {
+            Step::TransposeCopy(t) => {
                 f(&mut t.src, Access::Read);
                 f(&mut t.dst, Access::Write);
             }
@@ -96,7 +96,9 @@ impl Step {
         match self {
             Step::Strip(p) => p.cost(),
             Step::Move(m) => Cost { flops: 0, bytes: 2 * m.bytes() },
-            Step::Turn(t) => Cost { flops: 0, bytes: 2 * t.batch.count() * t.rows * t.cols * t.elem },
+            Step::TransposeCopy(t) => {
+                Cost { flops: 0, bytes: 2 * t.batch.count() * t.rows * t.cols * t.elem }
+            }
             Step::Gather(g) => Cost { flops: 0, bytes: 2 * g.num * g.row },
             Step::ScatterAdd(s) => Cost { flops: s.num * s.len, bytes: 3 * s.num * s.len * s.elem.size() },
             Step::Dot(d) => d.cost(),

@@ -1,8 +1,8 @@
-//! What a loop leaves behind for those that follow its steps: the schedule of accepted step times, and the
-//! tape of kept states and of what steps leave beside them.
+//! The results of a loop that later passes read: the schedule of accepted step times, and the tape of stored
+//! states and residuals.
 //!
-//! Both live in the workspace of the plan that contains the loop and keep their capacity between
-//! runs. It knows bytes and slots; which states are kept is the checkpoint rule's business.
+//! Both are in the workspace of the plan that contains the loop and keep their capacity between runs. It
+//! knows bytes and slots; the checkpoint rule decides which states are stored.
 
 use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
@@ -11,18 +11,18 @@ use crate::graph::Held;
 use std::ops::Range;
 use std::ptr::null_mut;
 
-/// Slots are allocated together up to this many bytes: a tape of small states is not a list of small
-/// allocations, and one of large states grows one by one.
+/// Slots are allocated in chunks of up to this many bytes: a tape of small states is not many small
+/// allocations, and a tape of large states grows slot by slot.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The accepted step times of a search.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
-    /// One more than there are steps.
+    /// One more than the number of steps.
     pub step_times: Vec<f64>,
-    /// Whether the last step time is the one that was aimed at.
+    /// Whether the last step time equals the target exactly.
     pub reached: bool,
-    /// The rows of taps that trips hold.
+    /// The tapped rows that trips hold.
     pub held: Held,
 }
 
@@ -33,7 +33,7 @@ impl Schedule {
     }
 }
 
-/// The parts of a carried state and where they lie in a slot.
+/// The parts of a carried state and their offsets in a slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
     /// Offset and length in bytes of each part.
@@ -43,7 +43,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Parts of the given lengths in bytes, one after the other.
+    /// Contiguous parts with the given lengths in bytes.
     pub fn of(lengths: impl Iterator<Item = usize>) -> Layout {
         let mut bytes = 0;
         let mut parts = Vec::new();
@@ -55,14 +55,14 @@ impl Layout {
     }
 }
 
-/// Slots for states, allocated when first used and kept.
+/// Slots for states, allocated on first use and kept.
 #[derive(Debug)]
 pub(crate) struct Slots {
     name: &'static str,
     state_bytes: usize,
     chunk: usize,
     chunks: Vec<Storage>,
-    /// Where the slot found last lies: slots are asked for mostly one after the other.
+    /// The slots near the last one that was accessed: accesses are mostly sequential.
     near: Range<usize>,
     at: *mut u8,
 }
@@ -73,14 +73,14 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// At most `num` slots for states of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
-        Slots::in_chunks("kept states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
+        Slots::in_chunks("stored states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
     }
 
     fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
         Slots { name, state_bytes, chunk, chunks: Vec::new(), near: 0..0, at: null_mut() }
     }
 
-    /// Where slot `i` starts.
+    /// The address of slot `i`.
     #[inline]
     pub fn at(&mut self, i: usize) -> *mut u8 {
         if !self.near.contains(&i) {
@@ -99,7 +99,7 @@ impl Slots {
         (self.near, self.at) = (chunk * self.chunk..(chunk + 1) * self.chunk, self.chunks[chunk].ptr());
     }
 
-    /// Slots that are allocated.
+    /// Number of allocated slots.
     fn len(&self) -> usize {
         self.chunks.len() * self.chunk
     }
@@ -108,41 +108,42 @@ impl Slots {
         self.len() * self.state_bytes
     }
 
-    /// Gives the last chunk back.
+    /// Frees the last chunk.
     fn shrink(&mut self) {
         self.chunks.pop();
         self.near = 0..0;
     }
 }
 
-/// Slots of so many bytes that are allocated together, of at most `num`.
+/// Number of slots per chunk, at most `num`.
 fn in_a_chunk(chunk_bytes: usize, bytes: usize, num: usize) -> usize {
     (chunk_bytes / bytes.max(1)).clamp(1, num.max(1))
 }
 
-/// What a tape is made for.
+/// The dimensions of a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapeShape {
     pub state_bytes: usize,
-    /// The most states.
+    /// The maximum number of states.
     pub num: usize,
-    /// Bytes of what a step leaves beside its state; 0 if it leaves nothing.
+    /// Bytes of residuals per step; 0 if there are none.
     pub residual_bytes: usize,
-    /// What states and residuals may take together.
+    /// The joint budget of states and residuals in bytes.
     pub budget: usize,
-    /// Places for residuals ahead of those of the first step: one if trips take something of the trip before.
+    /// Positions for residuals before those of the first step: 1 if trips read residuals of the previous
+    /// trip.
     pub lead: usize,
 }
 
 impl TapeShape {
-    /// Slots that are allocated together, of states and of residuals.
+    /// Slots per chunk, for states and for residuals.
     fn chunks(&self) -> [usize; 2] {
-        // Two kinds of chunks fill a budget to a part of one.
+        // Small chunks, so that two kinds of them fill the budget except for a fraction of one chunk.
         let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
         [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
     }
 
-    /// Of how many of `steps` steps the residuals are kept.
+    /// The number of steps, out of `steps`, whose residuals are stored.
     pub fn with_residuals(&self, steps: usize) -> usize {
         let [states, residuals] = self.chunks();
         if self.residual_bytes == 0 {
@@ -154,19 +155,19 @@ impl TapeShape {
     }
 }
 
-/// The kept states of one forward pass, and the residuals of its first steps.
+/// The stored states of one forward pass, and the residuals of its first steps.
 #[derive(Debug)]
 pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
     residuals: Slots,
-    /// The steps from the first on whose residuals lie there, behind `lead` places.
+    /// Number of steps, from the first on, whose residuals are stored, after `lead` positions.
     num_residuals: usize,
     lead: usize,
-    /// Whether residuals of this pass are kept at all.
+    /// Whether this pass stores residuals.
     is_open: bool,
     budget: usize,
-    /// What was kept since the plan began to run.
+    /// Result of the current run of the plan.
     pub run: LoopRun,
 }
 
@@ -176,8 +177,8 @@ impl Tape {
         let [states, residuals] = shape.chunks();
         Tape {
             recorder: Recorder::new(num, None),
-            slots: Slots::in_chunks("kept states", state_bytes, states),
-            residuals: Slots::in_chunks("kept stages", residual_bytes, residuals),
+            slots: Slots::in_chunks("stored states", state_bytes, states),
+            residuals: Slots::in_chunks("stored residuals", residual_bytes, residuals),
             num_residuals: 0,
             lead,
             is_open: false,
@@ -186,25 +187,25 @@ impl Tape {
         }
     }
 
-    /// Starts a forward pass, of so many steps if that is known.
+    /// Starts a forward pass, with the expected number of steps if it is known.
     pub fn start(&mut self, expected: Option<usize>) {
         self.recorder.reset(expected);
         self.num_residuals = 0;
         self.is_open = self.lead == 0;
     }
 
-    /// Where goes what the first step takes of the one before, if there is room for residuals.
+    /// The slot for residuals that the first step reads from a previous one, if there is room for residuals.
     pub fn lead(&mut self) -> Option<*mut u8> {
         (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
     }
 
-    /// Notes that the first step's place has been filled.
+    /// Records that this slot was filled.
     pub fn open(&mut self) {
         self.is_open = true;
     }
 
-    /// Where the residuals of step `n` go, if they are kept: those of the first steps are, as many as fit beside the
-    /// states.
+    /// The slot for the residuals of step `n`, if they are stored: residuals are stored for the first steps,
+    /// as many as fit beside the states.
     #[inline]
     pub fn residuals_of_next(&mut self, n: usize) -> Option<*mut u8> {
         let (is_next, place) = (self.is_open && n == self.num_residuals, n + self.lead);
@@ -218,14 +219,14 @@ impl Tape {
         self.slots.bytes() + self.residuals.bytes() + more <= self.budget
     }
 
-    /// Notes that step `n` was accepted and has left its residuals where [`Tape::residuals_of_next`] said.
+    /// Records that step `n` was accepted and wrote its residuals to [`Tape::residuals_of_next`].
     #[inline]
     pub fn keep_residuals(&mut self, n: usize) {
         self.num_residuals = n + 1;
     }
 
-    /// Makes room for a state that has been kept: states come first, and what they have taken the residuals of the last
-    /// steps give back.
+    /// Makes room for a state that was stored: states have priority, so the residuals of the last steps are
+    /// dropped.
     #[inline]
     pub fn make_room(&mut self) {
         while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {
@@ -234,14 +235,14 @@ impl Tape {
         }
     }
 
-    /// Where lies what the trip before step `n` and what its own trip have left, if it was kept; the same place where
-    /// trips take nothing of the one before.
+    /// The residuals of steps n - 1 and n, if they were stored; the same address twice if trips read no
+    /// residuals of the previous trip.
     #[inline]
     pub fn residuals(&mut self, n: usize) -> Option<[*mut u8; 2]> {
         (n < self.num_residuals).then(|| [self.residuals.at(n), self.residuals.at(n + self.lead)])
     }
 
-    /// Notes a forward pass of so many steps.
+    /// Records a forward pass of this many steps.
     pub fn note(&mut self, steps: usize) {
         self.run.runs += 1;
         self.run.steps = self.run.steps.max(steps);

@@ -1,8 +1,8 @@
-//! Taps: what the trips of a loop leave behind, and the cotangents of that.
+//! Taps: values that the trips of a loop output, and their cotangents.
 //!
-//! A trip writes its taps to one place; they are copied to the rows that it holds. Going back, a trip
-//! reads its row of cotangents where it lies, or the sum of its rows, or zeros. Which trip holds which row is the
-//! schedule's knowledge; what is tapped is the body's.
+//! A trip writes its taps to one location; they are copied to the rows that the trip holds. In reverse, a
+//! trip reads its row of cotangents in place, or the sum of its rows, or zeros. The schedule knows which trip
+//! holds which row; the body knows what is tapped.
 
 use super::bind::Body;
 use super::kernels::StripFn;
@@ -11,29 +11,29 @@ use super::tape::Schedule;
 use crate::graph::Taps;
 use std::ptr::{copy_nonoverlapping, null, write_bytes};
 
-/// One value that trips tap.
+/// One tapped value.
 #[derive(Debug)]
 pub(crate) struct Tap {
-    /// Where a trip puts it.
+    /// The location that a trip writes.
     pub trip: Loc,
-    /// Its rows.
+    /// Location of its rows.
     pub rows: Loc,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub bytes: usize,
 }
 
 /// The cotangent of one tapped value.
 #[derive(Debug)]
 pub(crate) struct TapCotangent {
-    /// Its rows.
+    /// Location of its rows.
     pub rows: Loc,
-    /// Where several are added up.
+    /// Location for the sum of several rows.
     pub sum: Loc,
-    /// Where zeros lie.
+    /// Location of zeros.
     pub zeros: Loc,
     pub add: StripFn,
     pub len: usize,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub bytes: usize,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct TapCotangent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tapped {
     pub taps: Taps,
-    /// Where the times lie, if there are some.
+    /// Location of the times, if any.
     pub times: Option<Loc>,
 }
 
@@ -61,12 +61,12 @@ impl TapCotangent {
 }
 
 impl Tapped {
-    /// Notes in a schedule the rows that the trip to step time `to` holds, which the schedule does not have yet; in lockstep
-    /// that of `lane`, else 0.
+    /// Records in a schedule which remaining rows the trip to step time `to` holds; in lockstep those of
+    /// `lane`, else 0.
     pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
         let num = self.taps.times;
         let times = self.times.map_or(&[][..], |at| {
-            // SAFETY: f64 arrays of this length lie there, one a lane.
+            // SAFETY: f64 arrays of this length lie there, one per lane.
             unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
         });
         let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);
@@ -74,7 +74,7 @@ impl Tapped {
     }
 }
 
-/// Makes the taps outputs of a body, from `first` on.
+/// Binds the taps as outputs of a body, from `first` on.
 pub(super) unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: Env) {
     for (i, tap) in taps.iter().enumerate() {
         // SAFETY: a location of this plan.
@@ -82,7 +82,7 @@ pub(super) unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: 
     }
 }
 
-/// Copies what trip `n` tapped to its rows.
+/// Copies the taps of trip `n` to its rows.
 pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
     for k in schedule.held.rows_of(n) {
         for tap in taps {
@@ -92,7 +92,7 @@ pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env)
     }
 }
 
-/// Writes zeros to all `num` rows; those that no trip holds stay so.
+/// Sets all `num` rows to zero; rows that no trip holds stay zero.
 pub(super) unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
     for tap in taps {
         // SAFETY: there are so many rows, of these bytes.
@@ -108,7 +108,7 @@ pub(super) unsafe fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
     }
 }
 
-/// Makes the cotangents of what trip `n` tapped inputs of a body, from `first` on.
+/// Binds the cotangents of the taps of trip `n` as inputs of a body, from `first` on.
 pub(super) unsafe fn bind_cotangents(
     body: &mut Body<'_>,
     first: usize,

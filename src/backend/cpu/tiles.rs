@@ -1,9 +1,9 @@
-//! Runs a body for each tile of rows, in parallel on rayon's current pool.
+//! Runs a body per tile of rows, in parallel on rayon's current pool.
 //!
-//! The cut into tiles belongs to the program, rows are written where they belong, and sums are kept
-//! apart for each tile and added in tile order. So which thread runs which tile changes no bit. Each
-//! worker owns a workspace; workers take tiles from a counter, by recursive joins, which unlike spawned
-//! tasks allocate nothing. It knows addresses of rows and never what the body computes.
+//! The program determines the tiles, rows are written to their final place, and sums are kept per tile and
+//! added in tile order, so scheduling changes no bit. Each worker owns a workspace. Workers take tiles from a
+//! counter and are started by recursive joins, which unlike spawned tasks do not allocate. It knows addresses
+//! of rows, not what the body computes.
 
 use super::exec::{Workspace, execute};
 use super::kernels::StripFn;
@@ -13,7 +13,7 @@ use crate::simd::denormals::Denormals;
 use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Elements that one task adds up: below this a task costs more than its work.
+/// Elements per summation task: smaller tasks cost more than their work.
 const SUM_GRAIN: usize = 1 << 14;
 
 /// The tiles of an operation.
@@ -23,9 +23,9 @@ pub(crate) struct Tiles {
     pub tail: Option<Plan>,
     /// First row of each tile.
     pub row0: Box<[u32]>,
-    /// Rows of a tile.
+    /// Rows per tile.
     pub rows: usize,
-    /// Inputs that are cut: where, and bytes of a row.
+    /// Inputs that are split by rows: location, and bytes per row.
     pub rowed: Box<[(Loc, usize)]>,
     pub shared: Box<[Loc]>,
     pub outs: Box<[Out]>,
@@ -35,14 +35,13 @@ pub(crate) struct Tiles {
 /// An output of the tiles.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// Rows of this many bytes, one below the other.
+    /// Consecutive rows of this many bytes.
     Rows { at: Loc, row: usize },
-    /// A sum over the tiles. Tile 0 computes into `at`, the others side by side, `stride` bytes apart,
-    /// into `parts`.
+    /// A sum over the tiles. Tile 0 computes into `at`, the others into `parts`, `stride` bytes apart.
     Sum { at: Loc, parts: Loc, stride: usize, add: StripFn, len: usize, elem: usize },
 }
 
-/// What the workers own.
+/// The workspaces of the workers.
 #[derive(Default)]
 pub(crate) struct TileSpace {
     pub workers: Vec<Workspace>,
@@ -91,12 +90,12 @@ impl Tiles {
         if space.workers.len() < workers {
             space.workers.resize_with(workers, Workspace::new);
         }
-        // All of them now: which worker takes a tile depends on the load of the machine.
+        // Prepares all of them now: which worker takes a tile depends on the load of the machine.
         space.workers[..workers].iter_mut().for_each(|ws| ws.prepare(&self.body));
         let next = AtomicUsize::new(0);
         let shared = Shared { tiles: self, env, next: &next };
         let tail = self.tail.as_ref().map(|plan| (plan, &mut space.tail));
-        // A thread that waits may be given foreign work.
+        // A waiting thread may run other tasks, which expect standard denormals.
         let _mode = Denormals::kept();
         // SAFETY: each tile is run once, by one worker with its own workspace.
         unsafe { work(shared, &mut space.workers[..workers], tail) };
@@ -120,7 +119,7 @@ impl Tiles {
         }
     }
 
-    /// Runs tile `i` on a plan of its size.
+    /// Runs tile `i` with the plan of its size.
     unsafe fn tile(&self, i: usize, plan: &Plan, ws: &mut Workspace, env: Env) {
         let row = i * self.rows;
         ws.prepare(plan);
@@ -148,8 +147,8 @@ impl Tiles {
     }
 }
 
-/// Splits the workers until each runs alone and takes tiles until none is left; the first one begins
-/// with the tail, so that the tail's workspace is always the same.
+/// Splits the workers until each runs alone and takes tiles until none is left. The first one starts with the
+/// tail, so the tail's workspace is always the same.
 unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Plan, &mut Workspace)>) {
     let tiles = shared.tiles;
     if let [ws] = workers {
@@ -160,7 +159,7 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
             if let Some((plan, ws)) = tail {
                 tiles.tile(whole, plan, ws, shared.env);
             }
-            // Also where no tile is left: the workspace is then there when one is, in a later run.
+            // Also if no tile is left, so that a later run finds the workspace prepared.
             ws.prepare(&tiles.body);
             loop {
                 let i = shared.next.fetch_add(1, Relaxed);
@@ -176,7 +175,7 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
     rayon::join(|| unsafe { work(shared, left, tail) }, || unsafe { work(shared, right, None) });
 }
 
-/// The sum of what the tiles computed, in tile order for each element.
+/// The sum over the tiles, in tile order for each element.
 #[derive(Clone, Copy)]
 struct Parts {
     to: *mut u8,

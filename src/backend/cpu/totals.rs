@@ -1,13 +1,13 @@
-//! What the trips of a loop add up, added inside of the body's plan.
+//! Sums over the trips of a loop, accumulated inside the body's plan.
 //!
-//! A body that hands out what one trip contributes would write it, and a kernel of its own would load it and the sum so
-//! far and store their sum: three passes over a matrix for a product of a few rows. Here the sum so far is one more
-//! input of the body, which lies where the output goes, and products add to it as they leave their registers
-//! ([`super::layers`]).
+//! If a body returned the contribution of one trip, it would write it, and another kernel would load it and
+//! the partial sum and store the new sum: three passes over a matrix for a product of a few rows. Instead,
+//! the partial sum is an additional input of the body that aliases the output, and products add to it from
+//! their registers ([`super::layers`]).
 //!
-//! Products of so few rows that even one pass over the sum costs more than they do are put off: a trip leaves its rows
-//! in a ring, and when that is full one product of all of them is added. The order of the trips is that of their terms,
-//! so nothing depends on how a loop comes by its states.
+//! Products with so few rows that one pass over the sum costs more than the product are deferred: a trip
+//! stores its rows in a ring buffer, and when that is full, one product of all rows is added. The terms are
+//! added in the order of the trips, so the result does not depend on how a loop obtains its states.
 
 use super::bind::Body;
 use super::kernels::{Gemm, gemm_f32, gemm_f64};
@@ -17,17 +17,18 @@ use crate::simd::Level;
 use std::ops::Range;
 use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
 
-/// From how many rows on a product is added at once: with 8 the pass over the sum takes as long as the product.
+/// Products with more rows are added at once: with 8, the pass over the sum takes as long as the product.
 const MAX_ROWS: usize = 4;
-/// Rows of a ring. A longer one costs more of the second-level cache than it saves: with 16 a pass over the sum is down
-/// to a tenth of a trip.
+/// Rows of a ring buffer. With 16, a pass over the sum takes a tenth of a trip; a longer ring costs more L2
+/// space than it saves.
 const RING_ROWS: usize = 16;
-/// Bytes of a ring's counter, and where its rows begin.
+/// Bytes of a ring's counter; its rows start there.
 const HEAD_BYTES: usize = 64;
 
-/// `body` whose outputs in `sums` are added to further inputs, one each, that follow its own.
+/// `body` with its outputs in `sums` added to additional inputs, which follow its own.
 ///
-/// A left-deep chain of sums, as gradients are, starts with the total, so that each of its products adds to it in turn.
+/// A left-deep chain of sums, as gradients have, starts with the total, so that each of its products adds to
+/// it in turn.
 pub(crate) fn with_totals(body: &Func, sums: Range<usize>) -> Func {
     let (mut b, inputs) = Builder::with_inputs(&body.input_types());
     let totals: Vec<NodeId> = sums.clone().map(|k| b.input(body.output_type(k).clone())).collect();
@@ -65,7 +66,7 @@ pub(crate) struct Total {
 }
 
 impl Body<'_> {
-    /// Starts the sums of a loop, which are the outputs from `first` on, at zero.
+    /// Sets the sums of a loop, the outputs from `first` on, to zero.
     pub unsafe fn start_totals(&mut self, totals: &[Total], first: usize, env: Env) {
         let first_input = self.plan.0.inputs.len() - totals.len();
         for (k, total) in totals.iter().enumerate() {
@@ -81,7 +82,7 @@ impl Body<'_> {
         self.plan.0.rings.iter().for_each(|ring| unsafe { ring.clear(self.bound()) });
     }
 
-    /// Adds to the sums what still waits.
+    /// Adds the deferred products to the sums.
     pub unsafe fn finish_totals(&mut self) {
         let inner = &self.plan.0;
         // SAFETY: as above; the sums are bound.
@@ -94,7 +95,7 @@ impl Body<'_> {
     }
 }
 
-/// A product of few rows that is put off: `C += A B` for the rows of many trips at once.
+/// A deferred product of few rows: `C += A B` for the rows of many trips at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Later {
     pub a: Loc,
@@ -104,8 +105,8 @@ pub(crate) struct Later {
     pub ring: Ring,
 }
 
-/// Rows of trips that wait to be multiplied, in the arena over all trips: how many there are, then those of A turned,
-/// then those of B.
+/// Rows of trips that wait to be multiplied, kept in the arena over all trips: their number, then the
+/// transposed rows of A, then those of B.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {
     pub at: Loc,
@@ -116,7 +117,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Whether a product of this shape is better put off.
+    /// Whether deferring pays for a product of this shape.
     pub fn suits(shape: &Gemm) -> bool {
         (1..=MAX_ROWS).contains(&shape.k) && shape.m > 1 && shape.n > 1
     }
@@ -135,13 +136,13 @@ impl Ring {
         if self.double { size_of::<f64>() } else { size_of::<f32>() }
     }
 
-    /// Forgets what waits.
+    /// Discards the waiting rows.
     pub unsafe fn clear(&self, env: Env) {
         // SAFETY: the ring has a counter.
         unsafe { env.at(self.at).cast::<usize>().write(0) };
     }
 
-    /// Adds what waits to the total.
+    /// Adds the product of the waiting rows to the total.
     pub unsafe fn flush(&self, env: Env, level: Level) {
         let &Ring { m, n, .. } = self;
         // SAFETY: the ring holds its counter and `RING_ROWS` rows of A and of B, and lies outside of the total.
@@ -198,7 +199,7 @@ impl Later {
     }
 }
 
-/// Copies `len` elements that lie `stride` apart.
+/// Copies `len` elements that are `stride` apart.
 unsafe fn gather(to: *mut u8, from: *const u8, len: usize, stride: usize, elem: usize) {
     // SAFETY: the caller's promise.
     unsafe {

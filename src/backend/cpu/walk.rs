@@ -1,8 +1,8 @@
-//! Reads elements that do not lie side by side into a register.
+//! Reads elements that are not contiguous into a register.
 //!
-//! It knows addresses and strides. Three inner cases matter: short rows (columns of a narrow matrix),
-//! runs of one element (a column repeated over a row), and pieces of rows; a walk over single elements
-//! is the last resort.
+//! It knows addresses and strides. Three inner cases matter: short rows (columns of a narrow matrix), runs of
+//! one element (a column repeated over a row), and pieces of rows. Other patterns are walked element by
+//! element.
 
 use super::access::Dim;
 use super::kernels::Elem;
@@ -56,7 +56,7 @@ unsafe fn words<T: Copy>(mut dst: *mut T, src: *const T, dims: &[Dim], start: us
     }
 }
 
-/// The place of row `row` over the outer axes, and how many rows follow at the last one's stride.
+/// The offset of row `row` over the outer axes, and how many rows follow at the last axis' stride.
 fn position(outer: &[Dim], mut row: usize) -> (usize, usize) {
     let (mut at, mut follow) = (0, 1);
     for (k, d) in outer.iter().rev().enumerate() {

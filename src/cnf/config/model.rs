@@ -1,4 +1,4 @@
-//! What a flow looks like without its numbers: enough to build the tree that a checkpoint's tensors fit into.
+//! The architecture of a flow: enough to build the tree that a checkpoint's tensors fit into.
 
 use super::SolveConfig;
 use crate::cnf::Cnf;
@@ -10,10 +10,10 @@ use crate::nn::{
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Separate from the keys of layers, which are folds of small numbers.
+/// Distinct from the keys of layers, which fold in small numbers.
 const FREQUENCIES: u32 = u32::MAX;
 
-/// More than any flow has: what a header may ask a reader to build.
+/// Limits what a corrupt header can make a reader build; real flows have fewer blocks.
 const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
@@ -21,23 +21,24 @@ const MOST_NUMBERS: usize = 1 << 24;
 /// A flow whose fields are known at run time.
 pub type Flow = Cnf<AnyVelocityField>;
 
-/// A flow without its numbers.
+/// The architecture of a flow, without its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// The kind of every block.
+    /// The kind of field in every block.
     pub field: FieldConfig,
     /// Sizes of the hidden layers.
     pub hidden: Vec<usize>,
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks: usize,
     /// Length of a row.
     pub dim: usize,
-    /// Time spent in each block.
+    /// Integration time per block.
     pub t1: f64,
-    /// How it is solved in training.
+    /// How the flow is solved in training.
     pub solve: SolveConfig,
-    /// Kind and hidden layers of each block, from the base end on, where they are not all as `field` and `hidden` say.
+    /// Kind and hidden layers of each block, from the base end on, if they are not all given by `field` and
+    /// `hidden`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<(FieldConfig, Vec<usize>)>,
 }
@@ -51,7 +52,7 @@ pub enum FieldConfig {
     Fourier {
         /// Number of fixed frequencies.
         features: usize,
-        /// Logarithm of the largest, for a new field; a stored one brings its frequencies.
+        /// Logarithm of the largest frequency of a new field; a stored field brings its frequencies.
         log_frequency_max: f64,
     },
     /// [`ConcatSquash`].
@@ -62,28 +63,28 @@ pub enum FieldConfig {
         activation: ActivationKind,
         /// Whether t is an input.
         time: bool,
-        /// Number of classes that rows may have; 0 for rows of none.
+        /// Number of classes; 0 for an unconditional field.
         #[serde(default)]
         classes: usize,
     },
-    /// [`UNet`], or [`LevelMixture`] of one; the sizes of the hidden layers are the channels of its levels.
+    /// [`UNet`], or a [`LevelMixture`] with one; the hidden sizes are the channels of its levels.
     UNet {
-        /// Ends of ranges of levels that it weighs, a number for each pixel; 0 for a velocity as the network says it.
+        /// Range ends per pixel of a [`LevelMixture`]; 0 for a network that predicts the velocity.
         #[serde(default)]
         ends: usize,
         /// Height, width and channels of an image.
         image: [usize; 3],
-        /// Side of the squares of pixels that are one place.
+        /// Side of the pixel squares that become one position.
         patch: usize,
-        /// Blocks of a level on the way down.
+        /// Blocks per level on the way down.
         blocks_down: usize,
         /// Blocks of the coarsest level.
         blocks_middle: usize,
-        /// Blocks of a level on the way up.
+        /// Blocks per level on the way up.
         blocks_up: usize,
-        /// Width of the vector of time.
+        /// Width of the time embedding.
         time: usize,
-        /// Number of classes that rows may have; 0 for rows of none.
+        /// Number of classes; 0 for an unconditional field.
         #[serde(default)]
         classes: usize,
     },
@@ -115,10 +116,10 @@ macro_rules! activations {
 activations!(Tanh Silu Softplus Relu Sigmoid Identity);
 
 impl ModelConfig {
-    /// A new flow, its weights drawn from the key.
+    /// A new flow, with weights sampled from the key.
     ///
     /// # Errors
-    /// [`Error::Model`] for sizes of no flow; a method that does not exist.
+    /// [`Error::Model`] for invalid sizes or an unknown method.
     pub fn build(&self, key: &Key) -> Result<Flow> {
         self.check().map_err(|reason| Error::Model { reason })?;
         let block = |i: usize| {
@@ -131,18 +132,20 @@ impl ModelConfig {
         Ok(flow)
     }
 
-    /// What no flow has: the header of an old checkpoint may say anything.
+    /// Rejects impossible values: the header of an old or corrupt checkpoint may contain anything.
     fn check(&self) -> Result<(), String> {
         most("the number of blocks is", self.blocks, MOST_BLOCKS)?;
         most("the length of a row is", self.dim, MOST_NUMBERS)?;
-        let (told, blocks) = (self.unlike.len(), self.blocks);
-        if told != 0 && told != blocks {
-            return Err(format!("the header describes {told} blocks, the flow has {blocks}"));
+        let (described, blocks) = (self.unlike.len(), self.blocks);
+        if described != 0 && described != blocks {
+            return Err(format!("the header describes {described} blocks, but the flow has {blocks}"));
         }
         if !self.t1.is_finite() {
-            return Err(format!("t1 is {:?}, must be finite", self.t1));
+            return Err(format!("t1 must be finite, got {:?}", self.t1));
         }
-        (0..told.max(1)).map(|i| self.kind(i)).try_for_each(|(field, layers)| self.check_field(field, layers))
+        (0..described.max(1))
+            .map(|i| self.kind(i))
+            .try_for_each(|(field, layers)| self.check_field(field, layers))
     }
 
     /// Kind and hidden layers of a block.
@@ -158,17 +161,17 @@ impl ModelConfig {
                 most("the number of frequencies is", features, MOST_WIDTH)?;
                 match log_frequency_max.is_finite() {
                     true => Ok(()),
-                    false => Err(format!("the largest frequency is exp({log_frequency_max:?})")),
+                    false => Err(format!("log_frequency_max must be finite, got {log_frequency_max:?}")),
                 }
             }
             FieldConfig::UNet { ends, image, patch, time, .. } => {
                 let pixels = image.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
                 if pixels != Some(self.dim) {
-                    return Err(format!("images have shape {image:?}, rows have length {}", self.dim));
+                    return Err(format!("images have shape {image:?}, but rows have length {}", self.dim));
                 }
                 most("the number of levels is", layers.len(), MOST_BLOCKS)?;
                 most("the side of a patch is", patch, MOST_WIDTH)?;
-                most("the width of the vector of time is", time, MOST_WIDTH)?;
+                most("the width of the time embedding is", time, MOST_WIDTH)?;
                 most("the number of ranges of levels is", ends + 1, 256)
             }
             FieldConfig::ConcatSquash | FieldConfig::Mlp { .. } => Ok(()),
@@ -181,7 +184,7 @@ impl ModelConfig {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
-                    // As long, on average, as those of the plane, whatever the number of coordinates.
+                    // The mean length is that of the plane's frequencies, for any number of coordinates.
                     let key = key.fold_in(FREQUENCIES);
                     normal_frequencies(self.dim, features, log_frequency_max, &key)
                         * (self.dim as f64).powf(-0.5)
@@ -225,7 +228,7 @@ impl ModelConfig {
         }
     }
 
-    /// What a flow is, apart from its numbers.
+    /// The configuration of an existing flow.
     pub fn of(flow: &Flow) -> ModelConfig {
         let mut each: Vec<(FieldConfig, Vec<usize>)> = flow.blocks.iter().map(FieldConfig::of).collect();
         let (field, hidden) = each[0].clone();
@@ -245,7 +248,7 @@ impl ModelConfig {
 }
 
 impl FieldConfig {
-    /// The kind of a field, and the sizes of its hidden layers.
+    /// The kind of a field and its hidden sizes.
     fn of(block: &AnyVelocityField) -> (FieldConfig, Vec<usize>) {
         match block {
             AnyVelocityField::Fourier(net) => {
@@ -254,11 +257,7 @@ impl FieldConfig {
             }
             AnyVelocityField::ConcatSquash(net) => {
                 let is_tanh = matches!(net.activation, Activation::Tanh);
-                assert!(
-                    is_tanh,
-                    "run folders know ConcatSquash with tanh between its layers, not {:?}",
-                    net.activation
-                );
+                assert!(is_tanh, "run folders support ConcatSquash only with tanh, got {:?}", net.activation);
                 let sizes = net.layers[1..].iter().map(|layer| layer.linear.inputs()).collect();
                 (FieldConfig::ConcatSquash, sizes)
             }
@@ -270,7 +269,7 @@ impl FieldConfig {
                 let (net, ends) = match block {
                     AnyVelocityField::Levels(levels) => (&levels.net, levels.ends.get().shape()[0]),
                     AnyVelocityField::UNet(net) => (net, 0),
-                    _ => unreachable!("invariant: one of the two"),
+                    _ => unreachable!("invariant: a U-Net or a level mixture"),
                 };
                 let UNetConfig {
                     image_shape: image,
@@ -302,7 +301,7 @@ impl FieldConfig {
 fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
     match (1..=most).contains(&found) {
         true => Ok(()),
-        false => Err(format!("{what} {found}, must be from 1 to {most}")),
+        false => Err(format!("{what} {found}, must be between 1 and {most}")),
     }
 }
 
@@ -323,16 +322,16 @@ mod tests {
     #[test]
     fn sizes_of_no_flow_are_refused() {
         let config = config(FieldConfig::ConcatSquash, vec![5], 2);
-        let told = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
-        assert!(told(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
-        assert!(told(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
+        let message = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
+        assert!(message(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
+        assert!(message(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
         let unlike =
             |widths: &[usize]| widths.iter().map(|&n| (FieldConfig::ConcatSquash, vec![n])).collect();
         let blocks = |widths: &[usize]| ModelConfig { blocks: 2, unlike: unlike(widths), ..config.clone() };
-        assert!(told(blocks(&[3, 0])).contains("width of a layer is 0"));
-        assert!(told(blocks(&[3])).contains("the header describes 1 blocks, the flow has 2"));
-        assert!(told(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
-        assert!(told(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 is inf"));
+        assert!(message(blocks(&[3, 0])).contains("width of a layer is 0"));
+        assert!(message(blocks(&[3])).contains("the header describes 1 blocks, but the flow has 2"));
+        assert!(message(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
+        assert!(message(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 must be finite, got inf"));
     }
 
     #[test]
@@ -368,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "run folders know ConcatSquash with tanh between its layers, not Softplus")]
+    #[should_panic(expected = "run folders support ConcatSquash only with tanh, got Softplus")]
     fn a_concat_squash_that_no_description_rebuilds_is_refused() {
         let field = ConcatSquash::new(2, [5], &Key::new(1)).activation(Activation::Softplus);
         let _ = ModelConfig::of(&Cnf::new(field.into()));
@@ -393,7 +392,7 @@ mod tests {
         };
         assert_eq!(shapes(&built), shapes(&flow));
         assert_eq!(ModelConfig::of(&built), config);
-        // Blocks that are alike are told once, as before.
+        // Equal blocks are described once, as in older headers.
         let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2]);
         let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
         assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");

@@ -1,7 +1,7 @@
-//! How a flow is solved in training, as plain values: divergence, method, steps, what a gradient keeps.
+//! How a flow is solved in training, as plain values: divergence, method, steps, stored states.
 //!
-//! The words of a checkpoint's header on one side, [`CnfOptions`] of a flow on the other; each is found from the other
-//! without loss. It knows no field and no weights.
+//! These are the values in a checkpoint's header. They convert losslessly to and from [`CnfOptions`] and know
+//! neither fields nor weights.
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::cnf::{CnfOptions, Divergence, ErrorNorm, PathRegularization, ProbeDistribution, StepControl};
@@ -10,7 +10,7 @@ use crate::names::names;
 use serde::{Deserialize, Serialize};
 
 names! {
-    /// How a divergence is found.
+    /// How the divergence is computed.
     DivergenceKind {
         /// The trace of the Jacobian.
         Exact = "exact",
@@ -23,37 +23,37 @@ names! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SolveConfig {
-    /// How the divergence is found.
+    /// How the divergence is computed.
     pub divergence: DivergenceKind,
-    /// Whether an estimate's probes are Gaussian, and not Rademacher.
+    /// Whether the probes of an estimate are Gaussian instead of Rademacher.
     pub gaussian: bool,
-    /// Probes of an estimate.
+    /// The number of probes of an estimate.
     pub probes: usize,
     /// The method's name.
     pub solver: String,
-    /// Steps or tolerances.
+    /// Number of steps, or tolerances.
     pub steps: Steps,
-    /// The length of the first adaptive step tried, where one was given.
+    /// The first step size of adaptive steps, if set.
     #[serde(default, rename = "first_step", skip_serializing_if = "Option::is_none")]
     pub dt0: Option<f64>,
-    /// Weights of what paths cost in maximum likelihood: kinetic energy, squared norm of the Jacobian.
+    /// Path regularization weights in maximum likelihood: kinetic energy, squared norm of the Jacobian.
     #[serde(default, skip_serializing_if = "is_free")]
     pub path_regularization: [f64; 2],
-    /// Whether the log-density counts in the error of a step.
+    /// Whether the step error includes the log-density.
     pub density_in_norm: bool,
-    /// Which states a gradient keeps.
+    /// Which states are stored for the gradient.
     pub kept: Kept,
-    /// The most steps of a solve.
+    /// The maximum number of steps per solve.
     pub max_steps: u64,
     /// Rows that are solved together.
     #[serde(rename = "tile")]
     pub rows_per_tile: usize,
-    /// Whether each row has steps of its own.
+    /// Whether each row has its own steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub per_row: bool,
 }
 
-/// How long steps are.
+/// The choice of step sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the fields are those of StepControl")]
@@ -62,7 +62,7 @@ pub enum Steps {
     Adaptive { rtol: f64, atol: f64 },
 }
 
-/// Which states a gradient keeps.
+/// Which states are stored for the gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
@@ -74,19 +74,19 @@ pub enum Kept {
     Bytes(usize),
     /// All.
     All,
-    /// None: the adjoint equation is solved backward, with tolerances of its own where they are given.
+    /// None: the adjoint equation is solved backward, with its own tolerances if given.
     Nothing {
-        /// The relative one.
+        /// The relative tolerance.
         rtol: Option<f64>,
-        /// The absolute one.
+        /// The absolute tolerance.
         atol: Option<f64>,
     },
-    /// The last, from which the steps are run backward.
+    /// Only the last state, from which the steps are reversed.
     Last {
-        /// Of the two states that are coupled for it.
+        /// Coupling of the two states of the reversible method.
         coupling: f64,
     },
-    /// None: there is no gradient but the forward one.
+    /// None: only forward-mode derivatives exist.
     Forward,
 }
 
@@ -178,7 +178,7 @@ impl SolveConfig {
         Ok(settings)
     }
 
-    /// Steps by Tsit5 that hold a relative and absolute tolerance, exact divergence, automatic checkpoints.
+    /// Tsit5 with one relative and absolute tolerance, exact divergence, automatic checkpoints.
     pub(crate) fn adaptive(tolerance: f64) -> SolveConfig {
         let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };
         SolveConfig { steps, ..SolveConfig::of(&CnfOptions::default()) }

@@ -1,4 +1,4 @@
-//! Densities and samples: against closed forms, against each other, of rows with classes.
+//! Densities and samples against closed forms and against each other, and with classes.
 
 use super::*;
 use crate::nn::{Activation, Mlp};
@@ -34,7 +34,8 @@ fn probes_know_a_diagonal_and_are_right_on_average() {
         let diagonal = || linear([[0.3, 0.0], [0.0, -0.8]]).fixed_steps(8);
         let off = largest(&(estimated(diagonal(), 1) - exact(diagonal())));
         assert_eq!(off < 1e-12, probe == ProbeDistribution::Rademacher, "{probe:?} {off}");
-        // A probe's e^T A e has a deviation of 0.5 (Rademacher) or 0.67 (Gaussian): 12 x 400 of them.
+        // A probe's e^T A e has a standard deviation of 0.5 (Rademacher) or 0.67 (Gaussian); there are 12 x
+        // 400 probes.
         let mean = (estimated(dense().fixed_steps(4), 400) - exact(dense().fixed_steps(4))).mean().item();
         assert!(mean.abs() < 4.0 * 0.7 / 4_800.0_f64.sqrt(), "{probe:?} {mean}");
     }
@@ -55,13 +56,13 @@ fn a_density_follows_the_probes_that_it_is_given() {
     let x = Tensor::from([[0.5, -0.3], [0.5, -0.3]]);
     let probes = Tensor::from([[1.0, 2.0], [0.0, 1.0]]);
     let along = flow.log_prob_with_probes(&x, &[probes]).unwrap();
-    // The estimates e^T A e are -1.1 and -0.1 where the trace is 0.2, over one unit of time.
+    // The estimates e^T A e are -1.1 and -0.1, the trace is 0.2, over one unit of time.
     let exact = dense().log_prob(&x).unwrap();
     assert!(largest(&(along - exact - Tensor::from([1.3, 0.3]))) < 1e-8);
 }
 
 #[test]
-#[should_panic(expected = "1 blocks want as many tensors of probes [2, 2], not [f64[1,2]]")]
+#[should_panic(expected = "a flow of 1 blocks needs one tensor of probes [2, 2] per block, got [f64[1,2]]")]
 fn probes_are_one_a_row() {
     let flow = dense().divergence(Divergence::hutchinson(ProbeDistribution::Gaussian));
     let _ =
@@ -78,14 +79,14 @@ fn samples_have_the_density_that_is_evaluated() {
 }
 
 #[test]
-fn a_density_has_mass_one() {
+fn a_density_has_total_probability_one() {
     let flow = small();
     let side = 60;
     let grid =
         (0..side * side).flat_map(|i| [i % side, i / side].map(|k| -7.0 + 14.0 * (k as f64 + 0.5) / 60.0));
     let x = Tensor::from_vec([side * side, 2], grid.collect::<Vec<f64>>());
-    let mass = flow.rows_per_tile(900).log_prob(&x).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
-    assert!((mass - 1.0).abs() < 1e-3, "{mass}");
+    let total = flow.rows_per_tile(900).log_prob(&x).unwrap().exp().sum().item() * (14.0_f64 / 60.0).powi(2);
+    assert!((total - 1.0).abs() < 1e-3, "{total}");
 }
 
 #[test]
@@ -96,18 +97,18 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
     let classes = [2.0, 0.0, 1.0, 1.0, 2.0];
     let labels = Tensor::from(classes.map(|k| [k]));
     let together = flow.condition_on(&labels).log_prob(&x).unwrap().to_vec();
-    let (drawn, told) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
+    let (drawn, log_prob) = flow.condition_on(&labels).sample_with_log_prob(5, &Key::new(6)).unwrap();
     let again = flow.condition_on(&labels).log_prob(&drawn).unwrap();
-    assert!((told - again).abs().max().item() < 1e-4);
+    assert!((log_prob - again).abs().max().item() < 1e-4);
     for (i, k) in classes.into_iter().enumerate() {
         let alone = |k: f64| {
             let flow = flow.condition_on(&Tensor::from([[k]]));
             flow.log_prob(&x.slice(0, i..i + 1)).unwrap().item()
         };
         assert!((alone(k) - together[i]).abs() < 1e-4, "{i}");
-        assert!((alone((k + 1.0) % 3.0) - together[i]).abs() > 1e-3, "{i}: the class is seen");
+        assert!((alone((k + 1.0) % 3.0) - together[i]).abs() > 1e-3, "{i}: the class must matter");
     }
-    // And a gradient sees the weights of its class alone.
+    // The gradient of one class's labels reaches only that class's weights.
     let loss = |flow: &Cnf<Mlp>| {
         let flow = flow.condition_on(&Tensor::from([[1.0], [1.0]]));
         flow.nll_loss(&x.slice(0, 0..2), &Key::new(0))

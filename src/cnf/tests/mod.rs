@@ -1,4 +1,4 @@
-//! Flows against closed forms, against themselves, and their gradients against differences.
+//! Flows against closed forms and each other, and their gradients against finite differences.
 
 mod densities;
 mod objectives;
@@ -26,7 +26,7 @@ impl VelocityField for Logistic {
 }
 
 tree! {
-    /// `z' = A z`, A transposed.
+    /// `z' = A z`; `a` is A transposed.
     struct Linear { a: Tensor }
 }
 
@@ -60,7 +60,7 @@ fn double<T: Tree>(tree: &T) -> T {
     tree.map_leaves(|x| if x.dtype().is_float() { x.cast(DType::F64) } else { x.clone() })
 }
 
-/// Two small blocks with time, in f64.
+/// Two small time-dependent blocks, in f64.
 fn small() -> Cnf<ConcatSquash> {
     let blocks = [1, 2].map(|seed| double(&ConcatSquash::new(2, [5], &Key::new(seed))));
     Cnf::with_blocks(blocks.into()).t1(0.5).fixed_steps(3).rows_per_tile(4)

@@ -1,4 +1,4 @@
-//! What is minimized: gradients against differences, formulas, costs of paths, and that either objective learns.
+//! Objectives: gradients against finite differences, formulas, path regularization, and learning with each.
 
 use super::*;
 use crate::adjoint::Adjoint;
@@ -8,8 +8,8 @@ use crate::ode::Method;
 use crate::optim::{AdamW, Ema, OptState, Schedule, chain, clip_by_global_norm};
 use crate::tensor::{jit, value_and_grad};
 
-/// The slope of a loss along a fixed direction: by gradient and by central differences.
-fn slopes<M: Tree>(at: &M, loss: impl Fn(&M) -> Result<Tensor>) -> (f64, f64) {
+/// The derivative of a loss along a fixed direction: by gradient and by central differences.
+fn derivatives<M: Tree>(at: &M, loss: impl Fn(&M) -> Result<Tensor>) -> (f64, f64) {
     let directions: Vec<Tensor> = (0u32..)
         .zip(at.leaves())
         .map(|(i, x)| Key::new(77).fold_in(i).normal(x.shape().clone()).cast(x.dtype()))
@@ -22,7 +22,7 @@ fn slopes<M: Tree>(at: &M, loss: impl Fn(&M) -> Result<Tensor>) -> (f64, f64) {
     (along, (value(h) - value(-h)) / (2.0 * h))
 }
 
-fn assert_slopes((along, difference): (f64, f64), what: &str) {
+fn assert_derivatives((along, difference): (f64, f64), what: &str) {
     assert!((along - difference).abs() < 1e-6 * difference.abs().max(0.1), "{what}: {along} {difference}");
 }
 
@@ -35,7 +35,7 @@ fn gradients_of_the_likelihood_are_those_of_differences() {
         for adjoint in adjoints {
             let flow = small().divergence(divergence).adjoint(adjoint).method(Method::Rk4);
             let loss = |flow: &Cnf<ConcatSquash>| Ok(flow.nll_loss_with_stats(&x, Some(&weights), &key())?.0);
-            assert_slopes(slopes(&flow, loss), &format!("{divergence:?} {adjoint:?}"));
+            assert_derivatives(derivatives(&flow, loss), &format!("{divergence:?} {adjoint:?}"));
         }
     }
 }
@@ -45,14 +45,14 @@ fn gradients_of_flow_matching_are_those_of_differences() {
     let net = double(&FourierMlp::new(golden_frequencies(3, 1.0), [6, 6], &Key::new(3)));
     let x = points(40);
     let loss = |net: &FourierMlp| Cnf::new(net.clone()).flow_matching_loss(&x, &key());
-    // The fixed frequencies have no gradient: only the perceptron is moved.
+    // The fixed frequencies have no gradient: only the MLP is perturbed.
     let of_mlp = |mlp: &Mlp| loss(&FourierMlp { frequencies: net.frequencies.clone(), mlp: mlp.clone() });
-    assert_slopes(slopes(&net.mlp, of_mlp), "flow matching");
+    assert_derivatives(derivatives(&net.mlp, of_mlp), "flow matching");
     let (_, grads) = value_and_grad(loss, &net).unwrap();
     assert_eq!(largest(&grads.frequencies.get()), 0.0);
 }
 
-/// x0, x1 - x0 and the place of each row on its line, as `flow_matching_loss` draws them for a key.
+/// x0, x1 - x0 and the time of each row on its line, as `flow_matching_loss` samples them from a key.
 fn lines(x1: &Tensor) -> (Tensor, Tensor, Tensor) {
     let (n, [noise, time]) = (x1.shape()[0], key().split());
     let (x0, u) = (noise.normal([n, 2]).cast(DType::F64), time.uniform([1]).item());
@@ -113,7 +113,7 @@ fn flow_matching_with_another_t1_learns_the_same_flow() {
         }
         -state.0.log_prob(&x).unwrap().mean().item()
     };
-    // Over [0, 2] as over [0, 1]; the entropy is 1.005, the untrained flow's loss above 2.3.
+    // [0, 2] as well as [0, 1]. The entropy is 1.005; the loss of the untrained flow is above 2.3.
     let (one, two) = (learned(1.0), learned(2.0));
     assert!(one < 1.6 && two < 1.6, "{one} {two}");
 }
@@ -184,7 +184,7 @@ fn a_path_costs_its_energy_and_its_jacobian_in_closed_form() {
             let found = loss(&flow.clone().path_regularization(cost)) - plain;
             assert!((found - want).abs() < 1e-7, "{divergence:?} {cost:?}: {found} {want}");
         }
-        // The density itself costs nothing.
+        // The density itself includes no regularization.
         let with = flow.clone().path_regularization(PathRegularization { kinetic: 1.0, jacobian: 1.0 });
         let log_prob = |flow: &Cnf<Linear>| flow.log_prob(&Tensor::from(x)).unwrap().to_vec();
         assert_eq!(log_prob(&with), log_prob(&flow));

@@ -1,4 +1,5 @@
-//! How flows are solved: steps, tiles, norms, paths, counters, what one evaluation of a field is shared by.
+//! How flows are solved: steps, tiles, norms, trajectories, counters, and sharing within one field
+//! evaluation.
 
 use super::*;
 use crate::graph::{Op, Type, UnaryOp};
@@ -17,7 +18,7 @@ fn a_first_step_is_tried_and_one_too_long_is_a_whole_block() {
     };
     let found = evals(&flow).unwrap();
     let [short, whole, beyond] = [0.05, 1.0, 7.0].map(|dt0| evals(&flow.clone().dt0(dt0)).unwrap());
-    // Tsit5: six evaluations for the step and one for its start; none to find its length.
+    // Tsit5: one evaluation for the start and six per step; none to choose the step size.
     assert_eq!((whole, beyond), (7.0, 7.0));
     assert!(found > whole && short > whole, "{found} {short}");
     for dt0 in [0.0, f64::NAN] {
@@ -43,7 +44,7 @@ fn a_path_leads_from_the_base_to_the_data() {
     assert_eq!(**path.shape(), [5, 6, 2]);
     assert_eq!(path.index(0).to_vec(), flow.base.sample(6, DType::F64, &key()).to_vec());
     assert!(largest(&(path.index(4) - flow.sample(6, &key()).unwrap())) < 1e-5);
-    // Half way in time is the end of the first of two blocks.
+    // The middle of the time span is the end of the first of two blocks.
     let first = Cnf { blocks: vec![flow.blocks[0].clone()], ..flow };
     assert!(largest(&(path.index(2) - first.sample(6, &key()).unwrap())) < 1e-5);
 }
@@ -57,7 +58,7 @@ fn a_log_density_outside_the_norm_changes_steps_and_not_the_answer() {
     let (state, fewer) = flow.log_prob_with_stats(&x, &key()).unwrap();
     assert!(largest(&(both - state)) < 1e-5);
     assert!(fewer.num_steps.item() <= stats.num_steps.item());
-    // The steps are those of a solve without a density.
+    // The steps must be those of a solve without a density.
     let z = flow.settings.flow((&flow.blocks[1], None), (0.5, 0.0), &x).unwrap();
     let way = flow.settings.flow_with_density((&flow.blocks[1], None), (0.5, 0.0), &x, None).unwrap();
     let (y, counts) = (way.y1, way.counts);
@@ -91,7 +92,7 @@ fn a_solve_that_fails_is_an_error() {
     assert!(logistic().rtol(-1.0).atol(0.0).log_prob(&Tensor::from([[0.5]])).is_err());
 }
 
-/// How often an operation stands in the graph of a field and its exact divergence.
+/// Counts an operation in the graph of a field and its exact divergence.
 fn occurrences<D: VelocityField>(net: &D, op: &Op) -> usize {
     let (t, y) = (Type::scalar(DType::F64), Type::array(DType::F32, [4, 2]));
     let types: Vec<Type> = [t, y].into_iter().chain(net.leaves().iter().map(Tensor::ty)).collect();
@@ -110,10 +111,10 @@ fn directions_share_one_evaluation_of_the_field() {
     let dot = Op::Dot { ta: false, tb: false };
     let squash = ConcatSquash::new(2, [8, 8, 8], &key());
     assert_eq!(occurrences(&squash, &Op::Unary(UnaryOp::Tanh)), 3);
-    // Four layers, forward once and along each of two directions.
+    // Four layers, once for the velocity and once along each of two directions.
     assert_eq!(occurrences(&squash, &dot), 12);
     let fourier = FourierMlp::new(golden_frequencies(4, 1.0), [8, 8], &key());
     assert_eq!(occurrences(&fourier, &Op::Unary(UnaryOp::Sigmoid)), 2);
-    // y B and three layers three times, and the time's part of the first layer once.
+    // y B and three layers three times, and the time part of the first layer once.
     assert_eq!(occurrences(&fourier, &dot), 13);
 }

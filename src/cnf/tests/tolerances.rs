@@ -1,10 +1,12 @@
-//! What tolerances hold: the log-density in any number of dimensions, what paths cost, a row whatever stands beside it.
+//! What tolerances guarantee: the log-density in any dimension, the path regularization, and rows independent
+//! of others.
 
 use super::*;
 use crate::tensor::jit;
 
 tree! {
-    /// `y' = size cos(60 t^2 + 3 t) y / dim`: its divergence is rougher than its velocity, the more so the larger dim is.
+    /// `y' = size cos(60 t^2 + 3 t) y / dim`: its divergence is rougher than its velocity, more so for larger
+    /// dim.
     struct Chirp { size: Tensor, dim: usize }
 }
 
@@ -18,12 +20,13 @@ impl VelocityField for Chirp {
 }
 
 fn chirp(dim: usize) -> Cnf<Chirp> {
-    // The Jacobian is diagonal, so one probe of numbers -1 and 1 is exact.
+    // The Jacobian is diagonal, so one Rademacher probe is exact.
     let flow = Cnf::new(Chirp { size: Tensor::from(10.0), dim });
     flow.divergence(Divergence::hutchinson(ProbeDistribution::Rademacher)).rows_per_tile(8)
 }
 
-/// Errors of log p at `tol` in units of `atol + rtol |ln p(x) - ln p(z)|`, the largest of some rows, and steps.
+/// The largest error of log p at `tol`, in units of `atol + rtol |ln p(x) - ln p(z)|`, and the number of
+/// steps.
 fn errors_at(dim: usize, tol: f64) -> (f64, f64) {
     let x = Key::new(5).normal([8, dim]).cast(DType::F64) * 0.1;
     let solve = jit(|flow: Cnf<Chirp>, x: Tensor| flow.log_prob_with_stats(&x, &key()));
@@ -44,7 +47,7 @@ fn a_tolerance_holds_the_log_density_in_any_number_of_dimensions() {
 }
 
 tree! {
-    /// `y' = size cos 40 t`, of known energy.
+    /// `y' = size cos 40 t`, with known kinetic energy.
     struct Pulse { size: Tensor }
 }
 
@@ -82,7 +85,7 @@ fn a_tolerance_holds_what_paths_cost() {
 }
 
 tree! {
-    /// At rest for t above 0.5, else `y' = |y|` by a root, whose derivative at 0 is no number.
+    /// At rest for t above 0.5, else `y' = |y|` written as a square root, whose derivative at 0 is NaN.
     struct Kink { size: Tensor }
 }
 
@@ -160,12 +163,12 @@ fn rows_with_steps_of_their_own_are_sampled_counted_and_differentiated() {
     assert!((steps(&x) - each.iter().sum::<f64>() / 6.0).abs() < 1e-12);
     assert!(each.iter().any(|n| *n != each[0]), "{each:?}");
     let loss = |flow: &Cnf<ConcatSquash>| flow.nll_loss(&x, &key());
-    let slope = |flow: &Cnf<ConcatSquash>| {
+    let gradient = |flow: &Cnf<ConcatSquash>| {
         let (_, grads) = crate::tensor::value_and_grad(loss, flow).unwrap();
         grads.leaves()
     };
     let close = flow.rtol(1e-10).atol(1e-10);
-    for (found, want) in slope(&close.clone().per_row(true)).iter().zip(slope(&close)) {
+    for (found, want) in gradient(&close.clone().per_row(true)).iter().zip(gradient(&close)) {
         assert!(largest(&(found - want)) < 1e-6);
     }
 }

@@ -1,7 +1,8 @@
-//! A folder of images, in the order of their names.
+//! A folder of images, sorted by name.
 //!
-//! Knows image formats as [`raster`] reads them. Held in memory always: images are packed, and reading a batch would be
-//! unpacking as many files. Gray where every image is, otherwise red, green and blue; transparency is put on white.
+//! [`raster`] reads the formats. Folders are always held in memory: images are compressed, so reading a batch
+//! would decode as many files. The set is gray if every image is, otherwise RGB; transparency is composited
+//! on white.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -9,7 +10,7 @@ use crate::io::raster::{self, Raster};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// File endings that count as images; other files of the folder are passed over.
+/// File extensions of images; other files in the folder are ignored.
 const ENDINGS: [&str; 6] = ["png", "jpg", "jpeg", "bmp", "gif", "webp"];
 
 /// Decodes all images of a folder.
@@ -32,7 +33,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
             return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
         }
         if channels == 1 && !image.is_gray() {
-            // The first in color: those before it have the same value in each channel.
+            // The first color image: earlier gray ones have equal channels.
             channels = 3;
             all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
         }

@@ -1,8 +1,9 @@
-//! IDX files, as MNIST and its kin are distributed: a word, big-endian sizes, bytes. Gzip or not.
+//! IDX files, the format of MNIST and similar sets: a magic number, big-endian sizes, bytes; optionally
+//! gzipped.
 //!
-//! Knows the layout (Y. LeCun et al., The MNIST database, "File formats"): two zero bytes, the element type (8 for
-//! unsigned bytes), the number of axes, and a 32-bit length for each. A packed file cannot be read in parts, so it is
-//! unpacked to memory where its header says that it fits into the budget, and refused with the remedy where not.
+//! Layout (Y. LeCun et al., The MNIST database, "File formats"): two zero bytes, the element type (8 for
+//! unsigned bytes), the number of axes, and a 32-bit length per axis. A gzipped file cannot be read in parts.
+//! It is unpacked to memory if its header fits the budget, and rejected with a remedy otherwise.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -37,7 +38,8 @@ fn exact(reader: &mut impl Read, into: &mut [u8], name: &str, wanted: usize) -> 
     Ok(())
 }
 
-/// Reads until the buffer is full or the file ends; how much it was. A packed file that breaks off ends there.
+/// Reads until the buffer is full or the file ends; returns the number of bytes. A truncated gzip file ends
+/// early.
 fn fill(reader: &mut impl Read, into: &mut [u8], name: &str) -> Result<usize, DataError> {
     let mut found = 0;
     while found < into.len() {
@@ -52,13 +54,13 @@ fn fill(reader: &mut impl Read, into: &mut [u8], name: &str) -> Result<usize, Da
     Ok(found)
 }
 
-/// Size of a set from the lengths of its axes.
+/// Number, size and bytes of the images, from the lengths of the axes.
 fn size(axes: &[usize]) -> (usize, [usize; 3], u64) {
     let size = [axes[1], axes[2], axes.get(3).copied().unwrap_or(1)];
     (axes[0], size, axes.iter().map(|&n| n as u64).fold(1, u64::saturating_mul))
 }
 
-/// A file that is not packed: held in memory within the budget, read in parts beyond.
+/// Opens an uncompressed file: held in memory within the budget, read in parts beyond it.
 pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;
@@ -77,7 +79,7 @@ pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     Ok(Found { images, size, source })
 }
 
-/// A packed file, unpacked to memory.
+/// Unpacks a gzipped file to memory.
 pub(super) fn unpack(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut reader = MultiGzDecoder::new(BufReader::new(File::open(path).map_err(unreadable)?));
@@ -91,7 +93,7 @@ pub(super) fn unpack(path: &Path, name: &str, budget: u64) -> Result<Found, Data
     Ok(Found { images, size, source: Source::Memory(body(&mut reader, name, &axes)?) })
 }
 
-/// The labels of an IDX1 file, packed or not.
+/// The labels of an IDX1 file, gzipped or not.
 pub(super) fn labels(path: &Path, name: &str, packed: bool) -> Result<Vec<u16>, DataError> {
     let file = File::open(path).map_err(|source| DataError::Unreadable { name: name.to_owned(), source })?;
     let file = BufReader::new(file);
@@ -100,8 +102,8 @@ pub(super) fn labels(path: &Path, name: &str, packed: bool) -> Result<Vec<u16>, 
     Ok(body(&mut reader, name, &axes)?.into_iter().map(u16::from).collect())
 }
 
-/// The bytes behind a header, as many as it says. They are taken as they come, so that a header which promises more than
-/// the file holds claims no memory for it.
+/// The bytes after a header. The buffer grows as bytes arrive, so a header that promises more than the file
+/// holds allocates nothing for it.
 fn body(reader: &mut impl Read, name: &str, axes: &[usize]) -> Result<Vec<u8>, DataError> {
     let bytes = axes.iter().map(|&n| n as u64).fold(1, u64::saturating_mul);
     let (mut all, mut part) = (Vec::new(), vec![0; 1 << 16]);

@@ -1,12 +1,12 @@
-//! The class of each image, from a file of labels.
+//! The class of each image, from a file of labels: IDX1, `.npy` or `.csv`.
 //!
-//! Knows IDX1, `.npy` and `.csv`. Classes are whole numbers from 0, as class-conditional flows count them.
+//! Classes are integers from 0, as in class-conditional flows.
 
 use super::{DataError, first_bytes, idx};
 use crate::io::{read_csv, read_npy};
 use std::path::Path;
 
-/// All labels of a file; its first bytes give its kind; of text, its name does.
+/// Reads all labels of a file. Its first bytes determine the format, for text its extension.
 pub(super) fn read(path: &Path) -> Result<Vec<u16>, DataError> {
     let name = path.display().to_string();
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {

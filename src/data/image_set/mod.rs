@@ -1,11 +1,11 @@
-//! A set of images as points: one gray level a coordinate, as bytes, from a folder, an IDX file or an `.npy` array.
+//! A set of images as points: one byte per pixel value, from a folder, an IDX file or an `.npy` array.
 //!
-//! Knows bytes, sizes and labels. Must never know a model: what turns a byte into a real number (dequantization, the
-//! transforms) is beside it, in `pixels`. Bytes stay bytes, 47 MB for MNIST where f32 would take 188 MB; a file that is
-//! larger than the budget is read row by row where it lies.
+//! This module knows bytes, sizes and labels, not models: `pixels` turns bytes into real numbers
+//! (dequantization and transforms). Bytes stay bytes, 47 MB for MNIST instead of 188 MB as f32. A file larger
+//! than the budget is read row by row on demand.
 //!
-//! A memory map would do the latter too, and bring `unsafe` and a crate; rows are read in the shuffled order of a batch
-//! either way, and the operating system keeps the same pages for both.
+//! A memory map would also do that, but needs `unsafe` and a crate. Rows are read in the shuffled order of a
+//! batch either way, and the operating system caches the same pages.
 
 mod folder;
 mod idx;
@@ -22,17 +22,17 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Bytes of images that are held in memory; a larger file is read in parts.
+/// Images up to this many bytes are held in memory; larger files are read in parts.
 pub const MEMORY_BUDGET: u64 = 256 << 20;
 
-/// Images of one size, and a label for each where labels were given.
+/// Images of one size, optionally with a label per image.
 ///
 /// # Shapes and units
-/// Image i is `height x width x channels` bytes in 0..=255, row-major with the first row on top, channels last.
+/// Image i is `height x width x channels` bytes in 0..=255, row-major, top row first, channels last.
 ///
 /// # Examples
-/// A loader that shuffles by key, with batches of one shape, is a [`Dataset`](crate::tensor::Dataset) of row numbers: it
-/// goes through a set that is larger than memory, for only the rows of a batch are read.
+/// A shuffled loader with fixed batch shapes is a [`Dataset`](crate::tensor::Dataset) of row numbers. It
+/// works for sets larger than memory, because only the rows of a batch are read.
 /// ```no_run
 /// use flowline::data::ImageSet;
 /// use flowline::data::extra::Split;
@@ -48,7 +48,7 @@ pub const MEMORY_BUDGET: u64 = 256 << 20;
 /// ```
 #[derive(Debug)]
 pub struct ImageSet {
-    /// What the set is called in messages: its path, where it has one.
+    /// The name used in messages; the path if there is one.
     pub name: String,
     /// Rows of an image.
     pub height: usize,
@@ -61,7 +61,7 @@ pub struct ImageSet {
     source: Source,
 }
 
-/// What an opened file turned out to hold.
+/// The contents of an opened file.
 struct Found {
     images: usize,
     /// Height, width, channels.
@@ -70,18 +70,19 @@ struct Found {
 }
 
 impl ImageSet {
-    /// Opens a folder of equal-sized images (in the order of their names), an IDX file, gzip or not (recognized by its first
-    /// bytes, not by its name), or an `.npy` array `[n, h, w]` or `[n, h, w, c]`; up to [`MEMORY_BUDGET`] bytes of images
-    /// are held in memory.
+    /// Opens a folder of equal-sized images (sorted by name), an IDX file, gzipped or not (recognized by its
+    /// first bytes, not its name), or an `.npy` array `[n, h, w]` or `[n, h, w, c]`. Up to [`MEMORY_BUDGET`]
+    /// bytes of images are held in memory.
     ///
     /// # Errors
-    /// [`DataError`]: unequal sizes with the two files, a truncated file with the bytes wanted and found, another first
-    /// word, no image, or a file that is over the budget and cannot be read in parts (gzip and folders).
+    /// [`DataError`] for unequal sizes (names the two files), a truncated file (with the expected and actual
+    /// bytes), an unknown magic number, no images, or a file over the budget that cannot be read in parts
+    /// (gzip and folders).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         Self::open_within(path, MEMORY_BUDGET)
     }
 
-    /// [`open`](Self::open) with another budget, in bytes.
+    /// [`open`](Self::open) with another memory budget, in bytes.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -112,10 +113,11 @@ impl ImageSet {
         Ok(Self { name, height, width, channels, labels: None, images, source })
     }
 
-    /// Images `[n, height, width, channels]` that a program holds; `size` is the last three.
+    /// A set from bytes in memory, `[n, height, width, channels]`; `size` is the last three.
     ///
     /// # Errors
-    /// [`DataError::NoImages`] for fewer than two, for images of no pixel, and for bytes that are no whole number of them.
+    /// [`DataError::NoImages`] for fewer than two images, images without pixels, or bytes that do not divide
+    /// into images.
     ///
     /// # Examples
     /// ```
@@ -139,10 +141,12 @@ impl ImageSet {
         Self::of(name.to_owned(), Found { images, size, source: Source::Memory(bytes) })
     }
 
-    /// Adds the class of each image, from an IDX file of labels (gzip or not), `.npy` `[n]`, or `.csv` of one column.
+    /// Adds the class of each image from an IDX file of labels (gzipped or not), `.npy` `[n]`, or `.csv` with
+    /// one column.
     ///
     /// # Errors
-    /// [`DataError::LabelsLength`] when they are not one an image, [`DataError::Label`] for one that is no class.
+    /// [`DataError::LabelsLength`] if there is not one label per image, [`DataError::Label`] if a label is
+    /// not a class.
     pub fn with_labels(self, path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         self.labeled(labels::read(path)?, path.display().to_string())
@@ -151,7 +155,7 @@ impl ImageSet {
     /// Adds the class of each image, counted from 0.
     ///
     /// # Errors
-    /// [`DataError::LabelsLength`] when they are not one an image.
+    /// [`DataError::LabelsLength`] if there is not one class per image.
     pub fn with_classes(self, classes: Vec<u16>) -> Result<Self, DataError> {
         let name = format!("the classes of {}", self.name);
         self.labeled(classes, name)
@@ -171,12 +175,12 @@ impl ImageSet {
         self.images
     }
 
-    /// Coordinates of an image as a point: `height * width * channels`.
+    /// Number of pixel values of an image: `height * width * channels`.
     pub fn dim(&self) -> usize {
         self.height * self.width * self.channels
     }
 
-    /// A number that identifies sets: of their sizes, their labels and up to 64 images, evenly spread.
+    /// A fingerprint of the set: its sizes, its labels and up to 64 evenly spaced images.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).
@@ -189,12 +193,12 @@ impl ImageSet {
         Ok(Fnv::of(bytes).number())
     }
 
-    /// The class of each image, where labels were given.
+    /// The class of each image, if labels were given.
     pub fn labels(&self) -> Option<&[u16]> {
         self.labels.as_deref()
     }
 
-    /// The number of classes, where labels were given: one more than the largest.
+    /// The number of classes (the largest label plus 1), if labels were given.
     pub fn classes(&self) -> Option<usize> {
         self.labels().map(|labels| usize::from(labels.iter().copied().max().unwrap_or(0)) + 1)
     }
@@ -204,35 +208,41 @@ impl ImageSet {
         matches!(self.source, Source::Memory(_))
     }
 
-    /// The images of the given numbers, one after the other: bytes `[rows, dim]`.
+    /// The images with the given numbers, concatenated: bytes `[rows, dim]`.
     ///
     /// # Errors
-    /// [`DataError::Unreadable`] when a file that is read in parts has gone or shrunk since it was opened.
+    /// [`DataError::Unreadable`] if a file that is read in parts was deleted or truncated since it was
+    /// opened.
     ///
     /// # Panics
-    /// For a number that is no image.
+    /// When a number is out of range.
     #[track_caller]
     pub fn rows(&self, which: &[usize]) -> Result<Vec<u8>, DataError> {
         let outside = which.iter().find(|&&row| row >= self.images);
-        assert!(outside.is_none(), "image {} of a set of {}", outside.unwrap_or(&0), self.images);
+        assert!(
+            outside.is_none(),
+            "image {} is out of range for a set of {}",
+            outside.unwrap_or(&0),
+            self.images
+        );
         let mut bytes = vec![0; which.len() * self.dim()];
         let unreadable = |source| DataError::Unreadable { name: self.name.clone(), source };
         self.source.read(which, self.dim(), &mut bytes).map_err(unreadable)?;
         Ok(bytes)
     }
 
-    /// All images in order, at most `block` at a time: bytes `[rows, dim]` each.
+    /// All images in order, in blocks of at most `block`: bytes `[rows, dim]` each.
     ///
     /// # Panics
     /// When `block` is 0.
     pub fn blocks(&self, block: usize) -> impl Iterator<Item = Result<Vec<u8>, DataError>> + '_ {
-        assert!(block > 0, "a block has at least one image");
+        assert!(block > 0, "a block needs at least one image");
         let all = move |first: usize| (first..(first + block).min(self.images)).collect::<Vec<_>>();
         (0..self.images).step_by(block).map(move |first| self.rows(&all(first)))
     }
 }
 
-/// The first four bytes of a file, fewer where it has no more.
+/// The first four bytes of a file, or fewer if it is shorter.
 fn first_bytes(path: &Path, name: &str) -> Result<[u8; 4], DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut bytes = Vec::new();

@@ -1,7 +1,8 @@
-//! Sets of images in `.npy` files: bytes in parts where they are many, other numbers where they are whole gray levels.
+//! Sets of images in `.npy` files.
 //!
-//! Knows shapes `[n, h, w]` and `[n, h, w, c]`. Arrays of u1 in row-major order are read like IDX files, in place beyond
-//! the budget; arrays of other numbers, or column-major ones, are converted and therefore read whole.
+//! Shapes are `[n, h, w]` and `[n, h, w, c]`. Row-major u1 arrays are read like IDX files, in parts beyond
+//! the budget. Other element types must hold integers from 0 to 255; they and column-major arrays are
+//! converted, so they are read whole.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -27,7 +28,7 @@ pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     let source = if header.descr == "|u1" && !header.fortran_order {
         in_place(path, name, &header, bytes, budget)?
     } else if bytes.saturating_mul(8) > budget {
-        // Whole, and in f64 on its way.
+        // Read whole, with f64 as an intermediate.
         let (name, bytes, what) =
             (name.to_owned(), bytes.saturating_mul(8), "an array of other numbers than u1");
         let remedy = "save it as u1 in row-major order: that is streamed";

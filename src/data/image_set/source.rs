@@ -1,7 +1,7 @@
-//! Where the bytes of images are: in memory, or in a file that is read row by row.
+//! Storage of image bytes: in memory, or in a file that is read row by row.
 //!
-//! Knows rows of equal length behind an offset. A row that is read from the file is in nobody's memory afterwards but the
-//! caller's, so a set of any size is gone through in the memory of a batch.
+//! Rows have equal length and start at an offset. Only the caller keeps rows that were read from a file, so a
+//! set of any size can be processed with the memory of one batch.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 /// The bytes of a set's images.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// All of them.
+    /// In memory.
     Memory(Vec<u8>),
-    /// An uncompressed file whose first image begins at `offset`. Behind a lock, for a place in a file is shared by who
-    /// reads it; positioned reads are not in the standard library of every system.
+    /// An uncompressed file whose first image starts at `offset`. The lock protects the file position, which
+    /// readers share; the standard library does not have positioned reads on every system.
     File { file: Mutex<File>, offset: u64 },
 }
 
 impl Source {
-    /// Copies the rows of the given numbers one after the other.
+    /// Copies the rows with the given numbers, one after the other.
     pub(super) fn read(&self, which: &[usize], row: usize, into: &mut [u8]) -> io::Result<()> {
         match self {
             Source::Memory(all) => {
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// Stretches of consecutive numbers: where they stand, the first of them, how many. One read each.
+/// Runs of consecutive numbers, each read at once: position in `which`, first number, length.
 fn runs(which: &[usize]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let mut at = 0;
     which.chunk_by(|a, b| a + 1 == *b).map(move |run| {

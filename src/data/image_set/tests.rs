@@ -1,4 +1,4 @@
-//! What must hold of sets of images: the same bytes from each kind of file, and every odd file named.
+//! Sets of images: every kind of file gives the same bytes, and every faulty file is named.
 
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};
@@ -54,7 +54,7 @@ fn every_kind_of_file_gives_the_same_bytes() {
     let (place, bytes) = (Place::new(), bytes());
     let floats: Vec<u8> = bytes.iter().flat_map(|&v| f32::from(v).to_le_bytes()).collect();
     bytes.chunks(12).enumerate().for_each(|(i, image)| place.gray(&format!("folder/{i}.png"), [4, 3], image));
-    place.put("folder/notes.txt", b"no picture");
+    place.put("folder/notes.txt", b"no image");
     let files = [
         place.put("plain", &idx(5, &bytes)),
         place.put("packed", &gzip(&idx(5, &bytes))),
@@ -105,7 +105,7 @@ fn a_set_over_the_budget_is_read_where_it_lies_or_refused_with_the_remedy() {
 }
 
 #[test]
-fn one_picture_in_color_makes_the_folder_one_of_colors() {
+fn one_image_in_color_makes_the_folder_one_of_colors() {
     let place = Place::new();
     place.gray("set/1.png", [2, 1], &[7, 7]);
     place.image("set/2.png", [2, 1], Channels::Rgb, &[0, 100, 200, 1, 100, 200]);
@@ -129,12 +129,12 @@ fn labels_come_from_each_kind_of_file_and_are_one_an_image() {
         let set = ImageSet::open(&images).unwrap().with_labels(&file).unwrap();
         assert_eq!(set.labels().unwrap(), [3, 1, 4, 1, 5]);
     }
-    let told = |file| ImageSet::open(&images).unwrap().with_labels(file).unwrap_err().to_string();
+    let message = |file| ImageSet::open(&images).unwrap().with_labels(file).unwrap_err().to_string();
     let cases = [
-        (told(place.put("four", &idx1(4, &[1, 2, 3, 4]))), "four: 4 labels for 5 images"),
-        (told(place.put("cut", &idx1(5, &[1, 2]))), "5 takes 13 bytes, it holds 10"),
-        (told(place.put("odd.csv", b"1\n2\n2.5\n1\n1\n")), "label 3 is 2.5"),
-        (told(images.clone()), "not as an IDX file of labels"),
+        (message(place.put("four", &idx1(4, &[1, 2, 3, 4]))), "four: 4 labels for 5 images"),
+        (message(place.put("cut", &idx1(5, &[1, 2]))), "5 takes 13 bytes, it holds 10"),
+        (message(place.put("odd.csv", b"1\n2\n2.5\n1\n1\n")), "label 3 is 2.5"),
+        (message(images.clone()), "not as an IDX file of labels"),
     ];
     for (message, expected) in cases {
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
@@ -179,7 +179,7 @@ fn odd_files_are_named_with_what_was_found() {
         let message = ImageSet::open(&path).unwrap_err().to_string();
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
     }
-    // A gzip stream that breaks off in the middle ends there.
+    // A truncated gzip stream ends early.
     let packed = gzip(&idx(5, &bytes));
     let torn = place.put("torn.gz", &packed[..packed.len() - 20]);
     assert!(ImageSet::open(torn).unwrap_err().to_string().contains("truncated"));

@@ -1,8 +1,8 @@
-//! Each pixel through the logit, standardized: the usual transform (L. Dinh et al. 2017, Density estimation using Real
-//! NVP, section 4.1), here to be compared with.
+//! Each pixel through the logit, standardized: the usual transform (L. Dinh et al. 2017, Density estimation
+//! using Real NVP, section 4.1), for comparison.
 //!
-//! A flow that does nothing is worse than the model of independent pixels for minutes of training. It knows mean and
-//! deviation of each pixel, and nothing of its levels.
+//! With it, a flow needs minutes of training to become better than the model of independent pixels. The
+//! transform knows the mean and standard deviation of each pixel, but not its levels.
 
 use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
@@ -11,22 +11,23 @@ use rand::Rng;
 /// Each pixel through the logit, then standardized: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / std`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogitTransform {
-    /// How far x is kept from 0 and 1, where the logit is infinite.
+    /// The distance of x from 0 and 1, where the logit is infinite.
     pub alpha: f64,
     /// Mean of each pixel's logit `[dim]`.
     pub mean: Vec<f64>,
-    /// Its deviation `[dim]`.
+    /// Its standard deviation `[dim]`.
     pub std: Vec<f64>,
 }
 
 impl LogitTransform {
-    /// By the means and deviations of the images of the given numbers, each dequantized once, read in blocks.
+    /// Fits means and standard deviations to the images with the given numbers, dequantized once, read in
+    /// blocks.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].
     ///
     /// # Panics
-    /// When alpha is not in (0, 1/2), or no image is given.
+    /// When alpha is not in (0, 1/2), or no images are given.
     #[track_caller]
     pub fn fit<R: Rng + ?Sized>(
         images: &ImageSet,
@@ -34,8 +35,8 @@ impl LogitTransform {
         alpha: f64,
         rng: &mut R,
     ) -> Result<Self, DataError> {
-        assert!(alpha > 0.0 && alpha < 0.5, "alpha={alpha} is not in (0, 1/2)");
-        assert!(!rows.is_empty(), "a logit transform is fitted to one image at least");
+        assert!(alpha > 0.0 && alpha < 0.5, "alpha must be in (0, 1/2), got {alpha}");
+        assert!(!rows.is_empty(), "a logit transform needs at least one image");
         let d = images.dim();
         let mut fitted = Self { alpha, mean: vec![0.0; d], std: vec![0.0; d] };
         let mut seen = 0.0;
@@ -51,7 +52,7 @@ impl LogitTransform {
                 }
             }
         }
-        // One image has no deviation; 1 leaves its pixels where they are.
+        // The standard deviation of a single image is 0; 1 keeps its pixels unscaled.
         let std = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
         fitted.std.iter_mut().for_each(|s| *s = std(*s));
         Ok(fitted)
@@ -65,8 +66,8 @@ impl LogitTransform {
     }
 
     pub(super) fn forward(&self, pixel: usize, x: f64) -> (f64, f64) {
-        let (y, slope) = self.logit(x);
-        ((y - self.mean[pixel]) / self.std[pixel], slope - self.std[pixel].ln())
+        let (y, log_derivative) = self.logit(x);
+        ((y - self.mean[pixel]) / self.std[pixel], log_derivative - self.std[pixel].ln())
     }
 
     pub(super) fn inverse(&self, pixel: usize, z: f64) -> f64 {

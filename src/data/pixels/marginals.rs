@@ -1,38 +1,39 @@
-//! Each pixel through its own distribution to a normal.
+//! Maps each pixel through its own distribution to a normal.
 //!
-//! A flow which does nothing is then the model of independent pixels (1.690 bits/dim on MNIST) and has only to learn what
-//! pixels know of each other. It knows how often each pixel has each level, and of no pixel anything about another.
+//! The identity flow is then the model of independent pixels (1.690 bits/dim on MNIST), and a flow only has
+//! to learn dependencies between pixels. The transform knows a histogram per pixel and nothing about pairs of
+//! pixels.
 
 use super::{BLOCK, LEVELS};
 use crate::data::{DataError, ImageSet, normal};
 
-/// The least probability that an end of levels is placed by.
+/// Minimum tail probability for the end of a level.
 const RAREST: f64 = 1e-7;
-/// Added to each level's count: a level that a pixel never has in training keeps some probability.
+/// Added to the count of every level, so that a level unseen in training keeps some probability.
 pub const SMOOTHING: f64 = 0.02;
 
-/// Each pixel through its own marginal: `z = Phi^-1(F_i(x))`, with F_i piecewise linear over the 256 levels and as steep
-/// on each as the training images have it there (counts + [`SMOOTHING`]).
+/// Each pixel through its own marginal: `z = Phi^-1(F_i(x))`, where F_i is piecewise linear over the 256
+/// levels with slopes from the training histogram (counts + [`SMOOTHING`]).
 ///
-/// `ln dz/dx = ln(256 p) - ln phi(z)`, p the level's probability: with z standard normal, the density of x is the
-/// product of the pixels' histograms, exactly.
+/// `ln dz/dx = ln(256 p) - ln phi(z)`, where p is the level's probability. If z is standard normal, the
+/// density of x is exactly the product of the pixels' histograms.
 ///
 /// # Numerics
-/// Probabilities are kept from below and from above each level, so that z is accurate in both tails.
+/// Probabilities below and above each level are both stored, so z is accurate in both tails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarginalTransform {
-    /// How often each level was seen `[dim, 256]`: what a run folder keeps, and all else follows from.
+    /// Count of each level `[dim, 256]`: what a run folder stores; the other fields follow from it.
     counts: Vec<u32>,
     /// Probability of each level `[dim, 256]`.
     p: Vec<f64>,
-    /// Probability of the levels below each.
+    /// Probability of all levels below each level.
     below: Vec<f64>,
-    /// Probability of the levels above each.
+    /// Probability of all levels above each level.
     above: Vec<f64>,
 }
 
 impl MarginalTransform {
-    /// Of the images of the given numbers, read in blocks.
+    /// Fits the images with the given numbers, read in blocks.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].
@@ -46,17 +47,21 @@ impl MarginalTransform {
         Ok(Self::from_counts(&counts, SMOOTHING))
     }
 
-    /// Of how often each pixel has each level, `[dim, 256]`, with `smoothing` added to every count.
+    /// From the level counts of each pixel, `[dim, 256]`, with `smoothing` added to every count.
     ///
     /// # Panics
-    /// When the counts are not 256 a pixel, or a pixel has none and no smoothing either.
+    /// When there are not 256 counts per pixel, or a pixel has no counts and no smoothing.
     #[track_caller]
     pub fn from_counts(counts: &[u32], smoothing: f64) -> Self {
-        assert!(counts.len().is_multiple_of(LEVELS), "{} counts are not 256 a pixel", counts.len());
+        assert!(
+            counts.len().is_multiple_of(LEVELS),
+            "{} counts are not a multiple of 256 per pixel",
+            counts.len()
+        );
         let mut table = Self { counts: counts.to_vec(), p: Vec::new(), below: Vec::new(), above: Vec::new() };
         for (i, pixel) in counts.chunks_exact(LEVELS).enumerate() {
             let total: f64 = pixel.iter().map(|&c| f64::from(c) + smoothing).sum();
-            assert!(total > 0.0, "pixel {i} has no count, and there is no smoothing");
+            assert!(total > 0.0, "pixel {i} has no counts and there is no smoothing");
             let p: Vec<f64> = pixel.iter().map(|&c| (f64::from(c) + smoothing) / total).collect();
             table.below.extend(sums(p.iter()));
             table.above.extend(sums(p.iter().rev()).into_iter().rev());
@@ -65,13 +70,13 @@ impl MarginalTransform {
         table
     }
 
-    /// How often each pixel had each level, `[dim, 256]`.
+    /// Count of each level per pixel, `[dim, 256]`.
     pub fn counts(&self) -> &[u32] {
         &self.counts
     }
 
-    /// Levels at which ranges end, `count` of them, ascending: ranges are as likely as each other in the images, all pixels
-    /// together, as far as single levels allow. A level that is likelier than a range is to be stands alone.
+    /// `count` levels at which ranges end, ascending. Over all pixels, the ranges are equally likely in the
+    /// images, as far as whole levels allow. A level that is more likely than a range forms a range alone.
     pub fn level_ends(&self, count: usize) -> Vec<u8> {
         let mut levels = [0u64; LEVELS];
         for of_pixel in self.counts.chunks_exact(LEVELS) {
@@ -86,7 +91,7 @@ impl MarginalTransform {
             }
             within += n;
         }
-        // Images of few levels: the widest range is halved until there are as many.
+        // Images with few levels: the widest range is halved until there are enough.
         while ends.len() < count.min(LEVELS - 1) {
             let all: Vec<usize> =
                 [0].into_iter().chain(ends.iter().map(|&end| usize::from(end))).chain([LEVELS]).collect();
@@ -96,11 +101,11 @@ impl MarginalTransform {
         ends
     }
 
-    /// Where levels begin: z at the lower end of each given level of each pixel, `[levels, dim]`, at most 5.2 from 0.
+    /// z at the lower end of each given level, for each pixel: `[levels, dim]`, with |z| at most 5.2.
     pub fn ends(&self, levels: &[u8]) -> Vec<f32> {
         let end = |level: u8, pixel: usize| {
             let at = pixel * LEVELS + usize::from(level);
-            // What lies above the end is the level itself and all beyond it.
+            // The probability above a level's lower end includes the level itself.
             let (below, above) = (self.below[at], self.above[at] + self.p[at]);
             let z = if below <= above {
                 normal::lower_quantile(below.clamp(RAREST, 0.5))
@@ -112,7 +117,7 @@ impl MarginalTransform {
         levels.iter().flat_map(|&level| (0..self.dim()).map(move |pixel| end(level, pixel))).collect()
     }
 
-    /// Coordinates of an image.
+    /// Number of coordinates of an image.
     pub fn dim(&self) -> usize {
         self.p.len() / LEVELS
     }
@@ -148,13 +153,13 @@ impl MarginalTransform {
             let level = above.partition_point(|&a| a > tail).min(LEVELS - 1);
             (level, 1.0 - (tail - above[level]) / p[level])
         };
-        // A level of probability 0 is met where there is no smoothing, at its edge alone.
+        // Without smoothing a level may have probability 0; x can only lie at its edge.
         let u = if u.is_finite() { u.clamp(0.0, 1.0) } else { 0.0 };
         (level as f64 + u) / LEVELS as f64
     }
 }
 
-/// The sum of what comes before each.
+/// Exclusive prefix sums.
 fn sums<'a>(p: impl Iterator<Item = &'a f64>) -> Vec<f64> {
     p.scan(0.0, |sum, p| Some(std::mem::replace(sum, *sum + p))).collect()
 }
@@ -163,7 +168,7 @@ fn sums<'a>(p: impl Iterator<Item = &'a f64>) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// Two pixels, each with so many of each level.
+    /// Pixels with the given (level, count) histogram.
     fn of(levels: &[(usize, u32)]) -> MarginalTransform {
         let mut counts = vec![0; 2 * LEVELS];
         for &(level, n) in levels {
@@ -177,7 +182,7 @@ mod tests {
     fn ranges_of_levels_are_as_likely_as_each_other_and_frequent_levels_stand_alone() {
         let even: Vec<(usize, u32)> = (0..LEVELS).map(|level| (level, 10)).collect();
         assert_eq!(of(&even).level_ends(3), [64, 128, 192]);
-        // Ink: mostly black, some of everything, much white.
+        // Ink: mostly black, some of every level, much white.
         let ink: Vec<(usize, u32)> = even
             .iter()
             .map(|&(l, _)| {
@@ -194,7 +199,7 @@ mod tests {
         let ends = of(&ink).level_ends(8);
         assert!(ends[0] == 1 && ends.contains(&253) && ends.contains(&254), "{ends:?}");
         assert!(ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.len() == 8, "{ends:?}");
-        // Few levels, and none: black stands alone, the others are divided evenly.
+        // Images with few levels: black stands alone, the others are divided evenly.
         assert_eq!(of(&[(0, 7), (255, 9)]).level_ends(3), [1, 128, 192]);
         for levels in [&[(3, 5)][..], &[]] {
             let ends = of(levels).level_ends(8);

@@ -1,25 +1,25 @@
-//! Probabilities of the toys' points: sums over the nodes of a quadrature along the curves, roots for the pinwheel.
+//! Densities of the toys: sums over quadrature nodes along the curves, and root finding for the pinwheel.
 //!
-//! Knows the distributions of `ToyDensity` and one-dimensional quadrature. Nodes stand a third of the brush's deviation apart or closer,
-//! where both rules used (the midpoint rule on closed curves, Gauss and Legendre's of eight nodes a panel on open ones)
-//! are exact to more than ten digits; the alternatives, Bessel functions for circles and nothing for spirals, would be
-//! as many formulas as toys.
+//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the
+//! midpoint rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to
+//! more than ten digits. The alternatives, Bessel functions for circles and nothing for spirals, would need a
+//! formula per toy.
 
 use super::{Along, BLADE, Brush, ToyDensity};
 use crate::data::normal;
 use std::f64::consts::{PI, TAU};
 
-/// Nodes of a panel of Gauss and Legendre's rule.
+/// Nodes per panel of the Gauss-Legendre rule.
 const PANEL: usize = 8;
-/// Exponents this far below the largest add nothing in f64.
+/// Exponents this far below the largest one contribute nothing in f64.
 const REACH: f64 = 40.0;
 
-/// The density of a [`ToyDensity`], its quadrature prepared.
+/// The density of a [`ToyDensity`], with precomputed quadrature.
 #[derive(Clone, Debug)]
 pub struct ToyGrid {
     toy: ToyDensity,
     brush: Option<Brush>,
-    /// Centers of the brush with their probabilities.
+    /// Centers of the brush and their probabilities.
     nodes: Vec<([f64; 2], f64)>,
 }
 
@@ -27,16 +27,17 @@ impl ToyGrid {
     pub(super) fn new(toy: ToyDensity) -> Self {
         let brush = toy.brush();
         let nodes = brush.map_or_else(Vec::new, |brush| {
-            let places = places(toy, brush.along);
-            let arm =
-                |arm| places.iter().map(move |&(s, weight)| (toy.curve(arm, s), weight / brush.arms as f64));
+            let curve_nodes = curve_nodes(toy, brush.along);
+            let arm = |arm| {
+                curve_nodes.iter().map(move |&(s, weight)| (toy.curve(arm, s), weight / brush.arms as f64))
+            };
             (0..brush.arms).flat_map(arm).collect()
         });
         Self { toy, brush, nodes }
     }
 
-    /// `ln p(x)` in nats, in the toy's own coordinates; -infinity off the checkerboard, and where the density of the
-    /// spirals or the pinwheel is below the least f64.
+    /// `ln p(x)` in nats, in the toy's own coordinates; -infinity off the checkerboard, and where the density
+    /// of the spirals or the pinwheel underflows f64.
     pub fn log_prob(&self, x: [f64; 2]) -> f64 {
         match (self.toy, &self.brush) {
             (ToyDensity::Checkerboard, _) => checkerboard(x),
@@ -47,7 +48,7 @@ impl ToyGrid {
         }
     }
 
-    /// Log of a mixture of round normals, the nearest one's exponent taken out.
+    /// Log of a mixture of isotropic normals, by log-sum-exp.
     fn normals(&self, [x, y]: [f64; 2], std: f64) -> f64 {
         let exponent = |[a, b]: [f64; 2]| ((x - a).powi(2) + (y - b).powi(2)) / (2.0 * std * std);
         let least = self.nodes.iter().map(|&(c, _)| exponent(c)).fold(f64::INFINITY, f64::min);
@@ -56,15 +57,15 @@ impl ToyGrid {
         sum.ln() - least - (TAU * std * std).ln()
     }
 
-    /// A mixture of squares blurred by a normal: along each axis a difference of two distribution functions.
+    /// A mixture of squares blurred by a normal: a difference of two distribution functions along each axis.
     fn squares(&self, x: [f64; 2], brush: &Brush) -> f64 {
         let Brush { std, half, .. } = *brush;
         let along = |d: f64| {
-            // In the lower tail, where the difference keeps its digits.
+            // Evaluated in the lower tail, where the difference keeps its digits.
             let d = -d.abs();
             (normal::cdf((d + half) / std) - normal::cdf((d - half) / std)) / (2.0 * half)
         };
-        // A node this far along one axis adds less than exp(-40) of what the nearest does.
+        // A node this far along one axis adds less than exp(-40) of the nearest node's term.
         let far = |c: &[f64; 2]| (x[0] - c[0]).abs().max((x[1] - c[1]).abs());
         let least = self.nodes.iter().map(|(c, _)| far(c)).fold(f64::INFINITY, f64::min);
         let reach = half + std * (2.0 * (((least - half).max(0.0) / std).powi(2) + REACH)).sqrt();
@@ -74,9 +75,10 @@ impl ToyGrid {
     }
 }
 
-/// Places along a curve and their probabilities.
-fn places(toy: ToyDensity, along: Along) -> Vec<(f64, f64)> {
-    // Nodes for a third of the deviation where the curve is fastest: the speed is 2 pi R, or t dt for the spirals.
+/// Curve parameters and their probabilities.
+fn curve_nodes(toy: ToyDensity, along: Along) -> Vec<(f64, f64)> {
+    // Nodes a third of the standard deviation apart where the curve is fastest: the speed is 2 pi R, or t dt
+    // for the spirals.
     let nodes = match toy {
         ToyDensity::Rings => 768,
         ToyDensity::TwoSpirals => 1024,
@@ -92,7 +94,7 @@ fn places(toy: ToyDensity, along: Along) -> Vec<(f64, f64)> {
     }
 }
 
-/// Gauss and Legendre's rule on panels of equal length of [0, 1]: node and weight.
+/// The Gauss-Legendre rule on equal panels of [0, 1]: nodes and weights.
 fn panels(count: usize) -> Vec<(f64, f64)> {
     let rule = gauss_legendre();
     let width = 1.0 / count as f64;
@@ -100,23 +102,23 @@ fn panels(count: usize) -> Vec<(f64, f64)> {
     (0..count).flat_map(panel).collect()
 }
 
-/// Nodes in [-1, 1] and weights: roots of the Legendre polynomial by Newton's iteration from Tricomi's estimate
+/// Nodes in [-1, 1] and weights: roots of the Legendre polynomial by Newton's method from Tricomi's estimate
 /// (Abramowitz and Stegun 25.4.29 and 22.16.6).
 fn gauss_legendre() -> [(f64, f64); PANEL] {
     let n = PANEL as f64;
     std::array::from_fn(|i| {
         let mut x = (PI * (i as f64 + 0.75) / (n + 0.5)).cos();
-        let mut slope = 0.0;
+        let mut derivative = 0.0;
         for _ in 0..8 {
             let (mut below, mut p) = (1.0, x);
             for k in 2..=PANEL {
                 let k = k as f64;
                 (below, p) = (p, ((2.0 * k - 1.0) * x * p - (k - 1.0) * below) / k);
             }
-            slope = n * (x * p - below) / (x * x - 1.0);
-            x -= p / slope;
+            derivative = n * (x * p - below) / (x * x - 1.0);
+            x -= p / derivative;
         }
-        (x, 2.0 / ((1.0 - x * x) * slope * slope))
+        (x, 2.0 / ((1.0 - x * x) * derivative * derivative))
     })
 }
 
@@ -127,22 +129,22 @@ fn checkerboard(x: [f64; 2]) -> f64 {
     if inside && dark { -32f64.ln() } else { f64::NEG_INFINITY }
 }
 
-/// A blade is a normal around (1, 0) turned by an angle that grows with its first coordinate: a point at radius r and
-/// angle phi comes from every psi with `psi - rate exp(r cos psi) = phi` up to multiples of a fifth of a turn, and the
-/// derivative of the left side is the determinant of the bend.
+/// A blade is a normal around (1, 0), rotated by an angle that grows with its first coordinate. A point at
+/// radius r and angle phi comes from every psi with `psi - rate exp(r cos psi) = phi` up to multiples of a
+/// fifth of a turn; the derivative of the left side is the determinant of the warp.
 fn pinwheel(x: [f64; 2]) -> f64 {
-    /// Places that are looked at for a change of sign; a blade is about 60 of them wide.
+    /// Samples in the search for sign changes; a blade is about 60 samples wide.
     const SCAN: usize = 384;
     let ([along, across], rate) = BLADE;
     let (r, phi) = ((0.5 * x[0]).hypot(0.5 * x[1]), x[1].atan2(x[0]));
-    // Turns of the point against the nearest blade, in blades.
+    // The angle between the point and the nearest blade, in blades.
     let turns = |psi: f64| (psi - rate * (r * psi.cos()).exp() - phi) * 5.0 / TAU;
     let normal = |psi: f64| {
         let (u, v) = ((r * psi.cos() - 1.0) / along, r * psi.sin() / across);
         (normal::ln_density(u) + normal::ln_density(v)).exp() / (along * across)
     };
-    let slope = |psi: f64| 1.0 + rate * (r * psi.cos()).exp() * r * psi.sin();
-    // Beyond 39 deviations across the normal is 0.
+    let derivative = |psi: f64| 1.0 + rate * (r * psi.cos()).exp() * r * psi.sin();
+    // Beyond 39 standard deviations across, the normal is 0 in f64.
     let widest = if r > 39.0 * across { (39.0 * across / r).asin() } else { PI };
     let at = |i: usize| widest * (2.0 * i as f64 / SCAN as f64 - 1.0);
     let mut sum = 0.0;
@@ -150,14 +152,14 @@ fn pinwheel(x: [f64; 2]) -> f64 {
         let (from, to) = (turns(at(i)), turns(at(i + 1)));
         for blade in from.min(to).ceil() as i64..from.max(to).ceil() as i64 {
             let psi = root(|psi| turns(psi) - blade as f64, at(i), at(i + 1));
-            sum += normal(psi) / slope(psi).abs();
+            sum += normal(psi) / derivative(psi).abs();
         }
     }
     // Five blades, and lengths doubled along both axes.
     (sum / 20.0).ln()
 }
 
-/// A root between two places of different sign, by halving.
+/// A root between two points of different sign, by bisection.
 fn root(f: impl Fn(f64) -> f64, mut a: f64, mut b: f64) -> f64 {
     let rising = f(a) < f(b);
     for _ in 0..48 {

@@ -1,14 +1,15 @@
-//! The toy densities over the plane that papers on flows show, in the scales of FFJORD's.
+//! The 2-d benchmark densities of papers on flows, scaled as in FFJORD.
 //!
-//! Knows eight distributions of a point: how to draw one, and (in `density`) its probability. Must never know a model. Five are
-//! curves drawn by a normal brush, one a mixture of normals, one a warped normal and one uniform, so each density is
-//! exact or a one-dimensional integral, and the entropies below are figures that a model's likelihood can be held to.
-//! Each point is drawn by itself: where the original takes so many points of every class, the class is drawn here.
+//! Eight distributions, each with a sampler and (in `density`) a density; models are not known here. Five are
+//! curves drawn with a normal brush, one a mixture of normals, one a warped normal and one uniform. Each
+//! density is exact or a one-dimensional integral, so the entropies below are reference values for a model's
+//! likelihood. Points are independent: where the original takes a fixed number per class, the class is
+//! sampled here.
 //!
 //! # References
-//! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles and swiss
-//! roll are scikit-learn's (`make_moons`, `make_circles`, `make_swiss_roll`) moved and scaled; the pinwheel is that of
-//! M. Johnson et al. (2016), Composing graphical models with neural networks.
+//! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles
+//! and swiss roll are scikit-learn's (`make_moons`, `make_circles`, `make_swiss_roll`), shifted and scaled;
+//! the pinwheel is from M. Johnson et al. (2016), Composing graphical models with neural networks.
 
 mod density;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use rand::{Rng, RngExt};
 use rand_distr::StandardNormal;
 use std::f64::consts::{PI, TAU};
 
-/// A density over the plane by name, y upward.
+/// A named density over the plane, y upward.
 ///
 /// # Examples
 /// ```
@@ -33,25 +34,25 @@ use std::f64::consts::{PI, TAU};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToyDensity {
-    /// Two half circles, each reaching into the other.
+    /// Two interleaving half circles.
     Moons,
-    /// Eight round normals on a circle.
+    /// Eight isotropic normals on a circle.
     EightGaussians,
     /// Five bent blades.
     Pinwheel,
-    /// Two circles around the same center.
+    /// Two concentric circles.
     Circles,
-    /// Two spirals, turned half a turn against each other.
+    /// Two spirals, rotated by half a turn.
     TwoSpirals,
     /// Eight of sixteen squares.
     Checkerboard,
-    /// Four circles around the same center.
+    /// Four concentric circles.
     Rings,
     /// One and a half turns of a spiral.
     SwissRoll,
 }
 
-/// Where the curve of a toy has its points.
+/// The distribution of points along a toy's curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Along {
     /// One point.
@@ -60,28 +61,28 @@ enum Along {
     Closed,
     /// Uniform in s in [0, 1].
     Open,
-    /// With density 2 s: as s^2 is uniform.
+    /// With density 2 s: s^2 is uniform.
     Linear,
 }
 
 /// Curves and the brush that blurs them.
 #[derive(Clone, Copy, Debug)]
 struct Brush {
-    /// Curves, drawn with equal probability.
+    /// Number of curves, chosen with equal probability.
     arms: usize,
-    /// How a place on one is drawn.
+    /// The distribution along one curve.
     along: Along,
-    /// Deviation of the normal noise.
+    /// Standard deviation of the normal noise.
     std: f64,
-    /// Half the side of the square of uniform noise before it, 0 for none.
+    /// Half the side of the square of uniform noise that is added before it; 0 for none.
     half: f64,
 }
 
-/// Radial and tangential deviation of the pinwheel before it is bent, and the rate of that.
+/// Radial and tangential standard deviation of the pinwheel before warping, and the rate of the warp.
 const BLADE: ([f64; 2], f64) = ([0.3, 0.1], 0.25);
 
 impl ToyDensity {
-    /// Every toy.
+    /// All toys.
     pub const ALL: [ToyDensity; 8] = [
         ToyDensity::Moons,
         ToyDensity::EightGaussians,
@@ -93,7 +94,7 @@ impl ToyDensity {
         ToyDensity::SwissRoll,
     ];
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ToyDensity::Moons => "moons",
@@ -107,10 +108,10 @@ impl ToyDensity {
         }
     }
 
-    /// Entropy in nats, in the toy's own coordinates: the least mean NLL that a model can reach.
+    /// Entropy in nats, in the toy's own coordinates: the minimal mean NLL of any model.
     ///
-    /// `ln 32` for the checkerboard; the others are `-integral p ln p` over the plane by the midpoint rule, to the digits
-    /// given.
+    /// `ln 32` for the checkerboard; for the others `-integral p ln p` over the plane by the midpoint rule,
+    /// to the digits given.
     pub fn entropy_nats(self) -> f64 {
         match self {
             ToyDensity::Moons => 2.3939,
@@ -124,12 +125,12 @@ impl ToyDensity {
         }
     }
 
-    /// `n` independent points `[n]` of x and y, in the toy's own coordinates.
+    /// `n` independent points, in the toy's own coordinates.
     pub fn sample<R: Rng + ?Sized>(self, n: usize, rng: &mut R) -> Vec<[f64; 2]> {
         (0..n).map(|_| self.point(rng)).collect()
     }
 
-    /// Its density, prepared for many points.
+    /// The density, prepared for evaluation at many points.
     pub fn density(self) -> ToyGrid {
         ToyGrid::new(self)
     }
@@ -148,7 +149,7 @@ impl ToyDensity {
         })
     }
 
-    /// The two that no curve makes.
+    /// Samples the two toys that are not curves.
     fn unbrushed<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
         if self == ToyDensity::Checkerboard {
             let (x, y): (f64, f64) = (4.0 * rng.random::<f64>() - 2.0, rng.random());
@@ -166,7 +167,7 @@ impl ToyDensity {
     fn brush(self) -> Option<Brush> {
         let (arms, along, std) = match self {
             ToyDensity::Moons => (2, Along::Open, 0.2),
-            // The original divides by 1.414, not by the root of 2.
+            // The original divides by 1.414, not by sqrt(2).
             ToyDensity::EightGaussians => (8, Along::Point, 0.5 / 1.414),
             ToyDensity::Circles => (2, Along::Closed, 0.24),
             ToyDensity::TwoSpirals => (2, Along::Linear, 0.1),
@@ -178,7 +179,7 @@ impl ToyDensity {
         Some(Brush { arms, along, std, half })
     }
 
-    /// The point at s of 0 to 1 along a curve.
+    /// The point at s in [0, 1] along a curve.
     fn curve(self, arm: usize, s: f64) -> [f64; 2] {
         let circle = |radius: f64, angle: f64| [radius * angle.cos(), radius * angle.sin()];
         match (self, arm) {

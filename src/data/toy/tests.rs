@@ -1,22 +1,22 @@
-//! What must hold of the toys: mass, entropy, and that points are drawn from the density that is told.
+//! Toys: total probability, entropy, and samples distributed as the density.
 
 use super::*;
 use rand::{SeedableRng, rngs::SmallRng};
 
-/// Mass and entropy by the midpoint rule: spectrally accurate for a smooth density whose finest detail has this deviation.
-fn mass_and_entropy(toy: ToyDensity, cell: f64) -> (f64, f64) {
+/// Total probability and entropy by the midpoint rule, which is spectrally accurate for a smooth density.
+fn total_and_entropy(toy: ToyDensity, cell: f64) -> (f64, f64) {
     let (density, cells) = (toy.density(), (13.0 / cell) as usize);
     let at = |i: usize| -6.5 + 13.0 * (i as f64 + 0.5) / cells as f64;
-    let (mut mass, mut entropy) = (0.0, 0.0);
+    let (mut total, mut entropy) = (0.0, 0.0);
     for i in 0..cells * cells {
         let log_p = density.log_prob([at(i % cells), at(i / cells)]);
         if log_p > -700.0 {
-            mass += log_p.exp();
+            total += log_p.exp();
             entropy -= log_p.exp() * log_p;
         }
     }
     let area = (13.0 / cells as f64).powi(2);
-    (mass * area, entropy * area)
+    (total * area, entropy * area)
 }
 
 #[test]
@@ -27,14 +27,14 @@ fn entropies_are_those_of_the_densities() {
             ToyDensity::Checkerboard => 0.125,
             _ => 0.1,
         };
-        let (mass, entropy) = mass_and_entropy(toy, cell);
-        assert!((mass - 1.0).abs() < 1e-5, "{toy}: mass {mass}");
+        let (total, entropy) = total_and_entropy(toy, cell);
+        assert!((total - 1.0).abs() < 1e-5, "{toy}: total probability {total}");
         assert!((entropy - toy.entropy_nats()).abs() < 1e-4, "{toy}: {entropy} {}", toy.entropy_nats());
     }
 }
 
 #[test]
-fn points_are_drawn_from_the_density_that_is_told() {
+fn points_are_distributed_as_the_density() {
     let n = 5_000;
     for toy in ToyDensity::ALL {
         let density = toy.density();
@@ -45,7 +45,7 @@ fn points_are_drawn_from_the_density_that_is_told() {
         let off = mean - toy.entropy_nats();
         assert!(
             off.abs() < 4.0 * std / (n as f64).sqrt() + 1e-4,
-            "{toy}: {off} nats at a deviation of {std}"
+            "{toy}: off by {off} nats, standard deviation {std}"
         );
     }
 }
@@ -53,7 +53,8 @@ fn points_are_drawn_from_the_density_that_is_told() {
 #[test]
 fn curves_lie_where_the_published_ones_do() {
     let far = |toy: ToyDensity, x: [f64; 2]| toy.density().log_prob(x);
-    // The moons' middles, the roll's inner end, a spiral's outer end: on the curve, and off its mirror image.
+    // The middles of the moons, the roll's inner end, a spiral's outer end: on the curve, and off its mirror
+    // image.
     let on = [
         (ToyDensity::Moons, [-1.0, 1.8], [-1.0, -1.8]),
         (ToyDensity::Moons, [1.0, -1.2], [1.0, 1.2]),
@@ -71,7 +72,7 @@ fn curves_lie_where_the_published_ones_do() {
 }
 
 #[test]
-fn names_lead_to_toys_and_others_are_told_the_names() {
+fn names_parse_and_errors_list_them() {
     for toy in ToyDensity::ALL {
         assert_eq!(toy.name().parse::<ToyDensity>().unwrap(), toy);
     }

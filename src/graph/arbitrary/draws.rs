@@ -1,4 +1,4 @@
-//! What is drawn: numbers from a seed or, for a fuzzer, from its bytes.
+//! Random numbers from a seed or, for a fuzzer, from its bytes.
 
 use crate::array::{Array, DType};
 use crate::graph::Type;
@@ -7,7 +7,7 @@ use crate::graph::Type;
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     seed: u64,
-    /// Two for each number, the last first.
+    /// Two per number, in reverse order.
     bytes: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl Draws {
 
     pub(super) fn word(&mut self) -> u64 {
         if let (Some(low), Some(high)) = (self.bytes.pop(), self.bytes.pop()) {
-            // In the low digits for what counts, in the high ones for what is measured.
+            // Both in the low bits, which `below` uses, and in the high bits, which `real` uses.
             return u64::from_le_bytes([low, high, 0, 0, 0, 0, low, high]);
         }
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -32,12 +32,12 @@ impl Draws {
         z ^ (z >> 31)
     }
 
-    /// A number in -1 .. 1.
+    /// A number in [-1, 1).
     pub(crate) fn real(&mut self) -> f64 {
         (self.word() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 
-    /// A number in 0 .. n.
+    /// An integer in 0 .. n.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.word() % n as u64) as usize
     }
@@ -46,7 +46,7 @@ impl Draws {
         items[self.below(items.len())]
     }
 
-    /// An array of the given type: floats in -1 .. 1, small whole numbers, truth values.
+    /// An array of the given type: floats in [-1, 1), small integers, booleans.
     pub(crate) fn array(&mut self, ty: &Type) -> Array {
         let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
         for i in 0..a.data().len() {

@@ -1,19 +1,19 @@
-//! Convolutions, tap by tap: the oracle of the kernels, in double precision and rounded once.
+//! Convolutions, tap by tap, in f64 and rounded once: the oracle of the kernels.
 
 use crate::array::{Array, Data, Shape};
 use crate::graph::Margins;
 
-/// The four axes of a shape behind those that count a batch.
+/// The last four axes of a shape, without batch axes.
 fn four(shape: &Shape) -> [usize; 4] {
     *shape.last_chunk().expect("invariant: images and kernels have four axes")
 }
 
-/// Where element `at` of a row-major array of these four axes is.
+/// The row-major index of element `at`.
 fn index(s: [usize; 4], at: [usize; 4]) -> usize {
     at.iter().zip(s).fold(0, |i, (a, len)| i * len + a)
 }
 
-/// Calls `f` with each place p of a result and each tap i whose element of the image, `p + i - lo`, is there.
+/// Calls `f` for each position p of the result and each tap i whose image element, `p + i - lo`, exists.
 fn meet(m: Margins, out: [usize; 2], kernel: [usize; 2], x: [usize; 2], mut f: impl FnMut([[usize; 2]; 3])) {
     let at = |a: usize, p: usize, i: usize| (p + i).checked_sub(m.lo[a]).filter(|at| *at < x[a]);
     for (p, q) in (0..out[0]).flat_map(|p| (0..out[1]).map(move |q| (p, q))) {
@@ -25,7 +25,7 @@ fn meet(m: Margins, out: [usize; 2], kernel: [usize; 2], x: [usize; 2], mut f: i
     }
 }
 
-/// `conv`, of the given shape.
+/// `conv` with a result of the given shape.
 pub(super) fn conv(m: Margins, turned: bool, x: &Array, w: &Array, shape: &Shape) -> Data {
     let (xs, ws, ys) = (four(x.shape()), four(w.shape()), four(shape));
     let [xn, wn, yn] = [xs, ws, ys].map(|s| s.iter().product::<usize>());
@@ -43,7 +43,7 @@ pub(super) fn conv(m: Margins, turned: bool, x: &Array, w: &Array, shape: &Shape
     rounded(x, &sums)
 }
 
-/// `conv_kernel`, of the given shape.
+/// `conv_kernel` with a result of the given shape.
 pub(super) fn conv_kernel(m: Margins, x: &Array, y: &Array, shape: &Shape) -> Data {
     let (xs, ys, ws) = (four(x.shape()), four(y.shape()), four(shape));
     let [xn, yn, wn] = [xs, ys, ws].map(|s| s.iter().product::<usize>());

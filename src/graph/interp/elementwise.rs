@@ -1,13 +1,13 @@
 //! Elementwise operations, in the element type.
 //!
-//! One trait with two methods for the floats keeps every formula written once; integers and truth
-//! values have few operations and are written out.
+//! A trait for floats keeps every formula written once; integers and booleans have few operations and are
+//! written out.
 
 use super::erf::erf;
 use crate::array::{DType, Data, Element};
 use crate::graph::{BinaryOp, CompareOp, UnaryOp};
 
-/// Floats: what the operations mean on one element.
+/// The operations on one float.
 pub(super) trait Float: Element + PartialOrd {
     fn unary(self, op: UnaryOp) -> Self;
     fn binary(self, op: BinaryOp, b: Self) -> Self;
@@ -160,8 +160,8 @@ pub(super) fn lincomb(coeffs: &[u64], x: &[&Data]) -> Data {
     }
 }
 
-/// Conversions are those of `as`: floats to integers truncate and saturate (NaN gives 0), integers
-/// wrap among themselves; a truth value is whether the number is not 0 (so it is true of NaN).
+/// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a boolean is
+/// whether the number differs from 0 (so NaN gives true).
 pub(super) fn cast(x: &Data, to: DType) -> Data {
     macro_rules! cast {
         ($x:expr) => {

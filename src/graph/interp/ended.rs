@@ -1,8 +1,10 @@
-//! Why a search ended before it reached its aim: the operation of its last attempt that made a number not finite.
+//! Why a search ended early: the operation of its last attempt that first gave a non-finite number.
 //!
-//! What such an attempt leaves is finite, since it is rejected: nothing leads back from the function's outputs. So the
-//! way starts at the verdict. It asks whether numbers are finite, or compares them, and one that is neither finite nor a
-//! constant is what it stumbled over; from there on it goes as in [`locate`](super::locate). The search knows nothing of
+//! A rejected attempt leaves finite values, so nothing leads back from the function's outputs. The walk
+//! therefore starts at the attempt's verdict, which tests whether numbers are finite or compares them. The
+//! first such number that is neither finite nor a constant is the cause, and [`locate`](super::locate)'s walk
+//! continues from there. This works without knowing what the search searches for; a search that ended for
+//! another reason has no such number.
 //! what it searches for, and a search that ended for another reason has no such number.
 
 use super::locate::{
@@ -13,11 +15,11 @@ use super::{GraphError, Value, values_of};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
-/// Of the first search in a function that ended before its aim because of a number that is not finite, where that comes
-/// from; `None` where there is none, or it is one in lockstep, which is not taken apart.
+/// The source of the non-finite number that ended a search of the function early; the first such search counts.
+/// `None` if there is none, or if the search runs in lockstep, whose rows are not examined separately.
 ///
 /// # Errors
-/// As [`interpret_values`](super::interpret_values).
+/// Those of [`interpret_values`](super::interpret_values).
 pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphError> {
     let values = values_of(f, inputs)?;
     for (i, node) in f.nodes().iter().enumerate() {
@@ -35,7 +37,7 @@ pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphE
     Ok(None)
 }
 
-/// The same of one node; inputs are its operands.
+/// [`locate_ended`] for one node; inputs are its operands.
 fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     match &node.op {
         Op::Solve(s) if s.rows().is_none() => in_search(s, args),
@@ -51,7 +53,7 @@ fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> 
 
 fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     let made = Attempts::of(s, args)?;
-    // A search of searches ends with the one that its last attempt made, which it takes for its own end.
+    // A search that contains searches ends when the inner search of its last attempt did.
     let found = match locate_ended(&s.attempt, made.last())? {
         None if made.reached => None,
         None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
@@ -60,14 +62,14 @@ fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     found.map(|found| made.back_from_last(found)).transpose()
 }
 
-/// Where the number comes from that an attempt was not accepted for, or that ended the search.
+/// The source of the number that made an attempt be rejected or the search end.
 fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
-    let asked = attempt.outputs()[..2].iter().find_map(|&from| asked_for(attempt, values, from));
-    asked.map(|at| walk(attempt, values, at))
+    let tested = attempt.outputs()[..2].iter().find_map(|&from| tested_value(attempt, values, from));
+    tested.map(|at| walk(attempt, values, at))
 }
 
-/// The value not finite, and no constant, that the way to `from` compares or asks to be finite.
-fn asked_for(f: &Func, values: &[Value], from: NodeId) -> Option<NodeId> {
+/// The value that is not finite and not constant, and that is compared or tested on the way to `from`.
+fn tested_value(f: &Func, values: &[Value], from: NodeId) -> Option<NodeId> {
     let (mut ahead, mut seen) = (vec![from], vec![false; f.nodes().len()]);
     while let Some(at) = ahead.pop() {
         if std::mem::replace(&mut seen[at.index()], true) {

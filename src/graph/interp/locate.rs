@@ -1,9 +1,9 @@
-//! Where a value that is not finite comes from: back from an output to the first operation that made one.
+//! Traces a non-finite value back from an output to the first operation that produced one.
 //!
-//! A function is evaluated with all its values kept, and the way is walked backward, into loops trip by trip, to an
-//! operation whose operands are finite and whose result is not. Only what reaches the output is met on that way: the
-//! branch that a `select` did not take, and the attempts that a search rejected, are not on it. It knows no trees and
-//! no names.
+//! The function is evaluated with all its values stored, and walked backward, into loops trip by trip, to an
+//! operation with finite operands and a non-finite result. The walk visits only what reaches the output: it
+//! skips the unselected side of a `select` and the rejected attempts of a search. This module does not depend
+//! on trees or names.
 
 use super::loops::{Schedule, schedule};
 use super::{GraphError, Value, run, values_of};
@@ -11,16 +11,16 @@ use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
-/// What surrounds an operation, from the outside in.
+/// A context that contains an operation, from the outside in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
     /// A step of a loop, counted from 0.
     Step {
-        /// Its number among the accepted ones.
+        /// Its index among the accepted steps.
         step: usize,
-        /// Where it starts.
+        /// The start of the step.
         t: f64,
-        /// Whether it is the step of a backward pass, not of a forward one.
+        /// Whether the step belongs to a backward pass.
         is_backward: bool,
     },
     /// The tile that starts at this row.
@@ -30,7 +30,7 @@ pub enum Place {
     },
 }
 
-/// An operation that makes a value that is not finite from finite ones.
+/// An operation with finite operands and a non-finite result.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its name.
@@ -39,27 +39,27 @@ pub struct Origin {
     pub operands: Vec<Arc<Array>>,
     /// Its result.
     pub result: Arc<Array>,
-    /// Where it stands.
+    /// The contexts that contain it.
     pub places: Vec<Place>,
-    /// The node of the outermost function that it is, or is in.
+    /// The node of the outermost function that is the operation or contains it.
     pub node: NodeId,
 }
 
-/// Where a value that is not finite comes from.
+/// The source of a non-finite value.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// An operation.
     Origin(Box<Origin>),
-    /// The input of this index is not finite itself.
+    /// The input of this index is not finite.
     Input(usize),
 }
 
 pub(super) type Found = Result<Source, GraphError>;
 
-/// The first of these outputs of a function that is not finite, and where it gets that from; `None` where all are.
+/// The first of these outputs that is not finite, and its source; `None` if all are finite.
 ///
 /// # Errors
-/// As [`interpret_values`](super::interpret_values).
+/// Those of [`interpret_values`](super::interpret_values).
 pub fn locate(f: &Func, inputs: &[Value], outputs: &[usize]) -> Result<Option<(usize, Source)>, GraphError> {
     let values = values_of(f, inputs)?;
     let bad = outputs.iter().copied().find(|&k| is_bad(&values[f.outputs()[k].index()]));
@@ -77,7 +77,7 @@ fn has_nan(value: &Value) -> bool {
     value.array().to_f64().iter().any(|x| x.is_nan())
 }
 
-/// From the node `at`, whose value is not finite, back.
+/// Walks back from the node `at`, whose value is not finite.
 pub(super) fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Found {
     loop {
         let node = f.node(at);
@@ -117,8 +117,8 @@ fn origin(values: &[Value], at: NodeId, node: &Node) -> Source {
     Source::Origin(Box::new(Origin { op, operands, result, places: vec![], node: at }))
 }
 
-/// The operand that `node` has what is not finite from: one with a NaN where there is a NaN in the result, and no
-/// constant, whose infinity is meant.
+/// The operand that made the result of `node` non-finite: one with a NaN if the result has a NaN. Constants do
+/// not count: their infinities are intended.
 fn cause(f: &Func, node: &Node, values: &[Value], result: &Value) -> Option<NodeId> {
     let taken = |i: usize| match &node.op {
         Op::Select => i > 0 && is_selected(values, node, result, i),
@@ -141,16 +141,16 @@ pub(super) fn leads_to_constant(f: &Func, id: NodeId) -> bool {
     }
 }
 
-/// Whether a `select` took something that is not finite from its operand `i`.
+/// Whether a `select` took a non-finite element from its operand `i`.
 fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool {
     let choice = values[node.args[0].index()].array().to_f64();
     let at = |j: usize| choice[if choice.len() == 1 { 0 } else { j }] != 0.0;
     result.array().to_f64().iter().enumerate().any(|(j, x)| !x.is_finite() && at(j) == (i == 1))
 }
 
-/// Where value `k` of a loop, of tiles or of a call comes from; inputs are its operands.
+/// The source of value `k` of a loop, of tiles or of a call; inputs are its operands.
 fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
-    // Rows in lockstep are not taken apart: the loop itself is named, unless it was given what is not finite.
+    // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
     let lanes = match &node.op {
         Op::Solve(s) => s.rows(),
         Op::Scan(s) => s.rows(),
@@ -170,7 +170,7 @@ fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
             let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
             Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
         }
-        // A loop of another solve's gradient, whose trips read what others stored: it is named itself.
+        // A loop in the gradient of another solve reads what others stored: the loop is the origin.
         Op::Loop(_) => Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0))),
         other => panic!("invariant: {} has one value", other.name()),
     }
@@ -205,7 +205,7 @@ fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-/// The trip that holds the row of a tapped value that is not finite.
+/// The trip that holds a non-finite row of a tapped value.
 fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
     let tapped = tapped.array();
     let row = tapped.data().len() / tapped.shape()[0].max(1);
@@ -216,16 +216,16 @@ fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
 /// The attempts of a search.
 pub(super) struct Attempts<'a> {
     search: &'a Solve,
-    /// The inputs of each, and how many were accepted before it.
+    /// The inputs of each attempt, and how many were accepted before it.
     trips: Vec<(Vec<Value>, usize)>,
-    /// Those that were accepted.
+    /// The accepted attempts.
     accepting: Vec<usize>,
-    /// Whether the last one reached what was aimed at.
+    /// Whether the last attempt reached the target.
     pub(super) reached: bool,
 }
 
 impl<'a> Attempts<'a> {
-    /// Those of a search with these operands, made once more.
+    /// Reruns the attempts of a search with these operands.
     pub(super) fn of(s: &'a Solve, args: &[&Value]) -> Result<Attempts<'a>, GraphError> {
         let n = s.num_carry + s.num_ext;
         let (moving, captures) = args[s.first_carry()..].split_at(n);
@@ -248,12 +248,13 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// The inputs of the last one.
+    /// The inputs of the last attempt.
     pub(super) fn last(&self) -> &[Value] {
         &self.trips[self.trips.len() - 1].0
     }
 
-    /// From what was found in attempt `trip` through those before it; inputs are the operands of the search.
+    /// Walks back from a source in attempt `trip` through the attempts before it; inputs are the search's
+    /// operands.
     pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Found {
         let s = self.search;
         loop {
@@ -271,7 +272,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// From what was found in the last one.
+    /// Walks back from a source in the last attempt.
     pub(super) fn back_from_last(&self, found: Source) -> Found {
         self.back(self.trips.len() - 1, found)
     }
@@ -319,7 +320,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
 
 fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
     let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
     let (nc, np, n) = (r.num_carry, r.num_captures(), along.num_steps());
     let captures = owned(&args[2 + nc..2 + nc + np]);
     let mut ct = owned(&args[2 + nc + np..2 + nc + np + r.num_ct]);
@@ -333,7 +334,7 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
         terms.push(ct.split_off(r.num_ct));
         trips.push(inputs);
     }
-    // `trips[m]` is that of step n - 1 - m
+    // `trips[m]` belongs to step n - 1 - m.
     let mut trip = match k.checked_sub(r.num_ct) {
         None => n.checked_sub(1),
         Some(sum) => terms.iter().position(|of| is_bad(&of[sum])),
@@ -355,10 +356,10 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
     Ok(Source::Input(2 + nc + np + output.min(r.num_ct.saturating_sub(1))))
 }
 
-/// Where carried value `j` before a step comes from.
+/// The source of carried value `j` before a step.
 fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Found {
     let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
     while step > 0 {
         step -= 1;
         let inputs = [&along.trip(step)[..], &tape.states[step], captures].concat();

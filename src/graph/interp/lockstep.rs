@@ -1,7 +1,8 @@
 //! Loops in lockstep, trip by trip, as [`crate::graph::Solve`] documents them.
 //!
-//! The tape keeps, for the trip of each index, the state that every row starts from: its own of that index, or the one
-//! before its last accepted trip. Rows are cut out of arrays and put back; nothing here knows bodies.
+//! For each trip the tape stores the state at the start of that trip per row; a row with fewer trips repeats
+//! the state before its last accepted one. Rows are cut out of arrays and put back; nothing here knows the
+//! bodies.
 
 use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
 use super::{GraphError, Value, run};
@@ -9,7 +10,7 @@ use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{Func, Held, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
-/// What is wanted of a trip; see the loops of a plan.
+/// The pass in which a trip runs; `Recompute` leaves out the last trip of each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trip {
     Forward,
@@ -25,7 +26,7 @@ impl Along<'_> {
         self.0.iter().map(Schedule::num_steps).max().unwrap_or(0)
     }
 
-    /// first, last, t, t_next, live for trip `n`. A row without a trip is given the first of the furthest row.
+    /// first, last, t, t_next, live of trip `n`. A row without any trip gets the first trip of the longest row.
     fn trip(&self, n: usize, trip: Trip) -> [Value; 5] {
         let furthest =
             self.0.iter().find(|s| s.num_steps() == self.count()).expect("invariant: there is a row");
@@ -49,7 +50,7 @@ impl Along<'_> {
         n < self.0[r].num_steps()
     }
 
-    /// The taps of all trips in all places: row by row, zeros where no trip holds the place.
+    /// The taps of all trips over all tap rows: row by row, zeros where no trip holds the tap row.
     fn tapped(&self, all: Taps, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
         let (rows, num) = (self.0.len(), all.num_rows());
         let of = |(j, ty): (usize, &Type)| {
@@ -65,7 +66,7 @@ impl Along<'_> {
         types.iter().enumerate().map(of).collect()
     }
 
-    /// For each row, the sum of the places that its trip `n` holds.
+    /// For each row, the sum of the tap rows that its trip `n` holds.
     fn sum_of_places(&self, n: usize, all: &Value) -> Value {
         let shape = all.array().shape().clone();
         let (num, one) = (shape[1], shape.without_axes(&[1]));
@@ -136,7 +137,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     Ok(Value::Tuple(moving))
 }
 
-/// Makes row `r` of `values` that of entry `n`.
+/// Replaces row `r` of entry `n` by row `r` of `values`.
 fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     match all.get_mut(n) {
         None => all.push(values.to_vec()),
@@ -146,7 +147,8 @@ fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     }
 }
 
-/// Gives rows behind their end the state before their last trip, rows without a trip the furthest row's first.
+/// Fills finished rows with the state before their last trip, and rows without a trip with the first of the
+/// longest row.
 fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
     let furthest = found.iter().position(|s| s.num_steps() == states.len()).unwrap_or(0);
     for n in 0..states.len() {
@@ -196,11 +198,14 @@ pub(super) fn rev(
     let (captures, mut ct) = (owned(captures), owned(ct));
     let n = along.count();
     if tape.states.len() != n {
-        return Err(malformed(format!("its tape has {} states, its schedules {n} steps", tape.states.len())));
+        return Err(malformed(format!(
+            "its tape has {} states, but its schedules have {n} steps",
+            tape.states.len()
+        )));
     }
     let own = |a: &Value, b: &Value| same_bits(a, &choose(b, a, |q| along.has(q, 0)));
     if n > 0 && !carry0.iter().zip(&tape.states[0]).all(|(a, b)| own(a, b)) {
-        return Err(malformed("the tape does not start from what it carries".into()));
+        return Err(malformed("the tape does not start from the loop's initial carry".into()));
     }
     for i in 1..n {
         let state = step(&r.step, along.trip(i - 1, Trip::Recompute), &[&tape.states[i - 1], &captures])?;

@@ -1,7 +1,7 @@
-//! Loops and tiles, trip by trip, as [`crate::graph::Solve`] and its kin are documented.
+//! Loops and tiles, trip by trip, as documented at [`crate::graph::Solve`] and the other loops.
 //!
-//! A tape keeps the state before every accepted trip. A backward loop reads its states from there and
-//! checks that the step leads from each to the next, bit for bit, which is what lets a plan keep fewer.
+//! A tape stores the state before every accepted trip. A backward loop reads its states from there and checks
+//! that the step leads from each to the next, bit for bit; so a plan may store fewer.
 
 use super::movement::append;
 use super::{GraphError, Value, elementwise, lockstep, run};
@@ -14,11 +14,11 @@ use std::sync::Arc;
 pub struct Schedule {
     /// The first step time, and the one after each accepted attempt.
     pub step_times: Vec<f64>,
-    /// Whether the last step time is the one that was aimed at.
+    /// Whether the last step time is exactly the target.
     pub reached: bool,
-    /// The rows of taps that trips hold.
+    /// The tap rows that trips hold.
     pub(crate) held: Held,
-    /// Of a search in lockstep: the schedule of each row, in place of all this.
+    /// For a search in lockstep: the schedule of each row, in place of the other fields.
     pub rows: Vec<Schedule>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
 pub(super) fn schedule(value: &Value) -> &Schedule {
     match value {
         Value::Schedule(s) => s,
-        other => panic!("invariant: a schedule is wanted, not {other:?}"),
+        other => panic!("invariant: expected a schedule, found {other:?}"),
     }
 }
 
@@ -145,7 +145,7 @@ pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
     Ok(Value::Tuple(carry))
 }
 
-/// Whether two arrays are the same bits; one NaN is as good as another.
+/// Whether two arrays are bit-equal; all NaNs are equal.
 pub(super) fn same_bits(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.array().to_f64(), b.array().to_f64());
     a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
@@ -157,7 +157,7 @@ pub(super) fn rev(
     malformed: &dyn Fn(String) -> GraphError,
 ) -> Result<Value, GraphError> {
     let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: a tape is wanted, not {:?}", args[1]) };
+    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
     if r.rows().is_some() {
         return lockstep::rev(r, args, (&along.rows, tape), malformed);
     }
@@ -167,7 +167,10 @@ pub(super) fn rev(
     let (carry0, captures, mut ct) = (owned(carry0), owned(captures), owned(ct));
     let n = along.num_steps();
     if tape.states.len() != n {
-        return Err(malformed(format!("its tape has {} states, its schedule {n} steps", tape.states.len())));
+        return Err(malformed(format!(
+            "its tape has {} states, but its schedule has {n} steps",
+            tape.states.len()
+        )));
     }
     let mut state = carry0;
     for i in 0..n {
@@ -227,7 +230,7 @@ pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
     Ok(Value::Tuple(outs.into_iter().enumerate().map(join).collect()))
 }
 
-/// Rows of all parts, one below the other.
+/// Concatenates the rows of all parts.
 pub(super) fn stack(parts: &[Value], shape: &Shape) -> Value {
     let mut all = Data::zeros(parts[0].array().dtype(), 0);
     for part in parts {

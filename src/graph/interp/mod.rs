@@ -1,14 +1,13 @@
-//! The reference interpreter: what a graph means, one node after the other.
+//! The reference interpreter: evaluates a graph node by node.
 //!
-//! It is the oracle for compiled plans and for transforms: simple, obviously right, slow. Every
-//! operation is computed in its element type with the functions of `std`; sums, and the inner sums of
-//! products of matrices, are accumulated in f64 in ascending order and rounded once, so that the
-//! oracle is at least as accurate as what it judges. `ScatterAdd`, `Lincomb` and the sum over tiles
-//! have an order of their own in the language and are computed in the element type in that order.
-//! Where both operands of `max` or `min` are zeros, the sign of the result is not specified.
+//! It is the oracle for compiled plans and transforms: simple and slow. Every operation is computed in its
+//! element type with the functions of `std`; sums, and the inner sums of matrix products, are accumulated in
+//! f64 in ascending order and rounded once, so the oracle is at least as accurate as the code it tests.
+//! `ScatterAdd`, `Lincomb` and the sum over tiles have a specified order and are computed in the element type
+//! in that order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
 //!
-//! It knows nothing of kernels, fusion, buffers or checkpoints: a tape keeps every state, whatever
-//! the policy says, and a loop's body is interpreted anew for each trip.
+//! It does not depend on kernels, fusion, buffers or checkpoints: a tape stores every state under every policy,
+//! and a loop's body is interpreted for each trip.
 
 mod conv;
 mod elementwise;
@@ -32,7 +31,7 @@ use super::{Func, GraphError, Literal, Node, Op, Type};
 use crate::array::{Array, Data};
 use std::sync::Arc;
 
-/// What a node evaluates to.
+/// The value of a node.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// An array.
@@ -41,7 +40,7 @@ pub enum Value {
     Schedule(Arc<Schedule>),
     /// The states of one forward pass.
     Tape(Arc<Tape>),
-    /// One array for each trip of a schedule.
+    /// One array per trip of a schedule.
     Sequence(Arc<Vec<Value>>),
     /// Several values.
     Tuple(Vec<Value>),
@@ -51,12 +50,12 @@ impl Value {
     /// The array.
     ///
     /// # Panics
-    /// When it is none.
+    /// If it is not an array.
     #[track_caller]
     pub fn array(&self) -> &Array {
         match self {
             Value::Array(a) => a,
-            other => panic!("invariant: an array is wanted, not {other:?}"),
+            other => panic!("invariant: expected an array, found {other:?}"),
         }
     }
 
@@ -73,7 +72,7 @@ impl Value {
         }
     }
 
-    /// How a message calls it.
+    /// Its description in messages.
     fn describe(&self) -> String {
         match self {
             Value::Array(a) => format!("{}{}", a.dtype(), a.shape()),
@@ -98,12 +97,11 @@ fn describe(values: &[Value]) -> String {
 /// Evaluates a verified function of arrays.
 ///
 /// # Errors
-/// [`GraphError::Operands`] when the inputs are not of the function's types;
-/// [`GraphError::Malformed`] when an output is opaque (use [`interpret_values`]) or a loop breaks its
-/// contract, see [`interpret_values`].
+/// [`GraphError::Operands`] if the inputs differ from the function's types; [`GraphError::Malformed`] if an
+/// output is opaque (use [`interpret_values`]) or a loop breaks its contract, see [`interpret_values`].
 ///
 /// # Panics
-/// When the function does not pass `verify`.
+/// If the function does not pass `verify`.
 ///
 /// # Examples
 /// ```
@@ -120,7 +118,7 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
         Value::Array(a) => Ok(Arc::unwrap_or_clone(a)),
         other => {
             let node = f.outputs()[k].index();
-            let why = format!("output {k} is a {}, which is no array", other.describe());
+            let why = format!("output {k} is a {}, not an array", other.describe());
             Err(GraphError::Malformed { node, op: f.nodes()[node].op.name(), why })
         }
     };
@@ -130,12 +128,12 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
 /// Evaluates a verified function of any values.
 ///
 /// # Errors
-/// [`GraphError::Operands`] when the inputs are not of the function's types.
-/// [`GraphError::Malformed`] when the step of a `Rev` does not lead from one state of its tape to the
-/// next, bit for bit: then a gradient would depend on the number of checkpoints.
+/// [`GraphError::Operands`] if the inputs differ from the function's types. [`GraphError::Malformed`] if the
+/// step of a `Rev` does not lead from one state of its tape to the next, bit for bit: a gradient would then
+/// depend on the number of checkpoints.
 ///
 /// # Panics
-/// When the function does not pass `verify`.
+/// If the function does not pass `verify`.
 pub fn interpret_values(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
     let types = f.input_types();
     let wrong = types.iter().zip(inputs).position(|(t, v)| !v.is(t));

@@ -1,7 +1,7 @@
 //! Operations that move, gather or sum elements, by walking over multi-indices.
 //!
-//! Most of them say only from where each element of the result comes: [`pick`] does the rest for all
-//! element types.
+//! Most of them only map each element of the result to its source; [`pick`] does the rest for all element
+//! types.
 
 use super::elementwise::Float;
 use crate::array::{Array, DType, Data, Shape};
@@ -13,12 +13,12 @@ fn indices(shape: &Shape) -> impl Iterator<Item = Vec<usize>> {
     (0..shape.size()).map(move |i| strides.iter().zip(&**shape).map(|(s, d)| i / s % d).collect())
 }
 
-/// The place of a multi-index in a shape.
-fn place(shape: &Shape, index: &[usize]) -> usize {
+/// The row-major index of a multi-index.
+fn offset(shape: &Shape, index: &[usize]) -> usize {
     index.iter().zip(&**shape).fold(0, |at, (i, d)| at * d + i)
 }
 
-/// The elements at the given places; 0 where there is none.
+/// The elements at the given indices; 0 for `None`.
 fn pick(x: &Data, from: impl Iterator<Item = Option<usize>>) -> Data {
     fn of<T: Copy + Default>(x: &[T], from: impl Iterator<Item = Option<usize>>) -> Vec<T> {
         from.map(|i| i.map_or(T::default(), |i| x[i])).collect()
@@ -32,14 +32,14 @@ fn pick(x: &Data, from: impl Iterator<Item = Option<usize>>) -> Data {
     }
 }
 
-/// The elements of one array behind those of another.
+/// Appends the elements of one array to another.
 pub(super) fn append(to: &mut Data, x: &Data) {
     match (to, x) {
         (Data::F32(to), Data::F32(x)) => to.extend(x),
         (Data::F64(to), Data::F64(x)) => to.extend(x),
         (Data::I32(to), Data::I32(x)) => to.extend(x),
         (Data::U32(to), Data::U32(x)) | (Data::Bool(to), Data::Bool(x)) => to.extend(x),
-        (to, x) => panic!("invariant: {} behind {}", x.dtype(), to.dtype()),
+        (to, x) => panic!("invariant: {} appended to {}", x.dtype(), to.dtype()),
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn append(to: &mut Data, x: &Data) {
 pub(super) fn word(x: &Array, i: usize) -> u32 {
     match x.data() {
         Data::U32(v) => v[i],
-        other => panic!("invariant: words are u32, not {}", other.dtype()),
+        other => panic!("invariant: words must be u32, not {}", other.dtype()),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn broadcast(x: &Array, to: &Shape, dims: &[usize]) -> Data {
     let from = |index: Vec<usize>| -> Vec<usize> {
         (0..s.rank()).map(|i| if s[i] == 1 { 0 } else { index[dims[i]] }).collect()
     };
-    pick(x.data(), indices(to).map(|index| Some(place(s, &from(index)))))
+    pick(x.data(), indices(to).map(|index| Some(offset(s, &from(index)))))
 }
 
 pub(super) fn transpose(x: &Array, to: &Shape, perm: &[usize]) -> Data {
@@ -71,12 +71,12 @@ pub(super) fn transpose(x: &Array, to: &Shape, perm: &[usize]) -> Data {
         perm.iter().zip(index).for_each(|(&p, i)| at[p] = i);
         at
     };
-    pick(x.data(), indices(to).map(|index| Some(place(x.shape(), &from(index)))))
+    pick(x.data(), indices(to).map(|index| Some(offset(x.shape(), &from(index)))))
 }
 
 pub(super) fn slice(x: &Array, to: &Shape, start: &[usize]) -> Data {
     let from = |index: Vec<usize>| -> Vec<usize> { index.iter().zip(start).map(|(i, s)| i + s).collect() };
-    pick(x.data(), indices(to).map(|index| Some(place(x.shape(), &from(index)))))
+    pick(x.data(), indices(to).map(|index| Some(offset(x.shape(), &from(index)))))
 }
 
 pub(super) fn pad(x: &Array, to: &Shape, lo: &[usize]) -> Data {
@@ -84,7 +84,7 @@ pub(super) fn pad(x: &Array, to: &Shape, lo: &[usize]) -> Data {
     let from = |index: Vec<usize>| -> Option<Vec<usize>> {
         (0..s.rank()).map(|a| index[a].checked_sub(lo[a]).filter(|&i| i < s[a])).collect()
     };
-    pick(x.data(), indices(to).map(|index| from(index).map(|at| place(s, &at))))
+    pick(x.data(), indices(to).map(|index| from(index).map(|at| offset(s, &at))))
 }
 
 pub(super) fn concat(x: &[&Array], to: &Shape, axis: usize) -> Data {
@@ -97,29 +97,29 @@ pub(super) fn concat(x: &[&Array], to: &Shape, axis: usize) -> Data {
         for x in x {
             let s = x.shape();
             if index[axis] < s[axis] {
-                return before + place(s, &index);
+                return before + offset(s, &index);
             }
             index[axis] -= s[axis];
             before += s.size();
         }
-        panic!("invariant: index beyond the joined arrays")
+        panic!("invariant: index out of range of the concatenated arrays")
     };
     pick(&all, indices(to).map(|index| Some(from(index))))
 }
 
-/// Folds each element into the accumulator that `target` names for it.
+/// Folds each element into the accumulator at its `target`.
 fn fold<T: Copy>(x: &[T], n: usize, target: &[usize], start: T, f: impl Fn(T, T) -> T) -> Vec<T> {
     let mut acc = vec![start; n];
     x.iter().zip(target).for_each(|(&x, &t)| acc[t] = f(acc[t], x));
     acc
 }
 
-/// Floats are summed in f64 in row-major order and rounded once; integers wrap; the sum of truth
-/// values is whether any is true. Without elements a sum is 0 and an extremum the type's other end.
+/// Floats are summed in f64 in row-major order and rounded once; integers wrap; booleans are combined by or.
+/// The empty sum is 0 and an empty extremum is the type's opposite limit.
 pub(super) fn reduce(op: ReduceOp, x: &Array, to: &Shape, axes: &[usize]) -> Data {
     let (n, s) = (to.size(), x.shape());
     let kept: Vec<usize> = (0..s.rank()).filter(|a| !axes.contains(a)).collect();
-    let target = |index: Vec<usize>| place(to, &kept.iter().map(|&a| index[a]).collect::<Vec<_>>());
+    let target = |index: Vec<usize>| offset(to, &kept.iter().map(|&a| index[a]).collect::<Vec<_>>());
     let target: Vec<usize> = indices(s).map(target).collect();
     let floats = |x: &[f64]| match op {
         ReduceOp::Sum => fold(x, n, &target, 0.0, |a, b| a + b),
@@ -140,7 +140,7 @@ pub(super) fn reduce(op: ReduceOp, x: &Array, to: &Shape, axes: &[usize]) -> Dat
     }
 }
 
-/// The rows of axis 0 that an index names, clamped.
+/// The rows of axis 0 at an index, clamped.
 fn rows(x: &Array, index: &Array) -> Vec<usize> {
     let Data::I32(index) = index.data() else { panic!("invariant: an index is i32") };
     let last = x.shape()[0] as i64 - 1;
@@ -152,7 +152,7 @@ pub(super) fn gather(x: &Array, index: &Array) -> Data {
     pick(x.data(), rows(x, index).into_iter().flat_map(|r| (r * row..(r + 1) * row).map(Some)))
 }
 
-/// Adds in the element type, update after update.
+/// Adds in the element type, one update after the other.
 pub(super) fn scatter_add(x: &Array, index: &Array, updates: &Array) -> Data {
     let row: usize = x.shape()[1..].iter().product();
     let targets = rows(x, index).into_iter().flat_map(|r| r * row..(r + 1) * row);
@@ -188,7 +188,7 @@ pub(super) fn dot(a: &Array, b: &Array, ta: bool, tb: bool) -> Data {
     out
 }
 
-/// The leading axes and the matrix of a batch of matrices.
+/// The batch axes and the matrix shape of a batch of matrices.
 fn matrices(shape: &Shape) -> (&[usize], &[usize; 2]) {
-    shape.split_last_chunk().expect("invariant: a product is of matrices")
+    shape.split_last_chunk().expect("invariant: a matrix product has two axes")
 }

@@ -1,4 +1,4 @@
-//! Philox4x32-10, plainly: a keyed function from counters to random words.
+//! Philox4x32-10, scalar: a keyed function from counters to random words.
 
 /// The four words of the block with the given counter.
 ///

@@ -1,4 +1,4 @@
-//! The general loop, trip by trip, as [`crate::graph::Loop`] is documented.
+//! The general loop, trip by trip, as documented at [`crate::graph::Loop`].
 
 use super::loops::{Schedule, add, owned, schedule, step};
 use super::{GraphError, Value};
@@ -6,13 +6,13 @@ use crate::array::Array;
 use crate::graph::{Loop, Type};
 use std::sync::Arc;
 
-/// What trips stored, by the index of the trip.
+/// The values that trips stored, by trip index.
 type Stored = Vec<Option<Value>>;
 
 fn sequence(value: &Value) -> &[Value] {
     match value {
         Value::Sequence(v) => v,
-        other => panic!("invariant: a sequence is wanted, not {other:?}"),
+        other => panic!("invariant: expected a sequence, found {other:?}"),
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) fn run_loop(
     let (mut carry, captures, n) = (owned(carry), owned(captures), along.num_steps());
     if let Some(x) = xs.iter().find(|x| sequence(x).len() != n) {
         let has = sequence(x).len();
-        return Err(malformed(format!("a sequence has {has} values, the schedule {n} steps")));
+        return Err(malformed(format!("a sequence has {has} values, but the schedule has {n} steps")));
     }
     let mut stored: Vec<Stored> = vec![vec![None; n]; l.num_carry + l.num_ys];
     let mut taps: Vec<Vec<Value>> = vec![vec![]; n];

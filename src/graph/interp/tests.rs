@@ -1,4 +1,4 @@
-//! What each operation means, on numbers small enough to check by hand.
+//! Each operation, on numbers small enough to check by hand.
 
 use super::*;
 use crate::array::{DType, Shape};
@@ -113,14 +113,14 @@ fn comparisons_with_nan_are_false_but_ne() {
 }
 
 #[test]
-fn what_is_not_selected_does_no_harm() {
+fn unselected_elements_have_no_effect() {
     let out =
         op(Op::Select, &[bools(&[1, 0]), f32s([2], &[1.0, f32::NAN]), f32s([2], &[f32::NAN, 2.0])], None);
     assert_eq!(out.to_f64(), [1.0, 2.0]);
 }
 
 #[test]
-fn a_lincomb_rounds_once_a_term() {
+fn a_lincomb_rounds_once_per_term() {
     let c = [3.0_f64, 0.1].map(f64::to_bits).to_vec();
     let (x, y) = (0.123_f32, 7.77_f32);
     let out = op(Op::Lincomb { coeffs: c }, &[f32s([1], &[x]), f32s([1], &[y])], None);
@@ -192,7 +192,7 @@ fn reductions_sum_in_f64_and_keep_nan() {
 }
 
 #[test]
-fn rows_outside_are_clamped() {
+fn rows_out_of_range_are_clamped() {
     let x = f32s([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let index = Array::from_vec([4], vec![-7, 1, 2, 99]);
     let rows = op(Op::Gather, &[x.clone(), index.clone()], None).to_f64();
@@ -251,7 +251,7 @@ fn step() -> Func {
     b.finish(&[y])
 }
 
-/// The vjp of [`step`], by the state and by a.
+/// The vjp of [`step`] with respect to the state and a.
 fn bwd() -> Func {
     let (mut b, x) = Builder::with_inputs(&[BOOL, BOOL, F64, F64, F64, F64, F64]);
     let h = b.sub(x[3], x[2]);
@@ -345,7 +345,7 @@ fn a_search_a_replay_and_its_reverse_agree() {
 }
 
 #[test]
-fn a_step_that_is_not_the_attempt_is_found_out() {
+fn a_step_that_differs_from_the_attempt_is_detected() {
     let (mut b, x) = Builder::with_inputs(&[BOOL, BOOL, F64, F64, F64, F64]);
     let y = b.inline(&step(), &x)[0];
     let y = b.scale(y, 1.0 + f64::EPSILON);
@@ -357,7 +357,7 @@ fn a_step_that_is_not_the_attempt_is_found_out() {
 }
 
 #[test]
-fn an_empty_schedule_gives_back_what_it_got() {
+fn an_empty_schedule_returns_its_inputs() {
     let schedule = Value::Schedule(Arc::new(Schedule {
         step_times: vec![2.0],
         reached: true,
@@ -397,7 +397,7 @@ fn last_is_false_where_the_search_stopped_short() {
 }
 
 #[test]
-fn tiles_cut_rows_and_join_what_comes_of_them() {
+fn tiles_split_rows_and_join_the_results() {
     let body = |rows: usize| {
         let types =
             [Type::scalar(DType::U32), Type::array(DType::F32, [rows, 2]), Type::array(DType::F32, [2])];

@@ -1,4 +1,4 @@
-//! From a node's name, attributes and bodies to its operation.
+//! Converts a node's name, attributes and bodies to its operation.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
@@ -15,7 +15,7 @@ pub(super) struct Atom {
     pub(super) inner: Option<String>,
 }
 
-/// `key=value`, or a value alone under the empty key.
+/// `key=value`, or a lone value under the empty key.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) key: String,
@@ -23,7 +23,7 @@ pub(super) struct Attribute {
     pub(super) atoms: Vec<Atom>,
 }
 
-/// What a line says of a node beside its id, operands and type.
+/// The parsed line of a node, without its id, operands and type.
 pub(super) struct Statement {
     pub(super) name: String,
     pub(super) attributes: Vec<Attribute>,
@@ -74,7 +74,7 @@ impl Atom {
 
     fn read<T: FromStr>(&self, what: &str) -> Built<T> {
         let plain = self.inner.is_none().then(|| self.word.parse().ok()).flatten();
-        plain.ok_or_else(|| format!("`{}` is no {what}", self.show()))
+        plain.ok_or_else(|| format!("`{}` is not a valid {what}", self.show()))
     }
 
     /// The bits in `nan(0x...)`.
@@ -95,16 +95,16 @@ impl Atom {
 }
 
 impl Statement {
-    /// The operation, whose result is declared to be of type `ty`.
+    /// The operation, given the declared type of its result.
     pub(super) fn op(mut self, ty: &Type) -> Built<Op> {
         let name = self.name.clone();
         let op = self.dispatch(&name, ty)?;
         if let Some(a) = self.attributes.first() {
             let what = if a.key.is_empty() { "value" } else { a.key.as_str() };
-            return Err(format!("{name} has no attribute `{what}`, or has it twice"));
+            return Err(format!("{name} has an unknown or repeated attribute `{what}`"));
         }
         match self.bodies.first() {
-            Some((body, _)) => Err(format!("{name} has no body `{body}`, or has it twice")),
+            Some((body, _)) => Err(format!("{name} has an unknown or repeated body `{body}`")),
             None => Ok(op),
         }
     }
@@ -144,7 +144,7 @@ impl Statement {
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
             "solve" | "scan" | "rev" | "loop" | "tiles" => self.a_loop(name)?,
-            "observe" => return Err("an observer is a function of a program and cannot be read".into()),
+            "observe" => return Err("an observer is a Rust function and cannot be read from text".into()),
             "cond" => {
                 Op::Cond(Arc::new(Cond { then: self.body("then")?, otherwise: self.body("otherwise")? }))
             }
@@ -154,8 +154,8 @@ impl Statement {
                 vjp: self.body("vjp").ok(),
                 num_outs: self.index("num_outs")?,
             })),
-            "input" => return Err("inputs stand at the head of the function".into()),
-            _ => return Err(format!("there is no operation `{name}`")),
+            "input" => return Err("inputs must be listed at the head of the function".into()),
+            _ => return Err(format!("unknown operation `{name}`")),
         })
     }
 
@@ -208,7 +208,7 @@ impl Statement {
         })
     }
 
-    /// The rows of a tapped loop; others say nothing.
+    /// The taps of a loop; an untapped loop has no such attributes.
     fn taps(&mut self) -> Taps {
         let mut number = |key| self.index(key).unwrap_or(0);
         let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
@@ -223,30 +223,36 @@ impl Statement {
         Ok(Margins { lo: two("lo")?, hi: two("hi")? })
     }
 
-    /// Takes an attribute away.
+    /// Removes and returns an attribute.
     fn take(&mut self, key: &str) -> Built<Attribute> {
         let found = self.attributes.iter().position(|a| a.key == key);
         let what = if key.is_empty() { "value" } else { key };
-        found.map(|i| self.attributes.remove(i)).ok_or_else(|| format!("{} wants a `{what}`", self.name))
+        found
+            .map(|i| self.attributes.remove(i))
+            .ok_or_else(|| format!("{} needs attribute `{what}`", self.name))
     }
 
     fn body(&mut self, name: &str) -> Built<Func> {
         let found = self.bodies.iter().position(|(n, _)| n == name);
-        let i = found.ok_or_else(|| format!("{} wants a body `{name}`", self.name))?;
+        let i = found.ok_or_else(|| format!("{} needs a body `{name}`", self.name))?;
         Ok(self.bodies.remove(i).1)
     }
 
     fn one(&mut self, key: &str) -> Built<Atom> {
         let mut a = self.take(key)?;
         if a.is_list {
-            return Err(format!("`{key}` of {} is one value, not a list", self.name));
+            return Err(format!("`{key}` of {} must be one value, not a list", self.name));
         }
-        a.atoms.pop().ok_or_else(|| format!("{} wants a `{key}`", self.name))
+        a.atoms.pop().ok_or_else(|| format!("{} needs attribute `{key}`", self.name))
     }
 
     fn many(&mut self, key: &str) -> Built<Vec<Atom>> {
         let a = self.take(key)?;
-        if a.is_list { Ok(a.atoms) } else { Err(format!("`{key}` of {} is a list in brackets", self.name)) }
+        if a.is_list {
+            Ok(a.atoms)
+        } else {
+            Err(format!("`{key}` of {} must be a list in brackets", self.name))
+        }
     }
 
     fn index(&mut self, key: &str) -> Built<usize> {
@@ -261,7 +267,7 @@ impl Statement {
         self.many("coeffs")?.iter().map(|a| a.double().map(f64::to_bits)).collect()
     }
 
-    /// Takes a value alone that is this word.
+    /// Removes the lone value `word` if it is present.
     fn flag(&mut self, word: &str) -> bool {
         let is = |a: &Attribute| {
             a.key.is_empty() && !a.is_list && a.atoms.iter().all(|a| a.word == word && a.inner.is_none())
@@ -281,7 +287,7 @@ impl Statement {
             ("count", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Count(n))),
             ("bytes", Some(n), _) => Ok(Policy::Checkpoint(Checkpoints::Bytes(n))),
             _ => Err(format!(
-                "`{}` is no policy: there are direct, forward, reversible, auto, count(n), bytes(n)",
+                "unknown policy `{}`: expected direct, forward, reversible, auto, count(n), bytes(n)",
                 a.show()
             )),
         }
@@ -291,19 +297,19 @@ impl Statement {
         let out = |a: &Atom| match a.word.as_str() {
             "rows" => Ok(TileOut::Rows),
             "sum" => Ok(TileOut::Sum),
-            _ => Err(format!("`{}` is no output of tiles: there are rows and sum", a.show())),
+            _ => Err(format!("unknown tiles output `{}`: expected rows or sum", a.show())),
         };
         self.many("outs")?.iter().map(out).collect()
     }
 
     fn literal(&mut self, ty: &Type) -> Built<Literal> {
         let Type::Array { dtype, shape } = ty else {
-            return Err(format!("a constant is an array, not {ty}"));
+            return Err(format!("a constant must be an array, not {ty}"));
         };
         if self.take("digest").is_ok() {
             let n = shape.size();
             return Err(format!(
-                "the constant's {n} elements are not in the text, which has their digest only"
+                "the constant's {n} elements are not in the text, which has only their digest"
             ));
         }
         let value = self.take("")?;
@@ -317,7 +323,7 @@ impl Statement {
         }
         let (atoms, n) = (&value.atoms, shape.size());
         if atoms.len() != n {
-            return Err(format!("the constant has {} elements, its type {n}", atoms.len()));
+            return Err(format!("the constant has {} elements, but its type has {n}", atoms.len()));
         }
         let truth = |a: &Atom| a.read::<bool>("truth value").map(u32::from);
         let data = match dtype {

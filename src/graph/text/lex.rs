@@ -1,9 +1,9 @@
-//! From characters to tokens with their lines.
+//! Splits text into tokens with their line numbers.
 
 use crate::graph::GraphError;
 use std::fmt;
 
-/// A piece of text.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
     /// `%3`
@@ -12,7 +12,7 @@ pub(super) enum Token {
     Word(String),
     /// One of `(){}[],:=`.
     Mark(char),
-    /// Behind the last character.
+    /// The end of the text.
     End,
 }
 
@@ -35,7 +35,7 @@ fn in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_.+-".contains(c)
 }
 
-/// All tokens, the last of which is [`Token::End`].
+/// All tokens; the last one is [`Token::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, GraphError> {
     let mut out = Vec::new();
     for (i, line) in text.lines().enumerate() {
@@ -47,12 +47,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, GraphError> {
             let (token, len) = match c {
                 '%' => {
                     let id = rest[1..len].parse().ok();
-                    let id = id.ok_or_else(|| error(i + 1, format!("`{}` is no node", &rest[..len])))?;
+                    let id =
+                        id.ok_or_else(|| error(i + 1, format!("`{}` is not a valid node", &rest[..len])))?;
                     (Token::Id(id), len)
                 }
                 _ if in_word(c) => (Token::Word(rest[..len].to_owned()), len),
                 _ if "(){}[],:=".contains(c) => (Token::Mark(c), 1),
-                _ => return Err(error(i + 1, format!("the character {c:?} has no place here"))),
+                _ => return Err(error(i + 1, format!("unexpected character {c:?}"))),
             };
             out.push((token, i + 1));
             rest = rest[len..].trim_start();

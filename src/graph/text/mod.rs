@@ -1,4 +1,4 @@
-//! The text form of functions: printed, read, compared in tests, attached to bug reports.
+//! The text form of functions: printed, parsed, compared in tests, attached to bug reports.
 //!
 //! ```text
 //! func(%0: f32[2,3], %1: f32[3]) {
@@ -8,15 +8,15 @@
 //! }
 //! ```
 //!
-//! One node a line: its id, operation, attributes, operands and type. Inputs stand at the head in
-//! their order; the bodies of a loop follow its type in braces, each under its name. White space does
-//! not count, and `//` starts a comment. What is printed reads back as the same function, bit for bit:
-//! numbers are the shortest decimals that do so, NaNs are written with their bits. Constants of more
-//! than [`MAX_ELEMENTS`] elements are printed as a digest, enough to see a change, and do not read
-//! back; graphs with weights as constants would otherwise be megabytes.
+//! One node per line: its id, operation, attributes, operands and type. Inputs come first, in order; the bodies
+//! of a loop follow its type in braces, each with its name. White space is ignored, and `//` starts a comment.
+//! Printed text parses back to the same function, bit for bit: numbers are the shortest decimals that
+//! round-trip, and NaNs are written with their bits. Constants of more than [`MAX_ELEMENTS`] elements are
+//! printed as a digest, which shows changes but does not parse; graphs with weights as constants would
+//! otherwise take megabytes.
 //!
-//! A derived format (`serde`) would need no parser, but its text is for machines: golden tests of
-//! graph passes are read and written by people.
+//! A derived format (`serde`) would need no parser, but its text is for machines; people read and write the
+//! golden tests of graph passes.
 
 mod build;
 mod lex;

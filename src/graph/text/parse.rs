@@ -1,4 +1,4 @@
-//! From tokens to functions: a parser by recursive descent, one function a rule.
+//! Parses tokens into functions: recursive descent, one function per rule.
 //!
 //! ```text
 //! func  = "func" "(" [ id ":" type , ... ] ")" "{" { node } "return" [ id , ... ] "}"
@@ -8,7 +8,7 @@
 //! type  = dtype "[" [ length , ... ] "]" | "schedule" | "tape" | "sequence" "(" type ")" | "(" [ type , ... ] ")"
 //! ```
 //!
-//! Each node is checked as it is read, so an error of types has a line as one of spelling has.
+//! Each node is checked as it is parsed, so type errors have line numbers too.
 
 use super::build::{Atom, Attribute, Statement};
 use super::lex::{Token, error, tokens};
@@ -17,13 +17,13 @@ use crate::graph::verify::check_node;
 use crate::graph::{Func, GraphError, Node, NodeId, Op, Type};
 use std::collections::BTreeMap;
 
-/// How deep types and bodies may nest: far more than any program needs, far less than the stack holds.
+/// The maximum nesting depth of types and bodies: far above what programs need, far below what the stack holds.
 const MAX_DEPTH: usize = 64;
 
 type Parsed<T> = Result<T, GraphError>;
 
 impl Func {
-    /// Reads the text form, see [`Func`]'s `Display`; what it returns passes [`crate::graph::verify`].
+    /// Parses the text form, see [`Func`]'s `Display`; the result passes [`crate::graph::verify`].
     ///
     /// # Errors
     /// [`GraphError::Parse`] with the line of the first fault.
@@ -66,10 +66,10 @@ impl Parser {
     }
 
     fn expected(&self, what: &str) -> GraphError {
-        self.fault(format!("{what} is expected, not {}", self.peek()))
+        self.fault(format!("expected {what}, found {}", self.peek()))
     }
 
-    /// The next token; the end is never passed.
+    /// Takes the next token; the end is never passed.
     fn next(&mut self) -> Token {
         let token = self.peek().clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
@@ -117,7 +117,7 @@ impl Parser {
         }
     }
 
-    /// Items between commas up to a closing mark, which is taken.
+    /// Comma-separated items up to a closing mark, which is taken.
     fn items<T>(&mut self, close: char, item: impl Fn(&mut Parser) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut out = Vec::new();
         if self.eat(close) {
@@ -134,7 +134,7 @@ impl Parser {
         }
     }
 
-    /// Nodes between commas, perhaps none.
+    /// Comma-separated nodes, possibly none.
     fn ids(&mut self) -> Parsed<Vec<NodeId>> {
         let mut out = Vec::new();
         if matches!(self.peek(), Token::Id(_)) {
@@ -148,7 +148,7 @@ impl Parser {
 
     fn nested<T>(&mut self, f: impl FnOnce(&mut Parser) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
-            return Err(self.fault(format!("more than {MAX_DEPTH} levels are nested")));
+            return Err(self.fault(format!("nested more than {MAX_DEPTH} levels deep")));
         }
         self.depth += 1;
         let out = f(self);
@@ -169,7 +169,7 @@ impl Parser {
             (_, Some(dtype)) => dtype,
             (_, None) => {
                 let why = format!(
-                    "`{name}` is no type: there are f32, f64, i32, u32, bool, schedule, tape, sequence"
+                    "unknown type `{name}`: expected f32, f64, i32, u32, bool, schedule, tape or sequence"
                 );
                 return Err(error(line, why));
             }
@@ -186,14 +186,14 @@ impl Parser {
         self.mark(')')?;
         match of {
             Type::Array { dtype, shape } => Ok(Type::Sequence { dtype, shape }),
-            other => Err(error(line, format!("a sequence is one of arrays, not of {other}"))),
+            other => Err(error(line, format!("a sequence must hold arrays, not {other}"))),
         }
     }
 
     fn length(&mut self) -> Parsed<usize> {
         let line = self.line();
         let w = self.word("a length")?;
-        w.parse().map_err(|_| error(line, format!("`{w}` is no length")))
+        w.parse().map_err(|_| error(line, format!("`{w}` is not a valid length")))
     }
 
     fn func(&mut self) -> Parsed<Func> {
@@ -224,9 +224,9 @@ impl Parser {
         let nodes = arena.finish()?;
         for id in &outputs {
             match nodes.get(id.index()).map(|n| &n.ty) {
-                None => return Err(error(line, format!("{id} is returned, but is no node"))),
+                None => return Err(error(line, format!("{id} is returned but not defined"))),
                 Some(Type::Tuple(_)) => {
-                    return Err(error(line, format!("{id} is a tuple: return its values, by proj")));
+                    return Err(error(line, format!("{id} is a tuple: return its values by proj")));
                 }
                 Some(_) => {}
             }
@@ -280,7 +280,7 @@ impl Parser {
     }
 }
 
-/// Nodes read so far, and inputs whose ids have not come up yet.
+/// Parsed nodes, and inputs whose ids have not been reached yet.
 #[derive(Default)]
 struct Arena {
     nodes: Vec<Node>,
@@ -299,7 +299,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Appends the inputs whose turn it is.
+    /// Appends the inputs with the next ids.
     fn take_inputs(&mut self) -> Parsed<()> {
         while let Some((node, line)) = self.waiting.remove(&self.next_id()) {
             self.checked(node, line)?;
@@ -310,7 +310,7 @@ impl Arena {
     fn push(&mut self, id: NodeId, node: Node, line: usize) -> Parsed<()> {
         self.take_inputs()?;
         if id != self.next_id() {
-            return Err(error(line, format!("{id} is out of turn: the next node is {}", self.next_id())));
+            return Err(error(line, format!("{id} is out of order: the next node is {}", self.next_id())));
         }
         self.checked(node, line)
     }
@@ -319,9 +319,10 @@ impl Arena {
         self.take_inputs()?;
         match self.waiting.first_key_value() {
             None => Ok(self.nodes),
-            Some((id, (_, line))) => {
-                Err(error(*line, format!("{id} is out of turn: the function has {} nodes", self.nodes.len())))
-            }
+            Some((id, (_, line))) => Err(error(
+                *line,
+                format!("{id} is out of order: the function has {} nodes", self.nodes.len()),
+            )),
         }
     }
 }

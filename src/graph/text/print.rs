@@ -1,4 +1,4 @@
-//! From functions to text.
+//! Prints functions as text.
 
 use super::MAX_ELEMENTS;
 use crate::array::{Array, DType, Data};
@@ -11,7 +11,7 @@ impl Display for Func {
     }
 }
 
-/// Items with a separator between them.
+/// Items joined by commas.
 fn joined<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     items.into_iter().map(|x| x.to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -20,7 +20,7 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", joined(items))
 }
 
-/// Prints from where the line stands; the closing brace gets the line's indentation and no newline.
+/// Prints from the current position; the closing brace gets the line's indentation and no newline.
 fn write_func(f: &mut Formatter<'_>, func: &Func, indent: usize) -> fmt::Result {
     let input = |&id: &NodeId| match func.nodes().get(id.index()) {
         Some(node) => format!("{id}: {}", node.ty),
@@ -149,7 +149,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
     }
 }
 
-/// The attributes of a tapped loop, those that are not 0; others have none.
+/// The nonzero attributes of a tapped loop; an untapped loop has none.
 fn taps(taps: Taps) -> String {
     let numbers = [("num_times", taps.times), ("every", taps.every), ("num_groups", taps.groups)];
     let numbers = numbers.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
@@ -167,7 +167,7 @@ fn policy(policy: Policy) -> String {
     }
 }
 
-/// The shortest decimal that reads back as this number; NaNs with their bits.
+/// The shortest decimal that parses back to this number; NaNs with their bits.
 fn double(bits: u64) -> String {
     let x = f64::from_bits(bits);
     if x.is_nan() { format!("nan({bits:#018x})") } else { format!("{x:?}") }
@@ -206,7 +206,7 @@ fn constant(literal: &Literal, ty: &Type) -> String {
     }
 }
 
-/// FNV-1a, 64 bits, of the elements' bytes: the same on every machine.
+/// FNV-1a, 64 bits, over the elements' bytes: the same on every machine.
 fn digest(a: &Array) -> u64 {
     let fold = |h: u64, bytes: &[u8]| {
         bytes.iter().fold(h, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))

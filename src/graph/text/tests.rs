@@ -1,4 +1,4 @@
-//! Print, read, print again; and what is said of texts that do not read.
+//! Print, parse, print again; and the errors of texts that do not parse.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{Builder, Func, Literal, Op, Type, UnaryOp};
@@ -137,7 +137,7 @@ fn rows_of_every_kind_are_printed_and_read_back() {
 }
 
 #[test]
-fn what_is_printed_is_what_was_read() {
+fn printed_text_equals_the_parsed_text() {
     for text in [PLAIN, LOOPS, TAPPED] {
         assert_eq!(Func::parse(text).unwrap().to_string(), text);
     }
@@ -215,47 +215,47 @@ fn a_large_constant_is_a_digest_that_does_not_read() {
     assert!(text.starts_with("func() {\n  %0 = const{digest=0x") && text != of(65, 2.0), "{text}");
     let e = Func::parse(&text).unwrap_err().to_string();
     let want = "line 2 of the graph does not parse: the constant's 65 elements are not in the text, \
-                which has their digest only";
+                which has only their digest";
     assert_eq!(e, want);
 }
 
-/// The error of `PLAIN` or `LOOPS` with one piece replaced.
+/// The error of `PLAIN` or `LOOPS` with one part replaced.
 fn spoilt(text: &str, from: &str, to: &str) -> String {
     assert_eq!(text.matches(from).count(), 1, "{from}");
     Func::parse(&text.replace(from, to)).unwrap_err().to_string()
 }
 
 #[test]
-fn faults_are_told_with_their_lines() {
+fn faults_are_reported_with_their_lines() {
     let cases = [
-        ("%16 = add", "%16 = plus", "line 14", "there is no operation `plus`"),
-        ("%16 = add %14, %15", "%16 = add %14, %1", "line 14", "the operands must be of one type"),
+        ("%16 = add", "%16 = plus", "line 14", "unknown operation `plus`"),
+        ("%16 = add %14, %15", "%16 = add %14, %1", "line 14", "the operands must have equal types"),
         (
             "%16 = add %14, %15",
             "%16 = add %14, %16",
             "line 14",
             "add: its operand %16 does not come before it",
         ),
-        ("%16 = add", "%17 = add", "line 14", "%17 is out of turn: the next node is %16"),
-        ("%4: u32[2]", "%99: u32[2]", "line 3", "%5 is out of turn: the next node is %4"),
+        ("%16 = add", "%17 = add", "line 14", "%17 is out of order: the next node is %16"),
+        ("%4: u32[2]", "%99: u32[2]", "line 3", "%5 is out of order: the next node is %4"),
         ("%2: i32[4]", "%1: i32[4]", "line 1", "%1 is listed twice"),
-        ("%15 : f32[2,3]", "%15 : f33[2,3]", "line 14", "`f33` is no type"),
-        ("{axis=1}", "", "line 11", "iota wants a `axis`"),
-        ("{axis=1}", "{axis=1, axes=2}", "line 11", "iota has no attribute `axes`, or has it twice"),
-        ("{axis=1}", "{axis=[1]}", "line 11", "`axis` of iota is one value, not a list"),
-        ("{perm=[1, 0]}", "{perm=1}", "line 22", "`perm` of transpose is a list in brackets"),
-        ("{perm=[1, 0]}", "{perm=[1, x]}", "line 22", "`x` is no index"),
-        ("{p=2.5}", "{p=2.5.1}", "line 12", "`2.5.1` is no number"),
-        ("nan(0x7fc00001)", "nan(0x1)", "line 6", "`nan(0x1)` is no number"),
-        ("[-1, 2]", "[-1, 2, 3]", "line 8", "the constant has 3 elements, its type 2"),
-        ("[-1, 2]", "[-1, 2.5]", "line 8", "`2.5` is no i32"),
-        ("return %37", "return %46", "line 44", "%46 is returned, but is no node"),
+        ("%15 : f32[2,3]", "%15 : f33[2,3]", "line 14", "unknown type `f33`"),
+        ("{axis=1}", "", "line 11", "iota needs attribute `axis`"),
+        ("{axis=1}", "{axis=1, axes=2}", "line 11", "iota has an unknown or repeated attribute `axes`"),
+        ("{axis=1}", "{axis=[1]}", "line 11", "`axis` of iota must be one value, not a list"),
+        ("{perm=[1, 0]}", "{perm=1}", "line 22", "`perm` of transpose must be a list in brackets"),
+        ("{perm=[1, 0]}", "{perm=[1, x]}", "line 22", "`x` is not a valid index"),
+        ("{p=2.5}", "{p=2.5.1}", "line 12", "`2.5.1` is not a valid number"),
+        ("nan(0x7fc00001)", "nan(0x1)", "line 6", "`nan(0x1)` is not a valid number"),
+        ("[-1, 2]", "[-1, 2, 3]", "line 8", "the constant has 3 elements, but its type has 2"),
+        ("[-1, 2]", "[-1, 2.5]", "line 8", "`2.5` is not a valid i32"),
+        ("return %37", "return %46", "line 44", "%46 is returned but not defined"),
         ("%45\n}", "%45\n} func", "line 45", "`func` follows the function"),
-        ("%45\n}", "%45\n", "line 44", "`}` is expected, not the end of the text"),
-        ("i32[4]) {", "i32[4] {", "line 1", "`,` or `)` is expected, not `{`"),
-        ("is_finite %35", "is_finite é", "line 35", "the character 'é' has no place here"),
-        ("is_finite %35", "is_finite %x", "line 35", "`%x` is no node"),
-        ("u32[10]", "u32[-1]", "line 34", "`-1` is no length"),
+        ("%45\n}", "%45\n", "line 44", "expected `}`, found the end of the text"),
+        ("i32[4]) {", "i32[4] {", "line 1", "expected `,` or `)`, found `{`"),
+        ("is_finite %35", "is_finite é", "line 35", "unexpected character 'é'"),
+        ("is_finite %35", "is_finite %x", "line 35", "`%x` is not a valid node"),
+        ("u32[10]", "u32[-1]", "line 34", "`-1` is not a valid length"),
         ("u32[10]", "u32[9999999999,9999999999]", "line 34", "has more elements than memory can address"),
         ("u32[10]", "u32[1553255926290448382]", "line 34", "has more elements than memory can address"),
     ];
@@ -267,28 +267,28 @@ fn faults_are_told_with_their_lines() {
 }
 
 #[test]
-fn faults_of_loops_are_told_with_their_lines() {
+fn faults_of_loops_are_reported_with_their_lines() {
     let cases = [
         (
             "count(4)",
             "count",
             "line 2",
-            "`count` is no policy: there are direct, forward, reversible, auto, count(n), bytes(n)",
+            "unknown policy `count`: expected direct, forward, reversible, auto, count(n), bytes(n)",
         ),
-        ("num_ext=0, ", "", "line 2", "solve wants a `num_ext`"),
+        ("num_ext=0, ", "", "line 2", "solve needs attribute `num_ext`"),
         ("return %4", "return %3", "line 2", "its step's output 0 is f64[], not f32[3]"),
-        ("%2, %2, %2, %0, %1", "%2, %2, %2, %0", "line 2", "there are 4 of its attempt's output, not 5"),
-        ("attempt: func", "trial: func", "line 2", "solve wants a body `attempt`"),
-        ("bwd: func", "back: func", "line 19", "rev wants a body `bwd`"),
+        ("%2, %2, %2, %0, %1", "%2, %2, %2, %0", "line 2", "its attempt's output count is 4, not 5"),
+        ("attempt: func", "trial: func", "line 2", "solve needs a body `attempt`"),
+        ("bwd: func", "back: func", "line 19", "rev needs a body `bwd`"),
         ("%7 = neg %6", "%7 = neg %9", "line 25", "neg: its operand %9 does not come before it"),
-        ("[rows, sum]", "[rows, mean]", "line 29", "`mean` is no output of tiles: there are rows and sum"),
+        ("[rows, sum]", "[rows, mean]", "line 29", "unknown tiles output `mean`: expected rows or sum"),
         ("tile=5", "tile=4", "line 29", "input 1 of its body is f32[5,3], not 4 rows"),
-        ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return its values, by proj"),
+        ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return its values by proj"),
         (
             "%5 = proj{k=1} %4 : schedule",
             "%5 = proj{k=2} %4 : schedule",
             "line 11",
-            "its operands make it tape",
+            "but its operands give tape",
         ),
     ];
     for (from, to, line, why) in cases {
@@ -321,5 +321,5 @@ fn comments_and_space_do_not_count() {
 fn endless_nesting_is_refused() {
     let text = format!("func(%0: {}", "(".repeat(100_000));
     let e = Func::parse(&text).unwrap_err().to_string();
-    assert_eq!(e, "line 1 of the graph does not parse: more than 64 levels are nested");
+    assert_eq!(e, "line 1 of the graph does not parse: nested more than 64 levels deep");
 }

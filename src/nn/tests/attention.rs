@@ -1,4 +1,4 @@
-//! Attention against its formula, its masks and its gradients.
+//! Attention: its formula, masks and gradients.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn rows(x: &[f64], d: usize) -> Vec<&[f64]> {
     x.chunks(d).collect()
 }
 
-/// One batch entry by the formula: `bias(head, i, j)` is added to the scores.
+/// The formula for one batch entry; `bias(head, i, j)` is added to the scores.
 fn naive(
     a: &MultiHeadAttention,
     x: &[f64],
@@ -35,7 +35,7 @@ fn naive(
     y
 }
 
-/// Attention with biases that are not zero.
+/// Attention with nonzero biases.
 fn attention(context: usize) -> MultiHeadAttention {
     let a = MultiHeadAttention::to_context(6, context, 3, &Key::new(1)).with_edges(4, &Key::new(2));
     let mut seed = 20;
@@ -91,7 +91,7 @@ fn rows_of_weights_sum_to_one_and_are_zero_where_masked() {
 #[test]
 fn what_is_masked_does_not_act_be_it_nan() {
     let (a, x) = (attention(6), draws([1, 4, 6], 9));
-    // Only the second entry's last row is hidden, from all.
+    // Only the last row of the second entry is masked, for all rows.
     let both = Tensor::concat(&[&x, &x], 0);
     let mask = Tensor::iota(DType::I32, [2, 1, 4], 2) + Tensor::iota(DType::I32, [2, 1, 4], 0) * 10;
     let mask = mask.ne(13);
@@ -178,7 +178,7 @@ fn heads_that_do_not_divide_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "edges [5,5,4] for an attention without a map for them (`with_edges`)")]
+#[should_panic(expected = "attention got edges [5,5,4] but has no map for edge features: call `with_edges`")]
 fn edges_without_a_map_are_refused() {
     let (x, edges) = (Tensor::zeros([5, 6]), Tensor::zeros([5, 5, 4]));
     let a = MultiHeadAttention::new(6, 2, &Key::new(0));

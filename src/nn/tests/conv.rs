@@ -1,8 +1,8 @@
-//! Convolutions against the sum they stand for, loop by loop.
+//! Convolutions against direct sums.
 
 use super::*;
 
-/// y[n, p, q, o] of a padded x, six loops and the images.
+/// y[n, p, q, o] from a padded x, by direct sums.
 fn naive(conv: &Conv2d, x: &Tensor, lo: [usize; 2], out: [usize; 2]) -> Vec<f64> {
     let (w, v) = (conv.weight.to_vec(), x.to_vec());
     let (ws, xs) = (conv.weight.shape(), x.shape());
@@ -103,19 +103,19 @@ fn a_transposed_convolution_is_the_transpose_of_the_convolution() {
 }
 
 #[test]
-fn a_picture_is_repeated_along_its_sides() {
+fn a_image_is_repeated_along_its_sides() {
     let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).reshape([1, 1, 2, 2]);
     close(&upsample(&x, [2, 2]), &[1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0].repeat(2));
 }
 
 #[test]
 #[should_panic(expected = "a window of 5 does not fit into a padded side of 4")]
-fn a_window_larger_than_the_picture_is_refused() {
+fn a_window_larger_than_the_image_is_refused() {
     Conv2d::new(1, 1, [3, 1], &Key::new(0)).dilation([2, 1]).forward(&Tensor::zeros([1, 4, 4, 1]));
 }
 
 #[test]
-#[should_panic(expected = "a convolution of 3 channels takes [n, height, width, channels], not [2,8,8,1]")]
-fn a_picture_of_other_channels_is_refused() {
+#[should_panic(expected = "a convolution of 3 channels takes [n, height, width, channels], got [2,8,8,1]")]
+fn a_image_of_other_channels_is_refused() {
     Conv2d::new(3, 1, [3, 3], &Key::new(0)).forward(&Tensor::zeros([2, 8, 8, 1]));
 }

@@ -1,4 +1,4 @@
-//! Embeddings of numbers and times.
+//! Embeddings of indices and times.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Parts of models that stay, under gradients and optimizers.
+//! Frozen parts of models under gradients and optimizers.
 
 use super::*;
 use crate::optim::{AdamW, Ema, Sgd, partition, set_to_zero};
@@ -27,7 +27,7 @@ fn a_frozen_part_stays_under_an_optimizer_with_decay_and_under_an_average() {
     let weights = |m: &Model| (m.encoder.clone().thaw().weight.to_vec(), m.head.weight.to_vec());
     assert_eq!(weights(&after).0, weights(&before).0);
     assert!(weights(&after).1.iter().zip(weights(&before).1).all(|(a, b)| (a - b).abs() > 0.01));
-    assert!(state.leaves.keys().all(|path| !path.contains("encoder")), "no moments of what is frozen");
+    assert!(state.leaves.keys().all(|path| !path.contains("encoder")), "frozen leaves have no moments");
     let average = Ema::new(0.5).update(&before, &after, &Tensor::from(9u32));
     assert_eq!(weights(&average).0, weights(&before).0);
 }
@@ -62,7 +62,7 @@ fn counts_tell_what_is_trained() {
 }
 
 #[test]
-fn a_frozen_field_still_has_slopes_by_time_and_place() {
+fn a_frozen_field_still_has_derivatives_by_time_and_state() {
     let field = Frozen::new(double(&ConcatSquash::new(2, [5], &Key::new(3))));
     let at = (field.clone(), Tensor::from(0.3), draws([2, 2], 4));
     let (_, (of_field, of_t, of_y)) =

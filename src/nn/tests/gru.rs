@@ -1,8 +1,8 @@
-//! The gated unit against its formula.
+//! The GRU against its formula.
 
 use super::*;
 
-/// One row of the formula on the host.
+/// The formula for one row in plain Rust.
 fn step(cell: &GruCell, x: &[f64], h: &[f64]) -> Vec<f64> {
     let (a, b, n) = (affine(&cell.input, x), affine(&cell.state, h), h.len());
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());

@@ -20,7 +20,7 @@ const ALL: [Init; 14] = [
     Init::Orthogonal(1.5),
 ];
 
-/// Mean, variance and largest size.
+/// Mean, variance and largest absolute value.
 fn moments(x: &[f64]) -> (f64, f64, f64) {
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
@@ -30,7 +30,7 @@ fn moments(x: &[f64]) -> (f64, f64, f64) {
 
 #[test]
 fn variances_are_those_of_the_names() {
-    // 3 x 2 windows, 40 channels in, 70 out: 240 inputs, 420 outputs of 16,800 weights.
+    // 3 x 2 windows, 40 channels in, 70 out: 240 inputs and 420 outputs, 16,800 weights.
     let shape = [3, 2, 40, 70];
     let truncated: f64 = 0.04 * 0.773_741_3;
     for (init, want, bound) in [
@@ -46,9 +46,10 @@ fn variances_are_those_of_the_names() {
         (Init::HeNormal, 2.0 / 240.0, f64::INFINITY),
     ] {
         let (mean, variance, largest) = moments(&init.sample(shape, &Key::new(8)).to_vec());
-        // 4 standard errors of 16,800 draws: of the mean 0.031 std, of a normal variance 0.044 of it.
+        // 4 standard errors of 16,800 samples: 0.031 std for the mean, a factor of 0.044 for a normal
+        // variance.
         assert!(mean.abs() < 0.031 * want.sqrt(), "{init}: mean {mean}");
-        assert!((variance / want - 1.0).abs() < 0.044, "{init}: variance {variance}, not {want}");
+        assert!((variance / want - 1.0).abs() < 0.044, "{init}: variance {variance}, expected {want}");
         let full = if bound.is_finite() { bound } else { largest };
         assert!(largest <= full * (1.0 + 1e-6) && largest > 0.98 * full, "{init}: {largest} of {bound}");
     }
@@ -59,15 +60,16 @@ fn variances_are_those_of_the_names() {
 
 #[test]
 fn a_cut_normal_draw_has_the_distribution_of_one() {
-    // P(|x| < 1) of a normal draw given |x| < 2 is 0.682689 / 0.954500, P(|x| < 1/2) 0.382925 / 0.954500.
+    // For a normal sample given |x| < 2, P(|x| < 1) is 0.682689 / 0.954500 and P(|x| < 1/2) is 0.382925 /
+    // 0.954500.
     let x = Init::TruncatedNormal(1.0).sample([100_000], &Key::new(3)).to_vec();
     let share = |a: f64| x.iter().filter(|x| x.abs() < a).count() as f64 / 1e5;
     assert!((share(1.0) - 0.715_233).abs() < 0.006 && (share(0.5) - 0.401_179).abs() < 0.006);
     assert!(x.iter().all(|x| x.abs() <= 2.0));
 }
 
-/// The largest entry of `|x^T x - 1|` of a matrix with at least as many rows as columns.
-fn deviation(x: &Tensor) -> f64 {
+/// The largest entry of `|x^T x - 1|` for a matrix with at least as many rows as columns.
+fn orthogonality_error(x: &Tensor) -> f64 {
     let (n, gram) = (x.shape()[1], x.transpose().matmul(x).to_vec());
     let off = |(i, g): (usize, &f64)| (g - f64::from(u8::from(i % (n + 1) == 0))).abs();
     gram.iter().enumerate().map(off).fold(0.0, f64::max)
@@ -77,20 +79,20 @@ fn deviation(x: &Tensor) -> f64 {
 fn orthogonal_draws_have_orthonormal_columns_or_rows() {
     for (seed, rows, columns) in [(0, 1, 1), (1, 2, 2), (2, 5, 3), (3, 64, 64), (4, 150, 20), (5, 100, 100)] {
         let tall = Init::Orthogonal(1.0).sample([rows, columns], &Key::new(seed)).cast(DType::F64);
-        assert!(deviation(&tall) < 1e-6, "{rows} x {columns}: {}", deviation(&tall));
+        assert!(orthogonality_error(&tall) < 1e-6, "{rows} x {columns}: {}", orthogonality_error(&tall));
         let wide = Init::Orthogonal(2.0).sample([columns, rows], &Key::new(seed)).cast(DType::F64) * 0.5;
-        assert!(deviation(&wide.transpose()) < 1e-6);
+        assert!(orthogonality_error(&wide.transpose()) < 1e-6);
     }
     let window = Init::Orthogonal(1.0).sample([3, 3, 4, 8], &Key::new(6)).cast(DType::F64);
-    assert!(deviation(&window.reshape([36, 8])) < 1e-6);
+    assert!(orthogonality_error(&window.reshape([36, 8])) < 1e-6);
     for seed in 0..50 {
         let small = Init::Orthogonal(1.0).sample([3, 3], &Key::new(seed)).cast(DType::F64);
-        assert!(deviation(&small) < 1e-6, "seed {seed}: {}", deviation(&small));
+        assert!(orthogonality_error(&small) < 1e-6, "seed {seed}: {}", orthogonality_error(&small));
     }
 }
 
 #[test]
-#[should_panic(expected = "an orthogonal matrix has two axes or more, not the shape [3]")]
+#[should_panic(expected = "an orthogonal matrix needs at least two axes, got shape [3]")]
 fn an_orthogonal_vector_is_refused() {
     Init::Orthogonal(1.0).sample([3], &Key::new(0));
 }
@@ -123,7 +125,7 @@ fn a_name_is_parsed_and_printed() {
     for wrong in ["", "xavier", "normal:wide", "normal:inf", "he_normal:2"] {
         let message = wrong.parse::<Init>().unwrap_err().to_string();
         assert!(
-            message.starts_with(&format!("`{wrong}` is no initializer; there are zeros, ones")),
+            message.starts_with(&format!("unknown initializer `{wrong}`; known ones are zeros, ones")),
             "{message}"
         );
     }

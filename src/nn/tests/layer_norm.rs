@@ -1,10 +1,10 @@
-//! Normalization of rows.
+//! Layer normalization.
 
 use super::*;
 
 #[test]
 fn normalized_rows_have_mean_zero_and_variance_one() {
-    // A mean of 1e6: the variance must not be lost to cancellation.
+    // At a mean of 1e6 the variance must not be lost to cancellation.
     for mean in [0.0, -3.0, 1e6] {
         let x = draws([6, 5, 40], 1) * 2.5 + mean;
         let y = double(&LayerNorm::new(40)).forward(&x).to_vec();
@@ -32,7 +32,7 @@ fn gradients_of_a_layer_norm_are_those_of_differences() {
 }
 
 #[test]
-#[should_panic(expected = "a layer norm of 4 takes rows of that length, not [2,3]")]
+#[should_panic(expected = "a layer norm of size 4 got rows of shape [2,3]")]
 fn rows_of_another_length_are_refused() {
     LayerNorm::new(4).forward(&Tensor::zeros([2, 3]));
 }

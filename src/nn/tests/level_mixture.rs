@@ -1,18 +1,18 @@
-//! The field of weighed levels: against the posterior mean by quadrature, and at rest.
+//! The level mixture against the posterior mean by quadrature, and for a network that returns 0.
 
 use super::*;
 use crate::cnf::Cnf;
 
-/// Two pixels in a column of ranges that end at -1 and 0.5, and at 0 and 2; a network that says `said` at each pixel.
-fn field(said: [f64; 3]) -> LevelMixture {
+/// Two pixels with ranges that end at -1 and 0.5, and at 0 and 2; the network returns `output` at each pixel.
+fn field(output: [f64; 3]) -> LevelMixture {
     let config = UNetConfig { patch: 1, ..UNetConfig::new([2, 1, 3], [4]) };
     let mut net = UNet::new(&config, &Key::new(1)).map_leaves(|x| x.cast(DType::F64));
-    net.head.bias = Some(Tensor::from(said.to_vec()));
+    net.head.bias = Some(Tensor::from(output.to_vec()));
     LevelMixture::new(&Tensor::from([[-1.0, 0.0], [0.5, 2.0]]), net)
 }
 
-/// The mean of `x1 - x0` given `(1 - t) x0 + t x1 = x`, by a sum over x1: x0 normal, x1 normal times a weight on
-/// each range.
+/// The mean of `x1 - x0` given `(1 - t) x0 + t x1 = x`, by a sum over x1: x0 is normal, x1 is normal times a
+/// weight per range.
 fn velocity(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
     let phi = |z: f64| (-0.5 * z * z).exp();
     let (mut mass, mut mean) = (0.0, 0.0);
@@ -29,30 +29,30 @@ fn velocity(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
 
 #[test]
 fn the_velocity_is_the_mean_over_normal_pixels_whose_ranges_are_weighed() {
-    let said = [1.5, -0.7, 0.4];
-    let weights = said.map(|o: f64| (8.0 * (o / 8.0).tanh()).exp());
-    let net = field(said);
+    let output = [1.5, -0.7, 0.4];
+    let weights = output.map(|o: f64| (8.0 * (o / 8.0).tanh()).exp());
+    let net = field(output);
     for t in [0.05, 0.4, 0.8] {
         for x in [[-1.3, 0.2], [0.6, 1.1]] {
             let found = net.eval(&Tensor::from(t), &Tensor::from([x])).to_vec();
             let want = [velocity(x[0], t, [-1.0, 0.5], weights), velocity(x[1], t, [0.0, 2.0], weights)];
             for (found, want) in found.iter().zip(want) {
-                // The sum's error lies at the ends of ranges, where the weight jumps within a cell of 4e-4.
+                // The quadrature error is at the range ends, where the weight jumps inside a cell of 4e-4.
                 assert!((found - want).abs() < 1e-3, "t={t} x={x:?}: {found} {want}");
             }
         }
     }
 }
 
-/// The mean of `x1 - x0` of one pixel in terms of logarithms, by a sum over the x1 within 9 deviations of the normal that
-/// they have given x, of the formula's deviation s.
+/// The mean of `x1 - x0` of one pixel, by a sum over the x1 within 12 standard deviations s of their normal
+/// given x, with s as in the formula.
 fn velocity_of_sure_levels(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
     let left = 1.0 - t;
     let r2 = left * left + t * t;
     let (mean, s) = (x * t / r2, (left / r2.sqrt()).max(0.05));
     let n = 200_000;
     let (mut mass, mut moment) = (0.0, 0.0);
-    // Each range by itself: no cell has an end inside.
+    // One sum per range, so that no cell contains a range end.
     let edges = [mean - 12.0 * s, ends[0], ends[1], mean + 12.0 * s];
     for (k, w) in weights.into_iter().enumerate() {
         let (from, to) = (edges[k].clamp(edges[0], edges[3]), edges[k + 1].clamp(edges[0], edges[3]));
@@ -69,10 +69,10 @@ fn velocity_of_sure_levels(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) ->
 #[test]
 fn weights_as_sure_as_they_get_keep_single_precision_right_up_to_the_end() {
     // tanh saturates: the weights are e^8 and e^-8.
-    for said in [[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, 1.0, -1.0]] {
-        let said = said.map(|sign: f64| 1e3 * sign);
-        let weights = said.map(|o| (8.0 * o.signum()).exp());
-        let double = field(said);
+    for output in [[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, 1.0, -1.0]] {
+        let output = output.map(|sign: f64| 1e3 * sign);
+        let weights = output.map(|o| (8.0 * o.signum()).exp());
+        let double = field(output);
         let single = double.map_leaves(|x| x.cast(DType::F32));
         for t in [0.0, 0.05, 0.4, 0.8, 0.95, 0.99, 1.0] {
             for x in [-3.0, -1.3, -0.6, -0.2, 0.0, 0.2, 0.45, 0.9, 2.5] {
@@ -84,7 +84,7 @@ fn weights_as_sure_as_they_get_keep_single_precision_right_up_to_the_end() {
                 let ends = [[-1.0, 0.5], [0.0, 2.0]];
                 for ((found, of_f64), ends) in found.into_iter().zip(of_f64).zip(ends) {
                     let want = velocity_of_sure_levels(x, t, ends, weights);
-                    let what = format!("said {said:?} t={t} x={x} ends {ends:?}");
+                    let what = format!("output {output:?} t={t} x={x} ends {ends:?}");
                     assert!((of_f64 - want).abs() < 1e-6 * want.abs().max(1.0), "{what}: {of_f64} {want}");
                     assert!((found - want).abs() < 1e-3 * want.abs().max(1.0), "{what}: {found} {want}");
                 }
@@ -120,7 +120,7 @@ fn rows_of_classes_and_of_times_get_what_each_gets_alone() {
         close(&alone, &together[4 * i..4 * (i + 1)]);
         let other =
             net.eval_conditional(&Tensor::from(t), &row(&y), Some(&Tensor::from([[[1.0, 0.0, 2.0][i]]])));
-        assert!((other - alone).abs().max().item() > 1e-8, "the class moves the field");
+        assert!((other - alone).abs().max().item() > 1e-8, "the class must change the velocity");
     }
     assert_eq!((net.dim(), net.num_classes()), (4, 3));
 }

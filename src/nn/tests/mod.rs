@@ -1,4 +1,4 @@
-//! Layers against numbers computed on the host.
+//! Layers against numbers computed in plain Rust.
 
 mod attention;
 mod conv;
@@ -29,13 +29,13 @@ fn double<T: Tree>(tree: &T) -> T {
     tree.map_leaves(|x| x.cast(DType::F64))
 }
 
-/// Normal draws in f64.
+/// Standard normal samples in f64.
 fn draws<const N: usize>(shape: [usize; N], seed: u64) -> Tensor {
     Key::new(seed).normal(shape).cast(DType::F64)
 }
 
-/// Asserts that the slope of `f` (weighted to one number) along a fixed direction of every leaf of a layer and
-/// of its input is that of central differences, in f64.
+/// Asserts that the directional derivative of `f` (weighted to one number), along a fixed direction in every
+/// leaf of a layer and in its input, equals central differences, in f64.
 fn assert_gradients<T: Tree>(layer: &T, x: &Tensor, f: impl Fn(&T, &Tensor) -> Tensor) {
     let at = (double(layer), x.cast(DType::F64));
     let loss = |at: &(T, Tensor)| {
@@ -49,12 +49,15 @@ fn assert_gradients<T: Tree>(layer: &T, x: &Tensor, f: impl Fn(&T, &Tensor) -> T
     let (_, grads) = value_and_grad(loss, &at);
     let along: f64 = grads.leaves().iter().zip(&directions).map(|(g, d)| (g * d).sum().item()).sum();
     let (h, third) = (1e-4, 1.0 / 3.0);
-    let slope = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
-    let difference = 4.0 * third * slope(h) - third * slope(2.0 * h);
-    assert!((along - difference).abs() < 1e-8 * difference.abs().max(1.0), "{along} is not {difference}");
+    let derivative = |h: f64| (moved(h) - moved(-h)) / (2.0 * h);
+    let difference = 4.0 * third * derivative(h) - third * derivative(2.0 * h);
+    assert!(
+        (along - difference).abs() < 1e-8 * difference.abs().max(1.0),
+        "derivative {along}, finite difference {difference}"
+    );
 }
 
-/// `x W + b` of one row on the host.
+/// `x W + b` of one row in plain Rust.
 fn affine(linear: &Linear, x: &[f64]) -> Vec<f64> {
     let (w, n) = (linear.weight.to_vec(), linear.outputs());
     let b = linear.bias.as_ref().map_or(vec![0.0; n], Tensor::to_vec);
@@ -78,7 +81,10 @@ fn weights_are_uniform_within_the_root_of_the_inputs() {
     let w = linear.weight.to_vec();
     let (mean, square) = (w.iter().sum::<f64>() / 5e3, w.iter().map(|x| x * x).sum::<f64>() / 5e3);
     assert!(w.iter().all(|x| (-0.1..0.1).contains(x)) && mean.abs() < 3e-3);
-    assert!((square - 0.01 / 3.0).abs() < 2e-4, "the variance of a uniform draw is a third: {square}");
+    assert!(
+        (square - 0.01 / 3.0).abs() < 2e-4,
+        "the variance of a uniform sample on [-w, w) is w^2 / 3: {square}"
+    );
     assert_ne!(Linear::new(100, 50, &Key::new(4)).weight.to_vec(), w);
 }
 
@@ -173,7 +179,7 @@ fn dropout_keeps_the_mean() {
 }
 
 #[test]
-#[should_panic(expected = "t must be one number or [2,1], its shape is [2]")]
+#[should_panic(expected = "t must be one number or of shape [2,1], got [2]")]
 fn a_time_of_another_shape_is_refused() {
     let net = ConcatSquash::new(2, [3], &Key::new(1));
     let _ = net.eval(&Tensor::from([0.1, 0.2]), &Tensor::zeros([2, 2]));

@@ -1,4 +1,4 @@
-//! The ways of time into affine layers, against their formulas.
+//! Time-dependent affine layers against their formulas.
 
 use super::*;
 use crate::cnf::{Cnf, Divergence};
@@ -27,7 +27,8 @@ fn layers_of_time_are_their_formulas() {
     assert_eq!((concat.inputs(), squash.inputs(), blend.inputs()), (2, 2, 2));
 }
 
-/// What holds of every network of time: a time a row is that row's, gradients are those of differences.
+/// Checks of every time-dependent network: each row uses its own time, and gradients match finite
+/// differences.
 fn check<L: TimeLayer>() {
     let net: TimeMlp<L> = double(&TimeMlp::new(2, [5, 4], &Key::new(4)).activation(Activation::Softplus));
     let y = draws([3, 2], 5);

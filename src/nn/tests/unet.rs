@@ -1,9 +1,9 @@
-//! The convolutional field: its parts by their formulas, its derivatives by differences.
+//! The U-Net: its parts against their formulas, its derivatives against finite differences.
 
 use super::*;
 use crate::cnf::{Cnf, Divergence, ProbeDistribution, StepControl};
 
-/// A field of two levels whose zeros are random numbers, in f64.
+/// A field of two levels, with random numbers in place of its zeros, in f64.
 fn drawn(image: [usize; 3], seed: u64) -> UNet {
     let config = UNetConfig { time_dim: 6, ..UNetConfig::new(image, [3, 4]) };
     let net = UNet::new(&config, &Key::new(seed));
@@ -17,7 +17,7 @@ fn drawn(image: [usize; 3], seed: u64) -> UNet {
 }
 
 #[test]
-fn a_field_of_pictures_starts_at_zero_in_the_shape_of_its_rows() {
+fn a_field_of_images_starts_at_zero_in_the_shape_of_its_rows() {
     let config = UNetConfig::new([6, 5, 2], [4, 6, 8]);
     let net = UNet::new(&config, &Key::new(1));
     let y = Key::new(2).normal([3, 60]);
@@ -39,7 +39,7 @@ fn rows_with_their_own_times_get_what_each_gets_alone() {
         let alone = net.eval(&Tensor::from(t), &y.slice(0, i..i + 1));
         close(&alone, &together[20 * i..20 * (i + 1)]);
         let others = net.eval(&Tensor::from(t + 0.1), &y.slice(0, i..i + 1)).to_vec();
-        assert!((others[0] - alone.to_vec()[0]).abs() > 1e-4, "time moves the field");
+        assert!((others[0] - alone.to_vec()[0]).abs() > 1e-4, "time must change the velocity");
     }
 }
 
@@ -62,7 +62,7 @@ fn a_block_is_its_formula() {
 
 #[test]
 fn squares_of_pixels_are_the_channels_of_a_place_and_come_back() {
-    // The stem takes the pixel above the left corner for its first channel; the head gives it back.
+    // The stem copies the pixel above the left corner into its first channel; the head returns it.
     let mut net =
         UNet::new(&UNetConfig { blocks_middle: 0, ..UNetConfig::new([4, 6, 1], [4]) }, &Key::new(8));
     let tap = |x: &Tensor| {
@@ -80,7 +80,7 @@ fn squares_of_pixels_are_the_channels_of_a_place_and_come_back() {
 }
 
 #[test]
-fn the_slopes_of_a_padded_picture_are_those_of_differences() {
+fn gradients_of_a_padded_image_match_finite_differences() {
     let net = drawn([5, 3, 2], 10);
     let t = Tensor::from([[0.2], [0.7]]);
     assert_gradients(&net, &draws([2, 30], 11), |net, y| net.eval(&t, y));
@@ -88,7 +88,7 @@ fn the_slopes_of_a_padded_picture_are_those_of_differences() {
 
 #[test]
 fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
-    // One probe for each of 400 rows that are the same image.
+    // One probe for each of 400 rows with the same image.
     const ROWS: usize = 400;
     let net = drawn([4, 4, 1], 12);
     let x = draws([1, 16], 13);
@@ -103,12 +103,12 @@ fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
     let mean = estimates.iter().sum::<f64>() / ROWS as f64;
     let variance = estimates.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (ROWS - 1) as f64;
     let error = (variance / ROWS as f64).sqrt();
-    assert!((mean - exact).abs() < 4.0 * error, "{mean} is not {exact} within {error}");
-    assert!(error > 0.0 && error < 0.01 * exact.abs(), "{error} beside {exact}");
+    assert!((mean - exact).abs() < 4.0 * error, "mean {mean}, exact {exact}, standard error {error}");
+    assert!(error > 0.0 && error < 0.01 * exact.abs(), "standard error {error}, exact {exact}");
 }
 
 #[test]
-#[should_panic(expected = "a row of pixels has 16 numbers, not 15")]
+#[should_panic(expected = "rows must have 16 pixels, got 15")]
 fn a_row_of_another_length_is_refused() {
     let net = UNet::new(&UNetConfig::new([4, 4, 1], [2]), &Key::new(0));
     let _ = net.eval(&Tensor::from(0.0), &Tensor::zeros([1, 15]));

@@ -1,6 +1,6 @@
-//! `EnsembleBuilder`: the options of an ensemble, and how it is cut into the work of threads.
+//! `EnsembleBuilder`: the options of an ensemble, and how its work is shared among threads.
 //!
-//! It holds an [`Ode`] for its options, so that they are read and refused in one place.
+//! It holds an [`Ode`] for its options, so that they are read and checked in one place.
 
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
@@ -12,30 +12,31 @@ use crate::simd::{Level, is_fused};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An [`Ode`] without a field.
+/// An [`Ode`] without a vector field.
 type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
-/// Many trajectories of one `vector_field!`: what [`ensemble`] gives.
+/// Many trajectories of one `vector_field!`, created by [`ensemble`].
 ///
-/// The options are those of [`Ode`]; each trajectory is held to them as if it were solved alone, and takes the steps
-/// that it takes alone: [`LANES`](crate::ode::LANES) of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32
-/// go in lockstep, each with its own t, dt, decisions and outcome, and a lane that ends is given the next trajectory.
+/// The options are those of [`Ode`] and apply to each trajectory separately; each takes the same steps as
+/// alone. [`LANES`](crate::ode::LANES) trajectories of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32
+/// run in lockstep, each with its own t, dt, decisions and outcome. When a trajectory ends, its lane gets the
+/// next one.
 ///
 /// # Numerics
-/// A trajectory's bits depend on its own field and y0 alone, not on its neighbors, its lane, the order or the number
-/// of threads; they are those of an ensemble of one. Against [`Ode::solve`] on the same machine they differ by rounding:
-/// lanes take step size factors from a power of 13 digits, and functions in the field (sin, exp, ...) are within 4 ulp of
-/// the standard library's.
+/// A trajectory's bits depend only on its own parameters and y0, not on its neighbors, its lane, the order or
+/// the number of threads; they equal those of an ensemble of one. They differ from [`Ode::solve`] on the same
+/// machine by rounding: lanes compute step size factors from a power with 13 digits, and functions in the
+/// vector field (sin, exp, ...) are within 4 ulp of the standard library's.
 ///
 /// # Lanes of f32
-/// Their t, dt and error ratios are f64, as for every plain state: in f32, time near 1e6 moves in steps of
-/// 0.06 and a solve stalls. That costs four registers of clock beside two of state, so lanes of f32 are far from
-/// twice the rate of f64; a field with dear functions gains most. The size of the next step comes from a power in
-/// f32, which is all that it needs, and the field sees t rounded to f32.
+/// t, dt and error ratios are f64, as for every plain state: in f32, time near 1e6 moves in steps of 0.06 and a
+/// solve stalls. That costs four clock registers for every two state registers, so f32 lanes are far from twice
+/// as fast as f64 lanes; a vector field with expensive functions gains most. The next step size comes from a
+/// power in f32, which is precise enough, and the vector field sees t rounded to f32.
 ///
 /// # Inlined loops
-/// The loop over steps is compiled with this crate and calls the field through a pointer.
-/// [`inlined`](EnsembleBuilder::inlined) compiles the loop of a method with the field inlined.
+/// The loop over steps is compiled with this crate and calls the vector field through a pointer.
+/// [`inlined`](EnsembleBuilder::inlined) compiles the loop of a method with the vector field inlined.
 pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     params: &'a [P],
     problem: M,
@@ -44,17 +45,18 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     loops: PhantomData<fn() -> I>,
 }
 
-/// Many trajectories of one [`vector_field!`](crate::vector_field): `problem` gives the field and y0 of each of `params`.
+/// Solves one [`vector_field!`](crate::vector_field) for many parameters: `problem` maps each of `params` to a
+/// vector field and y0.
 ///
-/// A program with closures or heap states runs [`Ode::solve`] for each of them: an [`Ode`] can be shared by threads.
+/// With closures or heap states, run [`Ode::solve`] per trajectory: threads can share an [`Ode`].
 ///
-/// Trajectories step in SIMD lanes, each with its own step sizes, and threads share them where the feature
-/// `rayon` is on. [`single_precision`](EnsembleBuilder::single_precision) asks for f32.
+/// Trajectories run in SIMD lanes, each with its own step sizes, and in threads with the feature `rayon`.
+/// [`single_precision`](EnsembleBuilder::single_precision) selects f32.
 ///
-/// A plain build has the widest registers of the machine. `-C target-cpu=native` names processors for which the
-/// compiler prefers half of them, inside functions compiled for AVX-512 too: give `-C
-/// target-feature=-prefer-256-bit` beside it (10,000 Lorenz trajectories by Tsit5 in f64: 11.4 ns a step and
-/// trajectory in a plain build and with both, 20.0 ns with the name alone).
+/// A plain build uses the widest registers of the machine. With `-C target-cpu=native` the compiler prefers
+/// half of them on some processors, even in functions compiled for AVX-512: add `-C
+/// target-feature=-prefer-256-bit` (10,000 Lorenz trajectories by Tsit5 in f64: 11.4 ns per step and trajectory
+/// in a plain build and with both flags, 20.0 ns with `target-cpu` alone).
 ///
 /// # Examples
 /// ```
@@ -83,7 +85,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleBuilder { ode: option(self.ode), ..self }
     }
-    /// The same ensemble by other options, in another precision or by other loops.
+    /// The same ensemble with other options, in another precision or with other loops.
     fn run_by<U: LaneFloat, J>(
         self,
         options: impl FnOnce(Options<T, N>) -> Options<U, N>,
@@ -95,28 +97,28 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn method(self, method: Method) -> Self {
         self.with(|ode| ode.method(method))
     }
-    /// How long the next step is.
+    /// The step size controller.
     pub fn controller(self, controller: impl Into<Controller>) -> Self {
         self.with(|ode| ode.controller(controller))
     }
-    /// The relative tolerance: a number, or one a component.
+    /// The relative tolerance: a scalar, or one value per component.
     pub fn rtol(self, rtol: impl Into<Tol>) -> Self {
         self.with(|ode| ode.rtol(rtol))
     }
-    /// The absolute tolerance, in the unit of y: a number, or one a component.
+    /// The absolute tolerance, in the unit of y: a scalar, or one value per component.
     pub fn atol(self, atol: impl Into<Tol>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
-    /// The first step size, and every step's of a method without an error estimate; chosen for each trajectory where not
-    /// given.
+    /// The first step size, and the size of every step for a method without an error estimate. The default is
+    /// chosen per trajectory.
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }
-    /// No step is shorter: one that the controller wants shorter ends its trajectory.
+    /// The smallest step size. A trajectory whose controller needs a smaller one ends.
     pub fn dt_min(self, dt_min: f64) -> Self {
         self.with(|ode| ode.dt_min(dt_min))
     }
-    /// No step is longer.
+    /// The largest step size.
     pub fn dt_max(self, dt_max: f64) -> Self {
         self.with(|ode| ode.dt_max(dt_max))
     }
@@ -124,28 +126,29 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn tstops(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.tstops(ts))
     }
-    /// Times where the field is discontinuous: steps end on them and start anew.
+    /// Times at which the vector field is discontinuous: steps end on them, and the first stage behind one is
+    /// computed anew.
     pub fn discontinuities(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.discontinuities(ts))
     }
-    /// Makes an ensemble with trajectories that end early `Ok`: the outcome of each says whether it did.
+    /// Returns `Ok` even if trajectories end early; the outcome of each shows whether it did.
     pub fn allow_incomplete(self) -> Self {
         self.with(Ode::allow_incomplete)
     }
-    /// The most steps that a trajectory attempts, at least 1.
+    /// The maximum number of attempted steps per trajectory, at least 1.
     pub fn max_steps(self, max_steps: u64) -> Self {
         self.with(|ode| ode.max_steps(max_steps))
     }
-    /// Steps in f32: twice the lanes, seven digits, rtol 1e-4 and atol 1e-6 where none is given.
+    /// Solves in f32: twice the lanes, seven digits, default tolerances rtol 1e-4 and atol 1e-6.
     ///
     /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleBuilder`].
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         self.run_by(|ode| ode.with_field(()))
     }
-    /// Takes `method`, by a loop that is compiled for it with the field inlined.
+    /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
-    /// The results are the same, bit for bit. Lorenz by Tsit5 is a quarter faster; the program takes about ten seconds
-    /// longer to compile for each field, method and precision.
+    /// The results are the same, bit for bit. Lorenz by Tsit5 is a quarter faster; the program takes about ten
+    /// seconds longer to compile per vector field, method and precision.
     ///
     /// # Examples
     /// ```
@@ -166,26 +169,26 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         self.run_by(|ode| ode.method(K::METHOD))
     }
-    /// Calls `f` from time to time, from the thread that has just ended some trajectories.
+    /// Calls `f` from time to time, on a thread that has just finished some trajectories.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
         EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
     }
-    /// Runs at a level below the machine's best; tests force each.
+    /// Uses a lower level of instructions than the machine's best; tests force each level.
     ///
     /// # Panics
-    /// In [`solve`](Self::solve), where the machine does not have the level.
+    /// In [`solve`](Self::solve), if the machine does not have the level.
     #[doc(hidden)]
     pub fn level(self, level: Level) -> Self {
         self.with(|ode| ode.level(level))
     }
 
-    /// Every trajectory from t0 to t1; the sign of `t1 - t0` is the direction.
+    /// Solves every trajectory from t0 to t1; the sign of `t1 - t0` is the direction.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite;
-    /// [`SolveError::Incomplete`] where a trajectory ended early, or started with a y0 that is not finite, unless
-    /// [`allow_incomplete`](Self::allow_incomplete) was asked for: `row` is the first that did, and all trajectories are in
-    /// its `partial`, each with its own outcome.
+    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite.
+    /// [`SolveError::Incomplete`] if a trajectory ended early or its y0 was not finite, unless
+    /// [`allow_incomplete`](Self::allow_incomplete) is set: `row` is the first such trajectory, and `partial`
+    /// holds all trajectories, each with its own outcome.
     pub fn solve<G>(
         &self,
         t0: f64,

@@ -1,8 +1,8 @@
-//! `Components`: a state of lanes whose number of components is known when it runs.
+//! `Components`: a state of lanes whose number of components is known only at run time.
 //!
-//! The loop over an ensemble is compiled with this crate, not with each field, and this is the state that it steps. It adds
-//! up the same terms in the same order as the states of a known size ([`states`](crate::ode::states)), so both give the
-//! same bits; how many components there are only decides where the loop over them ends.
+//! The loop over an ensemble is compiled once, with this crate, and this is the state it steps. It adds the
+//! same terms in the same order as the states of a known size ([`states`](crate::ode::states)), so both give
+//! the same bits; the number of components only decides where the loop over them ends.
 
 use crate::ode::states::{MOST_TERMS, PARTIAL_SUMS};
 use crate::ode::{Clock, LaneNumber, Real, Scheme, Stages, State, StiffStages, Tolerance};
@@ -12,7 +12,7 @@ use crate::simd::Level;
 #[derive(Clone, Debug)]
 pub struct Components<R>(pub(super) Box<[R]>);
 
-/// The terms of a weighted sum of stages, those of weight 0 left out.
+/// The terms of a weighted sum of stages, without those of weight 0.
 struct Terms<'a, R> {
     weights: [f64; MOST_TERMS],
     stages: [&'a [R]; MOST_TERMS],
@@ -27,7 +27,7 @@ macro_rules! each_term {
 }
 
 impl<'a, R: Real> Terms<'a, R> {
-    /// Of `n` components. Where the weights are [known](Stages::KNOWN) this leaves no code.
+    /// Terms of `n` components. If the weights are [known](Stages::KNOWN) at compile time, this leaves no code.
     #[inline(always)]
     fn new<K: Stages<Components<R>> + ?Sized>(a: &[f64], k: &'a K, n: usize) -> Self {
         let mut terms = Terms { weights: [0.0; MOST_TERMS], stages: [&[]; MOST_TERMS], count: 0 };
@@ -103,7 +103,7 @@ impl<R: Real> State for Components<R> {
         if terms.count == 0 {
             return total;
         }
-        // One partial sum after the other, and each added to those before: no array of them is needed.
+        // Adds each partial sum to the total when it is complete, so that no array of them is needed.
         for first in 0..n.min(PARTIAL_SUMS) {
             let mut partial = dt.like(0.0);
             for j in (first..n).step_by(PARTIAL_SUMS) {
@@ -157,11 +157,11 @@ impl<R: Real> State for Components<R> {
 
 /// A state whose components are lanes.
 pub(super) trait LaneState<T>: State {
-    /// A state of `n` components, all of them 0 in all lanes.
+    /// A state of `n` components, all 0 in all lanes.
     fn zeros(n: usize) -> Self;
     /// Component `j` in one lane.
     fn lane(&self, j: usize, lane: usize) -> T;
-    /// Replaces it.
+    /// Sets component `j` in one lane.
     fn set_lane(&mut self, j: usize, lane: usize, x: T);
     /// The memory that steps of a method that is not explicit need, for `n` components; loops that are compiled for a method
     /// have none of these.

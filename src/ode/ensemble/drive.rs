@@ -1,14 +1,14 @@
 //! The loop over [`attempt`](crate::ode::attempt) on lanes: many trajectories through one pack.
 //!
-//! A lane that ends is given the next trajectory, so that no lane idles while others go on. A trajectory's first
-//! step is chosen for a whole pack at once and waits there (`Ready`): two evaluations of the field shared by all
-//! lanes instead of two for each. Nothing that a trajectory does depends on its lane, on its neighbors or on when
-//! it was moved.
+//! When a trajectory ends, its lane gets the next one, so no lane idles while others run. First steps are
+//! chosen for a whole pack of waiting trajectories at once: two evaluations of the vector field shared by all
+//! lanes instead of two per trajectory. A trajectory's result does not depend on its lane, its neighbors or the
+//! time at which it was moved.
 //!
-//! The loop knows no field by its type. It is compiled with this crate, over [`Components`] and a field behind a
-//! pointer; [`inlined`](super::inlined) compiles the attempts alone for one field and one method. Two pieces are
-//! compiled for the machine's level: the start of a pack, and a run of attempts. What moves trajectories between lanes
-//! and looks at them is plain code around them.
+//! The loop does not know the type of any vector field. It is compiled with this crate, over [`Components`] and
+//! a vector field behind a pointer; [`inlined`](super::inlined) compiles only the attempts, for one vector
+//! field and one method. Two pieces are compiled for the machine's level: the start of a pack, and a run of
+//! attempts. Moving trajectories between lanes and recording them is plain code around these.
 
 use super::LaneFloat;
 use super::components::{Components, LaneState};
@@ -24,11 +24,12 @@ use crate::ode::{
 };
 use crate::simd::{Call, Entry, Level, is_fused};
 
-/// The part of the lanes that is refilled at once: a refill costs about as much as an attempt whether it moves one
-/// trajectory or four.
+/// The share of the lanes that is refilled at once: a refill costs about as much as an attempt, whether it
+/// moves one trajectory or four.
 const REFILL: u32 = 4;
 
-/// Where the results of some trajectories go, in their order; `y1` has the components of one after the other.
+/// Where the results of some trajectories go, in their order; `y1` holds the components of one trajectory after
+/// the other.
 pub struct Out<'a, Y> {
     pub y1: &'a mut [Y],
     pub stats: &'a mut [Stats],
@@ -36,25 +37,25 @@ pub struct Out<'a, Y> {
     pub warnings: &'a mut [Option<Warning>],
 }
 
-/// Some trajectories of an ensemble; all of them agree in what is static.
+/// Some trajectories of an ensemble, with equal static fields.
 pub struct Packs<'a, T> {
     pub(super) resolved: &'a Resolved,
     pub(super) span: (f64, f64),
     pub(super) level: Level,
-    /// Components of a trajectory.
+    /// Components per trajectory.
     pub(super) dim: usize,
     pub(super) problems: &'a dyn Problems<T>,
-    /// Those to run.
+    /// The trajectories to run.
     pub(super) order: &'a [usize],
     pub(super) out: Out<'a, T>,
 }
 
-/// Attempts steps of a pack: see [`Until`].
+/// A function that attempts steps of a pack: see [`Until`].
 pub(super) type Attempts<'r, 'a, S, F> =
     &'r dyn Fn(&F, &Scheme<'a, S>, &Until<S>, &mut Carry<S>) -> Result<(), FieldError>;
 
-/// The interval, and how long attempts run in it: until no more than `running` trajectories go on, or `budget` attempts
-/// were made.
+/// The interval, and when a run of attempts returns: when at most `running` trajectories are left, or after
+/// `budget` attempts.
 pub struct Until<S: State> {
     span: Span<S::Clock>,
     running: u32,
@@ -62,7 +63,7 @@ pub struct Until<S: State> {
 }
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
-    /// Runs them in lanes where the machine has lanes, one at a time elsewhere.
+    /// Runs them in lanes if the machine has lanes, else one at a time.
     pub(super) fn run(mut self) -> Result<(), FieldError> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         if !is_fused(level) {
@@ -79,7 +80,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         self.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
     }
 
-    /// Runs them in lanes, with the field behind a pointer.
+    /// Runs them in lanes, with the vector field behind a pointer.
     pub(super) fn drive_shared(
         &mut self,
         attempts: Attempts<'_, 'a, Components<T::Lanes>, DynField<'a, T::Lanes>>,
@@ -89,8 +90,9 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         self.drive::<T::Lanes, _, _>(field(), field(), attempts)
     }
 
-    /// Each turn gives the lanes that are free the next trajectories, runs attempts until enough lanes are free again, and
-    /// records what has ended. `starting` is the field by which first steps are chosen.
+    /// In each round, gives the free lanes the next trajectories, runs attempts until enough lanes are free
+    /// again, and records the trajectories that have ended. `starting` is the vector field used to choose first
+    /// steps.
     pub(super) fn drive<R, S, F>(
         &mut self,
         starting: DynField<'a, R>,
@@ -125,7 +127,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         }
     }
 
-    /// Writes down what came of the trajectories in `lanes`.
+    /// Records the results of the trajectories in `lanes`.
     fn record<S: LaneState<T, Clock: LaneClock>, F>(
         &mut self,
         scheme: &Scheme<S>,
@@ -155,7 +157,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
             let (t, dt, step) = (clock(&carry.t), clock(dt), clock(&carry.num_steps));
             self.out.outcomes[index] =
                 Outcome::decode(code, t, dt, step, clock(&carry.component), scheme.limits.dt_min)
-                    .expect("invariant: only a trajectory that has ended is written down");
+                    .expect("invariant: only a trajectory that has ended is recorded");
         }
     }
 }
@@ -167,7 +169,7 @@ pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: Vect
     until: &Until<S>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldError> {
-    // Said here, so that no code for a norm of the user's own is compiled into the loop.
+    // Fixed here, so that the loop contains no code for a custom norm.
     let scheme = scheme.measured_by(None);
     let (span, mut left) = (&until.span, until.budget);
     while left > 0 && S::Clock::count(&carry.is_running()) > until.running {

@@ -1,6 +1,7 @@
-//! The loop of attempts compiled for one field and one method: see [`EnsembleBuilder::inlined`](super::EnsembleBuilder::inlined).
+//! The loop of attempts compiled for one vector field and one method: see
+//! [`EnsembleBuilder::inlined`](super::EnsembleBuilder::inlined).
 //!
-//! Only the attempts are: starts, moves between lanes and records are those of every ensemble.
+//! Only the attempts are compiled here; starts, moves between lanes and records are shared by all ensembles.
 
 use super::LaneFloat;
 use super::drive::{Packs, Until, attempts};
@@ -10,9 +11,9 @@ use crate::ode::{Carry, FieldError, FieldNumber, GenericField, LaneClock, Scheme
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
-/// Which loops are compiled for each field: none for `()`, that of a method for a method as a type.
+/// Selects the loops compiled for each vector field: none for `()`, the method's loop for a method as a type.
 pub trait Loops: 'static {
-    /// Runs the packs by such a loop, if there is one of their method.
+    /// Runs the packs by an inlined loop, if their method has one.
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
         problems: &[(G, [T; N])],
@@ -46,7 +47,7 @@ impl<M: InlineMethod> Loops for M {
     }
 }
 
-/// A field in lanes whose evaluation is inlined.
+/// A vector field in lanes whose evaluation is inlined.
 struct Inlined<F>(F);
 
 impl<G, T, R, const N: usize> VectorField<[R; N]> for Inlined<TypedField<'_, G, T, R, N>>
@@ -67,7 +68,7 @@ impl<F: SetLane> SetLane for Inlined<F> {
     }
 }
 
-/// Attempts by a method whose numbers are known where this is compiled.
+/// Attempts by a method whose coefficients are compile-time constants.
 pub(super) struct OneMethod<'a, S, F, M>(PhantomData<(&'a S, F, M)>);
 
 impl<'a, S, F, M> Call for OneMethod<'a, S, F, M>

@@ -1,7 +1,7 @@
-//! The trajectories of an ensemble shared among threads, and ensembles of plain closures.
+//! Shares the trajectories of an ensemble among threads.
 //!
-//! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted afterwards.
-//! How they are cut is free: no result depends on it.
+//! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted
+//! afterwards. The chunk size is free: no result depends on it.
 
 use super::EnsembleProgress;
 use super::drive::Out;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that share the work: those of the current pool of rayon, one without it.
+/// Threads that share the work: rayon's current pool, or one thread without the feature.
 pub(super) fn num_threads() -> usize {
     #[cfg(feature = "rayon")]
     return rayon::current_num_threads();
@@ -18,7 +18,7 @@ pub(super) fn num_threads() -> usize {
     1
 }
 
-/// Calls `work` with each index below `n`, all threads together.
+/// Calls `work` with each index below `n`, on all threads.
 fn in_parallel(n: usize, work: &(dyn Fn(usize) + Sync)) {
     #[cfg(feature = "rayon")]
     {
@@ -29,12 +29,12 @@ fn in_parallel(n: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..n).for_each(work);
 }
 
-/// Trajectories of a chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
+/// Trajectories per chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
 fn chunk_len(n: usize) -> usize {
     n.div_ceil(num_threads() * 8).clamp(256, 4096)
 }
 
-/// What a lock that is poisoned would belie.
+/// The message for a poisoned lock.
 const LOCK: &str = "invariant: no panic while the lock is held";
 
 /// Keeps the failure of the lowest index.
@@ -45,19 +45,19 @@ fn keep_first<E>(first: &Mutex<Option<(usize, E)>>, failure: (usize, E)) {
     }
 }
 
-/// Called from time to time.
+/// The progress callback.
 pub(super) type OnProgress<'a> = Box<dyn Fn(EnsembleProgress) + Sync + 'a>;
 
-/// What came of some trajectories, in their order.
+/// The results of some trajectories, in their order.
 pub struct Results<Y> {
-    /// The components of one after the other, where `Y` is a component.
+    /// The components of one trajectory after the other, where `Y` is a component.
     pub y1: Vec<Y>,
     pub stats: Vec<Stats>,
     pub outcomes: Vec<Outcome>,
     pub warnings: Vec<Option<Warning>>,
 }
 
-/// The warnings that there are, each with the index of its trajectory.
+/// The warnings, each with the index of its trajectory.
 pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
     warnings.iter().enumerate().filter_map(|(index, warning)| Some((index, (*warning)?))).collect()
 }
@@ -65,10 +65,10 @@ pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
 /// Some of the trajectories, and where their results go.
 type Chunk<'a, Y> = (Range<usize>, Out<'a, Y>);
 
-/// Runs `run` on chunks of `n` trajectories, all threads together; `y1` has `width` places for each.
+/// Runs `run` on chunks of `n` trajectories, on all threads; `y1` has `width` entries per trajectory.
 ///
 /// # Errors
-/// That of the first chunk that failed.
+/// The error of the first chunk that failed.
 pub(super) fn for_each_chunk<Y: Send, E: Send>(
     n: usize,
     (mut y1, width): (Vec<Y>, usize),
@@ -107,7 +107,7 @@ pub(super) fn for_each_chunk<Y: Send, E: Send>(
 }
 
 impl<Y> Out<'_, Y> {
-    /// The places of the first `n` trajectories, and those of the others.
+    /// The results of the first `n` trajectories, and of the others.
     fn split_at(self, n: usize, width: usize) -> (Self, Self) {
         let (y1, y1_rest) = self.y1.split_at_mut(n * width);
         let (stats, stats_rest) = self.stats.split_at_mut(n);

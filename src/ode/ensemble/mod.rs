@@ -1,16 +1,16 @@
 //! Ensembles: many initial states or parameters of one problem.
 //!
 //! Lanes times threads. A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or
-//! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 in lockstep, each with its own t, dt, decisions and outcome, with
-//! the widest instructions that the machine has, whatever the crate was compiled for; `rayon`, where the feature is
-//! on, gives each thread some of the trajectories. A plain closure knows one kind of number: its
-//! trajectories are solves of their own.
+//! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 in lockstep, each with its own t, dt, decisions and outcome. It
+//! uses the widest instructions of the machine, whatever the crate was compiled for. With the feature `rayon`,
+//! threads share the trajectories. A plain closure works on one kind of number, so its trajectories are
+//! separate solves.
 //!
-//! A trajectory's result depends on its own parameters alone: not on the number of threads, on its neighbors, on
-//! its lane or on the order of the ensemble, bit for bit.
+//! A trajectory's result depends only on its own parameters, bit for bit: not on the number of threads, its
+//! neighbors, its lane or the order of the ensemble.
 //!
-//! Without AVX2 (or NEON) there is no product and sum in one rounding, which the functions on lanes need, so there
-//! the trajectories run one at a time, in the same code at width 1.
+//! The functions on lanes need fused multiply-add. Without AVX2 (or NEON) the trajectories run one at a time,
+//! in the same code at width 1.
 
 mod builder;
 mod components;
@@ -36,14 +36,14 @@ use std::ops::Range;
 
 /// A component that lanes can be made of: `f64` and `f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
-    /// Lanes of it.
+    /// Lanes of this number.
     type Lanes: LaneNumber<Self>;
-    /// One of it, as a number of a `vector_field!`.
+    /// One such number, as a number of a `vector_field!`.
     type One: LaneNumber<Self>;
 
     /// `x` rounded to this precision.
     fn of(x: f64) -> Self;
-    /// Runs an ensemble: not generic over the field, so that it is compiled with this crate.
+    /// Runs an ensemble: not generic over the vector field, so that it is compiled with this crate.
     fn run(job: &Job<'_, Self>) -> Result<Results<Self>, FieldError>;
     /// Runs packs of Tsit5, whose loop in lanes is compiled with this crate.
     fn run_tsit5(packs: &mut Packs<'_, Self>) -> Result<(), FieldError>;
@@ -77,15 +77,15 @@ impl LaneFloat for f32 {
     }
 }
 
-/// An ensemble, whatever its field.
+/// An ensemble, for any vector field.
 pub struct Job<'a, T> {
     resolved: &'a Resolved,
     /// t0 and t1.
     span: (f64, f64),
     level: Level,
-    /// How many trajectories there are.
+    /// The number of trajectories.
     num: usize,
-    /// Components of each.
+    /// Components per trajectory.
     dim: usize,
     problems: &'a (dyn Fn(Range<usize>) -> Box<dyn Problems<T> + 'a> + Sync),
     on_progress: Option<&'a OnProgress<'a>>,
@@ -99,7 +99,7 @@ impl<T: LaneFloat> Job<'_, T> {
         })
     }
 
-    /// The trajectories of one chunk, those that agree in what is static together.
+    /// Runs the trajectories of one chunk, grouped by equal static fields.
     fn run_chunk(&self, problems: &dyn Problems<T>, mut out: Out<'_, T>) -> Result<(), FieldError> {
         let mut kinds: Vec<Vec<usize>> = Vec::new();
         for index in 0..problems.len() {

@@ -1,4 +1,4 @@
-//! Trajectories side by side, and those that wait for a lane.
+//! Packs of trajectories, and the trajectories that wait for a lane.
 
 use super::LaneFloat;
 use super::components::{Components, LaneState};
@@ -11,21 +11,21 @@ use crate::ode::{
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
-/// The most lanes of a pack.
+/// The largest number of lanes in a pack.
 pub(super) const MOST: usize = 32;
 
 /// Trajectories side by side.
 pub(super) struct Pack<S: State, F> {
     pub carry: Carry<S>,
     pub field: F,
-    /// Which trajectory each lane holds.
+    /// The trajectory in each lane.
     pub index: [usize; MOST],
-    /// The lanes that hold one: bit i is lane i.
+    /// The lanes in use: bit i is lane i.
     pub taken: u32,
 }
 
 impl<S: State<Clock: LaneClock>, F> Pack<S, F> {
-    /// One whose lanes hold no trajectory.
+    /// A pack whose lanes hold no trajectory.
     pub fn idle<T>(scheme: &Scheme<S>, t0: &S::Clock, (dim, level): (usize, Level), field: F) -> Self
     where
         S: LaneState<T>,
@@ -36,20 +36,20 @@ impl<S: State<Clock: LaneClock>, F> Pack<S, F> {
         Pack { carry, field, index: [0; MOST], taken: 0 }
     }
 
-    /// The lanes that hold no trajectory.
+    /// The lanes without a trajectory.
     fn free(&self) -> u32 {
         !self.taken & (u32::MAX >> (32 - S::Clock::WIDTH))
     }
 }
 
-/// The trajectories that no lane has held yet.
+/// The trajectories that have not had a lane yet.
 pub(super) struct Waiting<'a, T, R: LaneNumber<T>> {
     problems: &'a dyn Problems<T>,
     level: Level,
     scheme: Scheme<'a, Components<R>>,
     span: Span<R::Clock>,
     rest: &'a [usize],
-    /// Those whose first step is chosen: those of `taken` wait.
+    /// Trajectories whose first step is chosen; those in `taken` wait.
     ready: Pack<Components<R>, DynField<'a, R>>,
 }
 
@@ -65,7 +65,7 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
         self.ready.taken == 0 && self.rest.is_empty()
     }
 
-    /// Gives the lanes that are free a trajectory each, while one waits.
+    /// Gives each free lane a waiting trajectory, as far as there are any.
     pub fn fill<S, F>(&mut self, pack: &mut Pack<S, F>) -> Result<(), FieldError>
     where
         S: LaneState<T, Clock = R::Clock>,
@@ -80,7 +80,8 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
         Ok(())
     }
 
-    /// Chooses the first steps of as many trajectories as there are lanes. Lanes to spare do as the first.
+    /// Chooses the first steps of as many trajectories as there are lanes. Spare lanes repeat the first
+    /// trajectory.
     fn start(&mut self) -> Result<(), FieldError> {
         let (some, rest) = self.rest.split_at(self.rest.len().min(R::Clock::WIDTH));
         self.rest = rest;
@@ -104,7 +105,7 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
     }
 }
 
-/// The choice of the first steps of a pack.
+/// Chooses the first steps of a pack.
 struct FirstStep<'a, R>(PhantomData<&'a R>);
 
 impl<'a, R: Real> Call for FirstStep<'a, R> {
@@ -125,7 +126,7 @@ impl<'a, R: Real> Call for FirstStep<'a, R> {
     }
 }
 
-/// Moves waiting trajectories to the lanes that are free.
+/// Moves waiting trajectories to the free lanes.
 fn move_lanes<T, A, S, B, F>(ready: &mut Pack<A, B>, pack: &mut Pack<S, F>)
 where
     A: LaneState<T, Clock: LaneClock>,

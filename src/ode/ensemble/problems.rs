@@ -1,7 +1,7 @@
-//! What the loop over an ensemble knows of its trajectories: initial states, and their field in lanes.
+//! What the loop over an ensemble knows of its trajectories: initial states, and their vector field in lanes.
 //!
-//! [`Problems`] stands between the loop, which is compiled with this crate, and a user's field: all that is compiled for
-//! each field is [`TypedField`], one evaluation for each kind of lanes.
+//! [`Problems`] separates the loop, which is compiled with this crate, from the user's vector field. Only
+//! [`TypedField`] is compiled per vector field: one evaluation per kind of lanes.
 
 use super::LaneFloat;
 use super::components::Components;
@@ -11,23 +11,23 @@ use crate::ode::{FieldError, FieldNumber, GenericField, LaneNumber, Real, Vector
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
-/// Some trajectories, whatever their field.
+/// Some trajectories, for any vector field.
 pub trait Problems<T: LaneFloat> {
-    /// How many there are.
+    /// The number of trajectories.
     fn len(&self) -> usize;
-    /// Where a trajectory starts.
+    /// The initial state of a trajectory.
     fn y0(&self, trajectory: usize) -> &[T];
-    /// Whether two may step in one pack: their fields agree in all but parameters.
+    /// Whether two trajectories may run in one pack: their vector fields agree except in parameters.
     fn same_statics(&self, a: usize, b: usize) -> bool;
-    /// The field on lanes, each with the parameters of `trajectory`.
+    /// The vector field on lanes, each with the parameters of `trajectory`.
     fn lanes(&self, level: Level, trajectory: usize) -> DynField<'_, T::Lanes>;
-    /// The field on one number.
+    /// The vector field on one number.
     fn one(&self, trajectory: usize) -> DynField<'_, T::One>;
-    /// Runs the packs by a loop that is compiled for the field, if the caller asked for one of their method.
+    /// Runs the packs by a loop inlined for the vector field, if one was selected for their method.
     fn inlined(&self, packs: &mut Packs<'_, T>) -> Option<Result<(), FieldError>>;
 }
 
-/// [`Problems`] of one field; `I` says which loops are compiled for it.
+/// [`Problems`] of one vector field; `I` selects the loops compiled for it.
 pub(super) struct Typed<G, T, I, const N: usize>(pub Vec<(G, [T; N])>, pub PhantomData<fn() -> I>);
 
 impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for Typed<G, T, I, N> {
@@ -51,17 +51,17 @@ impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for
     }
 }
 
-/// What holds the parameters of one trajectory in each lane.
+/// Holds the parameters of one trajectory per lane.
 pub trait SetLane {
     /// Gives a lane the parameters of a trajectory.
     fn set_lane(&mut self, lane: usize, trajectory: usize);
 }
 
-/// A field with the parameters of one trajectory in each lane.
+/// A vector field with the parameters of one trajectory in each lane.
 pub trait LaneField<R: Real>: VectorField<Components<R>> + SetLane {}
 impl<R: Real, F: VectorField<Components<R>> + SetLane> LaneField<R> for F {}
 
-/// A field in lanes behind a pointer.
+/// A vector field in lanes behind a pointer.
 pub type DynField<'a, R> = Box<dyn LaneField<R> + 'a>;
 
 impl<R: Real> SetLane for DynField<'_, R> {
@@ -70,7 +70,7 @@ impl<R: Real> SetLane for DynField<'_, R> {
     }
 }
 
-/// A field with the parameters of one trajectory in each lane of `R`.
+/// A vector field with the parameters of one trajectory in each lane of `R`.
 pub(super) struct TypedField<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
     pub of: G::Of<R>,
     problems: &'a [(G, [T; N])],
@@ -100,14 +100,14 @@ impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Componen
     #[inline(always)]
     fn eval(&self, t: &R::Clock, y: &Components<R>, dy: &mut Components<R>) -> Result<(), FieldError> {
         let (Some(y), Some(dy)) = (y.0.first_chunk(), dy.0.first_chunk_mut()) else {
-            panic!("invariant: a state of as many components as the field has")
+            panic!("invariant: the state has as many components as the vector field")
         };
         *dy = R::eval::<G, N>(&self.of, R::time(t), y);
         Ok(())
     }
 }
 
-/// A [`TypedField`] that is evaluated with the machine's instructions.
+/// A [`TypedField`] evaluated with the machine's instructions.
 struct AtLevel<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
     field: TypedField<'a, G, T, R, N>,
     eval: Entry<Eval<'a, G, T, R, N>>,

@@ -1,4 +1,4 @@
-//! What an ensemble returns, and how it is printed.
+//! The solution of an ensemble, and how it is printed.
 
 use crate::ode::{Outcome, SolveError, Stats, Tol, Warning};
 use std::fmt;
@@ -7,26 +7,26 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EnsembleSolution<Y> {
-    /// The state that each reached: at t1, or the last good one where its outcome says otherwise.
+    /// The last state of each: at t1, or the last good one if its outcome shows that it ended early.
     pub y1: Vec<Y>,
-    /// What each took.
+    /// Counters of each trajectory.
     pub stats: Vec<Stats>,
     /// Why each ended.
     pub outcomes: Vec<Outcome>,
-    /// What the user should know of beside the numbers, with the index of the trajectory.
+    /// Warnings, with the index of the trajectory.
     pub warnings: Vec<(usize, Warning)>,
-    /// Trajectories that stepped in lockstep; 1 where they ran one at a time.
+    /// Trajectories in lockstep; 1 if they ran one at a time.
     pub num_lanes: usize,
     /// Threads that shared the work.
     pub num_threads: usize,
-    /// The relative tolerance they ran with.
+    /// The relative tolerance used.
     pub rtol: Tol,
-    /// The absolute tolerance.
+    /// The absolute tolerance used.
     pub atol: Tol,
 }
 
 impl<Y> EnsembleSolution<Y> {
-    /// An error where a trajectory ended early.
+    /// An error if a trajectory ended early.
     pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
         let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
@@ -34,7 +34,7 @@ impl<Y> EnsembleSolution<Y> {
         Err(SolveError::incomplete(self.outcomes[row], Some(row), tolerances, self))
     }
 
-    /// What all of them took together.
+    /// The sum of all counters.
     pub fn total_stats(&self) -> Stats {
         self.stats.iter().fold(Stats::default(), |mut total, stats| {
             total.num_steps += stats.num_steps;
@@ -73,13 +73,13 @@ impl<Y> fmt::Display for EnsembleSolution<Y> {
     }
 }
 
-/// How far an ensemble has come.
+/// The progress of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleProgress {
     /// Trajectories that have ended.
     pub num_done: usize,
-    /// All of them.
+    /// All trajectories.
     pub num_trajectories: usize,
 }
 

@@ -1,7 +1,7 @@
-//! The loops that all fields share: attempts over [`Components`] with the field behind a pointer.
+//! The loops shared by all vector fields: attempts over [`Components`] with the vector field behind a pointer.
 //!
-//! That of Tsit5, whose numbers are known, has a module for each precision: a method is compiled in the codegen unit of
-//! its type's module ([`Call`]), and these two are the longest work in the crate's solver.
+//! Tsit5, with its coefficients inlined, has a module per precision: a method is compiled in the codegen unit
+//! of its type's module ([`Call`]), and these two take the longest to compile in the solver.
 
 use super::components::Components;
 use super::drive::{Packs, Until, attempts};
@@ -13,7 +13,7 @@ use crate::ode::{
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
-/// Attempts by whatever method the scheme is of.
+/// Attempts by the method of the scheme.
 pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
 
 impl<'a, S: State<Clock: LaneClock> + 'a, F: VectorField<S>> Call for AnyMethod<'a, S, F> {

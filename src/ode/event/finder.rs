@@ -1,23 +1,24 @@
-//! Events of a solve on plain states: which happen in a step, and what follows.
+//! Events of a solve on plain states: which occur in a step, and what follows.
 
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
 use crate::ode::integrator::Integrator;
 use crate::ode::{Outcome, PlainState, Scheme, SolveError, VectorField, status};
 
-/// The events of a solve, and what is known of them where the next step starts.
+/// The events of a solve, and the state of their search at the start of the next step.
 pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     watches: &'o [Watch<'f, Y>],
     marks: Vec<Mark<f64>>,
-    /// How often each has happened.
+    /// Occurrences of each event so far.
     counts: Vec<u64>,
     rhythms: Vec<Rhythm<f64>>,
-    /// The most that are noted.
+    /// The maximum number of recorded events.
     max_events: usize,
-    /// Sign changes within the step last looked at, and the events of the instant that ends it, each with its value before.
+    /// Sign changes within the current step, and the events of the instant that ends it, each with its value
+    /// before.
     occurrences: Vec<Occurrence>,
     group: Vec<(usize, f64)>,
-    /// The values where the step ends.
+    /// The values at the end of the step.
     ends: Vec<f64>,
     scratch: Y,
 }
@@ -25,26 +26,26 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
 /// A sign change within a step.
 struct Occurrence {
     index: usize,
-    /// The sample before it, and its value.
+    /// The sample before it: its time and value.
     before: [f64; 2],
     t: f64,
 }
 
-/// What a step holds.
+/// The result of searching a step.
 pub(in crate::ode) enum Found {
-    /// Nothing that ends it.
+    /// Nothing that ends the step.
     Nothing,
-    /// It ends at this time, where the finder's [group](Finder::act) acts.
+    /// The step ends at this time, where the finder's [group](Finder::act) acts.
     Instant(f64),
-    /// It ends at this time, where an event happens for which there is no room.
+    /// The step ends at this time, at an event beyond `max_events`.
     Full(f64),
-    /// The event's function is NaN in it.
+    /// The event's function is NaN in the step.
     NotANumber(usize),
-    /// The event goes through its root because the state no longer resolves how often it happens.
+    /// The event passes through its root, because the state no longer resolves how often it occurs.
     Sunk(usize),
 }
 
-/// The curve of a step under one event's function.
+/// An event's function on the dense output of a step.
 struct Curve<'a, 'f, Y: PlainState> {
     watch: &'a Watch<'f, Y>,
     integrator: &'a mut Integrator<Y>,
@@ -52,7 +53,7 @@ struct Curve<'a, 'f, Y: PlainState> {
 }
 
 impl<Y: PlainState> Curve<'_, '_, Y> {
-    /// The time at a part of the step, and the value there.
+    /// The time at a fraction of the step, and the value there.
     fn at_part(&mut self, part: f64) -> [f64; 2] {
         let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         let t = if part == 1.0 { t1 } else { t0 + (t1 - t0) * part };
@@ -76,7 +77,7 @@ fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) 
 }
 
 impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
-    /// At the start of a solve, which ends there where a function is NaN.
+    /// The finder at the start of a solve; the solve ends there if a function is NaN.
     pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, integrator: &mut Integrator<Y>) -> Self {
         let (t0, n) = (integrator.carry.t, watches.len());
         let mut finder = Finder {
@@ -94,15 +95,15 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         finder
     }
 
-    /// Whether there is none.
+    /// Whether there are no events.
     pub fn is_empty(&self) -> bool {
         self.watches.is_empty()
     }
 
-    /// Looks at the step last accepted, which is complete, and notes what happens in it up to the first instant that ends
-    /// it.
+    /// Searches the step last accepted, which is complete, and records its events up to the first instant that
+    /// ends it.
     pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
-        if let Err(found) = self.look(integrator) {
+        if let Err(found) = self.search(integrator) {
             return found;
         }
         let sign = integrator.span.direction;
@@ -117,7 +118,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             if n == free {
                 return self.full(t, integrator);
             }
-            self.note(index, t, integrator, events);
+            self.record(index, t, integrator, events);
         }
         let Some(t) = end else {
             for (mark, value) in self.marks.iter_mut().zip(&self.ends) {
@@ -130,13 +131,13 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return self.full(t, integrator);
         }
         for n in 0..self.group.len() {
-            self.note(self.group[n].0, t, integrator, events);
+            self.record(self.group[n].0, t, integrator, events);
         }
         Found::Instant(t)
     }
 
     /// Finds every sign change of the step, and the values at its end.
-    fn look(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
+    fn search(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
         self.occurrences.clear();
         self.ends.clear();
         let t0 = integrator.t();
@@ -148,8 +149,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             if mark.is_on_root() {
                 let first = curve.at_part(1.0 / event.interp_points as f64)[0];
                 // At the first sample it has a sign at the latest.
-                let mut looks = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
-                before = looks.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
+                let mut times = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
+                before = times.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
                 if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
                     return Err(Found::Sunk(index));
                 }
@@ -183,7 +184,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         occurrences.find(|(n, occurrence)| acts(*n, occurrence)).map(|(_, occurrence)| occurrence.t)
     }
 
-    /// Gathers the events whose sign has changed by the time `t` of an event, and was not recorded before.
+    /// Collects the events whose sign has changed by the time `t` of an event and that are not recorded yet.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
         self.group.clear();
@@ -200,7 +201,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.group.dedup_by_key(|(index, _)| *index);
     }
 
-    fn note(
+    fn record(
         &mut self,
         index: usize,
         t: f64,
@@ -217,16 +218,16 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Found::Full(t)
     }
 
-    /// The state where the step was found to end.
+    /// The state at the end of the step.
     pub fn y_end(&self) -> &Y {
         &self.scratch
     }
 
-    /// Ends the step at `t`, where the group acts: the state is changed, and the solve ends or goes on from there. Gives why
-    /// it ends.
+    /// Ends the step at `t` with the actions of the group: they change the state, and the solve ends or
+    /// continues from there. Returns the outcome if it ends.
     ///
     /// # Errors
-    /// A field that failed; an action that changed the state's length.
+    /// A vector field that failed; an action that changed the state's length.
     pub fn act(
         &mut self,
         t: f64,
@@ -244,8 +245,9 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 locked(then)(t, &mut y);
                 let (found, expected) = (y.num_components(), self.scratch.num_components());
                 if found != expected {
-                    let reason =
-                        format!("leaves {found} components of a state of {expected}: it must leave as many");
+                    let reason = format!(
+                        "left {found} components of a state of {expected}; it must keep their number"
+                    );
                     return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }
                 self.rhythms[index] = self.rhythms[index].beat(&t);
@@ -266,7 +268,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(None)
     }
 
-    /// For each event of the group how large its function is at its root, with the sign that it has changed to.
+    /// The magnitude of each of the group's functions at its root, with the sign that the event has changed to.
     fn noise(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Vec<f64> {
         let sign = integrator.span.direction;
         let noise = |&(index, before): &(usize, f64)| {
@@ -279,8 +281,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.group.iter().map(noise).collect()
     }
 
-    /// Evaluates every event's function at the carry's state, and stores its sign. `noise` belongs to the events of the group. A
-    /// NaN ends the solve.
+    /// Evaluates every event's function at the carry's state and stores its sign. `noise` belongs to the events
+    /// of the group. A NaN ends the solve.
     fn mark(&mut self, noise: &[f64], integrator: &mut Integrator<Y>) {
         self.marks.clear();
         for (index, watch) in self.watches.iter().enumerate() {

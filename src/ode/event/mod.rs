@@ -1,12 +1,12 @@
-//! Events: signs that change along a solution, and the times at which they do.
+//! Events: sign changes of functions along a solution, and their times.
 //!
-//! An event is a function of (t, y) whose zero is looked for on the dense output of each accepted step. What is known of
-//! its sign ([`signs`]), the search for its time ([`root`]) and the guard against times that accumulate ([`zeno`]) are
-//! written once, over a clock: the driver of plain states ([`finder`]) and the recorder of tensors (`adjoint`) run the same
-//! code.
+//! An event is a function of (t, y) whose zero is searched on the dense output of each accepted step. The sign
+//! logic ([`signs`]), the root search ([`root`]) and the detection of accumulating events ([`zeno`]) are
+//! written once, over a clock: the driver of plain states ([`finder`]) and the recorder of tensors (`adjoint`)
+//! run the same code.
 //!
-//! All events whose sign has changed at an instant belong to it, and their actions follow one another in the order of
-//! declaration. An instant is a time of the clock, so what changes an ulp later is the next instant.
+//! All events whose sign has changed at an instant form a group, and their actions run in the order of
+//! declaration. An instant is one value of the clock, so a change one ulp later is the next instant.
 
 mod finder;
 mod root;
@@ -21,27 +21,28 @@ pub(crate) use zeno::Rhythm;
 use super::State;
 use std::sync::{Arc, Mutex};
 
-/// Which sign change counts, how closely it is looked for, and whether the solve ends there.
+/// Which sign changes count, how they are searched, and whether one ends the solve.
 ///
-/// Rising and falling are meant along the solve, whichever way t runs. A sign change is looked for between
-/// [`samples`](Event::interp_points) points of each step, so two changes closer together than that may go unseen; a value
-/// of exactly 0 at the start of a solve is no change: the side it leaves to counts.
+/// Rising and falling refer to the direction of the solve, even if t decreases. The sign is sampled at
+/// [`interp_points`](Event::interp_points) points of each step, so two changes between neighboring points may
+/// be missed. A value of exactly 0 at the start of a solve is not a sign change: the sign that follows counts.
 ///
-/// All events that have changed their sign at one instant are noted, and those that change the state do so one after the
-/// other in the order of declaration, each seeing what the one before has made of it. After an action an event that stands
-/// on its own root takes its sign from the side that the solution leaves to, however long the next step is.
+/// All events that change their sign at one instant are recorded. Their state resets run in the order of
+/// declaration, each on the result of the one before. After its action, an event at its own root takes the sign
+/// of the side that the solution moves to, however long the next step is.
 ///
-/// Events that accumulate (a ball with a restitution below 1 bounces without end before a finite time) end the solve with
-/// [`Outcome::Zeno`](super::Outcome::Zeno): where the intervals between the actions of an event have shrunk eight times in a
-/// row, and by the rate of the last the sum of all that would follow is below 1e-9 of the time since the first of them.
+/// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball with
+/// a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals between
+/// the actions of an event have shrunk eight times in a row, and all further intervals, extrapolated from the
+/// last ratio, sum to less than 1e-9 of the time since the first of them.
 ///
-/// A function that is NaN within a trial step shortens it, as a field that is NaN does; where that does not help the solve
-/// ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
+/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If that does not
+/// help, the solve ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
 ///
-/// A solve of plain states records all events. On tensors shapes are known before a solve, so events have rows, 64 where
-/// `max_events` did not say how many; an event that finds none left ends the solve with
-/// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Their times and states, and `t1` and `y1` where one ends the solve, have
-/// derivatives of the first and second order by all that the time of the event depends on.
+/// A solve of plain states records all events. Tensors need shapes before the solve, so events have
+/// `max_events` rows, 64 by default; one more event ends the solve with
+/// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
+/// event ends the solve, have first and second derivatives that include the dependence of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(crate) rising: bool,
@@ -53,15 +54,15 @@ pub struct Event {
 }
 
 impl Event {
-    /// From negative to positive; of a condition that is `true` or `false`: when it becomes true.
+    /// A sign change from negative to positive; for a condition, from false to true.
     pub fn rising() -> Self {
         Event { rising: true, falling: false, ..Event::crossing() }
     }
-    /// From positive to negative; of a condition: when it ceases.
+    /// A sign change from positive to negative; for a condition, from true to false.
     pub fn falling() -> Self {
         Event { rising: false, falling: true, ..Event::crossing() }
     }
-    /// Either way.
+    /// A sign change in either direction.
     pub fn crossing() -> Self {
         Event { rising: true, falling: true, terminal: 0, interp_points: 4, tolerance: 0.0 }
     }
@@ -69,7 +70,7 @@ impl Event {
     pub fn terminal(self) -> Self {
         self.terminal_after(1)
     }
-    /// The n-th occurrence ends the solve; 0 is taken as 1.
+    /// The n-th occurrence ends the solve; 0 means 1.
     ///
     /// # Examples
     /// ```
@@ -83,18 +84,18 @@ impl Event {
     pub fn terminal_after(self, n: usize) -> Self {
         Event { terminal: n.max(1), ..self }
     }
-    /// Points of a step at which the sign is looked at, its end included: 4 if not said.
+    /// The number of points of a step at which the sign is sampled, its end included. The default is 4.
     pub fn interp_points(self, samples: usize) -> Self {
         Event { interp_points: samples.max(1), ..self }
     }
-    /// How closely the time is found, in the unit of t: 4 ulp of it if not said.
+    /// The tolerance of the event time, in the unit of t. The default is 4 ulp of t.
     pub fn tolerance(self, dt: f64) -> Self {
         Event { tolerance: dt, ..self }
     }
 }
 
-/// What an event's function may return: a number whose sign counts, or a condition; `C` is the clock of the solve,
-/// a tensor of one element on tensors.
+/// What an event function may return: a number whose sign counts, or a condition. `C` is the clock of the
+/// solve; on tensors it is a tensor of one element.
 pub trait EventValue<C = f64> {
     /// The number; 1 for true and -1 for false.
     fn value(self) -> C;
@@ -123,17 +124,17 @@ pub(crate) struct Watch<'f, Y: State> {
     pub then: Option<Then<'f, Y>>,
 }
 
-/// What an event makes of the state.
+/// The state reset of an event.
 pub(crate) type Then<'f, Y> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &mut Y) + Send + 'f>>;
 
 /// The record of an event that occurred.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EventRecord<Y> {
-    /// Which event, in the order they were given.
+    /// The index of the event, in the order of declaration.
     pub index: usize,
-    /// When: at the root or past it by less than the event's tolerance, so the sign has changed.
+    /// The time: at the root or past it by less than the event's tolerance, so the sign has changed.
     pub t: f64,
-    /// The state there; before the change, where the event makes one.
+    /// The state at this time, before a state reset of the event.
     pub y: Y,
 }

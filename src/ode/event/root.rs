@@ -4,12 +4,12 @@ use super::Event;
 use crate::ode::Clock;
 use crate::ode::step_end::ulps;
 
-/// Two times with different signs of the function, and how far from their middle the next look may be.
+/// Two times with different signs of the function, and how far from the middle the next evaluation may be.
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket<C> {
     /// The earlier end and its value.
     pub(crate) a: [C; 2],
-    /// The later end, on which the sign is the new one (0 counts as it), and its value.
+    /// The later end, which has the new sign (0 counts as new), and its value.
     pub(crate) b: [C; 2],
     reach: C,
 }
@@ -22,7 +22,7 @@ impl<C: Clock> Bracket<C> {
         Bracket { a, b, reach }
     }
 
-    /// Everything in it, in one order.
+    /// All its clocks, in a fixed order.
     #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 5] {
         let Bracket { a: [a, ga], b: [b, gb], reach } = self.clone();
@@ -35,8 +35,8 @@ impl<C: Clock> Bracket<C> {
         Bracket { a: [a, ga], b: [b, gb], reach }
     }
 
-    /// Whether the search goes on: the ends are farther apart than the event's tolerance, there is a time between them, and
-    /// the later one is no root.
+    /// Whether the search continues: the ends are farther apart than the event's tolerance, there is a time
+    /// between them, and the later one is not a root.
     #[inline]
     pub(crate) fn is_open(&self, event: &Event) -> C::Mask {
         let Bracket { a: [a, _], b: [b, gb], .. } = self;
@@ -47,7 +47,7 @@ impl<C: Clock> Bracket<C> {
     }
 
     fn middle(&self) -> C {
-        // Of two large times the sum may overflow, the difference does not.
+        // The sum of two large times may overflow, their difference does not.
         let [[a, _], [b, _]] = [&self.a, &self.b];
         a.add(&b.sub(a).mul(&a.like(0.5)))
     }
@@ -56,8 +56,8 @@ impl<C: Clock> Bracket<C> {
         t.sub(&self.a[0]).mul(&t.sub(&self.b[0])).lt(&t.like(0.0))
     }
 
-    /// The next time to evaluate: near the root of the secant, and close enough to the middle that the search takes about as many
-    /// evaluations as bisection at most.
+    /// The next time to evaluate: near the root of the secant, and close enough to the middle that the search
+    /// takes at most about as many evaluations as bisection.
     ///
     /// # References
     /// Oliveira, Takahashi (2020), An enhancement of the bisection method average performance preserving minmax
@@ -78,7 +78,7 @@ impl<C: Clock> Bracket<C> {
         C::select(&self.is_inside(&t), &t, &middle)
     }
 
-    /// The part of it that has the change of sign, `g` being the value at `t`.
+    /// The part of the bracket with the sign change, `g` being the value at `t`.
     #[inline]
     pub(crate) fn narrowed(&self, t: &C, g: &C) -> Self {
         let zero = g.like(0.0);
@@ -98,7 +98,7 @@ impl<C: Clock> Bracket<C> {
         }
     }
 
-    /// The later end of a bracket that is narrow enough; `None` where `g` is NaN on the way.
+    /// The later end of a narrow enough bracket; `None` if `g` is NaN on the way.
     pub(crate) fn search(mut self, event: &Event, mut g: impl FnMut(&C) -> C) -> Option<C>
     where
         C: Clock<Mask = bool>,
@@ -117,7 +117,7 @@ impl<C: Clock> Bracket<C> {
 }
 
 impl Event {
-    /// How closely the event's time is found near `t`: 4 ulp of it, or what was asked for.
+    /// The resolution of the event's time near `t`: its tolerance, by default 4 ulp.
     #[inline]
     pub(crate) fn resolution<C: Clock>(&self, t: &C) -> C {
         ulps(4.0, t).max(&t.like(self.tolerance.max(f64::MIN_POSITIVE)))

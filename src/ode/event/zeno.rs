@@ -1,44 +1,44 @@
 //! Events that accumulate: infinitely many before a finite time.
 //!
-//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. What distinguishes it from a ball that
-//! bounces often is the time at which it would all be over: extrapolated from the last two intervals it is ahead by no more
-//! than rounding, after a run of intervals each of which was shorter than the one before.
+//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. Unlike for a ball
+//! that merely bounces often, the accumulation time, extrapolated from the last two intervals, is ahead by no
+//! more than rounding after a run of ever shorter intervals.
 
 use crate::ode::Clock;
 
-/// Intervals that have shrunk one after the other, from which on an accumulation is believed.
+/// Consecutive shrinking intervals that count as accumulation.
 const RUN: f64 = 8.0;
-/// The same of an event that falls through its root: a state that no longer resolves the bounces.
+/// The same for an event that passes through its root: a state that no longer resolves the bounces.
 const RUN_SUNK: f64 = 3.0;
-/// The part of the run's time that all following intervals together would take.
+/// The limit of all further intervals together, as a fraction of the run's time.
 const REST: f64 = 1e-9;
 const REST_SUNK: f64 = 1e-4;
-/// An interval that is no longer than this part of the run's time ends no run: rounding makes it what it is.
+/// An interval below this fraction of the run's time does not end a run, because rounding dominates it.
 const NOISE: f64 = 1e-6;
 
-/// When an event acted.
+/// The history of an event's actions.
 #[derive(Clone, Debug)]
 pub(crate) struct Rhythm<C> {
-    /// The last time.
+    /// The time of the last action.
     t: C,
-    /// From the time before to the last, infinite at first.
+    /// The last interval between actions, infinite at first.
     interval: C,
-    /// From the start of the run to the last time.
+    /// The time from the start of the run to the last action.
     length: C,
-    /// How many intervals have shrunk in a row.
+    /// The number of consecutive shrinking intervals.
     run: C,
-    /// What all following intervals take together, extrapolated.
+    /// The sum of all further intervals, extrapolated.
     rest: C,
 }
 
 impl<C: Clock> Rhythm<C> {
-    /// Of an event that has not acted yet.
+    /// The history of an event that has not acted yet.
     pub(crate) fn new(t0: &C) -> Self {
         let [zero, most] = [0.0, f64::INFINITY].map(|x| t0.like(x));
         Rhythm { t: t0.clone(), interval: most.clone(), length: zero.clone(), run: zero, rest: most }
     }
 
-    /// Everything in it, in one order.
+    /// All its clocks, in a fixed order.
     #[cfg(feature = "autodiff")]
     pub(crate) fn clocks(&self) -> [C; 5] {
         let Rhythm { t, interval, length, run, rest } = self.clone();
@@ -51,7 +51,7 @@ impl<C: Clock> Rhythm<C> {
         Rhythm { t, interval, length, run, rest }
     }
 
-    /// After an action at `t`.
+    /// The history after an action at `t`.
     pub(crate) fn beat(&self, t: &C) -> Self {
         let interval = t.sub(&self.t).abs();
         let [zero, one, most] = [0.0, 1.0, f64::INFINITY].map(|x| t.like(x));
@@ -60,7 +60,7 @@ impl<C: Clock> Rhythm<C> {
         let is_noise = interval.le(&self.length.mul(&t.like(NOISE)));
         let goes_on = C::or(&shrinks, &is_noise);
         let run = C::select(&shrinks, &self.run.add(&one), &self.run);
-        // q + q^2 + ... intervals, q the ratio of the last two
+        // q + q^2 + ... intervals, q the ratio of the last two.
         let rest = interval.mul(&interval).div(&self.interval.sub(&interval));
         Rhythm {
             t: t.clone(),
@@ -76,7 +76,7 @@ impl<C: Clock> Rhythm<C> {
         self.has_run(RUN, REST)
     }
 
-    /// The same of an event that has gone on to the other side after its action.
+    /// The same for an event that has moved to the other side after its action.
     pub(crate) fn has_sunk(&self) -> C::Mask {
         self.has_run(RUN_SUNK, REST_SUNK)
     }
@@ -91,7 +91,7 @@ impl<C: Clock> Rhythm<C> {
 mod tests {
     use super::*;
 
-    /// The number of beats after which an accumulation is believed, of at most 200.
+    /// The number of actions after which an accumulation is detected, of at most 200.
     fn believed(interval: impl Fn(i32) -> f64) -> Option<i32> {
         let (mut rhythm, mut t) = (Rhythm::new(&0.0), 0.0);
         (0..200).find(|&n| {
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn intervals_that_shrink_by_a_factor_accumulate_and_others_do_not() {
-        // What follows n intervals of ratio q is q^n / (1 - q): 1e-9 of all for q = 1/2 after 30.
+        // The intervals after the n-th sum to q^n / (1 - q): 1e-9 of the total for q = 1/2 after 30.
         let found = believed(|n| 0.5_f64.powi(n)).unwrap();
         assert!((29..=31).contains(&found), "{found}");
-        // For 1/25 it is 2e-10 after seven; eight in a row are asked for.
+        // For 1/25 it is 2e-10 after seven, but eight in a row are required.
         assert_eq!(believed(|n| 0.04_f64.powi(n)), Some(8));
         assert_eq!(believed(|_| 0.5), None);
-        assert_eq!(believed(|n| 1.0 / f64::from(n + 1)), None, "a harmonic series has no end");
-        assert_eq!(believed(|n| 0.5_f64.powi(n % 7)), None, "a run that is broken is none");
+        assert_eq!(believed(|n| 1.0 / f64::from(n + 1)), None, "a harmonic series diverges");
+        assert_eq!(believed(|n| 0.5_f64.powi(n % 7)), None, "a broken run does not count");
     }
 }

@@ -1,4 +1,4 @@
-//! The clocks of lanes: one t, dt, error ratio ... for each trajectory.
+//! The clocks of lanes: t, dt, error ratio ... per trajectory.
 
 use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
@@ -6,10 +6,11 @@ use crate::simd::lanes::Float;
 use crate::simd::{Call, Entry, Level, is_fused, math};
 use std::marker::PhantomData;
 
-/// A power, compiled once for each kind of lanes and not wherever a controller takes one: its code is longer than the rest
-/// of a controller, which takes up to three. A call costs a hundredth of an attempt of Lorenz.
+/// A power, compiled once per kind of lanes and called by the controllers: its code is longer than the rest of
+/// a controller, which needs up to three. A call costs a hundredth of an attempt of Lorenz.
 ///
-/// The bits are those of every level, so that of the machine will do; a level without fused products takes them from the C
+/// All levels give the same bits, so the machine's level is used; a level without fused products calls the C
+/// library for each of them.
 /// library, one by one.
 #[inline(always)]
 fn power_by_call<T: math::Math, const W: usize>(x: Lanes<T, W>, exponent: T) -> Lanes<T, W>
@@ -170,11 +171,11 @@ impl LaneClock for f64 {
     }
 }
 
-/// The clock of lanes of f32: f64 in everything but its powers.
+/// The clock of lanes of f32: f64 except in its powers.
 ///
-/// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes how long the next step
-/// is, so seven digits of it are enough, and in f64 it would be the dearest part of a step of f32 lanes. It is
-/// taken between 1e-37 and 1e38, which no step size factor can distinguish.
+/// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes the next step size,
+/// so seven digits are enough, and in f64 it would be the most expensive part of a step of f32 lanes. Its
+/// argument is clamped to [1e-37, 1e38]; no step size factor depends on more.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
 

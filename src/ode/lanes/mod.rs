@@ -1,9 +1,9 @@
 //! Lanes as numbers and clocks of a solve: W trajectories in lockstep, each with its own t, dt and decisions.
 //!
-//! The arrays and their arithmetic are [`simd::Lanes`](crate::simd::Lanes); here they become a [`Real`], a
-//! [`Number`](super::Number) and a [`Clock`]. Lanes of `f64` are their own clock. Lanes of `f32` are steered by
-//! [`SingleClock`], whose t, dt and error ratios are f64, as for every plain state. No lane ever sees another:
-//! what a trajectory does depends on nothing beside it, bit for bit, and a NaN stays where it arose.
+//! The arrays and their arithmetic are [`simd::Lanes`](crate::simd::Lanes); this module makes them a [`Real`],
+//! a [`Number`](super::Number) and a [`Clock`]. Lanes of `f64` are their own clock. The clock of lanes of `f32`
+//! is [`SingleClock`], whose t, dt and error ratios are f64, as for every plain state. Lanes do not interact: a
+//! trajectory's bits depend on no other lane, and a NaN stays in its lane.
 
 mod clock;
 mod number;
@@ -13,7 +13,7 @@ pub use clock::SingleClock;
 
 use super::{Clock, FieldNumber};
 
-/// Trajectories of f64 in lockstep: two AVX-512 registers, since one would wait for its own results.
+/// Trajectories of f64 in lockstep: two AVX-512 registers, because a single one would wait for its own results.
 pub const LANES: usize = 16;
 /// Trajectories of f32 in lockstep.
 pub const SINGLE_LANES: usize = 32;
@@ -28,9 +28,9 @@ pub trait LaneClock: Clock {
     fn lane(&self, lane: usize) -> f64;
     /// Replaces the number in one lane.
     fn set_lane(&mut self, lane: usize, x: f64);
-    /// How many lanes hold.
+    /// The number of lanes in which the mask holds.
     fn count(m: &Self::Mask) -> u32;
-    /// Bit i is lane i.
+    /// The mask as bits: bit i is lane i.
     fn bits(m: &Self::Mask) -> u32;
 }
 

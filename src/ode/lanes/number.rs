@@ -4,7 +4,7 @@ use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
 use crate::simd::{each, math};
 
-/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is caught by its own term in the caller.
+/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is detected by a separate term of the caller.
 macro_rules! ratio {
     ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
         let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });
@@ -12,7 +12,7 @@ macro_rules! ratio {
     }};
 }
 
-/// What does not differ between the precisions of [`Real`].
+/// The parts of [`Real`] that are the same in both precisions.
 macro_rules! real_of {
     ($t:ident) => {
         type Wide = Self;
@@ -163,7 +163,7 @@ macro_rules! number {
             fn min(self, other: impl Into<Self>) -> Self {
                 self.zip(other.into(), $t::min)
             }
-            /// Scaled by the larger of the two, so that squares neither overflow nor vanish.
+            /// Scaled by the larger of the two, so that squares neither overflow nor underflow.
             #[inline(always)]
             fn hypot(self, other: impl Into<Self>) -> Self {
                 let (a, b) = (self.abs(), other.into().abs());

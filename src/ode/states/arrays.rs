@@ -1,15 +1,15 @@
-//! States of a fixed number of components on the stack: `[R; N]`, and whatever lies in memory like it.
+//! States of a fixed number of components on the stack: `[R; N]`, and types with the same memory layout.
 //!
-//! Loops over a number that the compiler knows, so that a step of a small one is straight code in registers; large ones
-//! are summed as those on the heap are. Which of the two it is, is asked in `const` blocks: the other one's loops would be
-//! compiled for each small array and thrown away. [`fixed_state`] wants the number of components and two ways to see them
-//! as a slice; it must never know the type behind.
+//! The compiler knows the number of components, so a step of a small state is straight-line code in registers;
+//! large ones are summed like heap states. The choice is made in `const` blocks, so that the unused loops are
+//! not compiled for each small array. [`fixed_state`] takes the number of components and two functions that
+//! view them as a slice; it does not know the type.
 
 use super::in_registers;
 use crate::ode::Real;
 use crate::ode::plain::plain_drive;
 
-/// Makes a type of `$n` components of type `R` a state: `$read` and `$write` see them as a slice.
+/// Makes a type of `$n` components of type `R` a state; `$read` and `$write` view them as a slice.
 macro_rules! fixed_state {
     ({$($generics:tt)*} $t:ty, $n:expr, $read:path, $write:path) => {
         impl<$($generics)*> $crate::ode::State for $t {
@@ -52,7 +52,8 @@ macro_rules! fixed_state {
                 let mut sums = partial_sums(&dt.like(0.0));
                 for j in 0..$n {
                     let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
-                    // No closure around this: it would stay a call, compiled for less than the lanes around it.
+                    // Not a closure: it would stay a call, compiled for fewer instructions than the lanes
+                    // around it.
                     if let Some(sum) = weighted_sum(b, k, |k: &Self| $read(k)[j]) {
                         let square = sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol);
                         sums[j % PARTIAL_SUMS] = sums[j % PARTIAL_SUMS].add(&square);

@@ -1,8 +1,8 @@
 //! States made of states: tuples of up to six, and structs by [`state!`](crate::state!).
 //!
-//! Components are counted part after part. The error norm is the RMS over all of them, so a part weighs by its number
-//! of components. Parts are walked in order and summed on their own; a compound must never know what they are, nor
-//! on which clock they run: a pair of tensors is a compound too.
+//! Components are numbered part by part. The error norm is the RMS over all of them, so a part has the weight
+//! of its number of components. Parts are handled in order and summed separately. A compound does not know
+//! their types or their clock: a pair of tensors is a compound too.
 
 use crate::ode::plain;
 use crate::ode::{
@@ -21,7 +21,7 @@ pub struct Part<'a, Y, K: ?Sized, F> {
 }
 
 impl<'a, Y, K: Stages<Y> + ?Sized, F> Part<'a, Y, K, F> {
-    /// The part that `pick` takes out of each of `stages`.
+    /// The part that `pick` selects from each of `stages`.
     #[inline(always)]
     pub fn new<P>(stages: &'a K, pick: F) -> Self
     where
@@ -179,8 +179,8 @@ macro_rules! __plain_state_of_parts {
     };
 }
 
-/// How compounds on a clock of type `C` are driven: tuples are one kind of state on every clock, but each clock has
-/// its own driver.
+/// The driver of tuples on a clock of type `C`: tuples are states on every clock, but each clock has its own
+/// driver.
 #[doc(hidden)]
 pub trait DriveOn<C: Clock>: State<Clock = C> {
     /// As [`OdeState::Solution`].
@@ -262,18 +262,18 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// Defines a struct that is a state: `Clone`, `Debug`, and what a solve of plain states asks of it. Every field is a state
-/// itself: a number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
+/// Defines a struct that is a plain state; it derives `Clone` and `Debug`. Every field is a state itself: a
+/// number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
 ///
-/// The error norm is the RMS over all components, field after field; tolerances are one number, one a field or
-/// one a component.
+/// The error norm is the RMS over all components; tolerances are a scalar, one value per field, or one value
+/// per component.
 ///
 /// # Examples
 /// ```
 /// use flowline::state;
 /// use flowline::ode::Ode;
 /// state! {
-///     /// A pendulum that warms the air.
+///     /// A damped pendulum that heats the air.
 ///     pub struct Pendulum { pub angle: f64, pub speed: f64, pub heat: Vec<f64> }
 /// }
 /// let ode = Ode::in_place(|_t, y: &Pendulum, dy: &mut Pendulum| {
@@ -300,7 +300,7 @@ macro_rules! state {
             type Options = ();
 
             fn default_tolerance(&self) -> $crate::ode::Tolerance<'static> {
-                // 0 is tighter than anything.
+                // 0 is tighter than any tolerance.
                 $crate::ode::Tolerance::new(0.0, 0.0) $(.looser($crate::ode::OdeState::default_tolerance(&self.$f)))+
             }
             fn check<F, O>(

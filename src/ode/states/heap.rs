@@ -1,13 +1,14 @@
-//! States of any number of components on the heap: `Vec`, and whatever has its components in one slice.
+//! States of any number of components on the heap: `Vec`, and types with all components in one slice.
 //!
-//! A loop over components for each number of terms, so that each stage is read once. [`heap_state`] wants two
-//! ways to see the components as a slice and how to say the shape; nothing here allocates.
+//! There is a loop over components for each number of terms, so that each stage is read once. [`heap_state`]
+//! takes two functions that view the components as a slice, and one that gives the shape; nothing here
+//! allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::plain::plain_drive;
 use crate::ode::{Clock, FieldError, Real, Tolerance};
 
-/// Writes `finish(j, sum_i a_i k_i[j])` into each component j; `FURTHER` goes on from the sums in `out`.
+/// Writes `finish(j, sum_i a_i k_i[j])` into each component j; `FURTHER` continues the sums in `out`.
 #[inline(always)]
 fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     fused: bool,
@@ -17,7 +18,8 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     finish: impl Fn(usize, R) -> R,
 ) {
     let n = out.len();
-    // One bounds check a term, not one a component; by a loop, since `map` is six functions for each of these.
+    // One bounds check per term, not per component; in a loop, because `map` would compile six functions for
+    // each of these.
     let mut k = *k;
     for k in &mut k {
         *k = &k[..n];
@@ -32,10 +34,10 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     }
 }
 
-/// [`each_sum`] over the non-zero `a_i`, in loops made for their number; false where there is none.
+/// [`each_sum`] over the non-zero `a_i`, in a loop compiled for their number; false if there are none.
 ///
-/// More terms than one loop takes go on from the sums of those before, left in `out`: the same sums in the same order,
-/// and as many streams at once as a core follows.
+/// If there are more terms than one loop takes, the next continues the sums in `out`: the same sums in the same
+/// order, with as many memory streams as a core can prefetch.
 #[inline(always)]
 fn each_weighted_sum<'k, R: Real>(
     fused: bool,
@@ -44,7 +46,7 @@ fn each_weighted_sum<'k, R: Real>(
     k: impl Fn(usize) -> &'k [R],
     finish: impl Fn(usize, R) -> R,
 ) -> bool {
-    /// The most terms of a loop.
+    /// The maximum number of terms in a loop.
     const MOST: usize = 7;
     let (mut weights, mut terms, mut count, mut further) = ([0.0; MOST], [&[] as &[R]; MOST], 0, false);
     for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
@@ -155,7 +157,7 @@ pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
     tol: &Tolerance,
 ) {
     if !each_weighted_sum(fused, out, b, k, |_, sum| sum.scale_by(&dt)) {
-        // No term: no error; y0 is finite, so this is the zero of any kind of number.
+        // No terms: the error is 0. y0 is finite, so this is the zero of any kind of number.
         out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y.scale(0.0));
     }
     for j in 0..out.len() {
@@ -169,19 +171,24 @@ pub(super) fn first_non_finite<R: Real<Clock = f64>>(mut ys: impl Iterator<Item 
     ys.position(|x| !x.is_finite()).map_or(-1.0, |j| j as f64)
 }
 
-/// Refuses a derivative of another shape than the state's.
+/// Rejects a derivative whose shape differs from the state's.
 #[inline(always)]
-pub(super) fn same_shape<S: PartialEq>(dy: &S, y: &S, say: impl Fn(&S) -> String) -> Result<(), FieldError> {
+pub(super) fn same_shape<S: PartialEq>(
+    dy: &S,
+    y: &S,
+    describe: impl Fn(&S) -> String,
+) -> Result<(), FieldError> {
     if dy == y {
         return Ok(());
     }
-    Err(format!("the field returned {} components for a state of {}", say(dy), say(y)).into())
+    Err(format!("the vector field returned {} components for a state of {}", describe(dy), describe(y))
+        .into())
 }
 
-/// Makes a type with components of type `R` in one slice a state: `$read` and `$write` see them, `$shape` is what
-/// must agree, said by `$say`.
+/// Makes a type with components of type `R` in one slice a state; `$read` and `$write` view them. `$shape` must
+/// agree, and `$describe` prints it.
 macro_rules! heap_state {
-    ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $say:expr) => {
+    ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $describe:expr) => {
         impl<$($generics)*> $crate::ode::State for $t {
             type Clock = f64;
 
@@ -242,7 +249,7 @@ macro_rules! heap_state {
                 $crate::ode::states::heap::first_non_finite(self.iter().copied())
             }
             fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
-                $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $say)
+                $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $describe)
             }
         }
     };

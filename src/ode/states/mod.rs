@@ -1,11 +1,11 @@
 //! The plain states: numbers, arrays, `Vec`s, nalgebra, ndarray, and compounds of them.
 //!
-//! The same sums in the same order for all of them, so that `f64`, `[f64; 1]` and `Vec<f64>` give the same bits:
-//! `sum_i a_i k_i` over the non-zero `a_i` from left to right, then `y + dt * sum`, each product and sum rounded once
-//! where the stages [say so](Stages::FUSED) and twice where not; squares are added up in
-//! [`PARTIAL_SUMS`] interleaved partial sums, which is what lets the compiler use vector registers. What is on the
-//! stack is unrolled by the compiler ([`arrays`]); what is on the heap takes a loop compiled for its number of terms
-//! ([`heap`]). Each kind of state only says where its numbers lie; none may sum on its own, or bits would differ.
+//! All of them use the same sums in the same order, so `f64`, `[f64; 1]` and `Vec<f64>` give the same bits:
+//! `sum_i a_i k_i` over the non-zero `a_i` from left to right, then `y + dt * sum`, fused if the stages
+//! [are](Stages::FUSED). Squares are added in [`PARTIAL_SUMS`] interleaved partial sums, which lets the
+//! compiler use vector registers. The compiler unrolls loops over stack states ([`arrays`]); heap states use a
+//! loop compiled for the number of terms ([`heap`]). Each kind of state only gives access to its numbers; none
+//! may sum on its own, or bits would differ.
 
 mod arrays;
 mod compound;
@@ -20,20 +20,20 @@ use super::{Clock, Real, Stages};
 
 pub use compound::{DriveOn, Part};
 
-/// Interleaved partial sums of squares: as many as an AVX-512 register has f64.
+/// Interleaved partial sums of squares: the number of f64 in an AVX-512 register.
 pub(super) const PARTIAL_SUMS: usize = 8;
 
-/// The most stages of a method whose weights are [known](Stages::KNOWN).
+/// The most stages of a method whose weights are [known](Stages::KNOWN) at compile time.
 pub(super) const MOST_TERMS: usize = 16;
 
-/// Whether an array of n numbers is small enough for its stages to live in registers, or nearly so: beyond, loops over
-/// components in vector registers win (Pleiades, 28 components: 680 ns a step of Tsit5 against 1,150).
+/// Whether the stages of an array of n numbers fit into registers, or nearly so. For larger arrays, loops over
+/// components in vector registers are faster (Pleiades, 28 components: 680 ns per step of Tsit5 against 1,150).
 #[inline(always)]
 const fn in_registers<R: Real>(n: usize) -> bool {
     n <= FEW || R::LOCKSTEP
 }
 
-/// `sum_i a_i k_i` over the non-zero `a_i`, of the component that `pick` takes; `None` where there is none.
+/// `sum_i a_i k_i` over the non-zero `a_i`, of the component that `pick` selects; `None` if there are none.
 #[inline(always)]
 fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl Fn(&S) -> R) -> Option<R> {
     let mut sum = None;
@@ -48,7 +48,7 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
             }
         };
     }
-    // The optimizer unrolls a loop over many weights only when it feels like it.
+    // The optimizer does not reliably unroll a loop over many weights.
     macro_rules! add_each {
         ($($i:literal)*) => { $( if $i < a.len() { add!($i) } )* };
     }
@@ -66,8 +66,9 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
 /// The most components that are [held in registers](in_registers).
 const FEW: usize = 8;
 
-/// `sum_i a_i k_i[j]` of each of `n` components over the non-zero `a_i`, for weights that are not known: a term of all components
-/// after the other, so that a weight is looked at once; `None` where there is none.
+/// `sum_i a_i k_i[j]` of each of `n` components over the non-zero `a_i`, for weights that are not compile-time
+/// constants: one term of all components after the other, so that each weight is tested once. `None` if there
+/// are none.
 #[inline(always)]
 fn sums_of_few<S, K: Stages<S> + ?Sized, R: Real>(
     n: usize,
@@ -104,7 +105,7 @@ fn lincomb<S, K: Stages<S> + ?Sized, R: Real>(
     }
 }
 
-/// Sums of nothing. Written out: a closure for `array::from_fn` may stay a call.
+/// Partial sums of 0. An array literal, because a closure for `array::from_fn` may stay a call.
 #[inline(always)]
 pub(crate) fn partial_sums<C: Clock>(zero: &C) -> [C; PARTIAL_SUMS] {
     let zero = || zero.clone();

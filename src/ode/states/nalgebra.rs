@@ -1,7 +1,6 @@
 //! nalgebra's vectors and matrices as states, static and on the heap.
 //!
-//! Components are counted as nalgebra keeps them: column by column. Static ones run as arrays do. It must never know
-//! what a solve does with them.
+//! Components are numbered as nalgebra stores them: column by column. Static ones run like arrays.
 
 use super::arrays::fixed_state;
 use super::heap::heap_state;
@@ -25,7 +24,7 @@ plain_drive!(
 );
 
 /// One number for a vector, rows by columns for a matrix.
-fn say((rows, columns): &(usize, usize)) -> String {
+fn describe((rows, columns): &(usize, usize)) -> String {
     match columns {
         1 => rows.to_string(),
         _ => format!("{rows} x {columns}"),
@@ -33,7 +32,7 @@ fn say((rows, columns): &(usize, usize)) -> String {
 }
 macro_rules! dynamic {
     ($({$($generics:tt)*} $t:ty;)*) => { $(
-        heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), say);
+        heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), describe);
         plain_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, R, |y| y.iter(), |y| y.iter_mut());
     )* };
 }
@@ -43,10 +42,10 @@ dynamic!(
 );
 
 impl<Y, O: PlainState> Solution<Y, O> {
-    /// What was saved as a matrix `[time, component]`: row i is `ys[i]`.
+    /// The saved values as a matrix `[time, component]`: row i is `ys[i]`.
     ///
     /// # Panics
-    /// If what was saved has not the same number of components at each time.
+    /// If the number of components differs between times.
     ///
     /// # Examples
     /// ```

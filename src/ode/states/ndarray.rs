@@ -1,8 +1,8 @@
-//! ndarray's owned arrays of any dimension as states, and their borrowed form for in-place fields.
+//! ndarray's owned arrays of any dimension as states, and their borrowed form for in-place vector fields.
 //!
-//! Components are counted in the array's logical order, the last index fastest, wherever they lie in memory. Arrays
-//! in that very order in memory are summed as slices; others (columns first, a field that returns a transpose) term
-//! by term in the same order, so that the bits agree. Nothing here allocates.
+//! Components are numbered in the array's logical order, the last index fastest, whatever the memory layout.
+//! Arrays in standard layout are summed as slices; others (column-major, a vector field that returns a
+//! transpose) term by term in the same order, so that the bits agree. Nothing here allocates.
 
 use super::heap::{self, same_shape};
 use super::{PARTIAL_SUMS, add_up};
@@ -10,7 +10,7 @@ use crate::ode::plain::plain_drive;
 use crate::ode::{FieldError, PlainState, Real, Solution, Stages, State, Tolerance, View};
 use ::ndarray::{Array, Array2, ArrayRef, Dimension, Zip};
 
-/// Whether y and the stages of non-zero weight can all be seen as slices.
+/// Whether y and the stages of non-zero weight can all be viewed as slices.
 fn in_order<R, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(ys: &[&Array<R, D>], a: &[f64], k: &K) -> bool {
     let weighted = a.iter().enumerate().filter(|(_, a)| **a != 0.0);
     ys.iter().all(|y| y.is_standard_layout())
@@ -18,13 +18,13 @@ fn in_order<R, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(ys: &[&Array<R, D>
 }
 
 fn slice<R, D: Dimension>(y: &Array<R, D>) -> &[R] {
-    y.as_slice().expect("invariant: asked for where the layout is standard")
+    y.as_slice().expect("invariant: the layout is standard")
 }
 fn slice_mut<R, D: Dimension>(y: &mut Array<R, D>) -> &mut [R] {
-    y.as_slice_mut().expect("invariant: asked for where the layout is standard")
+    y.as_slice_mut().expect("invariant: the layout is standard")
 }
 
-/// Writes `sum_i a_i k_i` over the non-zero `a_i`; false where there is none.
+/// Writes `sum_i a_i k_i` over the non-zero `a_i`; false if there are none.
 #[inline(always)]
 fn weighted_sum<R: Real, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(
     out: &mut Array<R, D>,
@@ -135,10 +135,10 @@ impl<R: Real<Clock = f64>, D: Dimension + 'static> View for ArrayRef<R, D> {
 }
 
 impl<Y, O: PlainState> Solution<Y, O> {
-    /// What was saved as an array `[time, component]`: row i is `ys[i]`.
+    /// The saved values as an array `[time, component]`: row i is `ys[i]`.
     ///
     /// # Panics
-    /// If what was saved has not the same number of components at each time.
+    /// If the number of components differs between times.
     ///
     /// # Examples
     /// ```

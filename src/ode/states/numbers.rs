@@ -1,6 +1,6 @@
 //! A single number as a state: `f64`, `f32`.
 //!
-//! Its clock is `f64` in both precisions. It knows one component and must never know what it stands for.
+//! Its clock is `f64` in both precisions.
 
 use super::{lincomb, root_mean, weighted_sum};
 use crate::ode::plain::plain_drive;

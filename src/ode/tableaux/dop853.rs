@@ -5,7 +5,7 @@
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Twelve stages, order 8, error estimates of orders 5 and 3, an interpolant of order 7 with four stages more.
+/// Twelve stages, order 8, error estimates of orders 5 and 3, an interpolant of order 7 with four extra stages.
 pub const DOP853: ButcherTableau<'static> = ButcherTableau {
     name: "dop853",
     a: &A,

@@ -1,6 +1,6 @@
 //! RKF4(5): Fehlberg (1969), Klassische Runge-Kutta-Formeln vierter und niedrigerer Ordnung mit
-//! Schrittweiten-Kontrolle, Computing 6, 61-71; also Hairer, Norsett, Wanner (1993), table II.5.1. As he meant
-//! it, the solution is that of order 4 and the one of order 5 serves the estimate alone.
+//! Schrittweiten-Kontrolle, Computing 6, 61-71; also Hairer, Norsett, Wanner (1993), table II.5.1. As in the
+//! paper, the solution has order 4, and the order 5 solution is used only for the estimate.
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 

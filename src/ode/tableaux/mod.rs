@@ -1,6 +1,6 @@
-//! The tables of the methods, one file each, with their published digits.
+//! The Butcher tableaux of the methods, one file each, with their published digits.
 //!
-//! Each is a `const`, so that a loop over stages compiled for one method has its numbers at hand.
+//! Each is a `const`, so that a loop compiled for one method has constant coefficients.
 
 mod bosh3;
 mod cashkarp;

@@ -1,6 +1,6 @@
 //! The two-stage methods of order 2: Runge (1895) and Heun (1900), in Hairer, Norsett, Wanner (1993), section
-//! II.1; Ralston (1962), Runge-Kutta methods with minimum error bounds, Math. Comp. 16, 431-437. Each is compared
-//! with Euler's method, which its first stage gives for nothing.
+//! II.1; Ralston (1962), Runge-Kutta methods with minimum error bounds, Math. Comp. 16, 431-437. The embedded
+//! solution of each is Euler's method, which costs no extra stage.
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 
@@ -32,7 +32,7 @@ pub const HEUN: ButcherTableau<'static> = ButcherTableau {
     dense: None,
 };
 
-/// Two stages with the smallest bound of the local error.
+/// The two-stage method with the smallest bound of the local error.
 pub const RALSTON: ButcherTableau<'static> = ButcherTableau {
     name: "ralston",
     a: &[2.0 / 3.0],

@@ -4,12 +4,13 @@
 //!
 //! `BEYOND` was worked out from the published powers of theta in exact arithmetic.
 //!
-//! The published interpolant meets the conditions of order 7 only to 3e-7: strictly its order is 6. The terms of
-//! order 8 are a hundred times that, so at the steps that a tolerance above 1e-14 asks for it is one of order 7.
+//! The published interpolant satisfies the conditions of order 7 only to 3e-7, so strictly its order is 6. The
+//! terms of order 8 are a hundred times larger, so at the step sizes of tolerances above 1e-14 it behaves as
+//! order 7.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Ten stages, order 7 with an embedded order 6, an interpolant of order 7 with six stages more.
+/// Ten stages, order 7 with an embedded order 6, an interpolant of order 7 with six extra stages.
 pub const VERN7: ButcherTableau<'static> = ButcherTableau {
     name: "vern7",
     a: &A,

@@ -6,7 +6,7 @@
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Sixteen stages, order 9 with an embedded order 8, an interpolant of order 9 with ten stages more.
+/// Sixteen stages, order 9 with an embedded order 8, an interpolant of order 9 with ten extra stages.
 pub const VERN9: ButcherTableau<'static> = ButcherTableau {
     name: "vern9",
     a: &A,

@@ -1,26 +1,27 @@
-//! Accuracy on published problems: the error stays near the tolerance and goes down with it.
+//! Accuracy on published problems: the error stays near the tolerance and decreases with it.
 //!
-//! Every method that estimates its error, at rtol = atol from 1e-4 to 1e-12; those of order below 5 to 1e-8, where
-//! they take a hundred thousand steps. Errors are relative to `1 + |y|`, the largest over the components. How many
-//! times the tolerance is good was read off the best codes in use: they do no better on the same problems.
+//! Runs every method with an error estimate at rtol = atol from 1e-4 to 1e-12 (orders below 5 to 1e-8, where
+//! they take a hundred thousand steps). Errors are relative to `1 + |y|`, the largest over the components. The
+//! allowed multiples of the tolerance come from the best codes in use, which do no better on the same problems.
 //!
-//! Where a method does worse, it stands in [`OUTLIERS`] with the reason.
+//! Methods that do worse are in [`OUTLIERS`] with the reason.
 
 use super::problems::{ARENSTORF, B1, BRUSSELATOR, DETEST_A, DETEST_B, DETEST_D, LORENZ, PLEIADES, Problem};
 use crate::ode::{Method, Ode};
 
-/// An error below this is rounding: of the arithmetic, and of the published values.
+/// An error below this is rounding, of the arithmetic and of the published values.
 const ROUNDING: f64 = 1e-13;
 
-/// Bounds of log(error) over log(tolerance), fitted to all tolerances: 1 where the error follows the tolerance.
+/// Bounds on the slope of log(error) over log(tolerance), fitted to all tolerances: 1 if the error follows the
+/// tolerance.
 const SLOPES: [f64; 2] = [0.8, 1.25];
 
-/// What a method does on a problem, where that is outside the bounds that all others keep.
+/// The bounds of a method on a problem where it exceeds the common ones.
 struct Outlier {
-    /// Of all problems where empty.
+    /// Empty for all problems.
     problem: &'static str,
     method: &'static str,
-    /// How many times the tolerances that others keep its errors may be.
+    /// The factor on the common bound of the error in tolerances.
     times: f64,
     slopes: [f64; 2],
 }
@@ -30,27 +31,27 @@ const fn outlier(problem: &'static str, method: &'static str, times: f64, slopes
 }
 
 const OUTLIERS: &[Outlier] = &[
-    // At 1e-4 a quarter of the 38 steps is rejected and they are not yet small: 34 tolerances. From 1e-10 on the
-    // slope is 1, at 0.4 tolerances.
+    // At 1e-4 a quarter of the 38 steps is rejected and steps are not yet small: 34 tolerances. From 1e-10 on
+    // the slope is 1, at 0.4 tolerances.
     outlier("B5", "tsit5", 1.0, [0.8, 1.27]),
-    // The term of h^5 nearly cancels: 2 tolerances at 1e-4, 0.03 at 1e-12.
+    // The h^5 term nearly cancels: 2 tolerances at 1e-4, 0.03 at 1e-12.
     outlier("Lorenz to 1", "tsit5", 1.0, [0.8, 1.26]),
-    // A dozen steps each, whose errors are far below the tolerance where it is loose (1e-3, 1e-4, 4e-5 and 0.01
-    // times it) and stay below it where it is tight.
+    // A dozen steps each. At loose tolerances the errors are far below the tolerance (1e-3, 1e-4, 4e-5 and 0.01
+    // times it); at tight ones they stay below it.
     outlier("A1", "vern7", 0.01, [0.75, 1.25]),
     outlier("A2", "vern9", 0.01, [0.77, 1.25]),
     outlier("A2", "dop853", 0.01, [0.68, 1.25]),
     outlier("A5", "vern9", 0.01, [0.77, 1.25]),
-    // Towards an equilibrium the errors of early steps decay, and at loose tolerances the last steps are as long as
-    // stability allows: 0.1 and 2 tolerances there, a thousandth where it is tight.
+    // Towards an equilibrium the errors of early steps decay, and at loose tolerances stability limits the last
+    // steps: 0.1 and 2 tolerances there, a thousandth at tight ones.
     outlier("A4", "midpoint", 0.01, [0.8, 1.42]),
     outlier("B2", "dop853", 0.02, [0.8, 1.66]),
     // The weakest error estimate of order 5: 190 tolerances at 3e-5.
     outlier("B4", "cashkarp", 2.0, SLOPES),
-    // Order 3: errors pile up to 205 tolerances on B1, the same at every tolerance.
+    // Order 3: errors accumulate to 205 tolerances on B1, at every tolerance.
     outlier("", "bosh3", 2.1, SLOPES),
-    // It goes on with the solution of order 4 whose error it estimates, not with the better one: the error of a step
-    // is held at the tolerance, so that of the solution goes with tolerance^(4/5).
+    // It continues with the order 4 solution, whose error it estimates, not with the order 5 solution. The
+    // error of a step is held at the tolerance, so the global error is proportional to tolerance^(4/5).
     outlier("", "fehlberg45", 11.0, [0.6, 1.25]),
 ];
 
@@ -58,7 +59,7 @@ fn methods() -> impl Iterator<Item = Method> {
     Method::EXPLICIT.into_iter().filter(|method| method.tableau().b_err.is_some())
 }
 
-/// The tolerances that a method is tried at, by half decades.
+/// The tolerances of a method's runs, in steps of half a decade.
 fn tolerances(method: Method) -> impl Iterator<Item = f64> {
     let tightest = if method.tableau().order >= 5 { 12 } else { 8 };
     (8..=2 * tightest).map(|halves| 10_f64.powf(-0.5 * f64::from(halves)))
@@ -73,7 +74,7 @@ fn error<const N: usize>(problem: &Problem<N>, method: Method, tol: f64) -> f64 
     (0..N).map(relative).fold(0.0, f64::max)
 }
 
-/// Slope of log(error) against log(tolerance), by least squares over the errors that are not rounding.
+/// Slope of log(error) against log(tolerance), by least squares over the errors above rounding.
 fn slope(errors: &[(f64, f64)]) -> f64 {
     let points = errors.iter().filter(|(_, error)| *error > ROUNDING);
     let points: Vec<(f64, f64)> = points.map(|(tol, error)| (tol.ln(), error.ln())).collect();
@@ -87,12 +88,12 @@ fn known(problem: &str, method: Method) -> Option<&'static Outlier> {
     OUTLIERS.iter().find(|o| o.method == name && (o.problem.is_empty() || o.problem == problem))
 }
 
-/// Every method at every tolerance: the error is within `most` tolerances, and goes down with them.
+/// Checks every method at every tolerance: the error is within `most` tolerances and decreases with them.
 fn check<const N: usize>(problem: &Problem<N>, most: f64) {
     check_down_to(0.0, problem, most);
 }
 
-/// [`check`] with the bound held at tolerances from `tightest` on.
+/// [`check`] with the bound checked only at tolerances from `tightest` on.
 fn check_down_to<const N: usize>(tightest: f64, problem: &Problem<N>, most: f64) {
     let mut wrong = Vec::new();
     for method in methods() {
@@ -103,7 +104,7 @@ fn check_down_to<const N: usize>(tightest: f64, problem: &Problem<N>, most: f64)
             None => (most, SLOPES),
         };
         for (tol, error) in &errors {
-            // Rounding is not asked to follow the tolerance.
+            // Errors at rounding level need not follow the tolerance.
             if *tol >= tightest && *error > most * tol && *error > ROUNDING {
                 wrong.push(format!("{method} at {tol:.1e}: {:.1} tolerances", error / tol));
             }
@@ -141,7 +142,7 @@ fn errors_on_seven_bodies_are_within_5000_tolerances() {
 
 #[test]
 fn errors_on_the_arenstorf_orbit_are_within_50000_tolerances() {
-    // Below, the rounding of y0 alone moves the end by as much: by up to 2.2e6 times as much.
+    // Below 1e-11 the rounding of y0 alone changes the end as much: by up to 2.2e6 times itself.
     check_down_to(1e-11, &ARENSTORF, 5e4);
 }
 

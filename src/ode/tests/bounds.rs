@@ -1,4 +1,4 @@
-//! Bounds on steps, times to land on, jumps, tolerances of components, norms, and the controllers by name.
+//! Limits on steps, tstops, discontinuities, tolerances per component, norms, and the controllers by name.
 
 use crate::ode::*;
 
@@ -7,7 +7,7 @@ fn oscillator(_t: f64, y: &[f64; 2]) -> [f64; 2] {
 }
 
 #[test]
-fn every_controller_lands_where_it_is_told_in_either_direction() {
+fn every_controller_ends_steps_on_tstops_in_either_direction() {
     let controllers: [Controller; 7] = [
         PidController::default().into(),
         PidController::pi(0.4, 0.3).into(),
@@ -38,7 +38,7 @@ fn constant_steps_keep_their_grid_across_a_stop() {
 }
 
 #[test]
-fn a_jump_at_one_of_the_given_times_is_one_step_of_them() {
+fn a_discontinuity_at_one_of_the_given_times_is_one_of_their_steps() {
     let grid = || Ode::new(oscillator).controller(StepTo { ts: vec![0.0, 0.25, 0.5, 1.0] });
     let plain = grid().solve(0.0, 1.0, [1.0, 0.0]).unwrap();
     assert_eq!(
@@ -48,18 +48,19 @@ fn a_jump_at_one_of_the_given_times_is_one_step_of_them() {
 }
 
 #[test]
-fn a_stop_does_not_make_the_solve_forget_its_step_size() {
+fn a_stop_keeps_the_proposed_step_size() {
     let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
-    // ten slivers in the middle: each costs the step that lands on it, none costs the growth from 1e-9 again
+    // ten slivers in the middle: each costs one step, and none costs the growth from 1e-9 again
     let stops: Vec<f64> = (0..10).map(|i| 10.0 + 1e-9 * f64::from(i)).collect();
     let landed = Ode::new(oscillator).tstops(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     assert!(landed.stats.num_steps <= plain.stats.num_steps + 11, "{} against {}", landed.stats, plain.stats);
 }
 
 #[test]
-fn stops_change_no_step_that_does_not_end_on_one() {
-    // The step sizes behind a stop follow from the controller alone, also where it shrinks them after an accepted step,
-    // as Hairer's rule does. (A step ends at t + dt as rounded: it was once taken for one that was cut.)
+fn stops_change_only_steps_that_end_on_them() {
+    // The step sizes after a stop follow from the controller alone, even where it shrinks them after an
+    // accepted step, as Hairer's rule does. (A step ends at t + dt as rounded; once it was mistaken for a step
+    // that was cut.)
     let solve = |stops: &[f64]| {
         let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 50.0 * t)]).tstops(stops);
         let ode = ode.controller(HairerController::dopri5()).rtol(1e-5);
@@ -72,21 +73,21 @@ fn stops_change_no_step_that_does_not_end_on_one() {
 }
 
 #[test]
-fn a_jump_of_the_field_is_seen_from_neither_side_and_costs_no_rejection() {
-    // y' = 1 before t = 1 and 100 after it; whichever way the field decides at t = 1 itself.
+fn a_discontinuity_is_never_evaluated_and_costs_no_rejection() {
+    // y' = 1 before t = 1 and 100 after it, with either value at t = 1 itself.
     for method in Method::EXPLICIT {
         for at in [false, true] {
             let field = move |t: f64, _y: &f64| if t < 1.0 || at && t == 1.0 { 1.0 } else { 100.0 };
-            let called_at_jump = std::cell::Cell::new(false);
+            let called_at_it = std::cell::Cell::new(false);
             let ode = Ode::new(|t, y: &f64| {
-                called_at_jump.set(called_at_jump.get() || t == 1.0);
+                called_at_it.set(called_at_it.get() || t == 1.0);
                 field(t, y)
             });
             let ode = if method.tableau().b_err.is_some() { ode } else { ode.dt0(0.3) };
             for (t0, t1, rise) in [(0.0, 2.0, 101.0), (2.0, 0.0, -101.0)] {
                 let solution = ode.clone().method(method).discontinuities(&[1.0]).solve(t0, t1, 0.0).unwrap();
                 assert!((solution.y1 - rise).abs() < 1e-9, "{method}: {}", solution.y1);
-                assert_eq!((solution.stats.num_rejected, called_at_jump.get()), (0, false), "{method}");
+                assert_eq!((solution.stats.num_rejected, called_at_it.get()), (0, false), "{method}");
             }
         }
     }
@@ -105,7 +106,7 @@ fn steps_stay_within_dt_max_and_a_shorter_one_than_dt_min_ends_the_solve() {
 }
 
 #[test]
-fn bounds_that_contradict_are_refused() {
+fn contradictory_limits_are_rejected() {
     let ode = || Ode::new(oscillator);
     let refuse = |ode: Ode<'_, [f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
     assert!(refuse(ode().dt_min(-1.0)).starts_with("dt_min=-1"));
@@ -123,12 +124,12 @@ fn bounds_that_contradict_are_refused() {
         refuse(ode().controller(HairerController { beta: 0.5, ..HairerController::default() }))
             .starts_with("beta=0.5")
     );
-    assert!(refuse(ode().rtol([1e-6; 3])).starts_with("rtol has 3 numbers for a state of 2 components"));
+    assert!(refuse(ode().rtol([1e-6; 3])).starts_with("rtol has 3 values for a state of 2 components"));
     assert!(refuse(ode().atol([1e-6, -1.0])).starts_with("tolerances rtol=1e-6, atol=-1e0"));
 }
 
 #[test]
-fn a_tolerance_of_its_own_is_held_for_each_component() {
+fn each_component_keeps_its_own_tolerance() {
     // Two copies of one oscillator: the loose one alone would take large steps.
     let field = |_t: f64, y: &[f64; 4]| [y[1], -y[0], y[3], -y[2]];
     let solve =
@@ -145,7 +146,7 @@ fn a_tolerance_of_its_own_is_held_for_each_component() {
 }
 
 #[test]
-fn a_norm_of_ones_own_decides_the_steps() {
+fn a_custom_norm_controls_the_steps() {
     let field = |t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 0.1 * t.sin())];
     let rms = |e: &[f64; 2]| (0.5 * (e[0] * e[0] + e[1] * e[1])).sqrt();
     let plain = Ode::new(field).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
@@ -202,21 +203,21 @@ fn hairers_rule_repeats_the_published_run_of_dop853_on_van_der_pol() {
 }
 
 #[test]
-fn a_stiff_problem_is_told_with_a_remedy() {
+fn a_stiff_problem_gets_a_warning_with_a_remedy() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
         let stiff = Ode::new(|t: f64, y: &f64| -2000.0 * (y - t.cos())).method(method);
         let stiff = stiff.solve(0.0, 10.0, 0.0).unwrap();
         assert!(matches!(stiff.warnings[..], [Warning::Stiff { t }] if t < 2.0), "{stiff}");
         assert!(stiff.to_string().contains("implicit solver"), "{stiff}");
-        assert!(stiff.to_string().contains("which a looser tolerance does not change"), "{stiff}");
+        assert!(stiff.to_string().contains("a looser tolerance does not help"), "{stiff}");
     }
     let mild = Ode::new(oscillator).rtol(1e-8).atol(1e-8).solve(0.0, 1000.0, [1.0, 0.0]).unwrap();
     assert!(mild.warnings.is_empty() && mild.stats.num_steps > 5000, "{mild}");
 }
 
 #[test]
-fn steps_by_hand_notice_stiffness_where_a_solve_does() {
-    // To cos t at a rate that is a component: stiff or not by y0 alone.
+fn a_stepper_detects_stiffness_like_a_solve() {
+    // Relaxes to cos t at a rate that is a component: stiff or not by y0 alone.
     let ode = Ode::new(|t: f64, y: &[f64; 2]| [-y[1] * (y[0] - t.cos()), 0.0]);
     let (stiff, mild) = ([0.0, 2000.0], [0.0, 1.0]);
     let whole = ode.solve(0.0, 10.0, stiff).unwrap();
@@ -234,7 +235,7 @@ fn steps_by_hand_notice_stiffness_where_a_solve_does() {
 }
 
 #[test]
-fn steps_by_hand_are_those_of_the_whole_solve_and_may_change_the_state() {
+fn a_stepper_takes_the_steps_of_a_solve_and_may_change_the_state() {
     let ode = Ode::new(oscillator);
     let whole = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();
     let mut steps = ode.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();

@@ -1,4 +1,5 @@
-//! Step sizes: the PID formula against one written apart from it, constant steps, times, counters, directions.
+//! Step sizes: the PID formula against an independent implementation, constant steps, times, counters,
+//! directions.
 
 use crate::ode::{
     ConfigError, ConstantStepSize, Controller, Method, Ode, Outcome, PidController, SolveError, StepTo,
@@ -53,14 +54,15 @@ fn reference(
 }
 
 #[test]
-fn pid_steps_are_those_of_the_formula() {
+fn pid_steps_follow_the_formula() {
     for method in [Method::Tsit5, Method::Dopri5] {
         for (pcoeff, icoeff, dcoeff) in [(0.0, 1.0, 0.0), (0.4, 0.3, 0.0), (0.2, 0.3, 0.05), (0.0, 0.7, 0.1)]
         {
             let pid = PidController { pcoeff, icoeff, dcoeff, dt0: Some(0.01), ..PidController::default() };
             let (ts, steps, y1) = reference(method, &pid, (1e-6, 1e-8), 10.0, [1.0, 0.5]);
             let ode = Ode::new(pulse).method(method).rtol(1e-6).atol(1e-8).controller(pid.clone());
-            // An error estimate is a difference of large terms: rounding shows in its sixth digit, hence in the steps.
+            // An error estimate is a difference of large terms: rounding shows in its sixth digit, hence in the
+            // steps.
             let fused = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap();
             assert_eq!(fused.stats.num_steps, steps, "{pid:?}");
             let solution = ode.level(Level::Portable).solve(0.0, 10.0, [1.0, 0.5]).unwrap();
@@ -105,16 +107,16 @@ fn counters_count_every_call() {
         let s = method.tableau().num_stages() as u64;
         let expected = match method {
             _ if method.tableau().b_err.is_none() => s * stats.num_steps,
-            // f(t0, y0), Hairer's trial, and what is not carried over
+            // f(t0, y0), Hairer's trial step, and the stages that are not carried over
             _ if method.tableau().is_fsal() => 2 + (s - 1) * stats.num_steps,
-            // the next step's first stage is evaluated once a step is accepted, but for the last
+            // each accepted step but the last evaluates the next step's first stage
             _ => 2 + (s - 1) * stats.num_steps + stats.num_accepted - 1,
         };
         assert_eq!((stats.num_fn_evals, stats.num_recomputed), (expected, 0));
     }
 }
 
-/// A field that panics outside [t0, t1].
+/// A vector field that panics outside [t0, t1].
 fn within(t0: f64, t1: f64) -> impl Fn(f64, &f64) -> f64 {
     move |t, y| {
         assert!(t0.min(t1) <= t && t <= t0.max(t1), "evaluated at {t}, outside [{t0}, {t1}]");
@@ -166,7 +168,7 @@ fn backward_is_the_mirror_of_forward() {
 }
 
 #[test]
-fn dt0_is_a_magnitude_or_signed_as_the_interval() {
+fn dt0_is_a_magnitude_or_has_the_sign_of_the_interval() {
     let solve = |dt0: f64, t1: f64| Ode::new(|_t, y: &f64| -y).dt0(dt0).solve(0.0, t1, 1.0);
     assert_eq!(solve(0.1, -1.0).unwrap().y1, solve(-0.1, -1.0).unwrap().y1);
     assert!((solve(0.1, -1.0).unwrap().step_times[1] + 0.1).abs() < 1e-15);

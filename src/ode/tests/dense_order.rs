@@ -1,4 +1,4 @@
-//! Dense outputs: their ends, their order as measured, and problems that catch a wrong time or weight.
+//! Dense output: its ends, its measured order, and problems that detect a wrong time or weight.
 
 use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
@@ -9,7 +9,7 @@ fn combine(y: [f64; 2], h: f64, weights: &[f64], k: &[[f64; 2]]) -> [f64; 2] {
     [y[0] + h * sum(0), y[1] + h * sum(1)]
 }
 
-/// All stages of a step, the dense output's included.
+/// All stages of a step, extra stages of dense output included.
 fn stages(
     tableau: &ButcherTableau,
     interpolant: &Interpolant,
@@ -73,10 +73,10 @@ fn error_inside(method: Method, problem: &Problem, t: f64, h: f64) -> f64 {
     errors.into_iter().fold(0.0, f64::max)
 }
 
-/// On a nonlinear and a non-autonomous problem, each from a t and with an h for which the leading term of the
-/// error rules while it is above rounding: for orders above 5 that is a narrow window, and not on every problem.
+/// On a nonlinear and a non-autonomous problem, each from a t and with an h for which the leading error term
+/// dominates while it is above rounding: for orders above 5 that is a narrow window, and not on every problem.
 #[test]
-fn a_step_is_off_inside_by_one_power_of_h_more_than_the_dense_order() {
+fn the_error_inside_a_step_has_one_power_of_h_more_than_the_dense_order() {
     for method in Method::EXPLICIT {
         let order = Interpolant::of(method.tableau()).order();
         let cases = match method {
@@ -110,7 +110,7 @@ fn weights_are_0_at_the_start_and_b_at_the_end() {
 }
 
 #[test]
-fn slopes_at_the_ends_are_those_of_the_field() {
+fn derivatives_at_the_ends_equal_the_vector_field() {
     for method in Method::EXPLICIT {
         let (tableau, interpolant) = (method.tableau(), Interpolant::of(method.tableau()));
         let (s, n) = (tableau.num_stages(), interpolant.num_stages());
@@ -122,28 +122,28 @@ fn slopes_at_the_ends_are_those_of_the_field() {
             "{method}"
         );
         let unit = |at: usize| (0..n).map(|i| if i == at { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
-        let mut slopes = vec![0.0; n];
-        interpolant.derivative_weights(0.0, &mut slopes);
-        assert!(near(&slopes, &unit(0), 1e-15), "{method}: {slopes:?}");
-        interpolant.derivative_weights(1.0, &mut slopes);
-        assert!(near(&slopes, &unit(f1), 1e-15), "{method}: {slopes:?}");
+        let mut derivatives = vec![0.0; n];
+        interpolant.derivative_weights(0.0, &mut derivatives);
+        assert!(near(&derivatives, &unit(0), 1e-15), "{method}: {derivatives:?}");
+        interpolant.derivative_weights(1.0, &mut derivatives);
+        assert!(near(&derivatives, &unit(f1), 1e-15), "{method}: {derivatives:?}");
     }
 }
 
 #[test]
-fn derivatives_are_those_of_the_weights() {
+fn derivative_weights_are_the_derivatives_of_the_weights() {
     for method in Method::EXPLICIT {
         let interpolant = Interpolant::of(method.tableau());
         let n = interpolant.num_stages();
-        let (mut slopes, mut after, mut before) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        let (mut derivatives, mut after, mut before) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
         for theta in [0.1, 0.45, 0.9] {
             let dtheta = 1e-5;
-            interpolant.derivative_weights(theta, &mut slopes);
+            interpolant.derivative_weights(theta, &mut derivatives);
             interpolant.weights(theta + dtheta, &mut after);
             interpolant.weights(theta - dtheta, &mut before);
             let differences: Vec<f64> =
                 after.iter().zip(&before).map(|(after, before)| (after - before) / (2.0 * dtheta)).collect();
-            assert!(near(&slopes, &differences, 1e-7), "{method} at {theta}");
+            assert!(near(&derivatives, &differences, 1e-7), "{method} at {theta}");
         }
     }
 }
@@ -152,7 +152,7 @@ fn near(ours: &[f64], others: &[f64], tol: f64) -> bool {
     ours.len() == others.len() && ours.iter().zip(others).all(|(a, b)| (a - b).abs() <= tol)
 }
 
-/// The published powers of theta, of some stages of each interpolant.
+/// The published powers of theta, for some stages of each interpolant.
 const POWERS: &[(Method, usize, &[f64])] = &[
     (Method::Tsit5, 0, &[1.0, -2.763706197274826, 2.9132554618219126, -1.0530884977290216]),
     (Method::Tsit5, 3, &[0.0, -12.411077166933676, 30.33818863028232, -16.548102889244902]),
@@ -191,7 +191,7 @@ const POWERS: &[(Method, usize, &[f64])] = &[
     ),
 ];
 
-/// The sizes of the terms of a weight, which its rounding goes with, stay small at every theta.
+/// The magnitudes of the terms of a weight, which determine its rounding, stay small at every theta.
 #[test]
 fn the_nested_form_keeps_its_terms_small() {
     let largest = |method: Method| {
@@ -221,7 +221,7 @@ fn the_nested_form_keeps_its_terms_small() {
 }
 
 #[test]
-fn weights_are_the_published_polynomials() {
+fn weights_equal_the_published_polynomials() {
     for &(method, stage, powers) in POWERS {
         let interpolant = Interpolant::of(method.tableau());
         let mut weights = vec![0.0; interpolant.num_stages()];
@@ -235,7 +235,7 @@ fn weights_are_the_published_polynomials() {
     }
 }
 
-/// y0' = 7 t^6 is a quadrature, y1' = y1 + t knows both arguments: a wrong time or weight shows in one of them.
+/// y0' = 7 t^6 is a quadrature, y1' = y1 + t uses both arguments: a wrong time or weight shows in one of them.
 #[test]
 fn a_quadrature_and_a_linear_problem_are_solved_to_each_method_s_order() {
     let exact = |t: f64| [t.powi(7), 2.0 * t.exp() - t - 1.0];
@@ -260,7 +260,7 @@ fn a_quadrature_and_a_linear_problem_are_solved_to_each_method_s_order() {
         };
         let (coarse, fine) = (error(8), error(16));
         for (coarse, fine) in coarse.into_iter().zip(fine) {
-            // The global error goes with h^p at the step times and h^(q+1) between them.
+            // The global error is O(h^p) at the step times and O(h^(q+1)) between them.
             let power = tableau.order.min(interpolant.order() + 1);
             let expected = coarse * 0.5_f64.powi(power as i32) * 1.7 + 2e-14;
             assert!(fine <= expected, "{method}: {coarse:e} then {fine:e}");
@@ -268,9 +268,9 @@ fn a_quadrature_and_a_linear_problem_are_solved_to_each_method_s_order() {
     }
 }
 
-/// Interpolants given by powers of theta are those of the tables given in the nested form.
+/// Interpolants given by powers of theta equal the built-in ones in nested form.
 #[test]
-fn a_table_of_ones_own_interpolates_as_the_built_in_one() {
+fn a_custom_tableau_interpolates_as_the_built_in_one() {
     let own = as_own(Method::Tsit5.tableau(), 4).unwrap();
     let (ours, theirs) = (Interpolant::of(&own.view()), Interpolant::of(Method::Tsit5.tableau()));
     assert_eq!((ours.order(), ours.num_stages()), (4, 7));
@@ -282,7 +282,7 @@ fn a_table_of_ones_own_interpolates_as_the_built_in_one() {
     }
 }
 
-/// A built-in method as a table of one's own; its interpolant's powers of theta from values at nodes.
+/// A built-in method as a custom tableau; its interpolant's powers of theta come from values at nodes.
 fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, ConfigError> {
     let s = tableau.num_stages();
     let rows: Vec<&[f64]> = (1..s).map(|i| tableau.row(i)).collect();

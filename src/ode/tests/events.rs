@@ -1,4 +1,4 @@
-//! Events are found where they are, and what follows from them is what was asked.
+//! Events are found at their times, and their actions run.
 
 use crate::ode::*;
 use std::ops::ControlFlow;
@@ -79,7 +79,7 @@ fn a_ball_bounces_as_the_closed_form_says() {
     }
     assert!(ball.events.len() >= 5, "{} bounces", ball.events.len());
     assert!(expected > 12.0 && ball.outcome.reached_t1());
-    // the height never falls below the floor, and the saved value is the curve's
+    // the height never falls below the floor, and saved values equal dense output
     let dense = ball.dense().unwrap();
     assert!((0..=1000).all(|i| dense.eval(0.012 * f64::from(i)).unwrap()[0] > -1e-9));
     assert_eq!(dense.eval(3.0).unwrap(), ball.ys[0]);
@@ -87,7 +87,8 @@ fn a_ball_bounces_as_the_closed_form_says() {
 
 #[test]
 fn the_first_stage_behind_a_changed_state_is_computed_anew() {
-    // After y jumps from 1 to 10 at t = 1 the exact growth is 10 e^(t - 1): a stale k1 would be ten times too small.
+    // After y is reset from 1 to 10 at t = 1 the exact growth is 10 e^(t - 1): a stale k1 would be ten times
+    // too small.
     for method in Method::EXPLICIT.into_iter().filter(|m| m.tableau().order >= 4) {
         let ode = Ode::new(|_t, y: &f64| *y).method(method);
         let ode = if method.tableau().b_err.is_some() { ode.rtol(1e-8).atol(1e-8) } else { ode.dt0(1e-3) };
@@ -116,7 +117,7 @@ fn two_roots_in_one_step_are_seen_between_its_samples() {
 }
 
 #[test]
-fn a_callback_cancels_and_keeps_what_was_computed() {
+fn a_callback_ends_the_solve_and_keeps_what_was_computed() {
     let ode = Ode::new(oscillator).save_at(SaveAt::steps());
     let ode = ode.on_step(|t, _y| if t > 1.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
     let solution = ode.solve(0.0, 10.0, [1.0, 0.0]).unwrap();

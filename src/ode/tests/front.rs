@@ -1,4 +1,4 @@
-//! The front door: what it accepts, what it refuses, what it says.
+//! The builder: what it accepts, what it rejects, its messages.
 
 use crate::ode::*;
 use std::ops::ControlFlow;
@@ -43,7 +43,7 @@ fn default_tolerances_follow_the_precision() {
 }
 
 #[test]
-fn a_field_that_fails_comes_back_with_its_time_and_step() {
+fn a_failing_field_returns_its_error_with_time_and_step() {
     let table = Ode::new(|t, y: &[f64; 1]| if t > 3.0 { Err("the table ends at t=3") } else { Ok([-y[0]]) });
     let error = table.solve(0.0, 4.0, [1.0]).unwrap_err();
     let SolveError::Field { t, step, ref source, .. } = error else { panic!("{error}") };
@@ -56,11 +56,11 @@ fn a_field_that_fails_comes_back_with_its_time_and_step() {
     let slices = Ode::in_place(|_t, _y: &[f64], _dy: &mut [f64]| Err::<(), _>("no"));
     assert!(matches!(slices.solve(0.0, 1.0, vec![0.0]), Err(SolveError::Field { t: 0.0, step: 0, .. })));
     let short = Ode::new(|_t, _y: &Vec<f64>| vec![1.0]).solve(0.0, 1.0, vec![0.0; 3]).unwrap_err();
-    assert!(short.to_string().contains("the field returned 1 components for a state of 3"), "{short}");
+    assert!(short.to_string().contains("the vector field returned 1 components for a state of 3"), "{short}");
 }
 
 #[test]
-fn what_is_invalid_is_refused_with_its_numbers() {
+fn invalid_settings_are_rejected_with_their_numbers() {
     let ode = || Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]);
     let refuse = |ode: Ode<'_, [f64; 2], _>| ode.solve(0.0, 1.0, [1.0, 0.0]).unwrap_err().to_string();
     for (rtol, atol) in [(-1e-6, 1e-6), (1e-6, -1e-6), (f64::NAN, 1e-6), (1e-6, f64::INFINITY), (0.0, 0.0)] {
@@ -92,9 +92,9 @@ fn what_is_invalid_is_refused_with_its_numbers() {
     let listed = |ts: &[f64]| refuse(ode().controller(StepTo { ts: ts.to_vec() }));
     assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("ts[1]=0.5, ts[2]=0.5"));
     assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("ts[1]=0.7, ts[2]=NaN"));
-    assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, the solve from t0=0 to t1=1"));
+    assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, but the solve runs from t0=0 to t1=1"));
     assert!(listed(&[]).contains("from NaN to NaN"));
-    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("leave out one"));
+    assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("remove one"));
     assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(ConfigError::Time { name: "t0", .. })));
     assert!(matches!(
         ode().check(&0.0, &f64::INFINITY, &[0.0; 2]),
@@ -107,16 +107,16 @@ fn what_is_invalid_is_refused_with_its_numbers() {
 }
 
 #[test]
-fn outcomes_and_solutions_say_what_happened() {
-    let say = |outcome: Outcome| outcome.to_string();
-    assert_eq!(say(Outcome::Completed), "completed");
+fn outcomes_and_solutions_print_what_happened() {
+    let describe = |outcome: Outcome| outcome.to_string();
+    assert_eq!(describe(Outcome::Completed), "completed");
     let small = Outcome::StepSizeTooSmall { t: 0.5, dt: -1e-16, dt_min: 0.0, step: 42 };
-    assert_eq!(say(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
+    assert_eq!(describe(small), "step size 1e-16 fell below 16 ulp of t at t=0.5 (step 42)");
     let nan = Outcome::NonFinite { t: 0.5, dt: 0.1, step: 3, component: Some(2) };
-    assert_eq!(say(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
+    assert_eq!(describe(nan), "non-finite numbers in component 2 from t=0.5 with step size 1e-1 (step 3)");
     let start = Outcome::NonFinite { t: 0.0, dt: 0.0, step: 0, component: None };
-    assert_eq!(say(start), "the vector field is not finite at the start, t=0");
-    assert!(say(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
+    assert_eq!(describe(start), "the vector field is not finite at the start, t=0");
+    assert!(describe(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
     let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
     let expected = "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 field evaluations";
     assert_eq!(solution.to_string(), expected);
@@ -135,7 +135,7 @@ fn methods_have_names() {
     }
     assert_eq!("Tsit5".parse::<Method>().unwrap(), Method::Tsit5);
     let message = "rk5".parse::<Method>().unwrap_err().to_string();
-    assert!(message.starts_with("unknown method \"rk5\": take one of euler, "), "{message}");
+    assert!(message.starts_with("unknown method \"rk5\": choose one of euler, "), "{message}");
     assert!(Method::ALL.iter().all(|method| message.contains(method.tableau().name)), "{message}");
 }
 
@@ -166,7 +166,7 @@ fn odeint_gives_y_at_each_time() {
 }
 
 #[test]
-fn closures_that_collect_need_no_lock_of_their_caller() {
+fn closures_that_collect_need_no_lock() {
     let (mut seen, mut bounces, mut saves) = (vec![], vec![], 0);
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
         .on_event(

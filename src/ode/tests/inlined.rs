@@ -1,4 +1,4 @@
-//! Loops that are compiled for a method and a field give the bits of those that serve all.
+//! Loops compiled for a method and a vector field give the bits of the shared loop.
 
 use crate::ode::inline::{Bosh3, InlineMethod, Tsit5, Vern9};
 use crate::ode::*;

@@ -1,10 +1,10 @@
-//! Instants: what happens at one time happens together, once, and at that time, however far t1 lies.
+//! Events at one instant happen together, once, and at that time, even if t1 is far away.
 
 use crate::ode::*;
 
 const GRAVITY: f64 = 9.81;
 
-/// A ball that keeps the part `restitution` of its speed at y = `floor`.
+/// A ball that keeps the fraction `restitution` of its speed at y = `floor`.
 fn ball(restitution: f64, floor: f64) -> Ode<'static, [f64; 2], impl VectorField<[f64; 2]>> {
     Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).max_steps(10_000_000).on_event(
         Event::falling(),
@@ -42,7 +42,7 @@ fn an_elastic_ball_bounces_at_the_same_times_however_far_t1_lies() {
 }
 
 #[test]
-fn a_hundred_thousand_honest_bounces_are_no_accumulation() {
+fn a_hundred_thousand_bounces_are_not_an_accumulation() {
     let solution = ball(1.0, 0.0).solve(0.0, 2e5 * fall(), [1.0, 0.0]).unwrap();
     assert_eq!((solution.outcome, solution.events.len()), (Outcome::Completed, 100_000));
 }
@@ -50,7 +50,7 @@ fn a_hundred_thousand_honest_bounces_are_no_accumulation() {
 #[test]
 fn bounces_that_accumulate_end_the_solve_where_they_do() {
     for restitution in [0.1, 0.5, 0.9] {
-        // how high a ball bounces at last, a state of some 1000 m does not say
+        // at a height of 1000 m the state does not resolve the last bounces
         for (floor, close) in [(0.0, 1e-8), (-3.0, 1e-6), (1000.0, 1e-5)] {
             let ode = ball(restitution, floor).allow_incomplete();
             let solution = ode.solve(0.0, 100.0, [1.0 + floor, 0.0]).unwrap();
@@ -62,7 +62,7 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
             assert!((solution.y1[0] - floor).abs() < 1e-9, "{:?}", solution.y1);
         }
     }
-    // a chirp: ever shorter, no end
+    // a chirp: ever shorter intervals without an end
     let chirp = Ode::new(|t: f64, _y: &f64| 2.0 * t * (t * t).cos()).on_event(
         Event::crossing().interp_points(16),
         |t, _y| (t * t).sin(),
@@ -73,15 +73,15 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
     assert_eq!(solution.events.len(), (900.0 / std::f64::consts::PI) as usize);
 }
 
-/// Runs in both directions of time, with the field and speeds turned round.
-fn both_ways(run: impl Fn(f64)) {
+/// Runs in both directions of time, with the vector field and speeds reversed.
+fn in_both_directions(run: impl Fn(f64)) {
     run(1.0);
     run(-1.0);
 }
 
 #[test]
-fn two_equal_balls_and_a_ball_in_a_corner_are_turned_together() {
-    both_ways(|sign| {
+fn two_equal_balls_and_a_ball_in_a_corner_are_reflected_together() {
+    in_both_directions(|sign| {
         let balls = Ode::new(|_t, y: &[f64; 4]| [y[2], y[3], -GRAVITY, -GRAVITY])
             .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[2] *= -1.0)
             .on_event(Event::falling(), |_t, y| y[1], |_t, y| y[3] *= -1.0);
@@ -106,7 +106,7 @@ fn two_equal_balls_and_a_ball_in_a_corner_are_turned_together() {
 
 #[test]
 fn three_walls_hit_at_once_by_different_speeds_turn_three_components_once() {
-    both_ways(|sign| {
+    in_both_directions(|sign| {
         let ode = Ode::new(|_t, y: &[f64; 6]| [y[3], y[4], y[5], 0.0, 0.0, 0.0]);
         let ode = (0..3).fold(ode, |ode, i| {
             ode.on_event(Event::falling(), move |_t, y| y[i], move |_t, y| y[3 + i] = -y[3 + i])
@@ -122,8 +122,8 @@ fn three_walls_hit_at_once_by_different_speeds_turn_three_components_once() {
 
 #[test]
 fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
-    both_ways(|sign| {
-        // 0 notes, 1 turns the speed, 2 counts in y[2]; each order
+    in_both_directions(|sign| {
+        // 0 only records, 1 reverses the speed, 2 counts in y[2]; in each order
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let mut ode = Ode::new(|_t, y: &[f64; 3]| [y[1], 0.0, 0.0]);
             for kind in order {
@@ -145,7 +145,7 @@ fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
 
 #[test]
 fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
-    both_ways(|sign| {
+    in_both_directions(|sign| {
         let ode = Ode::new(|_t, y: &[f64; 6]| [y[3], y[4], y[5], 0.0, 0.0, 0.0]).max_steps(1_000_000);
         let ode = (0..3).fold(ode, |ode, i| {
             let turn = move |_t: f64, y: &mut [f64; 6]| y[3 + i] = -y[3 + i];
@@ -157,7 +157,7 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
         });
         let speed = [1.0, 0.7, 0.9];
         let y0 = [0.5, 0.35, 0.45, speed[0], speed[1], speed[2]];
-        // at 0.5, 1.5, ... all three walls are event at once
+        // at 0.5, 1.5, ... the ball reaches all three walls at once
         let t1 = 3846.3;
         let solution = ode.solve(0.0, t1 * sign, y0).unwrap();
         let mut expected = 0.0;
@@ -215,7 +215,7 @@ fn solves_on_a_unix_clock_reach_their_end_with_and_without_stops() {
 
 #[test]
 fn a_step_is_not_retried_at_the_length_at_which_it_was_rejected() {
-    // DETEST F2: the field jumps at each whole time, t1 among them
+    // DETEST F2: the vector field is discontinuous at each whole time, including t1
     for tol in [1e-12, 1e-13] {
         let field = |t: f64, y: &f64| 55.0 - if t.floor() % 2.0 == 0.0 { 2.0 } else { 0.5 } * y;
         let solution = Ode::new(field).rtol(tol).atol(tol).solve(0.0, 20.0, 110.0).unwrap();
@@ -224,7 +224,7 @@ fn a_step_is_not_retried_at_the_length_at_which_it_was_rejected() {
 }
 
 #[test]
-fn a_discontinuity_at_an_end_is_seen_from_the_inside_alone() {
+fn a_discontinuity_at_an_end_is_evaluated_from_inside() {
     for method in Method::EXPLICIT {
         let order = f64::from(method.tableau().order);
         let errors = |span: (f64, f64), inside: fn(f64) -> bool| {
@@ -268,7 +268,7 @@ fn an_event_that_is_nan_shortens_the_step() {
     let ode = Ode::new(|_t, _y: &f64| -1.0).event(Event::falling().terminal(), |_t, y| y.sqrt() - 0.1);
     let solution = ode.solve(0.0, 5.0, 1.0).unwrap();
     assert!((solution.t1 - 0.99).abs() < 1e-12, "{solution}");
-    // where that does not help the solve ends, and what was saved is there
+    // where that does not help the solve ends and keeps what was saved
     let ode =
         Ode::new(|_t, _y: &f64| -1.0).event(Event::rising(), |t, _y| if t > 0.5 { f64::NAN } else { -1.0 });
     let failed = ode.save_at(SaveAt::ts(&[0.1, 0.4, 2.0])).solve(0.0, 5.0, 1.0).unwrap_err();
@@ -297,7 +297,7 @@ fn a_recoverable_error_shortens_the_step_and_another_ends_the_solve() {
         let error = Ode::new(field(false)).method(method).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap_err();
         assert!(error.to_string().contains("below"), "{error}");
     }
-    // a table that ends at 0.9, and an event before
+    // a table that ends at 0.9, and an event before that
     let table =
         |_t: f64, y: &f64| if *y < 0.9 { Ok(1.0) } else { Err(Recoverable("no table beyond 0.9".into())) };
     let solution =
@@ -332,7 +332,7 @@ fn a_component_that_is_zero_has_no_error_without_an_absolute_tolerance() {
 }
 
 #[test]
-fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
+fn the_nth_occurrence_ends_the_solve_even_if_a_step_has_several() {
     let field = |_t: f64, _y: &f64| 1.0;
     for n in 1..=5 {
         let ode = Ode::new(field).method(Method::Rk4).dt0(10.0);
@@ -345,7 +345,7 @@ fn the_nth_hit_ends_the_solve_also_where_a_step_holds_several() {
 }
 
 #[test]
-fn of_two_terminal_events_the_first_hit_that_ends_decides() {
+fn of_two_terminal_events_the_first_ends_the_solve() {
     // y = t passes whole numbers and, once, 2.5.
     let whole = |n| Event::rising().terminal_after(n).interp_points(40);
     let run = |n: usize, swapped: bool| {
@@ -380,7 +380,7 @@ fn an_event_in_the_last_ulp_before_t1_and_at_t1_is_found() {
 }
 
 #[test]
-fn max_events_bounds_what_is_noted() {
+fn max_events_limits_the_recorded_events() {
     let ode = ball(1.0, 0.0).max_events(3).allow_incomplete();
     let solution = ode.solve(0.0, 100.0, [1.0, 0.0]).unwrap();
     assert!(matches!(solution.outcome, Outcome::MaxEvents { max_events: 3, .. }), "{solution}");
@@ -388,7 +388,7 @@ fn max_events_bounds_what_is_noted() {
     assert!((solution.t1 / fall() - 7.0).abs() < 1e-9);
 }
 
-/// The event that ended a solve.
+/// The index of the event that ended a solve.
 fn which(outcome: &Outcome) -> Option<usize> {
     match outcome {
         Outcome::Event { index, .. } => Some(*index),

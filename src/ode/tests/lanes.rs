@@ -1,4 +1,4 @@
-//! Lanes give what one trajectory alone gives, whoever is beside it.
+//! A trajectory in lanes gives the same result as alone, whatever its neighbors.
 
 use crate::ode::*;
 use crate::simd::Level;
@@ -29,7 +29,7 @@ fn bits<const N: usize>(ys: &[[f64; N]]) -> Vec<[u64; N]> {
 }
 
 #[test]
-fn an_ensemble_takes_the_steps_that_each_takes_alone() {
+fn an_ensemble_takes_the_same_steps_as_single_solves() {
     let rhos = rhos(203);
     for (t0, t1) in [(0.0, 1.0), (0.3, -0.1)] {
         let alone =
@@ -90,8 +90,8 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                 );
                 let solution = on(Level::detect());
                 assert_eq!(ensemble.stats[i], solution.stats, "{method} {controller:?} {rho}");
-                // What is left before a stop may be a few ulp long; a rule that looks at the size of the last step, or
-                // stretches one to the end, hands the rounding of such a remainder on.
+                // The remainder before a stop may be a few ulp long. A controller that uses the last step size,
+                // or stretches a step to the end, propagates the rounding of such a remainder.
                 let most = match controller {
                     Controller::Pid(pid) if pid.ratio_coeff == 0.0 => 1e-11,
                     Controller::Constant(_) => 1e-11,
@@ -105,7 +105,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
 }
 
 vector_field! {
-    /// Leads to cos t, the faster the stiffer.
+    /// Relaxes to cos t, the faster the stiffer.
     struct Relaxing<R> { rate: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
         [y[1] - y[0], -self.rate * (y[1] - t.cos())]
@@ -113,7 +113,7 @@ vector_field! {
 }
 
 #[test]
-fn stiffness_is_noticed_in_lanes_in_any_company() {
+fn stiffness_is_detected_in_lanes_whatever_the_neighbors() {
     let rates: Vec<f64> =
         (0..40).map(|i| if i % 3 == 0 { 2000.0 + f64::from(i) } else { f64::from(i) }).collect();
     let solve = |rates: &[f64], level| {
@@ -135,14 +135,14 @@ fn stiffness_is_noticed_in_lanes_in_any_company() {
         let inlined = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).inlined(inline::Tsit5);
         assert_eq!(inlined.level(level).solve(0.0, 5.0).unwrap().warnings, together.warnings);
     }
-    // Many steps alone are no reason.
+    // Many steps alone give no warning.
     let mild = ensemble(&[1.0, 28.0], |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-9).atol(1e-9);
     let mild = mild.solve(0.0, 60.0).unwrap();
     assert!(mild.warnings.is_empty() && mild.stats[1].num_steps > 5000, "{mild}");
 }
 
 #[test]
-fn a_trajectory_has_the_same_bits_alone_and_in_any_company() {
+fn a_trajectory_has_the_same_bits_alone_and_among_others() {
     let rhos = rhos(700);
     let solve = |rhos: &[f64]| ensemble(rhos, |&rho| (lorenz(rho), [1.0; 3])).solve(0.0, 0.5).unwrap();
     let together = solve(&rhos);
@@ -200,7 +200,7 @@ fn a_nan_in_one_lane_leaves_the_bits_of_its_neighbors() {
 }
 
 #[test]
-fn outcomes_are_those_of_each_trajectory() {
+fn each_trajectory_has_its_own_outcome() {
     let rhos = rhos(100);
     let ode = ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).max_steps(12);
     let ode = ode.allow_incomplete();
@@ -226,7 +226,7 @@ fn outcomes_are_those_of_each_trajectory() {
 }
 
 #[test]
-fn what_is_static_may_differ_between_trajectories() {
+fn static_fields_may_differ_between_trajectories() {
     let rhos = rhos(60);
     let mixed = |&rho: &f64| {
         (Lorenz { mirrored: rho > 10.0, ..lorenz(rho) }, [1.0, 1.0, if rho > 10.0 { -1.0 } else { 1.0 }])
@@ -299,7 +299,7 @@ fn powers_are_right_to_13_digits_and_saturate() {
 }
 
 #[test]
-fn functions_on_lanes_are_those_of_std() {
+fn functions_on_lanes_agree_with_std() {
     type L = Lanes<f64, LANES>;
     let close = |lanes: L, want: [f64; LANES], name: &str| {
         for (i, (x, want)) in lanes.to_lanes().into_iter().zip(want).enumerate() {
@@ -334,8 +334,8 @@ fn functions_on_lanes_are_those_of_std() {
     close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");
 }
 
-/// A loop that stays SSE2 is no faster than one trajectory at a time. Builds for tests, whose stages are not unrolled,
-/// show 1.3 times (EPYC) to twice (Xeon) the rate, optimized builds six times.
+/// A loop compiled for SSE2 is no faster than one trajectory at a time. Test builds, whose stages are not
+/// unrolled, reach 1.3 times (EPYC) to twice (Xeon) the rate, optimized builds six times.
 #[test]
 fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     let level = Level::detect();
@@ -351,7 +351,7 @@ fn lanes_are_several_times_the_rate_of_one_at_a_time() {
         pool.elapsed().as_secs_f64()
     };
     let (mut lanes, mut one) = (f64::INFINITY, f64::INFINITY);
-    // The least of many, until it is clear: others may have the processor meanwhile.
+    // Repeats until the minimum is clear: other processes may use the processor meanwhile.
     for _ in 0..200 {
         (lanes, one) = (lanes.min(time(level)), one.min(time(Level::Portable)));
         if one > RATIO * lanes {

@@ -1,8 +1,8 @@
-//! The methods by their names and side by side.
+//! The methods' names and their table.
 
 use crate::ode::Method;
 
-/// Whoever changes a method copies what this prints into `methods.md`.
+/// After a change to a method, copy the printed table into `methods.md`.
 #[test]
 fn the_table_in_the_documentation_is_the_one_the_code_generates() {
     assert_eq!(include_str!("../methods.md"), Method::table(), "\n{}", Method::table());

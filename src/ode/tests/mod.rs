@@ -1,4 +1,4 @@
-//! Tests of the stepping algorithm: each module one behavior.
+//! Tests of the stepping algorithm, one behavior per module.
 
 mod accuracy;
 mod bounds;

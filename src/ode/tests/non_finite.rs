@@ -1,4 +1,5 @@
-//! Numbers that turn NaN or infinite: rejected while that helps, an error when it does not, never `Completed`.
+//! Numbers that become NaN or infinite: rejected while that helps, an error when it does not, never
+//! `Completed`.
 
 use crate::ode::{ConstantStepSize, Method, Ode, Outcome, SolveError, StepTo};
 use std::cell::Cell;
@@ -67,7 +68,7 @@ fn a_field_that_stays_nan_ends_with_its_time_and_component() {
 }
 
 #[test]
-fn twenty_rejections_in_a_row_are_the_limit() {
+fn twenty_consecutive_rejections_are_the_limit() {
     // 0.2^n falls below 16 ulp of t before the 20th only where t is large; the outcome is the same.
     let ode = Ode::new(|t: f64, y: &f64| if t > 1e9 { f64::NAN } else { -y }).dt0(1.0);
     let solution = ode.allow_incomplete().solve(1e9, 2e9, 1.0).unwrap();
@@ -121,13 +122,13 @@ fn a_blow_up_ends_with_a_small_step_and_never_completes() {
         other => panic!("{other}"),
     };
     assert!((t - 1.0).abs() < 1e-4, "{t}");
-    let jump = Ode::new(|t: f64, _y: &f64| if t < 0.3 { 0.0 } else { 1e30 }).solve(0.0, 1.0, 0.0);
-    let outcome = jump.unwrap_err().into_partial().unwrap().outcome;
+    let step_up = Ode::new(|t: f64, _y: &f64| if t < 0.3 { 0.0 } else { 1e30 }).solve(0.0, 1.0, 0.0);
+    let outcome = step_up.unwrap_err().into_partial().unwrap().outcome;
     assert!(matches!(outcome, Outcome::StepSizeTooSmall { .. }), "{outcome}");
 }
 
 #[test]
-fn a_step_too_small_to_move_t_is_told_at_the_start() {
+fn a_step_too_small_to_move_t_ends_the_solve_at_the_start() {
     let solution = Ode::new(|_t, y: &f64| -y).dt0(1e-20).allow_incomplete().solve(1.0, 2.0, 1.0).unwrap();
     assert_eq!(solution.outcome, Outcome::StepSizeTooSmall { t: 1.0, dt: 1e-20, dt_min: 0.0, step: 0 });
     let ulp = Ode::new(|_t, y: &f64| -y).solve(1.0, 1.0 + f64::EPSILON, 1.0).unwrap();
@@ -137,7 +138,7 @@ fn a_step_too_small_to_move_t_is_told_at_the_start() {
 }
 
 #[test]
-fn an_overflow_is_not_taken_for_a_good_step() {
+fn an_overflow_is_not_accepted() {
     let ode = Ode::new(|_t, _y: &[f32; 1]| [f32::MAX]).rtol(1e-3).atol(1e-3);
     let solution = ode.solve(0.0, 10.0, [0.0]).unwrap_err().into_partial().unwrap();
     assert!(!solution.outcome.reached_t1() && solution.y1[0].is_finite(), "{solution}");

@@ -1,22 +1,23 @@
-//! Every table meets every order condition, to what rounding its coefficients allows.
+//! Every tableau satisfies its order conditions up to the rounding of its coefficients.
 
 use crate::ode::order::{Conditions, Double, ORDER_MAX, Residual, Trees};
 use crate::ode::tableau::row;
 use crate::ode::{ButcherTableau, DEGREE_MAX, Interpolant, Method};
 
-/// The rows of the method's stages, and of those that its dense output has beyond them.
+/// The rows of the method's stages, and of the extra stages of its dense output.
 fn rows<'a>(tableau: &'a ButcherTableau<'a>, interpolant: &'a Interpolant) -> Vec<&'a [f64]> {
     let own = (0..tableau.num_stages()).map(|i| tableau.row(i));
     own.chain(interpolant.extra().map(|(_, a)| a)).collect()
 }
 
-/// The conditions of up to `nodes` nodes hold for `weights`, to `eps` times the size of their terms.
+/// Asserts that `weights` satisfies the conditions of up to `nodes` nodes, to `eps` times the size of their
+/// terms.
 fn assert_hold(name: &str, conditions: &Conditions, nodes: u32, weights: &[f64], scale: f64, eps: f64) {
     let failure = conditions.failure(nodes, weights, scale, eps * f64::EPSILON);
     assert!(failure.is_none(), "{name} at {scale}: {failure:?}");
 }
 
-/// Some condition of so many nodes fails by more than 1e-6.
+/// Asserts that a condition of this many nodes fails by more than 1e-6.
 fn assert_fail(name: &str, conditions: &Conditions, nodes: u32, weights: &[f64], scale: f64) {
     let worst = worst(conditions, nodes, weights, scale);
     assert!(worst > 1e-6, "{name} meets the conditions of order {nodes}: {worst:e}");
@@ -59,7 +60,7 @@ fn every_error_estimate_has_its_order_and_no_more() {
         match tableau.b_err_low {
             None => goes_with(b_err, tableau.error_order),
             Some(low) => {
-                // DOP853: e^2 / sqrt(e^2 + 0.01 e_low^2) goes with h^(2 * 6 - 4).
+                // DOP853: e^2 / sqrt(e^2 + 0.01 e_low^2) is O(h^(2 * 6 - 4)).
                 goes_with(b_err, 6);
                 goes_with(low, 4);
                 assert_eq!(tableau.error_order, 2 * 6 - 4);
@@ -94,7 +95,7 @@ fn rows_sum_to_their_times_and_shapes_agree() {
 }
 
 #[test]
-fn first_same_as_last_is_read_off_the_numbers() {
+fn fsal_is_derived_from_the_numbers() {
     let fsal: Vec<Method> =
         Method::EXPLICIT.into_iter().filter(|method| method.tableau().is_fsal()).collect();
     assert_eq!(fsal, [Method::Bosh3, Method::Dopri5, Method::Tsit5]);
@@ -112,7 +113,7 @@ fn every_dense_output_has_its_order_and_no_more() {
         let conditions = Conditions::new(&rows, order + 1);
         for theta in [0.0625, 0.3125, 0.5, 0.8125, 0.9375] {
             interpolant.weights(theta, &mut weights);
-            // Vern7's published interpolant has a remainder of its own: see its table.
+            // Vern7's published interpolant has a remainder of its own: see `tableaux/vern7.rs`.
             let exact = if method == Method::Vern7 { order - 1 } else { order };
             assert_hold(tableau.name, &conditions, exact, &weights, theta, 16.0);
             assert!(worst(&conditions, order, &weights, theta) < 3e-7, "{method}");
@@ -124,7 +125,7 @@ fn every_dense_output_has_its_order_and_no_more() {
 }
 
 #[test]
-fn conditions_notice_a_digit() {
+fn conditions_detect_a_wrong_digit() {
     let tableau = Method::Rk4.tableau();
     // Row sums kept: the order is 2 of 4, and only the trees show it.
     let a = [0.5, 0.01, 0.49, 0.0, 0.0, 1.0];

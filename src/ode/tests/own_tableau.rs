@@ -1,4 +1,4 @@
-//! Tables of one's own: what they find out about themselves, and what they refuse.
+//! Custom tableaux: the orders that they derive, and the errors of invalid ones.
 
 use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
@@ -9,7 +9,7 @@ fn kutta3() -> Tableau {
     Tableau::new("kutta3", KUTTA3.0, &KUTTA3.1, &KUTTA3.2).unwrap()
 }
 
-/// A built-in table by the front door of tables of one's own.
+/// A built-in tableau, constructed as a custom one.
 fn again(tableau: &ButcherTableau) -> Tableau {
     let rows: Vec<&[f64]> = (1..tableau.num_stages()).map(|i| tableau.row(i)).collect();
     Tableau::new(tableau.name, &rows, tableau.b, tableau.c).unwrap()
@@ -42,7 +42,7 @@ fn a_failing_order_condition_is_named_by_its_tree() {
     let message = message(error);
     assert_eq!(
         message,
-        "tableau \"kutta3\": b miss the condition of order 4 of the tree [[[•]]] by 4.1666666666666664e-2"
+        "tableau \"kutta3\": b: the order 4 condition of the tree [[[•]]] is off by 4.1666666666666664e-2"
     );
     assert!(matches!(
         kutta3().check_order(11),
@@ -70,30 +70,33 @@ fn an_estimate_is_the_difference_of_two_solutions() {
     assert!(matches!(claimed, Err(ConfigError::TableauOrder { nodes: 3, weights: "b - b_embedded", .. })));
     assert!(message(kutta3().with_error(&KUTTA3.1, 3)).contains("must differ from b"));
     assert!(message(kutta3().with_error(&[1.0, 0.0, 0.0], 0)).contains("error_order=0"));
-    assert!(message(kutta3().with_error(&[1.0, 0.0], 2)).contains("b_embedded: 2 where 3 belong"));
-    assert!(message(kutta3().with_error(&[0.9, 0.0, 0.0], 2)).contains("miss the condition of order 1"));
+    assert!(message(kutta3().with_error(&[1.0, 0.0], 2)).contains("b_embedded: expected 3, found 2"));
+    assert!(message(kutta3().with_error(&[0.9, 0.0, 0.0], 2)).contains(": the order 1 condition"));
 }
 
 #[test]
-fn shapes_sums_and_numbers_are_refused_with_their_place() {
+fn wrong_shapes_sums_and_numbers_are_rejected_with_their_place() {
     let (a, b, c) = KUTTA3;
     let refuse = |a: &[&[f64]], b: &[f64], c: &[f64]| message(Tableau::new("mine", a, b, c));
-    assert_eq!(refuse(a, &b, &c[..2]), "tableau \"mine\": c: 2 where 3 belong");
+    assert_eq!(refuse(a, &b, &c[..2]), "tableau \"mine\": c: expected 3, found 2");
     assert_eq!(
         refuse(&a[..1], &b, &c),
-        "tableau \"mine\": the rows of a (stage 0 has none): 1 where 2 belong"
+        "tableau \"mine\": the rows of a (stage 0 has none): expected 2, found 1"
     );
-    assert_eq!(refuse(&[&[0.5], &[1.0]], &b, &c), "tableau \"mine\": the row of stage 2: 1 where 2 belong");
-    assert_eq!(refuse(&[], &[], &[]), "tableau \"mine\": b: 0 where 1 belong");
+    assert_eq!(
+        refuse(&[&[0.5], &[1.0]], &b, &c),
+        "tableau \"mine\": the row of stage 2: expected 2, found 1"
+    );
+    assert_eq!(refuse(&[], &[], &[]), "tableau \"mine\": b: expected 1, found 0");
     let sum = refuse(&[&[0.5], &[-1.0, 2.5]], &b, &c);
-    assert_eq!(sum, "tableau \"mine\": the row of stage 2 sums to 1.5, but c[2]=1");
+    assert_eq!(sum, "tableau \"mine\": the row of stage 2 sums to 1.5, but c[2]=1: they must agree");
     let first = refuse(a, &b, &[0.1, 0.5, 1.0]);
-    assert_eq!(first, "tableau \"mine\": the row of stage 0 sums to 0, but c[0]=0.1");
+    assert_eq!(first, "tableau \"mine\": the row of stage 0 sums to 0, but c[0]=0.1: they must agree");
     let nan = refuse(&[&[0.5], &[-1.0, f64::NAN]], &b, &c);
-    assert_eq!(nan, "tableau \"mine\": the row of stage 2 has NaN at 1: its numbers must be finite");
+    assert_eq!(nan, "tableau \"mine\": the row of stage 2 has NaN at 1: all numbers must be finite");
     assert!(refuse(a, &[0.0, f64::INFINITY, 0.0], &c).contains("b has inf at 1"));
     assert!(
-        refuse(a, &[0.5, 0.5, 0.5], &c).contains("b miss the condition of order 1 of the tree • by 5e-1")
+        refuse(a, &[0.5, 0.5, 0.5], &c).contains("b: the order 1 condition of the tree • is off by 5e-1")
     );
 }
 
@@ -113,20 +116,19 @@ fn dense_outputs_are_checked_and_their_order_found() {
     let refuse = |extra: &[(f64, &[f64])], weights: &[&[f64]]| message(kutta3().with_dense(extra, weights));
     let off = refuse(&[], &[&[1.0, -0.5], &[0.0, 2.0 / 3.0], &[0.0, 1.0 / 6.0]]);
     assert!(
-        off.contains(
-            "the dense weight of stage 0 is 0.5 at the end of the step, where b=0.16666666666666666"
-        )
+        off.contains("the dense weight of stage 0 is 0.5 at the end of the step, but b=0.16666666666666666")
     );
     let sum = refuse(&[], &[&[0.0, 1.0 / 6.0], &[0.0, 2.0 / 3.0], &[0.0, 1.0 / 6.0]]);
-    assert!(sum.contains("the dense weights miss the condition of order 1 of the tree •"), "{sum}");
-    assert!(refuse(&[], &quadratic[..2]).contains("the rows of the dense weights: 2 where 3 belong"));
+    assert!(sum.contains("the dense weights: the order 1 condition of the tree •"), "{sum}");
+    assert!(refuse(&[], &quadratic[..2]).contains("the rows of the dense weights: expected 3, found 2"));
     assert!(
-        refuse(&[], &[&[1.0], &[0.0, 1.0], &[0.0]]).contains("row 1 of the dense weights: 2 where 1 belong")
+        refuse(&[], &[&[1.0], &[0.0, 1.0], &[0.0]])
+            .contains("row 1 of the dense weights: expected 1, found 2")
     );
-    assert!(refuse(&[], &[&[], &[], &[]]).contains("row 0 of the dense weights: 0 where 1 belong"));
+    assert!(refuse(&[], &[&[], &[], &[]]).contains("row 0 of the dense weights: expected 1, found 0"));
     let long = [0.0; 17];
-    assert!(refuse(&[], &[&long, &long, &long]).contains("17 where 16 belong"));
+    assert!(refuse(&[], &[&long, &long, &long]).contains("expected 16, found 17"));
     let stage: (f64, &[f64]) = (1.0, &[0.5, 0.25, 0.0]);
     assert!(refuse(&[stage], quadratic).contains("the row of stage 3 sums to 0.75, but c[3]=1"));
-    assert!(refuse(&[(1.0, &[1.0, 0.0])], quadratic).contains("the row of stage 3: 2 where 3 belong"));
+    assert!(refuse(&[(1.0, &[1.0, 0.0])], quadratic).contains("the row of stage 3: expected 3, found 2"));
 }

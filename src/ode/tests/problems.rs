@@ -1,11 +1,12 @@
-//! Published problems and their end values, as data: what the accuracy tests run every method on.
+//! Published problems and their end values, as data for the accuracy tests.
 //!
 //! Classes A, B and D: DETEST (Hull, Enright, Fellen, Sedgwick 1972), with the end values of Enright and Pryce
 //! (1987), Two FORTRAN packages for assessing initial value methods, ACM TOMS 13, 1-27 (its code, algorithm
-//! 648); for those of A1, A2, A5, B3 and B4 a run in 80-bit numbers, which differs from the published ones by
-//! 2e-14 to 3e-13. Arenstorf's orbit and the Pleiades: Hairer, Norsett, Wanner I, sections II.0 and II.10, the
-//! latter's end value from the Bari test set for IVP solvers (plei.f). The Brusselator: the same book, eq.
-//! I.16.12 with A = 1, B = 3, its end value to 32 digits by Mathematica. Lorenz: a run in 80-bit numbers.
+//! 648). The end values of A1, A2, A5, B3 and B4 are from a run in 80-bit numbers, which differs from the
+//! published ones by 2e-14 to 3e-13. Arenstorf's orbit and the Pleiades: Hairer, Norsett, Wanner I, sections
+//! II.0 and II.10; the end value of the Pleiades is from the Bari test set for IVP solvers (plei.f). The
+//! Brusselator: the same book, eq. I.16.12 with A = 1, B = 3, its end value to 32 digits by Mathematica.
+//! Lorenz: a run in 80-bit numbers.
 
 /// y' = f(t, y) from (0, y0) to t1, where y is `end`.
 pub struct Problem<const N: usize> {
@@ -43,7 +44,7 @@ pub const DETEST_A: [Problem<1>; 5] = [
     },
 ];
 
-/// Predators and prey.
+/// Predator and prey populations.
 pub const B1: Problem<2> = Problem {
     name: "B1",
     f: |_, y| [2.0 * (y[0] - y[0] * y[1]), -(y[1] - y[0] * y[1])],

@@ -1,8 +1,9 @@
-//! The algorithm run once on values that do not exist yet: a clock and a state that only write down what is to
-//! be computed. What they recorded is then run step after step and must give the bits of the host.
+//! Records the algorithm once on values that do not exist yet, with a clock and a state that only store the
+//! operations. The recorded program is then run step by step and must give the bits of the plain solve.
 //!
-//! Nothing here can be branched on: `known` is always `None`, and when the program is recorded no input has a
-//! value. So a decision that depended on one would be the same in every step, and the comparison would fail.
+//! It is impossible to branch on these values: `known` is always `None`, and no input has a value during
+//! recording. A decision that depended on a value would be the same in every step, and the comparison would
+//! fail.
 
 use crate::ode::*;
 use std::cell::RefCell;
@@ -20,13 +21,13 @@ enum Value {
 
 impl Value {
     fn number(&self) -> f64 {
-        if let Value::Number(x) = self { *x } else { panic!("{self:?} is no number") }
+        if let Value::Number(x) = self { *x } else { panic!("{self:?} is not a number") }
     }
     fn bit(&self) -> bool {
-        if let Value::Bit(x) = self { *x } else { panic!("{self:?} is no bit") }
+        if let Value::Bit(x) = self { *x } else { panic!("{self:?} is not a bit") }
     }
     fn state(&self) -> Y {
-        if let Value::State(x) = self { *x } else { panic!("{self:?} is no state") }
+        if let Value::State(x) = self { *x } else { panic!("{self:?} is not a state") }
     }
 }
 
@@ -35,7 +36,7 @@ enum Node {
     Apply(Box<dyn Fn(&[Value]) -> Value>, Vec<Traced>),
 }
 
-/// A number, a mask or a state that is yet to be computed.
+/// A number, a mask or a state that is computed later.
 #[derive(Clone)]
 struct Traced(Rc<Node>);
 
@@ -163,7 +164,7 @@ impl State for Traced {
         _: &Traced,
         _: &Tolerance,
     ) {
-        unreachable!("no solve here has a norm of its own");
+        unreachable!("no solve here has a custom norm");
     }
     fn num_components(&self) -> usize {
         2
@@ -176,7 +177,7 @@ impl State for Traced {
     }
 }
 
-/// A host field that also stands in a recorded program.
+/// A vector field of plain states that can also be recorded.
 #[derive(Clone, Copy)]
 struct Both(fn(f64, Y) -> Y);
 impl VectorField<Y> for Both {
@@ -193,7 +194,7 @@ impl VectorField<Traced> for Both {
     }
 }
 
-/// What a carry hands on: y, k1, the clocks, then whether the last step was accepted.
+/// The values passed to the next step: y, k1, the clocks, then whether the last step was accepted.
 fn outputs(carry: &mut Carry<Traced>, scheme: &Scheme<Traced>) -> Vec<Traced> {
     let mut nodes = vec![carry.y.clone(), carry.k[0].clone()];
     nodes.extend(carry.clocks_mut(scheme).into_iter().map(|clock| clock.clone()));
@@ -213,9 +214,9 @@ fn run(program: &[Traced], inputs: &[Value]) -> Vec<Value> {
     program.iter().map(|node| node.eval(inputs, &done)).collect()
 }
 
-/// The same bits; k1 may differ where nobody reads it.
-fn assert_same(recorded: &[Value], host: &[Value], carries_k1: bool) {
-    for (i, (a, b)) in recorded.iter().zip(host).enumerate() {
+/// Asserts the same bits; k1 may differ if it is not carried.
+fn assert_same(recorded: &[Value], plain: &[Value], carries_k1: bool) {
+    for (i, (a, b)) in recorded.iter().zip(plain).enumerate() {
         let same = match (a, b) {
             (Value::Number(a), Value::Number(b)) => a.to_bits() == b.to_bits(),
             (Value::State(a), Value::State(b)) => a.map(f64::to_bits) == b.map(f64::to_bits),
@@ -225,12 +226,12 @@ fn assert_same(recorded: &[Value], host: &[Value], carries_k1: bool) {
     }
 }
 
-/// Records start and attempt once each, then runs a whole solve with them beside the host.
+/// Records start and attempt once each, then runs a whole solve with them next to the plain solve.
 fn compare(f: Both, method: Method, controller: &Controller, span: (f64, f64), y0: Y) -> f64 {
     compare_with(f, method, controller, span, y0, (false, 1000))
 }
 
-/// The same, with a stop and a jump on the way or without.
+/// The same, optionally with a stop and a discontinuity on the way.
 fn compare_with(
     f: Both,
     method: Method,
@@ -242,8 +243,9 @@ fn compare_with(
     // Low orders would take tens of thousands of steps.
     let rtol = if method.tableau().order < 4 { 1e-4 } else { 1e-6 };
     let tolerance = Tolerance::new(rtol, 1e-2 * rtol);
-    let (stops, jumps) = (vec![t0 + 0.31 * (t1 - t0), t0 + 0.6 * (t1 - t0)], vec![t0 + 0.6 * (t1 - t0)]);
-    let sides = OwnSides::new(&stops, &jumps, (t0, t1));
+    let (stops, discontinuities) =
+        (vec![t0 + 0.31 * (t1 - t0), t0 + 0.6 * (t1 - t0)], vec![t0 + 0.6 * (t1 - t0)]);
+    let sides = OwnSides::new(&stops, &discontinuities, (t0, t1));
     let limits = if stopping {
         Limits { stops: &stops, sides: sides.view(), ..Limits::steps(max_steps) }
     } else {
@@ -256,7 +258,7 @@ fn compare_with(
     let mut first = start(&f, &traced_scheme, &traced_span, Traced::input(2)).ok().unwrap();
     let begin = outputs(&mut first, &traced_scheme);
 
-    // inputs of an attempt: t0, t1, then what the step before put out
+    // inputs of an attempt: t0, t1, then the outputs of the step before
     let mut carry = Carry::new(Traced::input(0), Traced::input(2), scheme.tableau.num_stages());
     carry.k[0] = Traced::input(3);
     for (i, clock) in carry.clocks_mut(&traced_scheme).into_iter().enumerate() {
@@ -268,22 +270,22 @@ fn compare_with(
     let span = Span::new(t0, t1);
     let carries_k1 = scheme.carries_first();
     let ends = [Value::Number(t0), Value::Number(t1)];
-    let mut host = start(&f, &scheme, &span, y0).unwrap();
+    let mut plain = start(&f, &scheme, &span, y0).unwrap();
     let mut recorded = run(&begin, &[&ends[..], &[Value::State(y0)]].concat());
-    assert_same(&recorded, &values(&mut host, &scheme), carries_k1);
+    assert_same(&recorded, &values(&mut plain, &scheme), carries_k1);
     // a few attempts beyond the end too: they must change nothing
     let mut beyond = 3;
     while beyond > 0 {
-        beyond -= usize::from(host.status != status::RUNNING);
-        attempt(&f, &scheme, &span, &mut host).unwrap();
+        beyond -= usize::from(plain.status != status::RUNNING);
+        attempt(&f, &scheme, &span, &mut plain).unwrap();
         recorded = run(&program, &[&ends[..], &recorded].concat());
-        assert_same(&recorded, &values(&mut host, &scheme), carries_k1);
+        assert_same(&recorded, &values(&mut plain, &scheme), carries_k1);
     }
-    host.status
+    plain.status
 }
 
 #[test]
-fn a_recorded_attempt_gives_the_bits_of_the_host() {
+fn a_recorded_attempt_gives_the_bits_of_a_plain_one() {
     let f = Both(|t, y| [t.cos() * y[1], (-100.0 * (t - 5.0).powi(2)).exp() - 0.1 * y[1]]);
     let ts = |t0: f64, t1: f64| (0..=20).map(|i| t0 + (t1 - t0) * f64::from(i) / 20.0).collect();
     for (t0, t1) in [(0.0, 8.0), (8.0, 0.0)] {
@@ -315,7 +317,7 @@ fn a_recorded_attempt_gives_the_bits_of_the_host() {
 }
 
 #[test]
-fn a_recorded_attempt_fails_as_the_host_does() {
+fn a_recorded_attempt_fails_like_a_plain_one() {
     let pid = PidController::default().into();
     let wall = Both(|t, y| [-y[0], if t > 0.5 { f64::NAN } else { -y[1] }]);
     assert_eq!(compare(wall, Method::Tsit5, &pid, (0.0, 1.0), [1.0, 1.0]), status::NON_FINITE);

@@ -8,7 +8,7 @@ fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
     [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
 }
 
-/// Runs to the end; `each` sees the carry before and after every attempt.
+/// Runs to the end and calls `each` with the carry before and after every attempt.
 fn drive<S: State<Clock = f64>>(
     f: &impl VectorField<S>,
     scheme: &Scheme<S>,
@@ -136,7 +136,8 @@ fn the_unrolled_loop_is_the_plain_one() {
         }
         assert_eq!((plain.y, plain.num_steps), (unrolled.y, unrolled.num_steps));
 
-        // With one rounding a term: what optimized builds run, against what this build runs on a machine that has it.
+        // With fused multiply-add: the sums of optimized builds, against this build on a machine that has the
+        // instruction.
         let mut fused = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while fused.status == status::RUNNING {
             attempt_with::<true, true, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut fused)
@@ -145,7 +146,7 @@ fn the_unrolled_loop_is_the_plain_one() {
         let native = Ode::new(lorenz).method(method).rtol(1e-8).atol(1e-8).solve(0.0, 5.0, [1.0; 3]).unwrap();
         let ours = if is_fused(Level::detect()) { fused } else { unrolled };
         assert_eq!((native.y1, native.stats.num_steps as f64), (ours.y, ours.num_steps), "{method}");
-        assert!(!is_fused(Level::detect()) || native.y1 != plain.y, "{method}: nothing was rounded once");
+        assert!(!is_fused(Level::detect()) || native.y1 != plain.y, "{method}: nothing was fused");
     }
 }
 

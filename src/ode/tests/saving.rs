@@ -1,8 +1,8 @@
-//! What is saved agrees with itself, in both directions, whatever else happens in a solve.
+//! Saved values are consistent, in both directions, whatever else happens in a solve.
 
 use crate::ode::*;
 
-/// y = sin t in the first component; the second is excited by a pulse near t = 5 that makes steps be rejected.
+/// y = sin t in the first component; a pulse near t = 5 in the second causes rejections.
 fn pulse(t: f64, _y: &[f64; 2]) -> [f64; 2] {
     [t.cos(), (-100.0 * (t - 5.0).powi(2)).exp()]
 }
@@ -33,7 +33,7 @@ fn times_right_behind_a_rejected_step_are_saved_where_they_are() {
     let ts: Vec<f64> = (0..=1000).map(|i| 0.01 * f64::from(i)).collect();
     let ode = Ode::new(pulse).rtol(1e-9).atol(1e-9).save_at(&ts);
     let solution = ode.solve(0.0, 10.0, [0.0, 0.0]).unwrap();
-    assert!(solution.stats.num_rejected > 0, "the pulse is to make steps be rejected");
+    assert!(solution.stats.num_rejected > 0, "the pulse must cause rejections");
     assert_eq!(solution.ts, ts);
     for (t, y) in ts.iter().zip(&solution.ys) {
         assert!((y[0] - t.sin()).abs() < 1e-5, "t={t}: {} against {}", y[0], t.sin());
@@ -55,7 +55,7 @@ fn any_mix_is_saved_in_the_order_of_the_solve_without_repeats() {
 }
 
 #[test]
-fn a_function_of_t_and_y_is_saved_in_place_of_y() {
+fn a_function_of_t_and_y_is_saved_instead_of_y() {
     let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).rtol(1e-9).atol(1e-9);
     let ode = ode.save_at([1.0, 2.0]).save_fn(|t, y| (t, 0.5 * (y[0] * y[0] + y[1] * y[1])));
     let solution = ode.solve(0.0, 2.0, [1.0, 0.0]).unwrap();
@@ -65,7 +65,7 @@ fn a_function_of_t_and_y_is_saved_in_place_of_y() {
 }
 
 #[test]
-fn the_derivative_of_the_curve_is_the_field_on_it() {
+fn the_derivative_of_dense_output_is_the_vector_field_on_it() {
     let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -y[0]]).rtol(1e-10).atol(1e-10).save_at(SaveAt::dense());
     let solution = ode.solve(0.0, 3.0, [1.0, 0.0]).unwrap();
     let dense = solution.dense().unwrap();
@@ -77,7 +77,7 @@ fn the_derivative_of_the_curve_is_the_field_on_it() {
 }
 
 #[test]
-fn an_empty_interval_saves_y0_wherever_it_is_asked_for() {
+fn an_empty_interval_saves_y0_for_every_selection() {
     let ode = Ode::new(|_t, y: &f64| -y).save_at(SaveAt::ts(&[2.0, 2.0]).and_dense());
     let solution = ode.solve(2.0, 2.0, 7.0).unwrap();
     assert_eq!((solution.ts.clone(), solution.ys.clone(), solution.y1), (vec![2.0], vec![7.0], 7.0));
@@ -96,7 +96,7 @@ fn unsorted_and_outlying_times_are_refused() {
 }
 
 #[test]
-fn what_is_saved_changes_no_step() {
+fn saving_changes_no_step() {
     let plain = Ode::new(pulse).solve(0.0, 10.0, [0.0, 0.0]).unwrap();
     let saved = Ode::new(pulse).save_at(SaveAt::ts(&[1.0, 5.0]).and_steps().and_dense());
     let saved = saved.event(Event::crossing(), |_t, y| y[0] - 0.5).solve(0.0, 10.0, [0.0, 0.0]).unwrap();

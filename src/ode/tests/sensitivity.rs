@@ -1,4 +1,4 @@
-//! Forward sensitivities are the derivatives of the discrete solve with its grid held fixed.
+//! Forward sensitivities are the derivatives of the discrete solve with its step times fixed.
 
 use crate::ode::*;
 use crate::vector_field;
@@ -44,7 +44,7 @@ fn logistic_growth_has_its_closed_form() {
 }
 
 #[test]
-fn differences_on_the_frozen_grid_agree() {
+fn finite_differences_on_fixed_step_times_agree() {
     let lorenz = |p: [f64; 3]| Lorenz { sigma: p[0], rho: p[1], beta: p[2] };
     let (p, y0) = ([10.0, 28.0, 8.0 / 3.0], [1.0, 1.2, 0.9]);
     for method in [Method::Tsit5, Method::Dop853, Method::Bosh3] {
@@ -97,7 +97,7 @@ fn more_directions_than_a_pass_has_take_more_passes() {
 }
 
 #[test]
-fn the_problem_is_that_of_the_plain_solve_or_is_refused_by_the_setting_s_name() {
+fn settings_apply_as_in_the_plain_solve_or_are_rejected_by_name() {
     let lorenz = Lorenz { sigma: 10.0, rho: 28.0, beta: 8.0 / 3.0 };
     let ode = || Ode::from_generic(lorenz.clone()).rtol(1e-7);
     let plain = ode().solve(0.0, 1.0, [1.0, 1.2, 0.9]).unwrap();
@@ -136,7 +136,7 @@ fn an_empty_interval_and_an_early_end_have_derivatives_too() {
 }
 
 #[test]
-fn dual_functions_have_the_slopes_of_differences() {
+fn dual_functions_agree_with_finite_differences() {
     type D = Dual<f64, 2>;
     let functions: [(&str, fn(D, D) -> D, fn(f64, f64) -> f64); 20] = [
         ("sin", |x, _| x.sin(), |x, _| x.sin()),
@@ -164,17 +164,17 @@ fn dual_functions_have_the_slopes_of_differences() {
         for (x, y) in [(0.7, 1.9), (1.3, 0.4)] {
             let got = dual(D::variable(x, 0), D::variable(y, 1));
             let h = 1e-6;
-            let slopes = [
+            let derivatives = [
                 (plain(x + h, y) - plain(x - h, y)) / (2.0 * h),
                 (plain(x, y + h) - plain(x, y - h)) / (2.0 * h),
             ];
             assert_eq!(got.value, plain(x, y), "{name}");
             for p in 0..2 {
                 assert!(
-                    (got.tangent[p] - slopes[p]).abs() < 1e-8,
+                    (got.tangent[p] - derivatives[p]).abs() < 1e-8,
                     "{name}: {} for {}",
                     got.tangent[p],
-                    slopes[p]
+                    derivatives[p]
                 );
             }
         }

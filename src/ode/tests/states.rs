@@ -1,4 +1,5 @@
-//! Every kind of host state: the same bits for the same numbers, compounds measured as one, wrong sizes refused.
+//! Every kind of plain state: equal numbers give equal bits, compounds are measured as one, wrong sizes are
+//! rejected.
 
 use crate::ode::*;
 use crate::state;
@@ -12,8 +13,8 @@ fn bits(ys: &[f64]) -> Vec<u64> {
     ys.iter().map(|y| y.to_bits()).collect()
 }
 
-/// The settings that reach every sum: tolerances for each component, saved times, another number of stages.
-fn asked<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
+/// The settings that reach every sum: tolerances per component, saved times, another number of stages.
+fn configured<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
     ode.method(method).rtol([1e-7, 1e-6]).save_at([0.3, 1.0, 5.0])
 }
 
@@ -28,17 +29,17 @@ state! {
 
 const METHODS: [Method; 4] = [Method::Tsit5, Method::Dop853, Method::Bosh3, Method::Dopri5];
 
-/// What the array gives.
+/// The result with an array.
 fn by_array(method: Method) -> Vec<u64> {
     let array = Ode::new(|t, y: &[f64; 2]| oscillator(t, *y));
-    table(&asked(array, method).solve(0.0, 5.0, [1.0, 0.2]).unwrap())
+    table(&configured(array, method).solve(0.0, 5.0, [1.0, 0.2]).unwrap())
 }
 
 #[test]
 fn vectors_give_the_bits_that_arrays_give() {
     for method in METHODS {
         let vec = Ode::new(|t, y: &Vec<f64>| oscillator(t, [y[0], y[1]]).to_vec());
-        let vec = asked(vec, method).solve(0.0, 5.0, vec![1.0, 0.2]).unwrap();
+        let vec = configured(vec, method).solve(0.0, 5.0, vec![1.0, 0.2]).unwrap();
         assert_eq!(table(&vec), by_array(method), "{method}");
     }
 }
@@ -53,16 +54,17 @@ mod nalgebra_states {
         for method in METHODS {
             let array = by_array(method);
             let fixed = Ode::new(|t, y: &Vector2<f64>| Vector2::from(oscillator(t, (*y).into())));
-            let fixed = asked(fixed, method).solve(0.0, 5.0, Vector2::new(1.0, 0.2)).unwrap();
+            let fixed = configured(fixed, method).solve(0.0, 5.0, Vector2::new(1.0, 0.2)).unwrap();
             assert_eq!(table(&fixed), array, "{method}");
             let heap = Ode::new(|t, y: &DVector<f64>| DVector::from_row_slice(&oscillator(t, [y[0], y[1]])));
-            let heap = asked(heap, method).solve(0.0, 5.0, DVector::from_vec(vec![1.0, 0.2])).unwrap();
+            let heap = configured(heap, method).solve(0.0, 5.0, DVector::from_vec(vec![1.0, 0.2])).unwrap();
             assert_eq!(table(&heap), array, "{method}");
             let matrix = Ode::in_place(|t, y: &DMatrix<f64>, dy: &mut DMatrix<f64>| {
                 dy.copy_from_slice(&oscillator(t, [y[0], y[1]]));
             });
-            let matrix =
-                asked(matrix, method).solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2])).unwrap();
+            let matrix = configured(matrix, method)
+                .solve(0.0, 5.0, DMatrix::from_row_slice(1, 2, &[1.0, 0.2]))
+                .unwrap();
             assert_eq!(table(&matrix), array, "{method}");
         }
     }
@@ -79,14 +81,14 @@ mod nalgebra_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &DVector<f64>| DVector::zeros(2)).solve(0.0, 1.0, DVector::zeros(3));
-        let says = "the field returned 2 components for a state of 3";
-        assert!(short.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 2 components for a state of 3";
+        assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &DMatrix<f64>| y.transpose()).solve(0.0, 1.0, DMatrix::zeros(2, 3));
-        let says = "the field returned 3 x 2 components for a state of 2 x 3";
-        assert!(turned.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        assert!(turned.unwrap_err().to_string().ends_with(message));
         let longer = Ode::new(|_t, _y: &Matrix2xX<f64>| Err::<Matrix2xX<f64>, _>("no gravity here"));
-        let says = "the vector field failed at t=0 (step 0): no gravity here";
-        assert_eq!(longer.solve(0.0, 1.0, Matrix2xX::zeros(3)).unwrap_err().to_string(), says);
+        let message = "the vector field failed at t=0 (step 0): no gravity here";
+        assert_eq!(longer.solve(0.0, 1.0, Matrix2xX::zeros(3)).unwrap_err().to_string(), message);
     }
 
     #[test]
@@ -119,19 +121,19 @@ mod ndarray_states {
         for method in METHODS {
             let expected = by_array(method);
             let one = Ode::new(|t, y: &Array1<f64>| Array1::from_iter(oscillator(t, [y[0], y[1]])));
-            let one = asked(one, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
+            let one = configured(one, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
             assert_eq!(table(&one), expected, "{method}");
             let view = Ode::in_place(|t, y: &ArrayRef1<f64>, dy: &mut ArrayRef1<f64>| {
                 [dy[0], dy[1]] = oscillator(t, [y[0], y[1]]);
             });
-            let view = asked(view, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
+            let view = configured(view, method).solve(0.0, 5.0, array![1.0, 0.2]).unwrap();
             assert_eq!(table(&view), expected, "{method}");
             let any = Ode::in_place(|t, y: &ArrayD<f64>, dy: &mut ArrayD<f64>| {
                 let rate = oscillator(t, [y[[0, 0, 0]], y[[0, 1, 0]]]);
                 dy.iter_mut().zip(rate).for_each(|(dy, rate)| *dy = rate);
             });
             let y0 = ArrayD::from_shape_vec(IxDyn(&[1, 2, 1]), vec![1.0, 0.2]).unwrap();
-            assert_eq!(table(&asked(any, method).solve(0.0, 5.0, y0).unwrap()), expected, "{method}");
+            assert_eq!(table(&configured(any, method).solve(0.0, 5.0, y0).unwrap()), expected, "{method}");
         }
     }
 
@@ -165,11 +167,11 @@ mod ndarray_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &Array1<f64>| Array1::zeros(2)).solve(0.0, 1.0, Array1::zeros(3));
-        let says = "the field returned 2 components for a state of 3";
-        assert!(short.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 2 components for a state of 3";
+        assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &Array2<f64>| y.t().to_owned()).solve(0.0, 1.0, Array2::zeros((2, 3)));
-        let says = "the field returned 3 x 2 components for a state of 2 x 3";
-        assert!(turned.unwrap_err().to_string().ends_with(says));
+        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        assert!(turned.unwrap_err().to_string().ends_with(message));
     }
 
     #[test]
@@ -191,7 +193,7 @@ mod ndarray_states {
     }
 }
 
-/// Two oscillators, the second slower; as a pair of parts and as one array.
+/// Two oscillators, the second slower; as a compound of two parts and as one array.
 fn two(y: [f64; 4]) -> [f64; 4] {
     [y[1], -y[0], 0.5 * y[3], -0.5 * y[2]]
 }
@@ -210,7 +212,7 @@ fn compounds_step_as_one_array_of_all_their_components() {
         ([a0, a1], (b, [c]))
     });
     let nested = nested.save_at([1.0, 7.0]).solve(0.0, 7.0, ([1.0, 0.0], (2.0, [0.1]))).unwrap();
-    // The error norm adds up part by part, so ratios differ in the last bits and step sizes with them.
+    // The error norm is summed part by part, so error ratios differ in the last bits, and step sizes with them.
     for (stats, (_, _, numbers)) in [(pair.stats, pair.table()), (nested.stats, nested.table())] {
         assert_eq!(stats, flat.stats);
         for (ours, flat) in numbers.iter().zip(flat.table().2) {
@@ -252,15 +254,15 @@ fn y_is(ours: f64, exact: f64) {
 }
 
 #[test]
-fn tolerances_of_a_compound_are_one_number_one_a_part_or_one_a_component() {
+fn tolerances_of_a_compound_are_a_scalar_one_per_part_or_one_per_component() {
     let ode = || Ode::in_place(|_t, y: &(f64, Vec<f64>), dy: &mut (f64, Vec<f64>)| dy.0 = -y.0);
     let atol = |bound: Tol| ode().atol(bound).solve(0.0, 1.0, (1.0, vec![1.0; 3]));
     assert_eq!(atol(1e-7.into()).unwrap().atol, Tol::All(1e-7));
     let each = Tol::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
     assert_eq!(atol([1e-7, 1e-5].into()).unwrap().atol, each);
     assert_eq!(atol(each.clone()).unwrap().atol, each);
-    let says = "atol has 3 numbers for a state of 4 components in 2 parts: give one number, one a component or one a part";
-    assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), says);
+    let message = "atol has 3 values for a state of 4 components in 2 parts: give one value, one per component or one per part";
+    assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), message);
     let mixed = Ode::new(|_t, (a, b): &(f64, Vec<f32>)| (-a, b.clone()));
     let mixed = mixed.solve(0.0, 1.0, (1.0, vec![1.0_f32])).unwrap();
     assert_eq!((mixed.rtol, mixed.atol), (Tol::All(1e-4), Tol::All(1e-6)));
@@ -293,10 +295,10 @@ fn compounds_of_six_parts_and_fields_that_fail() {
 fn a_part_of_the_wrong_size_is_named() {
     let ode = Ode::new(|_t, y: &(f64, Vec<f64>)| (-y.0, vec![0.0; 2]));
     let error = ode.solve(0.0, 1.0, (1.0, vec![1.0; 3])).unwrap_err().to_string();
-    assert!(error.ends_with("part 1: the field returned 2 components for a state of 3"), "{error}");
+    assert!(error.ends_with("part 1: the vector field returned 2 components for a state of 3"), "{error}");
     let grown = Ode::in_place(|_t, _y: &Vec<f64>, dy: &mut Vec<f64>| dy.push(0.0));
     let error = grown.solve(0.0, 1.0, vec![1.0; 3]).unwrap_err().to_string();
-    assert!(error.ends_with("the field returned 4 components for a state of 3"), "{error}");
+    assert!(error.ends_with("the vector field returned 4 components for a state of 3"), "{error}");
 }
 
 #[test]

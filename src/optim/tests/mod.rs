@@ -1,4 +1,4 @@
-//! Optimizers against Optax, schedules and averages against their formulas.
+//! Optimizers compared with Optax; schedules and averages compared with their formulas.
 
 mod parts;
 mod schedules;
@@ -10,22 +10,22 @@ use crate::tensor::{Tensor, jit};
 use crate::tree;
 use std::collections::BTreeMap;
 
-/// Optimizer, number of updates, the eight weights after them.
+/// Optimizer, number of updates, and the eight weights after them.
 const TRAJECTORIES: &str = include_str!("trajectories.csv");
 
-/// Of the loss `sum(c (x - a)^2 / 2 + 0.3 sin 3x) + 0.1 sum(x_i x_(i+1))`.
+/// For the loss `sum(c (x - a)^2 / 2 + 0.3 sin 3x) + 0.1 sum(x_i x_(i+1))`.
 const C: [f64; 8] = [1.0, 4.0, 0.25, 9.0, 2.0, 0.5, 16.0, 1.5];
 const A: [f64; 8] = [0.5, -1.0, 2.0, 0.1, -0.3, 1.7, -2.2, 0.9];
 
-/// Its gradient, on the host, rounded in the order of the chain rule: RMSProp, whose steps near a minimum keep
-/// their length, makes 1e-4 at update 70 of a change of 1e-15 at the start.
-fn slope(x: &[f64]) -> Vec<f64> {
+/// Its gradient in plain Rust, rounded in the order of the chain rule. The order matters for RMSProp, whose
+/// steps near a minimum keep their length: it amplifies a change of 1e-15 at the start to 1e-4 at update 70.
+fn gradient(x: &[f64]) -> Vec<f64> {
     let at = |i: Option<usize>| i.and_then(|i| x.get(i)).copied().unwrap_or(0.0);
     let term = |i: usize| C[i] * (x[i] - A[i]) + 0.3 * (3.0 * x[i]).cos() * 3.0;
     (0..x.len()).map(|i| term(i) + 0.1 * (at(i.checked_sub(1)) + at(Some(i + 1)))).collect()
 }
 
-/// Where the trajectories begin: eight numbers from -1 to 1.
+/// The start of the trajectories: eight numbers from -1 to 1.
 fn start() -> Tensor {
     (0..8).map(|i| f64::from(i) * (2.0 / 7.0) - 1.0).collect::<Vec<_>>().into()
 }
@@ -47,7 +47,7 @@ fn optimizer(name: &str) -> Optimizer {
         "lion" => Lion::new(0.01).into(),
         "adam_cosine_clip" => chain((clip_by_global_norm(1.0), Adam::new(cosine(0.1, 100)))),
         "adam_warmup_cosine" => Adam::new(cosine(0.1, 90).end(0.001).warmup(10)).into(),
-        other => panic!("no optimizer {other}"),
+        other => panic!("unknown optimizer {other}"),
     }
 }
 
@@ -57,7 +57,7 @@ fn trajectory(optimizer: &Optimizer) -> Vec<Vec<f64>> {
     let (mut x, mut state) = (start(), optimizer.init(&start()));
     let mut after = Vec::new();
     for _ in 0..100 {
-        let g = slope(&x.to_vec());
+        let g = gradient(&x.to_vec());
         (x, state) = step.call(x, g, state).unwrap();
         after.push(x.to_vec());
     }
@@ -81,15 +81,15 @@ fn compare_with_optax(change: fn(Optimizer) -> Optimizer) {
     }
     for (name, worst) in &worst {
         let within = match *name {
-            // The reference's warm-up is computed in f32.
+            // The reference computes its warmup in f32.
             "adam_warmup_cosine" => 1e-6,
-            // See `slope`.
+            // See `gradient`.
             "rmsprop" => 1e-7,
             _ => 1e-10,
         };
         assert!(*worst < within, "{name} is off by {worst}");
     }
-    assert_eq!(rows, 14 * 9 * 8, "every number of the reference was compared");
+    assert_eq!(rows, 14 * 9 * 8, "every reference number must be compared");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn leaves_that_are_fixed_or_no_floats_stay() {
     assert_eq!(names, ["1.count", "1.mu.bias", "1.mu.weight", "1.nu.bias", "1.nu.weight", "3.count"]);
     let (after, state) = optimizer.update(&model(), model(), state);
     let after_numbers = numbers(&after);
-    // m / sqrt(v) is the sign of the gradient at the first update.
+    // At the first update, m / sqrt(v) is the sign of the gradient.
     for (got, want) in after_numbers.iter().zip([0.45, -1.4, -0.025, 3.0, 7.0]) {
         assert!((got - want).abs() < 1e-6, "{after_numbers:?}");
     }
@@ -147,7 +147,7 @@ fn groups_have_an_optimizer_each() {
 }
 
 #[test]
-#[should_panic(expected = "the optimizer's state has no `0.mu.steps`")]
+#[should_panic(expected = "the optimizer state has no `0.mu.steps`")]
 fn a_state_of_another_model_is_refused() {
     tree! { struct Other { steps: Tensor } }
     let other = Other { steps: Tensor::from(1.0) };

@@ -1,12 +1,12 @@
-//! What parts do to updates, to each other, and to the state.
+//! What parts do to updates, to each other and to the state.
 
-use super::{Model, model, numbers, optimizer, slope, start};
+use super::{Model, gradient, model, numbers, optimizer, start};
 use crate::array::DType;
 use crate::optim::*;
 use crate::tensor::{Tensor, jit};
 use crate::tree;
 
-/// An update by a gradient that is the same for every element.
+/// One update by a gradient that is the same for every element.
 fn update(optimizer: &Optimizer, x: &Tensor, g: f64, state: OptState) -> (Tensor, OptState) {
     optimizer.update(x, Tensor::full(x.dtype(), x.shape().clone(), g), state)
 }
@@ -38,7 +38,7 @@ fn a_rate_of_the_callers_state_changes_without_a_trace() {
     for n in 0..4 {
         traced.rate = Tensor::from(0.1 / f64::from(n + 1));
         traced.decay = Tensor::from(0.01 * f64::from(n));
-        let g = Tensor::from(slope(&traced.x.to_vec()));
+        let g = Tensor::from(gradient(&traced.x.to_vec()));
         let before = traced.x.to_vec();
         (eager.x, eager.optimizer) =
             build(&traced.rate, &traced.decay).update(&eager.x, g.clone(), eager.optimizer);
@@ -105,13 +105,13 @@ fn accumulated_gradients_are_those_of_one_batch() {
     let (mut y, mut of_mean) = (start(), inner.init(&start()));
     for _ in 0..5 {
         let grads: Vec<Tensor> =
-            (0..4).map(|i| Tensor::from(slope(&x.to_vec())) * (0.5 + f64::from(i))).collect();
+            (0..4).map(|i| Tensor::from(gradient(&x.to_vec())) * (0.5 + f64::from(i))).collect();
         let mean = grads.iter().fold(Tensor::from(0.0), |sum, g| sum + g) / 4;
         for (i, g) in grads.into_iter().enumerate() {
             let before = (bits(&x), state_bits(&state, "0.inner"));
             (x, state) = step.call(x, g, state).unwrap();
             if i < 3 {
-                assert_eq!((bits(&x), state_bits(&state, "0.inner")), before, "call {i} moves nothing");
+                assert_eq!((bits(&x), state_bits(&state, "0.inner")), before, "call {i} changes nothing");
             }
         }
         (y, of_mean) = inner.update(&y, mean, of_mean);
@@ -151,26 +151,26 @@ fn an_update_that_its_rate_makes_infinite_is_skipped_too() {
     assert_eq!(state.get("skipped").unwrap().item(), 1.0);
 }
 
-/// Scales of the updates that these losses lead to.
+/// The scale of each update, given these losses.
 fn scales(optimizer: &Optimizer, losses: &[f64]) -> Vec<f64> {
     let step = jit(|x: Tensor, value: Tensor, state: OptState| {
         optimizer.update_with_value(&x, Tensor::from(-1.0), state, &value)
     });
     let step = step.max_traces(1);
     let mut state = optimizer.init(&Tensor::from(0.0));
-    let mut told = Vec::new();
+    let mut values = Vec::new();
     for &loss in losses {
         let x;
         (x, state) = step.call(0.0, loss, state).unwrap();
-        told.push(x.item());
+        values.push(x.item());
     }
-    told
+    values
 }
 
 #[test]
 fn the_rate_falls_when_the_loss_has_not_for_the_patience() {
     let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 2)));
-    // 2.9999 is not below 3 (1 - 1e-4); a new best begins the count again.
+    // 2.9999 is not below 3 (1 - 1e-4). A new best restarts the count.
     let losses = [3.0, 2.9999, 2.0, 2.0, 2.0, 2.0, f64::NAN, 1.0, 1.0];
     assert_eq!(scales(&optimizer, &losses), [1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.25]);
 }
@@ -186,12 +186,12 @@ fn a_reduction_is_followed_by_a_cooldown_and_ends_at_the_least_scale() {
 #[test]
 fn a_plateau_behind_accumulation_sees_mean_losses() {
     let optimizer = multi_steps(2, chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1))));
-    // Means 2, 1, 1: the third is no new best.
+    // The means are 2, 1, 1: the third is not a new best.
     assert_eq!(scales(&optimizer, &[3.0, 1.0, 0.0, 2.0, 1.0, 1.0]), [0.0, 1.0, 0.0, 1.0, 0.0, 0.5]);
 }
 
 #[test]
-#[should_panic(expected = "pass it by `update_with_value`")]
+#[should_panic(expected = "call `update_with_value`")]
 fn a_plateau_without_a_loss_is_refused() {
     let optimizer = reduce_on_plateau(0.5, 1).into();
     let _ = update(&optimizer, &start(), 1.0, optimizer.init(&start()));
@@ -227,7 +227,7 @@ fn a_list_of_one_type_is_a_chain_too() {
 }
 
 #[test]
-#[should_panic(expected = "`beta2` of an optimizer is one number, this one has shape [2]")]
+#[should_panic(expected = "optimizer setting `beta2` must be a single number, got shape [2]")]
 fn a_hyper_parameter_of_several_numbers_is_refused_by_name() {
     let _ = Adam::new(0.1).beta2(Tensor::from([0.9, 0.99]));
 }
@@ -248,8 +248,8 @@ fn states_and_updates_of_f32_weights_are_f32() {
 
 #[test]
 fn every_update_adds_eps_root_to_the_second_moment_of_adabelief() {
-    // The recursion of Optax 0.2.8 in numpy, f64: nu = 0.999 nu + 0.001 (g - mu)^2 + eps_root, then its bias is
-    // corrected. With eps_root under the root alone weights differ by 2e-4 within these 60 updates.
+    // The recursion of Optax 0.2.8 in numpy, f64: nu = 0.999 nu + 0.001 (g - mu)^2 + eps_root, then bias
+    // correction. With eps_root only inside the square root, weights differ by 2e-4 within these 60 updates.
     let first = [
         -0.9444450100073896,
         -0.7698282317746156,
@@ -273,7 +273,7 @@ fn every_update_adds_eps_root_to_the_second_moment_of_adabelief() {
     let optimizer = AdaBelief::new(0.05).eps_root(1e-7).build();
     let (mut x, mut state) = (start(), optimizer.init(&start()));
     for n in 1..=60 {
-        (x, state) = optimizer.update(&x, Tensor::from(slope(&x.to_vec())), state);
+        (x, state) = optimizer.update(&x, Tensor::from(gradient(&x.to_vec())), state);
         for want in [(1, first), (60, last)]
             .iter()
             .filter(|(at, _)| *at == n)

@@ -72,13 +72,13 @@ fn joined_schedules_count_from_their_boundaries() {
 }
 
 #[test]
-#[should_panic(expected = "2 schedules have 1 boundaries between them, not 2")]
+#[should_panic(expected = "2 schedules need 1 boundaries, got 2")]
 fn schedules_without_a_boundary_between_them_are_refused() {
     let _ = Schedule::join([Schedule::constant(1.0), Schedule::constant(2.0)], [3, 4]);
 }
 
 #[test]
-#[should_panic(expected = "a constant schedule does not end")]
+#[should_panic(expected = "a constant schedule has no end")]
 fn an_end_of_a_constant_schedule_is_refused() {
     let _ = Schedule::constant(1.0).warmup(10).end(0.1);
 }

@@ -1,8 +1,8 @@
 //! The constants of f32 and f64: formats, range limits, and polynomials.
 //!
-//! The polynomials are our own minimax fits (iteratively reweighted least squares on Chebyshev nodes, those
-//! of erf by Remez's exchange, 50 digits), weighted for the relative error of the function they serve; the
-//! error each leaves, in units of the format's `2^-24` or `2^-53`, stands beside it.
+//! The polynomials are minimax fits made for this crate (iteratively reweighted least squares on Chebyshev
+//! nodes, for erf Remez exchange, 50 digits), weighted for the relative error of their function. The comment
+//! beside each gives its error in units of the format's `2^-24` or `2^-53`.
 
 use super::super::lanes::Simd;
 use super::Math;

@@ -1,14 +1,15 @@
-//! The error function. It knows two polynomials and where they meet.
+//! The error function, as two polynomials.
 //!
-//! The line is cut as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): near zero `x + x Q(x^2)`, so that a tiny x
-//! keeps its digits, then 1 less a small term, then 1. Beyond zero fdlibm, as W. J. Cody (Rational Chebyshev
-//! approximations for the error function, Mathematics of Computation 23, 1969), has `e^(-x^2)` times a quotient of
-//! polynomials, for erfc keeps its digits so where it is tiny. Only erf is wanted here, to which erfc is an
-//! absolute error: one polynomial of 12 terms (f64: 32) does, without a division and an exp: f32 costs what tanh
-//! does, f64 1.4 times that (AVX-512; with AVX2 1.2 and 2).
+//! The domain is split as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): near zero `x + x Q(x^2)`, so that a
+//! tiny x keeps its digits, then 1 minus a small term, then 1. For the small term fdlibm and W. J. Cody
+//! (Rational Chebyshev approximations for the error function, Mathematics of Computation 23, 1969) use
+//! `e^(-x^2)` times a rational function, so that erfc keeps its digits where it is tiny. Only erf is needed
+//! here, and it depends on the absolute error of erfc: one polynomial of 12 terms (f64: 32) is enough, without
+//! a division or an exp. In f32 it costs as much as tanh, in f64 1.4 times as much (AVX-512; with AVX2 1.2 and
+//! 2 times).
 //!
-//! Q is a polynomial in `x^2 - ERF_CENTER`: in `x^2` its terms would alternate, sum up to seven times the result at the
-//! far end and cost 5 ulp where this costs 2.
+//! Q is a polynomial in `x^2 - ERF_CENTER`: in `x^2` its terms would alternate, sum up to seven times the
+//! result at the far end and cost 5 ulp of accuracy instead of 2.
 
 use super::super::lanes::Float;
 use super::{Math, poly};
@@ -25,8 +26,9 @@ pub(crate) fn erf<V: Float>(x: V) -> V {
     V::select(t.lt(x.of(join)), near, far).with_sign_of(x)
 }
 
-/// `c[0] + c[1] x + ...` of an even number of terms, even and odd powers apart: two chains of half the length, since 32
-/// terms in one are waited for (f64 3.5 ns an element for 2.4 with AVX2).
+/// `c[0] + c[1] x + ...` for an even number of terms, with even and odd powers separate: two dependency chains
+/// of half the length, because a single chain of 32 terms is bound by latency (f64 with AVX2: 3.5 ns per
+/// element instead of 2.4).
 #[inline(always)]
 fn by_parity<V: Float>(x: V, c: &[V::Elem]) -> V {
     let (pairs, rest) = c.as_chunks::<2>();

@@ -1,5 +1,5 @@
 //! exp, expm1, tanh and the logistic function, all from one reduction `x = n ln 2 + r` and one polynomial for
-//! `expm1(r)`. It knows no other function.
+//! `expm1(r)`.
 
 use super::super::lanes::Float;
 use super::{Math, poly};

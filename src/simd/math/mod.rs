@@ -1,11 +1,13 @@
-//! exp, ln, tanh and their kin on lanes of f32 and f64, each written once over the constants of [`Math`].
+//! exp, ln, tanh and similar functions on lanes of f32 and f64, each written once over the constants of
+//! [`Math`].
 //!
-//! It knows polynomials and floating-point formats; it must never know what calls it or at which level it runs.
-//! Each function is within 4 ulp of the true value over the whole range, subnormal and overflowing results
-//! included, with NaN, infinities and signed zeros as in C99 Annex F; the tests measure it at each level.
+//! It knows polynomials and floating-point formats, not its callers or the level. Each function is within 4 ulp
+//! of the true value over the whole range, subnormal and overflowing results included, with NaN, infinities and
+//! signed zeros as in C99 Annex F; the tests measure this at each level.
 //!
-//! Why not a library: no crate offers these at widths chosen at run time on stable Rust with ln and f64. Why
-//! not one division-free exp2 core for all: expm1, log1p and tanh lose their accuracy near zero through it.
+//! Alternatives considered: no crate offers these functions at widths chosen at run time, on stable Rust, with
+//! ln and f64. A single division-free exp2 core for all of them would lose the accuracy of expm1, log1p and
+//! tanh near zero.
 
 mod constants;
 mod erf;
@@ -18,7 +20,10 @@ mod trig;
 
 use super::lanes::{Float, Simd};
 
-#[cfg_attr(not(feature = "autodiff"), allow(unused_imports, reason = "a kernel of the backend alone"))]
+#[cfg_attr(
+    not(feature = "autodiff"),
+    allow(unused_imports, reason = "only kernels of the backend use it")
+)]
 pub(crate) use erf::erf;
 #[cfg_attr(
     not(feature = "autodiff"),
@@ -70,20 +75,20 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     /// 2/pi, and pi/2 in three parts.
     const TWO_OVER_PI: Self;
     const HALF_PI: [Self; 3];
-    /// Where exp is certainly 0, and certainly infinite.
+    /// The arguments beyond which exp is certainly 0, and certainly infinite.
     const EXP_RANGE: [Self; 2];
-    /// What `power` takes, and the binary logarithms of what it gives: normal numbers with some room.
+    /// The arguments of `power`, and the binary logarithms of its results: normal numbers with a margin.
     const POWER_RANGE: [[Self; 2]; 2];
-    /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is lost.
+    /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is below rounding.
     const EXPM1_MIN: Self;
     const EXPM1_BIG: Self;
     /// Above this tanh is 1.
     const TANH_MAX: Self;
-    /// Largest argument reduced with three parts of pi/2.
+    /// The largest argument reduced with three parts of pi/2.
     const TRIG_MAX: Self;
     /// Where the second polynomial of erf begins, the center of its argument, and where erf is 1.
     const ERF_RANGE: [Self; 3];
-    /// The center of the first one's argument.
+    /// The center of the first polynomial's argument.
     const ERF_CENTER: Self;
 
     /// `Q` in `expm1(r) = r + r^2 Q(r)` for `|r| <= ln 2 / 2`.
@@ -95,8 +100,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const COS_POLY: &'static [Self];
     /// `Q` in `erf x = x + x Q(x^2 - ERF_CENTER)` up to `ERF_RANGE[0]`.
     const ERF_POLY: &'static [Self];
-    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the error is
-    /// absolute, and a quarter as large at the end.
+    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the error is absolute, and a
+    /// quarter as large at the end.
     const ERFC_POLY: &'static [Self];
 
     fn from_f64(x: f64) -> Self;

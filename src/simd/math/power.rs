@@ -1,24 +1,24 @@
-//! Powers of positive numbers, for step size control: shorter chains in place of the last digits.
+//! Powers of positive numbers, for step size control: shorter dependency chains at the cost of the last digits.
 //!
-//! A power stands between the error of a step and the size of the next one, so it is waited for, not overlapped:
-//! its polynomials are evaluated as trees, and logarithm and exponential meet in base 2 without the two-part
-//! constants that keep the other functions within 4 ulp. It knows their polynomials.
+//! The next step size waits for the power of the error, so its latency cannot be overlapped. Its polynomials
+//! are evaluated as trees, and logarithm and exponential meet in base 2 without the two-part constants that
+//! keep the other functions within 4 ulp.
 
 use super::super::lanes::Float;
 use super::Math;
 
-/// `x^exponent` for `x >= 0`; NaN stays.
+/// `x^exponent` for `x >= 0`; a NaN is kept.
 ///
-/// The relative error is about `|log2 of the result|` ulp. x is taken at the ends of [`Math::POWER_RANGE`] beyond
-/// them, and so is the logarithm of the result: nothing is left to be told apart. (Comparisons that are joined, such
-/// as `0 < x && x < inf`, are turned into work on single lanes by the optimizer, and cost as much as the power.)
+/// The relative error is about `|log2 of the result|` ulp. x and the logarithm of the result are clamped to
+/// [`Math::POWER_RANGE`]; step size control needs no more. (Comparisons joined as in `0 < x && x < inf` become
+/// work on single lanes in the optimizer, and cost as much as the power.)
 #[inline(always)]
 pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     let number = |c: V::Elem| x.of(c);
     let [[x_min, x_max], [y_min, y_max]] = V::Elem::POWER_RANGE;
     let x = x.at_least(number(x_min)).at_most(number(x_max));
 
-    // x = 2^e m, m in [sqrt(1/2), sqrt 2): shifted so that the exponent field steps there and not at 1.
+    // x = 2^e m, m in [sqrt(1/2), sqrt 2): shifted so that the exponent field steps there instead of at 1.
     let shifted = x.bits_add(x.of_bits(V::Elem::ONE_BITS - V::Elem::SQRT_HALF_BITS));
     let biased = shifted.bits_shr(V::Elem::MANTISSA).bit_or(number(V::Elem::TWO_MANTISSA));
     let e = biased.sub(number(V::Elem::TWO_MANTISSA_BIAS));
@@ -37,13 +37,13 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     let n = y.round_small();
     let r = y.sub(n).mul(number(V::Elem::LN_2));
     let p = r.mul(r).mul_add(poly_tree(r, V::Elem::EXPM1_POLY), r);
-    // The bits of a NaN have passed for a number: x * 0 brings it back.
+    // Clamping has turned a NaN into a number: x * 0 restores it.
     let nan = x.mul(number(V::Elem::ZERO));
     p.add(number(V::Elem::ONE)).mul(n.exp2_integral()).add(nan)
 }
 
-/// `c[0] + c[1] x + ...` by halves (Estrin, 1960): a third of the latency of Horner's rule. At most 16 terms; a
-/// function for each level rather than a loop, which would stay one and go through memory.
+/// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
+/// terms; one function per depth of the tree, because a loop would not be unrolled and would go through memory.
 #[inline(always)]
 fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
     let x2 = x.mul(x);

@@ -1,5 +1,6 @@
-//! Accuracy of each function at each level on dense sweeps: f32 against f64, f64 against a double-double twin
-//! or the standard library (below 1 ulp for exp, ln, sin and cos), with an allowance of 1 ulp for its own error.
+//! Accuracy of each function at each level on dense sweeps: f32 against f64, f64 against a double-double
+//! reference or the standard library (below 1 ulp for exp, ln, sin and cos), with an allowance of 1 ulp for the
+//! reference's error.
 
 use super::{Math, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, tanh};
 use crate::simd::Level;
@@ -50,12 +51,12 @@ functions! {
 
 fn apply<T: Math, F: Function>(level: Level, f: F, x: &[T]) -> Vec<T> {
     let mut y = vec![T::ZERO; x.len()];
-    // SAFETY: the tests ask for available levels only.
+    // SAFETY: the tests use only available levels.
     unsafe { enter(level, Apply(x, &mut y, f)) };
     y
 }
 
-/// Distance of `y` to `want` in units of the last place of the rounded `want`.
+/// The distance of `y` from `want` in units of the last place of the rounded `want`.
 fn ulps32(y: f32, want: f64) -> f64 {
     let rounded = want as f32;
     if y.is_nan() || want.is_nan() || rounded.is_infinite() || y.is_infinite() {
@@ -146,7 +147,7 @@ impl Double {
     }
 }
 
-/// glibc's tanh is more than 2 ulp off in places, so it cannot judge ours.
+/// glibc's tanh is more than 2 ulp off in places, so it is not a reference.
 fn tanh_reference(x: f64) -> f64 {
     if !(1e-8..30.0).contains(&x.abs()) {
         return x.tanh();

@@ -1,6 +1,6 @@
-//! sin and cos. They know the reduction modulo pi/2 with three parts of pi/2 (Cody and Waite, 1980), exact
-//! enough up to 1e5 where multiply-add rounds once; larger arguments, and targets without such an instruction,
-//! go through the standard library lane by lane: they are rare, and a Payne-Hanek reduction on lanes is not.
+//! sin and cos, by reduction modulo pi/2 with three parts of pi/2 (Cody and Waite, 1980), which is exact enough
+//! up to 1e5 with fused multiply-add. Larger arguments, and targets without that instruction, use the standard
+//! library lane by lane: they are rare, and a Payne-Hanek reduction on lanes would be long.
 
 use super::super::lanes::{Float, Mask};
 use super::{Math, poly};
@@ -29,7 +29,7 @@ fn sin_quadrant<V: Float>(n: V, r: V) -> V {
     V::select(even, sin, cos).bit_xor(sign)
 }
 
-/// The standard library's `f` where the reduction does not reach.
+/// The standard library's `f` where the reduction does not suffice.
 #[inline(always)]
 fn with_rest<V: Float>(x: V, value: V, f: fn(V::Elem) -> V::Elem) -> V {
     let limit = x.of(if V::FUSED { V::Elem::TRIG_MAX } else { V::Elem::ZERO });

@@ -1,8 +1,8 @@
-//! A choice that runs one branch only.
+//! `cond`: runs one of two branches.
 //!
-//! The branches are traced into functions of one list of inputs, the argument's leaves and what they capture; which
-//! of them runs is a value of the program. Checks of solves in a branch travel as one more result, passed where the
-//! other branch runs.
+//! The branches are traced into functions with a common list of inputs: the argument's leaves and their
+//! captures. A value of the program selects the branch. The checks of solves in a branch are one more result,
+//! which passes if the other branch runs.
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +19,23 @@ use crate::graph::{self, Op};
 use crate::ode::status;
 use std::sync::Arc;
 
-/// `then(at)` where `pred` holds, else `otherwise(at)`; the other one does not run.
+/// `then(at)` if `pred` is true, else `otherwise(at)`; the other branch does not run.
 ///
-/// [`Tensor::select`] computes both and takes one element by element; this takes one whole branch by one truth value,
-/// which pays where a branch is expensive: a solve, a large product, an update that is due every tenth step. Where
-/// `pred` is concrete the branch is simply called. Gradients go through the branch that ran, whose values they
-/// compute again.
+/// [`Tensor::select`] computes both and selects per element; `cond` runs one whole branch by one boolean, which
+/// pays if a branch is expensive: a solve, a large product, an update that is due every tenth step. If `pred`
+/// is concrete, the branch is simply called. Gradients go through the branch that ran, and recompute its
+/// values.
 ///
-/// What a branch computes from tensors that it captures and not from `at` does not depend on the branch and is
-/// computed before, whichever runs: pass as a part of `at` what only one branch is to work on.
+/// Computations in a branch that depend only on captured tensors, not on `at`, are recorded outside and run in
+/// either case: pass tensors that only one branch uses as a part of `at`.
 ///
 /// # Errors
-/// Where the branches return a `Result`, their error: while both are recorded that of either, on concrete tensors that of
-/// the one that runs, a solve in it that ended early included.
+/// If the branches return a `Result`: while both are recorded, the error of either; on concrete tensors, the
+/// error of the one that runs, including a solve in it that ended early.
 ///
 /// # Panics
-/// When `pred` is not one truth value, or the branches' results differ in leaves, types or static values. Where the
-/// branches return no `Result`, for their errors too.
+/// If `pred` is not one boolean, or the branches' results differ in leaves, types or static values. If the
+/// branches do not return a `Result`, also where they would be an error.
 ///
 /// # Examples
 /// ```
@@ -63,7 +63,7 @@ fn one_of<A: Tree, R: Tree>(
     otherwise: impl FnOnce(&A) -> Result<R>,
 ) -> Result<R> {
     let one = pred.dtype() == DType::Bool && pred.rank() == 0;
-    assert!(one, "cond: pred is {}, not one truth value, bool[]", pred.ty());
+    assert!(one, "cond: pred is {}, expected one boolean, bool[]", pred.ty());
     if !pred.is_traced() {
         return if pred.item() == 0.0 { otherwise(at) } else { then(at) };
     }
@@ -74,8 +74,8 @@ fn one_of<A: Tree, R: Tree>(
     Ok(result.with_leaves(chosen(pred, &leaves, [then, otherwise], outlines)?))
 }
 
-/// The results of the first branch where `pred` holds, else of the second: functions of `leaves` and their captures,
-/// whose results are outlined alike.
+/// The results of the first branch if `pred` is true, else of the second: functions of `leaves` and their
+/// captures, whose results must have equal outlines.
 #[track_caller]
 fn chosen(
     pred: &Tensor,
@@ -85,9 +85,9 @@ fn chosen(
 ) -> Result<Vec<Tensor>> {
     let [a, b] = outlines;
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
-        panic!("cond: one branch gives {a}, the other {b}");
+        panic!("cond: one branch returns {a}, the other {b}");
     }
-    assert!(a.len() == b.len(), "cond: one branch gives {} leaves, the other {}", a.len(), b.len());
+    assert!(a.len() == b.len(), "cond: one branch returns {} leaves, the other {}", a.len(), b.len());
     let num_outs = branches[0].num_outputs;
     let both = branches.map(checked);
     let (mut bodies, captures) = align(&both.each_ref());
@@ -112,7 +112,7 @@ fn outline(tree: &impl Tree) -> Vec<String> {
     out
 }
 
-/// A branch with one check as its last result: the worst row of its own, or one that is passed.
+/// A branch with one check as its last result: the worst row of its own checks, or one that passes.
 fn checked(branch: Traced) -> Traced {
     let Traced { func, captures, num_outputs } = branch;
     let again = trace(&func.input_types(), &mut |x| {

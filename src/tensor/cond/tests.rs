@@ -1,4 +1,4 @@
-//! One branch runs, the other leaves no trace; derivatives follow the branch.
+//! Only one branch runs; derivatives follow that branch.
 
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Ode};
@@ -8,7 +8,7 @@ fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-/// e^-x by that many steps.
+/// e^-x by this many steps.
 fn solved(x: &Tensor, steps: f64) -> Tensor {
     let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 1.0 / steps });
     ode.solve(0.0, 1.0, x).unwrap().y1
@@ -28,10 +28,10 @@ fn a_branch_that_is_not_chosen_does_not_run() {
 fn a_gradient_is_that_of_the_branch_and_free_of_the_other_ones_nan() {
     let f = |x: &Tensor| cond(&x.le(0.0), x, |x| x * x * 5, |x| x.sqrt() * 2);
     let step = jit(move |x: Tensor| value_and_grad(f, &x));
-    for (x, y, slope) in [(-1.0, 5.0, -10.0), (0.0, 0.0, 0.0), (4.0, 4.0, 0.5)] {
+    for (x, y, gradient) in [(-1.0, 5.0, -10.0), (0.0, 0.0, 0.0), (4.0, 4.0, 0.5)] {
         let (value, got) = step.call(x).unwrap();
-        assert_eq!((value.item(), got.item()), (y, slope), "at {x}");
-        assert_eq!(jvp(f, &Tensor::from(x), &Tensor::from(3.0)).1.item(), 3.0 * slope);
+        assert_eq!((value.item(), got.item()), (y, gradient), "at {x}");
+        assert_eq!(jvp(f, &Tensor::from(x), &Tensor::from(3.0)).1.item(), 3.0 * gradient);
     }
     assert_eq!(grad(|x: &Tensor| grad(f, x), &Tensor::from(-1.0)).item(), 10.0);
     assert_eq!(grad(|x: &Tensor| jvp(f, x, &Tensor::from(1.0)).1, &Tensor::from(4.0)).item(), -0.0625);
@@ -52,18 +52,18 @@ fn trees_captures_and_gradients_by_captures_go_through() {
     assert_eq!((y.item(), n.to_vec()), (14.0, vec![7.0]));
     let (y, n) = loss(&w, 1.0);
     assert_eq!((y.item(), n.to_vec()), (5.0, vec![8.0]));
-    let slope = |flag: f64| {
+    let gradient = |flag: f64| {
         let step = jit(|(w, flag): (Tensor, Tensor)| {
             let x = f64s(&[1.0, 4.0]);
             grad(|w: &Tensor| cond(&flag.lt(0.5), &x, |x| (x * w).sum(), Tensor::sum), &w)
         });
         step.call((w.clone(), Tensor::from(flag))).unwrap().to_vec()
     };
-    assert_eq!((slope(0.0), slope(1.0)), (vec![1.0, 4.0], vec![0.0, 0.0]));
+    assert_eq!((gradient(0.0), gradient(1.0)), (vec![1.0, 4.0], vec![0.0, 0.0]));
 }
 
 #[test]
-fn a_choice_stands_in_tiles_and_in_the_field_of_a_solve() {
+fn cond_works_in_tiles_and_in_the_field_of_a_solve() {
     let f = |x: &Tensor| {
         let tiles = map_rows(std::slice::from_ref(x), 2, |x| {
             let up = x[0].sum().lt(5.0);
@@ -79,9 +79,12 @@ fn a_choice_stands_in_tiles_and_in_the_field_of_a_solve() {
             Ode::new(|t: Tensor, y: &Tensor| cond(&t.lt(0.5), &at(y), |(p, y)| p * y, |(_, y)| y * 0.0));
         ode.discontinuities(&[0.5]).rtol(1e-10).solve(0.0, 1.0, Tensor::from(1.0)).unwrap().y1
     };
-    let (y, slope) = value_and_grad(growth, &Tensor::from(0.8));
+    let (y, gradient) = value_and_grad(growth, &Tensor::from(0.8));
     let want = 0.4_f64.exp();
-    assert!((y.item() - want).abs() < 1e-8 && (slope.item() - 0.5 * want).abs() < 1e-8, "{y:?} {slope:?}");
+    assert!(
+        (y.item() - want).abs() < 1e-8 && (gradient.item() - 0.5 * want).abs() < 1e-8,
+        "{y:?} {gradient:?}"
+    );
 }
 
 #[test]
@@ -104,14 +107,14 @@ fn a_concrete_predicate_is_a_choice_of_code() {
 }
 
 #[test]
-#[should_panic(expected = "cond: one branch gives leaf : f64[], the other leaf : f32[]")]
+#[should_panic(expected = "cond: one branch returns leaf : f64[], the other leaf : f32[]")]
 fn branches_of_other_types_are_refused() {
     let f = jit(|x: Tensor| cond(&x.lt(0.0), &x, Tensor::clone, |x| x.cast(DType::F32)));
     let _ = f.call(1.0);
 }
 
 #[test]
-#[should_panic(expected = "cond: pred is bool[2], not one truth value")]
+#[should_panic(expected = "cond: pred is bool[2], expected one boolean")]
 fn a_predicate_is_one_truth_value() {
     let x = f64s(&[1.0, 2.0]);
     cond(&x.lt(1.5), &x, Tensor::clone, Tensor::clone);

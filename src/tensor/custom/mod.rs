@@ -1,8 +1,8 @@
-//! A user's own op: a function of trees with derivatives of its own.
+//! Custom ops: functions of trees with custom derivatives.
 //!
-//! The function and its rules are traced into closed functions when the op is recorded, and the op is
-//! replaced by its body once no derivative can be taken any more, so a compiled program knows nothing
-//! of it. It knows traces and trees; what a rule means is `transform`'s business.
+//! The function and its rules are traced into closed functions when the op is recorded. The op is replaced by
+//! its body once all derivatives have been taken, so compiled programs do not contain it. `transform` defines
+//! what a rule means.
 
 #[cfg(test)]
 mod tests;
@@ -18,31 +18,32 @@ use std::sync::Arc;
 type Function<'f, A, R> = Box<dyn Fn(&A) -> R + Send + Sync + 'f>;
 type Rule<'f, A, R, D, O> = Box<dyn Fn(&A, &R, &D) -> O + Send + Sync + 'f>;
 
-/// A function with derivatives of its own; see [`custom_derivatives`].
+/// A function with custom derivatives; see [`custom_derivatives`].
 pub struct CustomFunction<'f, A, R> {
     f: Function<'f, A, R>,
     jvp: Option<Rule<'f, A, R, A, R>>,
     vjp: Option<Rule<'f, A, R, R, A>>,
 }
 
-/// The function `f` as an op that may have derivatives of its own, by [`CustomFunction::jvp`] and [`CustomFunction::vjp`].
+/// Makes `f` an op that may have custom derivatives, set by [`CustomFunction::jvp`] and
+/// [`CustomFunction::vjp`].
 ///
-/// It is used like any other function of tensors: on concrete ones, traced, jitted, in the field of a solve, in
-/// tiles of rows. A derivative that is not given is derived:
+/// It can be used like any other function of tensors: on concrete or traced tensors, in the field of a solve,
+/// in tiles of rows. A derivative without a rule is derived:
 ///
 /// | given | forward derivative | reverse derivative |
 /// | --- | --- | --- |
 /// | `jvp` | the rule | the rule's transpose: exact, since it is linear in its tangent |
-/// | `vjp` | that of `f` itself | the rule |
+/// | `vjp` | the derivative of `f` | the rule |
 /// | both | the rule | the rule |
-/// | neither | that of `f` itself | that of `f` itself |
+/// | neither | the derivative of `f` | the derivative of `f` |
 ///
-/// A rule is made of ordinary operations and differentiated like them where a second derivative is taken; where it
-/// reads the result of `f`, that result's derivative is again by the rules. `f` and its rules use traced
-/// tensors of their arguments alone: weights are passed as a part of the argument, which is a tree.
+/// A rule consists of ordinary operations, which a second derivative differentiates; if it reads the result of
+/// `f`, the derivative of that result follows the rules again. `f` and its rules may use traced tensors of
+/// their arguments only: pass weights as a part of the argument, which is a tree.
 ///
 /// # Examples
-/// A clipped gradient: the identity, whose cotangent stays within a bound.
+/// Gradient clipping: the identity, with a bounded cotangent.
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::custom_derivatives;
@@ -51,7 +52,7 @@ pub struct CustomFunction<'f, A, R> {
 /// let gradient = grad(|x: &Tensor| (clip.call(x) * Tensor::from([0.5, 30.0])).sum(), &Tensor::from([1.0, 1.0]));
 /// assert_eq!(gradient.to_vec(), vec![0.5, 1.0]);
 /// ```
-/// ln(1 - e^-x) for x > 0, which neither cancels for small x nor has a derivative 0/0 where e^-x is 1:
+/// ln(1 - e^-x) for x > 0, without cancellation for small x and without a derivative 0/0 where e^-x is 1:
 /// ```
 /// use flowline::nn::prelude::*;
 /// use flowline::tensor::custom_derivatives;
@@ -70,17 +71,18 @@ pub fn custom_derivatives<'f, A: Tree, R: Tree>(
 }
 
 impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
-    /// The forward derivative: `(x, y, dx)` to dy, where y is the result at x. It must be linear in dx.
+    /// Sets the forward derivative: `(x, y, dx)` to dy, where y is the result at x. It must be linear in dx.
     ///
-    /// Leaves that are no floats have zeros for tangents, and what is returned for them is not looked at.
+    /// Leaves that are not floats have zero tangents; the rule's values for them are ignored.
     pub fn jvp(mut self, rule: impl Fn(&A, &R, &A) -> R + Send + Sync + 'f) -> Self {
         self.jvp = Some(Box::new(rule));
         self
     }
 
-    /// The reverse derivative: `(x, y, g)` to the cotangent of x, where g is that of the result y.
+    /// Sets the reverse derivative: `(x, y, g)` to the cotangent of x, where g is the cotangent of the result
+    /// y.
     ///
-    /// Leaves that are no floats have zeros for cotangents, and what is returned for them is not looked at.
+    /// Leaves that are not floats have zero cotangents; the rule's values for them are ignored.
     pub fn vjp(mut self, rule: impl Fn(&A, &R, &R) -> A + Send + Sync + 'f) -> Self {
         self.vjp = Some(Box::new(rule));
         self
@@ -89,9 +91,9 @@ impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     /// Applies the function.
     ///
     /// # Panics
-    /// When the function or a rule uses a traced tensor that is no part of its argument, or a rule returns other
-    /// types than its derivative has; on concrete tensors, when a solve in the function ended early. Where a
-    /// solve in a rule does, the derivative is NaN.
+    /// If the function or a rule uses a traced tensor that is not part of its argument, or a rule returns other
+    /// types than its derivative has; on concrete tensors, also if a solve in the function ended early. If a
+    /// solve in a rule ends early, the derivative is NaN.
     #[track_caller]
     pub fn call(&self, at: &A) -> R {
         let leaves = at.leaves();
@@ -164,8 +166,8 @@ impl Rules<'_> {
     }
 }
 
-/// A rule as a closed function: of the primal values and of directions of those of `from` that are in `taken`, to
-/// those of its results that are in `given` and must be of the types `to`.
+/// A rule as a closed function: from the primal values and directions of the values `taken` of `from`, to its
+/// results `given`, which must have the types `to`.
 #[track_caller]
 fn rule_func(
     what: &str,
@@ -183,10 +185,10 @@ fn rule_func(
         let mut directions: Vec<Tensor> = from.iter().map(zero).collect();
         taken.iter().zip(d).for_each(|(&k, d)| directions[k] = d.clone());
         let all = rule(x, directions);
-        assert!(all.len() == to.len(), "{what} returned {} tensors, not {}", all.len(), to.len());
+        assert!(all.len() == to.len(), "{what} returned {} tensors, expected {}", all.len(), to.len());
         let checked = given.iter().map(|&k| {
             let (got, want) = (all[k].ty(), &to[k]);
-            assert!(got == *want, "leaf {k} of what {what} returned is {got}, not {want}");
+            assert!(got == *want, "leaf {k} of the result of {what} is {got}, expected {want}");
             all[k].clone()
         });
         checked.collect()
@@ -199,12 +201,12 @@ fn rule_func(
 fn closed(what: &str, captures: &[Tensor]) {
     assert!(
         captures.is_empty(),
-        "custom: {what} used a traced tensor that is no part of its argument: pass it as a part"
+        "custom: {what} used a traced tensor that is not part of its argument: make it a part"
     );
 }
 
-/// A rule's function without its checks: where one of them is not passed, what it returns is NaN, since nobody
-/// could look at a check of a derivative that is never taken.
+/// A rule's function without its checks: if one fails, the results are NaN, because a rule may run without a
+/// caller that could read its checks.
 pub(crate) fn poisoned(rule: Traced) -> Func {
     let Traced { func, num_outputs, .. } = rule;
     if func.num_outputs() == num_outputs {

@@ -1,7 +1,7 @@
-//! Sums of products over named indices.
+//! Einsum: sums of products over named indices.
 //!
-//! It lowers to transposes, reshapes, products of matrices, sums and elementwise products: derivatives and
-//! fusion are theirs. `spec` reads the text, `order` chooses what is contracted first; here pairs become
+//! It lowers to transposes, reshapes, matrix products, sums and elementwise products, which provide derivatives
+//! and fusion. `spec` parses the text, `order` chooses the contraction order, and this file converts pairs to
 //! operations. Concrete operands run as one program, so that intermediate values share memory there too.
 
 mod order;
@@ -14,19 +14,19 @@ use crate::graph::Type;
 pub use order::{EinsumPath, EinsumStep};
 use spec::Spec;
 
-/// The sum of products that a specification names: `"bhqd,bhkd->bhqk"` is
-/// `out[b,h,q,k] = sum_d x[b,h,q,d] y[b,h,k,d]`.
+/// The sum of products given by a specification: `"bhqd,bhkd->bhqk"` is `out[b,h,q,k] = sum_d x[b,h,q,d]
+/// y[b,h,k,d]`.
 ///
-/// Indices are letters, one an axis. An index that is not in the result is summed; one that is twice in an
-/// operand takes its diagonal. Without `->` the result has the indices that occur once, in alphabetical
-/// order (capitals first). Space does not count.
+/// Indices are letters, one per axis. An index that is not in the result is summed; one that occurs twice in an
+/// operand takes its diagonal. Without `->` the result has the indices that occur once, in alphabetical order
+/// (capitals first). White space is ignored.
 ///
 /// # Numerics
-/// Operands are contracted two at a time, in the order of [`einsum_path`]: the largest array that is made is
-/// as small as possible, then the work. The order follows from the shapes alone.
+/// Operands are contracted two at a time, in the order of [`einsum_path`], which minimizes the largest
+/// intermediate array first, then the work. The order depends on the shapes alone.
 ///
 /// # Panics
-/// When the specification does not read or does not fit the operands, or they are not floats of one type.
+/// If the specification does not parse or does not fit the operands, or they are not floats of equal type.
 ///
 /// # Examples
 /// ```
@@ -54,7 +54,7 @@ pub fn einsum(spec: &str, operands: &[&Tensor]) -> Tensor {
 /// How [`einsum`] computes a specification on operands of the given shapes.
 ///
 /// # Panics
-/// When the specification does not read or does not fit the shapes.
+/// If the specification does not parse or does not fit the shapes.
 ///
 /// # Examples
 /// ```
@@ -74,12 +74,12 @@ pub fn einsum_path(spec: &str, shapes: &[&[usize]]) -> EinsumPath {
 fn floats(operands: &[&Tensor]) -> Result<(), String> {
     let first = operands.first().map(|x| x.dtype());
     match operands.iter().enumerate().find(|(_, x)| !x.dtype().is_float() || Some(x.dtype()) != first) {
-        Some((k, x)) => Err(format!("operand {k} is {}: operands are floats of one type", x.ty())),
+        Some((k, x)) => Err(format!("operand {k} is {}: operands must be floats of equal type", x.ty())),
         None => Ok(()),
     }
 }
 
-/// Follows a plan.
+/// Executes a path.
 fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     let mut arrays: Vec<Tensor> =
         x.iter().enumerate().map(|(k, x)| summed(x, &spec.operands[k], &plan.terms[k])).collect();
@@ -92,7 +92,7 @@ fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     ordered(&out, last, &spec.result)
 }
 
-/// The diagonals of an operand, summed over the indices that only it has.
+/// Takes the diagonals of an operand, and sums it over the indices that only it has.
 fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
     let (mut x, mut term) = (x.clone(), term.to_vec());
     while let Some((i, j)) = repeated(&term) {
@@ -106,16 +106,16 @@ fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
     ordered(&x.sum_axes(&gone), &left, kept)
 }
 
-/// Two axes of one index.
+/// Two axes with the same index.
 fn repeated(term: &[u8]) -> Option<(usize, usize)> {
     let pair = |j: usize| term[..j].iter().position(|c| *c == term[j]).map(|i| (i, j));
     (0..term.len()).find_map(pair)
 }
 
-/// The elements at which two axes agree, along a new last axis instead of both.
+/// The elements at which two axes have equal positions, along a new last axis that replaces both.
 ///
-/// Element (i, i) of n x n is number i (n + 1) of the flat array: all but the last are the first column of
-/// (n - 1) x (n + 1). So nothing moves but the diagonal itself.
+/// Element (i, i) of n x n has flat index i (n + 1): all but the last are the first column of a (n - 1) x (n +
+/// 1) matrix. So only the diagonal itself is moved.
 fn diagonal(x: &Tensor, i: usize, j: usize) -> Tensor {
     let others: Vec<usize> = (0..x.rank()).filter(|&k| k != i && k != j).collect();
     let (last, n) = (others.len(), x.shape()[i]);
@@ -130,18 +130,18 @@ fn diagonal(x: &Tensor, i: usize, j: usize) -> Tensor {
     Tensor::concat(&[&head, &flat.slice(last, n * n - 1..n * n)], last)
 }
 
-/// Axes in another order of their indices.
+/// Permutes the axes from one order of indices to another.
 fn ordered(x: &Tensor, from: &[u8], to: &[u8]) -> Tensor {
-    let place = |c: &u8| from.iter().position(|f| f == c).expect("invariant: the same indices");
-    x.permute(&to.iter().map(place).collect::<Vec<_>>())
+    let axis = |c: &u8| from.iter().position(|f| f == c).expect("invariant: the same indices");
+    x.permute(&to.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// The contraction of two arrays: a product of matrices where an index is summed and one side has indices
-/// of its own, else an elementwise product, which is fused with the sum over it.
+/// The contraction of two arrays: a matrix product if an index is summed and one side has indices of its own,
+/// else an elementwise product, which is fused with the sum over it.
 fn contract(spec: &Spec, [x, y]: [&Tensor; 2], [a, b]: [&[u8]; 2], result: &[u8]) -> Tensor {
     let in_both = |c: &u8| a.contains(c) && b.contains(c);
     let batch: Vec<u8> = result.iter().copied().filter(in_both).collect();
-    // in the right factor's order, which is the one that must not move
+    // In the order of the right factor, which should not be transposed.
     let sum: Vec<u8> = b.iter().copied().filter(|c| in_both(c) && !batch.contains(c)).collect();
     let left: Vec<u8> = a.iter().copied().filter(|c| !b.contains(c)).collect();
     let right: Vec<u8> = b.iter().copied().filter(|c| !a.contains(c)).collect();

@@ -1,29 +1,29 @@
-//! The order in which an einsum contracts its operands, two at a time, chosen for memory.
+//! The contraction order of an einsum, two operands at a time, chosen for memory.
 //!
-//! The largest array that an order makes, its result included, is as small as any order's; among orders
-//! equal in that, multiplications and additions are fewest. The result is counted because it is there in any
-//! case: an intermediate value below its size saves nothing and is not bought with work.
+//! The order minimizes the largest array that it makes, the result included; among equal orders, it minimizes
+//! multiplications and additions. The result counts because it is needed anyway: an intermediate smaller than
+//! the result saves nothing and is not worth more work.
 //!
-//! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: what a subset leaves
-//! depends on the subset alone. It takes two passes, since the cheapest way to make a subset may need a
-//! larger array than its leanest one, which costs nothing where another subset needs a larger one anyway.
-//! Beyond, the pair that adds least to what is held goes first (`opt_einsum`'s greedy, without its random
-//! restarts: an order must not differ between two runs).
+//! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: the array left by a subset
+//! depends on the subset alone. It needs two passes: the cheapest way to contract a subset may need a larger
+//! array than the leanest way, which is free if another subset needs a larger one anyway. Above that, a greedy
+//! search first contracts the pair that adds least to the total size held (`opt_einsum`'s greedy, without its
+//! random restarts: the order must not differ between runs).
 
 use super::spec::{Letters, Spec};
 use std::fmt;
 
-/// The most operands for which all orders are compared: 6561 ways to split 8.
+/// The most operands for the exact search: 8 operands have 6561 splits of subsets.
 pub(super) const MAX_EXACT: usize = 8;
 
 /// One contraction of two arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EinsumStep {
-    /// The arrays: operands in their order, then what steps made.
+    /// The arrays: operands in order, then results of steps.
     pub operands: [usize; 2],
-    /// Its own specification, of two operands.
+    /// The specification of this step, with two operands.
     pub spec: String,
-    /// Elements of what it makes.
+    /// Elements of the result.
     pub elements: usize,
     /// Multiplications and additions.
     pub flops: usize,
@@ -34,13 +34,13 @@ pub struct EinsumStep {
 /// How an einsum is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EinsumPath {
-    /// The contractions in their order; none for a single operand.
+    /// The contractions in order; empty for a single operand.
     pub steps: Vec<EinsumStep>,
     /// Elements of the largest array that a step makes, the result included.
     pub largest: usize,
     /// Multiplications and additions of all steps.
     pub flops: usize,
-    /// The operands' indices once diagonals are taken and indices of one operand alone are summed.
+    /// The operands' indices after diagonals are taken and indices of a single operand are summed.
     pub(super) terms: Vec<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Display for EinsumPath {
     }
 }
 
-/// Arrays by pairs, in order: operands first, then what pairs made.
+/// Pairs of arrays, in order: operands first, then results of pairs.
 type Pairs = Vec<[usize; 2]>;
 
 /// Chooses the order.
@@ -74,7 +74,7 @@ pub(super) fn plan(spec: &Spec) -> EinsumPath {
     EinsumPath { steps, largest, flops, terms }
 }
 
-/// The distinct indices of operand `k` that the result or another operand has.
+/// The distinct indices of operand `k` that occur in the result or another operand.
 fn needed(spec: &Spec, k: usize) -> Vec<u8> {
     let others = spec.operands.iter().enumerate().filter(|(i, _)| *i != k).map(|(_, t)| t);
     let wanted = others.chain([&spec.result]).fold(Letters::default(), |s, t| s.or(Letters::of(t)));
@@ -89,7 +89,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What is left of a subset of operands, a bit each, once it is one array.
+    /// The indices left after the operands of a subset, one bit each, are contracted to one array.
     fn left_of(&self, subset: usize) -> Letters {
         let (mut inside, mut outside) = (Letters::default(), Letters::of(&self.spec.result));
         for (k, &t) in self.terms.iter().enumerate() {
@@ -108,7 +108,7 @@ impl Search<'_> {
         self.spec.size(all).saturating_mul(if all == result { 1 } else { 2 })
     }
 
-    /// The best order of all: the dynamic program over subsets.
+    /// The optimal order, by dynamic programming over subsets.
     fn exact(&self) -> Pairs {
         let all = (1usize << self.terms.len()) - 1;
         let left: Vec<Letters> = (0..=all).map(|s| self.left_of(s)).collect();
@@ -135,7 +135,7 @@ impl Search<'_> {
         pairs
     }
 
-    /// An order without a search: the pair that adds least to what is held, then the cheapest, first.
+    /// The greedy order: first the pair that adds least to the size held; ties by work.
     fn greedy(&self) -> Pairs {
         let mut held: Vec<(usize, Letters)> = self.terms.iter().copied().enumerate().collect();
         let mut pairs = Vec::new();
@@ -160,15 +160,15 @@ impl Search<'_> {
         pairs
     }
 
-    /// What two of the held arrays leave.
+    /// The indices left after two of the held arrays are contracted.
     fn joined(&self, held: &[(usize, Letters)], i: usize, j: usize) -> Letters {
         let others = held.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, h)| h.1);
         let wanted = others.fold(Letters::of(&self.spec.result), Letters::or);
         held[i].1.or(held[j].1).and(wanted)
     }
 
-    /// The contraction of two arrays, which are taken out of the list; indices of the result stand as the
-    /// product leaves them: shared ones, those of the left factor, those of the right one.
+    /// The contraction of two arrays, which are removed from the list. The result's indices are in the order of
+    /// the product: shared ones, those of the left factor, those of the right one.
     fn step(&self, [i, j]: [usize; 2], arrays: &mut [Option<Vec<u8>>]) -> EinsumStep {
         let mut take = |k: usize| arrays[k].take().expect("invariant: an array is read once");
         let (a, b) = (take(i), take(j));
@@ -195,7 +195,7 @@ impl Search<'_> {
     }
 
     fn result(&self, [a, b]: [&Vec<u8>; 2], rest: Letters, is_last: bool) -> Vec<u8> {
-        // shared axes may stand in any order at no cost: in that of the result if this is it
+        // Shared axes may be in any order at no cost: use the result's order in the last step.
         let order = if is_last { &self.spec.result } else { a };
         let mut out: Vec<u8> =
             order.iter().copied().filter(|c| a.contains(c) && b.contains(c) && rest.has(*c)).collect();
@@ -204,8 +204,8 @@ impl Search<'_> {
         out
     }
 
-    /// Elements that move before or behind a product: the right factor's unless its summed indices come
-    /// first, those of the last result unless it is in order.
+    /// Elements that must be transposed before or after a product: the right factor's unless its summed indices
+    /// come first, and the last result unless it is in order.
     fn moved(&self, [a, b]: [&Vec<u8>; 2], result: &[u8], is_last: bool) -> usize {
         let own: Vec<bool> =
             b.iter().filter(|c| !(a.contains(c) && result.contains(c))).map(|c| !a.contains(c)).collect();
@@ -215,13 +215,13 @@ impl Search<'_> {
     }
 }
 
-/// The ways to split a subset in two, each once: the part with the first operand, then the other.
+/// The splits of a subset in two parts, each once: the part with the first operand, then the other.
 fn splits(subset: usize) -> impl Iterator<Item = (usize, usize)> {
     let first = subset & subset.wrapping_neg();
     let rest = subset ^ first;
     let mut part = Some(0usize);
     std::iter::from_fn(move || {
-        // the subsets of `rest` but itself, ascending
+        // The proper subsets of `rest`, ascending.
         let p = part?;
         let next = p.wrapping_sub(rest) & rest;
         part = (next != 0 && next != rest).then_some(next);
@@ -229,12 +229,12 @@ fn splits(subset: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Appends the pairs that make a subset; returns its array.
+/// Appends the pairs that contract a subset; returns the index of its array.
 fn collect(s: usize, best: &[Option<(usize, usize)>], operands: usize, pairs: &mut Pairs) -> usize {
     if s.is_power_of_two() {
         return s.trailing_zeros() as usize;
     }
-    let (_, p) = best[s].expect("invariant: a part of a chosen order is one");
+    let (_, p) = best[s].expect("invariant: a part of a chosen order has a split");
     let pair = [p, s ^ p].map(|part| collect(part, best, operands, pairs));
     pairs.push(pair);
     operands + pairs.len() - 1

@@ -1,7 +1,7 @@
-//! Specifications of einsum: their text, and what it says of the operands.
+//! Specifications of einsum: parses them and checks them against the operands.
 //!
-//! It knows letters and lengths, and nothing of tensors. A set of letters is a [`Letters`], one bit each,
-//! so that the search for an order compares sets by single instructions.
+//! This module uses letters and lengths, not tensors. A set of letters is a [`Letters`] bit set, so that the
+//! search for an order compares sets with single instructions.
 
 use std::fmt::Write;
 
@@ -14,11 +14,11 @@ pub(super) struct Letters(pub u64);
 
 impl Letters {
     pub fn of(term: &[u8]) -> Letters {
-        Letters(term.iter().filter_map(|&c| place(c)).fold(0, |bits, i| bits | 1 << i))
+        Letters(term.iter().filter_map(|&c| position(c)).fold(0, |bits, i| bits | 1 << i))
     }
 
     pub fn has(self, letter: u8) -> bool {
-        place(letter).is_some_and(|i| self.0 >> i & 1 == 1)
+        position(letter).is_some_and(|i| self.0 >> i & 1 == 1)
     }
 
     pub fn or(self, other: Letters) -> Letters {
@@ -30,11 +30,11 @@ impl Letters {
     }
 }
 
-fn place(letter: u8) -> Option<usize> {
+fn position(letter: u8) -> Option<usize> {
     ALPHABET.iter().position(|&c| c == letter)
 }
 
-/// What an einsum computes: the indices of each operand and of the result, and their lengths.
+/// A parsed einsum: the indices of each operand and of the result, and their lengths.
 #[derive(Clone, Debug)]
 pub(super) struct Spec {
     pub operands: Vec<Vec<u8>>,
@@ -43,13 +43,13 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Reads a text beside the operands' shapes; the fault as a sentence if it does not fit them.
+    /// Parses a text for operands of the given shapes; the error is a message.
     pub fn read(text: &str, shapes: &[&[usize]]) -> Result<Spec, String> {
         let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = bare.split_once("->").map_or((&bare[..], None), |(l, r)| (l, Some(r)));
         let operands: Vec<Vec<u8>> = left.split(',').map(term).collect::<Result<_, _>>()?;
         if operands.len() != shapes.len() {
-            return Err(format!("it has {} operands, {} are given", operands.len(), shapes.len()));
+            return Err(format!("it has {} operands, but {} are given", operands.len(), shapes.len()));
         }
         let lengths = lengths(&operands, shapes)?;
         let result = right.map_or_else(|| Ok(implied(&operands)), term)?;
@@ -58,7 +58,7 @@ impl Spec {
                 return Err(format!("index {} of the result is in no operand", *c as char));
             }
             if result[..i].contains(c) {
-                return Err(format!("index {} is twice in the result", *c as char));
+                return Err(format!("index {} occurs twice in the result", *c as char));
             }
         }
         Ok(Spec { operands, result, lengths })
@@ -66,7 +66,7 @@ impl Spec {
 
     /// The length of an index.
     pub fn len(&self, letter: u8) -> usize {
-        place(letter).map_or(1, |i| self.lengths[i])
+        position(letter).map_or(1, |i| self.lengths[i])
     }
 
     /// The lengths of a term's indices.
@@ -74,7 +74,7 @@ impl Spec {
         term.iter().map(|&c| self.len(c)).collect()
     }
 
-    /// The number of elements under a set of indices; the largest number there is where it is larger.
+    /// The number of elements of a set of indices; saturates.
     pub fn size(&self, letters: Letters) -> usize {
         let mut size = 1usize;
         let mut bits = letters.0;
@@ -89,12 +89,12 @@ impl Spec {
 /// The indices of one operand, or of the result.
 fn term(text: &str) -> Result<Vec<u8>, String> {
     match text.chars().find(|c| !c.is_ascii_alphabetic()) {
-        Some(c) => Err(format!("{c:?} is no index: indices are letters")),
+        Some(c) => Err(format!("{c:?} is not an index: indices are letters")),
         None => Ok(text.bytes().collect()),
     }
 }
 
-/// The result where none is written: the indices that occur once, in alphabetical order.
+/// The result indices if none are given: those that occur once, in alphabetical order.
 fn implied(operands: &[Vec<u8>]) -> Vec<u8> {
     let count = |c: u8| operands.iter().flatten().filter(|&&x| x == c).count();
     let mut once: Vec<u8> = operands.iter().flatten().copied().filter(|&c| count(c) == 1).collect();
@@ -115,7 +115,7 @@ fn lengths(operands: &[Vec<u8>], shapes: &[&[usize]]) -> Result<[usize; ALPHABET
             return Err(format!("{} has {} indices for {} axes", name(k), letters.len(), shape.len()));
         }
         for (&c, &len) in letters.iter().zip(*shape) {
-            let slot = &mut known[place(c).expect("invariant: a term has letters only")];
+            let slot = &mut known[position(c).expect("invariant: a term has letters only")];
             let &mut (first, from) = slot.get_or_insert((len, k));
             if first != len {
                 let c = c as char;

@@ -6,7 +6,7 @@ use super::{einsum, einsum_path, order::MAX_EXACT};
 use crate::array::{DType, refusal};
 use crate::graph::arbitrary::Draws;
 
-/// The sum of products by loops: every assignment of all indices.
+/// The sum of products by loops over all values of all indices.
 fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {
     let (left, right) = spec.split_once("->").unwrap();
     let terms: Vec<&[u8]> = left.split(',').map(str::as_bytes).collect();
@@ -27,8 +27,9 @@ fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {
         for &(c, len) in &letters {
             (at[c as usize], i) = (i % len, i / len);
         }
-        let place = |term: &[u8]| term.iter().fold(0, |p, &c| p * len(c) + at[c as usize]);
-        out[place(right.as_bytes())] += terms.iter().zip(&values).map(|(t, v)| v[place(t)]).product::<f64>();
+        let offset = |term: &[u8]| term.iter().fold(0, |p, &c| p * len(c) + at[c as usize]);
+        out[offset(right.as_bytes())] +=
+            terms.iter().zip(&values).map(|(t, v)| v[offset(t)]).product::<f64>();
     }
     (shape, out)
 }
@@ -38,7 +39,7 @@ fn array(dims: &[usize], seed: usize) -> Tensor {
     Tensor::from_vec(dims.to_vec(), numbers(len + seed).split_off(seed))
 }
 
-/// Operands for a specification: a is 2 long, b is 3, c is 4, d is 2, and so on.
+/// Operands for a specification: a has length 2, b 3, c 4, d 2, and so on.
 fn operands(left: &str) -> Vec<Tensor> {
     let len = |c: u8| 2 + usize::from(c - b'a') % 3;
     let of = |(k, t): (usize, &str)| array(&t.bytes().map(len).collect::<Vec<_>>(), 5 * k);
@@ -115,7 +116,8 @@ fn a_result_that_is_not_written_has_the_indices_that_occur_once() {
     assert_eq!(einsum("bb", &[&array(&[3, 3], 0)]).rank(), 0);
 }
 
-/// A specification of one to four operands with up to three axes each, and how long the axes a to e are.
+/// A random specification of one to four operands with up to three axes each, and the lengths of the axes a to
+/// e.
 fn random(draws: &mut Draws) -> (String, Vec<usize>) {
     let terms: Vec<Vec<usize>> =
         (0..=draws.below(4)).map(|_| (0..draws.below(4)).map(|_| draws.below(5)).collect()).collect();
@@ -159,10 +161,10 @@ fn derivatives_are_sums_of_products_too() {
     let eye = Tensor::from([[1.0, 0.0], [0.0, 1.0]]);
     let want = einsum("ae,bc,cd,ad->aeb", &[&eye, &x[1], &x[2], &weight]);
     assert!(close(&by_a, &want));
-    // linear in each operand: along b by itself, the derivative is the value
+    // Linear in each operand: along b itself, the derivative equals the value.
     let (value, tangent) = jvp(|b: &Tensor| f(&x[0], b), &x[1], &x[1]);
     assert!((value.item() - tangent.item()).abs() < 1e-13);
-    // second order, by Euler: of degree 3, so the derivative along q is 3 times the value
+    // Second order, by Euler: of degree 3, so the derivative along q is 3 times the value.
     let q = array(&[3, 3], 1);
     let cube = |q: &Tensor| einsum("ij,jk,ki->", &[q, q, q]);
     let along = |q: &Tensor| (grad(cube, q) * q).sum();
@@ -175,17 +177,17 @@ fn derivatives_are_sums_of_products_too() {
 fn memory_decides_and_then_work() {
     let plan = einsum_path("ij,jk,kl->il", &[&[1000, 2], &[2, 1000], &[1000, 2]]);
     assert_eq!((plan.steps[0].operands, plan.steps[1].operands), ([1, 2], [0, 3]));
-    // 2 x 2 between; the result has 2000 elements; from left to right there would be a million
+    // A 2 x 2 intermediate; the result has 2000 elements; from left to right there would be a million.
     assert_eq!((plan.largest, plan.flops), (2000, 2 * 2 * 1000 * 2 + 2 * 1000 * 2 * 2));
     assert_eq!(
         plan.to_string(),
         "%3 = %1, %2: jk,kl->jl (4 elements, 8000 flops)\n\
          %4 = %0, %3: ij,jl->il (2000 elements, 8000 flops)\nlargest: 2000 elements; 16000 flops"
     );
-    // 10 x 10 between for 12,400 flops, although 60 x 2 would do with 4,800
+    // A 10 x 10 intermediate for 12,400 flops, although 60 x 2 would take 4,800.
     let plan = einsum_path("ij,jk,kl->il", &[&[10, 60], &[60, 10], &[10, 2]]);
     assert_eq!((plan.steps[0].operands, plan.largest, plan.flops), ([0, 1], 100, 12_400));
-    // both orders make nothing above the result's 64 elements: the cheaper one
+    // No intermediate of either order exceeds the result's 64 elements: the cheaper one is chosen.
     let plan = einsum_path("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
     assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("bc,cd->bd", 64));
     let other = einsum_path("ab,bc,cd->ad", &[&[8, 4], &[4, 2], &[2, 8]]);
@@ -193,7 +195,7 @@ fn memory_decides_and_then_work() {
     assert_eq!(einsum_path("ab->ba", &[&[2, 3]]).steps.len(), 0);
 }
 
-/// The least largest array of any order, by trying all of them.
+/// The smallest largest array over all orders, by trying them all.
 fn least(arrays: &[(Vec<u8>, usize)], result: &[u8], len: &dyn Fn(u8) -> usize) -> usize {
     let mut best = usize::MAX;
     for j in 1..arrays.len() {
@@ -225,7 +227,7 @@ fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
             assert_eq!(plan.largest, least(&arrays, result.as_bytes(), &len), "{spec} {shift}\n{plan}");
         }
     }
-    // a chain of vectors between matrices, longer than the exact search takes
+    // A chain of vectors between matrices, too long for the exact search.
     let spec = "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a";
     let shapes: Vec<&[usize]> = [&[50, 50][..]; 9].into_iter().chain([&[50][..]]).collect();
     assert!(shapes.len() > MAX_EXACT);
@@ -236,7 +238,7 @@ fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
 }
 
 #[test]
-fn a_program_needs_the_memory_that_the_order_says() {
+fn a_program_needs_the_memory_of_its_contraction_order() {
     let x = [array(&[400, 3], 0), array(&[3, 400], 1), array(&[400, 3], 2)];
     let chain = jit(|a: Tensor, b: Tensor, c: Tensor| einsum("ij,jk,kl->il", &[&a, &b, &c]));
     let straight = jit(|a: Tensor, b: Tensor, c: Tensor| a.matmul(&b).matmul(&c));
@@ -244,10 +246,10 @@ fn a_program_needs_the_memory_that_the_order_says() {
     let args = (a, b, c);
     let (lean, wide) = (chain.plan(&args).unwrap(), straight.plan(&args).unwrap());
     let bytes = 8 * 400 * 400;
-    // 3 x 3 numbers between two products, and what alignment adds
+    // 3 x 3 numbers between two products, and the alignment.
     assert!(lean.arena_bytes <= 256 && wide.arena_bytes >= bytes, "{lean} {wide}");
     assert_eq!((lean.flops, wide.flops), (2 * (3 * 400 * 3 + 400 * 3 * 3), 2 * 2 * 400 * 3 * 400));
-    // scores of attention: the keys are turned, nothing else is made
+    // Attention scores: only the keys are transposed.
     let scores = jit(|q: Tensor, k: Tensor| einsum("bqhd,bkhd->bhqk", &[&q, &k]));
     let args = (Tensor::zeros([2, 50, 4, 16]), Tensor::zeros([2, 50, 4, 16]));
     let plan = scores.plan(&args).unwrap();
@@ -276,15 +278,15 @@ fn faults_name_the_index_the_lengths_and_the_operand() {
         let why = refused(spec, std::slice::from_ref(&a));
         assert!(why.ends_with(end), "{why}");
     };
-    ends("ij,jk", "it has 2 operands, 1 are given");
+    ends("ij,jk", "it has 2 operands, but 1 are given");
     ends("ij->ik", "index k of the result is in no operand");
-    ends("ij->jj", "index j is twice in the result");
-    ends("i1->i", "'1' is no index: indices are letters");
-    ends("ij->i->j", "'-' is no index: indices are letters");
+    ends("ij->jj", "index j occurs twice in the result");
+    ends("i1->i", "'1' is not an index: indices are letters");
+    ends("ij->i->j", "'-' is not an index: indices are letters");
     let why = refused("ij,ij", &[a.clone(), a.cast(DType::F64)]);
-    assert!(why.ends_with("operand 1 is f64[3,5]: operands are floats of one type"), "{why}");
+    assert!(why.ends_with("operand 1 is f64[3,5]: operands must be floats of equal type"), "{why}");
     assert!(
         refused("ij", &[a.cast(DType::I32)])
-            .ends_with("operand 0 is i32[3,5]: operands are floats of one type")
+            .ends_with("operand 0 is i32[3,5]: operands must be floats of equal type")
     );
 }

@@ -1,6 +1,6 @@
 //! The compiled programs of a jitted function, distinguished by their signatures.
 //!
-//! Nothing here is generic over what the function takes or gives: that is compiled for each jitted function.
+//! Nothing here is generic over argument and result types: generic code is compiled for each jitted function.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a leaf contributes to a signature.
+/// A leaf's part of a signature.
 #[derive(Clone, PartialEq)]
 pub(super) enum LeafSig {
     Tensor(Type),
@@ -44,7 +44,7 @@ pub(super) fn signature(args: &impl Tree) -> Signature {
     out
 }
 
-/// What changed between two signatures, for people.
+/// The change between two signatures, for error messages.
 fn difference(old: &Signature, new: &Signature) -> String {
     let changed = old.iter().zip(new).find(|(a, b)| a != b);
     match changed {
@@ -59,20 +59,19 @@ pub(super) struct Program {
     signature: Signature,
     held: Arc<Held>,
     pub num_outputs: usize,
-    /// The first part of the result has the leaves of the first argument and its static values: see
+    /// Whether the first part of the result has the same leaves and static values as the first argument: see
     /// [`Jit::step`](super::Jit::step).
     pub keeps_state: bool,
-    /// Where its template is kept.
+    /// The index of its template.
     pub place: usize,
     /// The path of each output in the function's result.
     paths: Vec<String>,
 }
 
 impl Program {
-    /// The error of the first number among the results that is not finite; `is_looked_at` says of a path whether its
-    /// leaf counts.
-    pub fn non_finite(&self, outputs: &[Array], is_looked_at: fn(&str) -> bool) -> Option<Error> {
-        let leaves = self.paths.iter().zip(outputs).filter(|(path, _)| is_looked_at(path));
+    /// The error of the first non-finite number among the results; `is_checked` selects leaves by path.
+    pub fn non_finite(&self, outputs: &[Array], is_checked: fn(&str) -> bool) -> Option<Error> {
+        let leaves = self.paths.iter().zip(outputs).filter(|(path, _)| is_checked(path));
         leaves.filter(|(_, leaf)| leaf.dtype().is_float()).find_map(|(path, leaf)| {
             let all = leaf.to_f64();
             let at = all.iter().position(|x| !x.is_finite())?;
@@ -82,8 +81,8 @@ impl Program {
     }
 }
 
-/// A lock that outlives a panic of the function being traced: what it guards changes only once that
-/// function has returned.
+/// A lock that survives a panic of the function being traced: the guarded data changes only after that function
+/// has returned.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -93,7 +92,7 @@ pub(super) fn is_of_state(path: &str) -> bool {
     path == "0" || path.starts_with("0.")
 }
 
-/// Whether the first parts of two signatures differ in types of tensors alone.
+/// Whether the first parts of two signatures differ only in types of tensors.
 fn same_state(a: &Signature, b: &Signature) -> bool {
     let first = |s: &Signature| {
         let of_first = s.iter().filter(|(path, _)| is_of_state(path));
@@ -106,13 +105,13 @@ fn same_state(a: &Signature, b: &Signature) -> bool {
     first(a) == first(b)
 }
 
-/// The programs of a function; which results they have is not their business.
+/// The programs of a function, independent of their result types.
 pub(super) struct Programs {
-    /// The most recently used last.
+    /// In order of use, the most recently used last.
     all: Vec<Arc<Program>>,
-    /// The most that are kept.
+    /// The maximum number of programs.
     pub most: usize,
-    /// Those given up for others.
+    /// How many were evicted.
     pub num_evicted: usize,
 }
 
@@ -121,7 +120,7 @@ impl Programs {
         Programs { all: Vec::new(), most, num_evicted: 0 }
     }
 
-    /// The program of this signature, the most recently used from now on; none where it was given back.
+    /// The program of this signature, which becomes the most recently used; `None` if it was cleared.
     pub fn find(&mut self, signature: &Signature) -> Option<(Arc<Program>, Arc<Compiled>)> {
         let i = self.all.iter().position(|p| p.signature == *signature)?;
         self.all[i..].rotate_left(1);
@@ -129,18 +128,18 @@ impl Programs {
         Some((program.clone(), program.held.get()?))
     }
 
-    /// Whether the last one used is of this signature, and was given back then.
+    /// Whether the last used program has this signature and was cleared.
     pub fn is_again(&self, signature: &Signature) -> bool {
         self.all.last().is_some_and(|p| p.signature == *signature)
     }
 
-    /// The error of a further trace than `max_traces`: what changed since the last call.
+    /// The error of a trace beyond `max_traces`, with the change since the last call.
     pub fn retrace(&self, max_traces: usize, new: &Signature) -> Error {
         let change = self.all.last().map_or_else(String::new, |p| difference(&p.signature, new));
         Error::Retrace { max_traces, change, num_evicted: self.num_evicted }
     }
 
-    /// Compiles what was traced for a signature, whose result has the signature `result`.
+    /// Compiles the trace of a signature; its result has the signature `result`.
     pub fn add(
         &mut self,
         signature: Signature,
@@ -156,7 +155,8 @@ impl Programs {
         let keeps_state = same_state(&signature, result);
         let place = match self.is_again(&signature) {
             true => self.all.pop().map(|p| p.place),
-            // One goes even where a smaller bound was set since: places stay those of as many programs.
+            // Evict one even after a smaller bound was set: indices of templates stay those of as many
+            // programs.
             false if self.all.len() >= self.most => {
                 self.num_evicted += 1;
                 evicted();
@@ -174,11 +174,11 @@ impl Programs {
     }
 }
 
-/// What is counted of a jitted function's calls.
+/// Counters of a jitted function.
 #[derive(Default)]
 pub(super) struct Counts {
     pub traces: AtomicUsize,
-    /// Traces of arguments for which there was no program: all but those after [`clear_caches`].
+    /// Traces for new signatures: all except those after [`clear_caches`].
     ///
     /// [`clear_caches`]: crate::memory::clear_caches
     pub news: AtomicUsize,
@@ -186,7 +186,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Runs a program; the checks of a run that is handed over were passed.
+    /// Runs a program; returns an error if a check failed.
     pub fn run(&self, num_outputs: usize, compiled: &Compiled, inputs: &[Tensor]) -> Result<Space> {
         let space = compiled.run(inputs);
         *lock(&self.last) = space.counts();
@@ -202,7 +202,7 @@ impl Counts {
 }
 
 impl Compiled {
-    /// The first results of a run, in the buffers of `leaves` where nobody else holds them and they fit.
+    /// The first results of a run, in the buffers of `leaves` that are not shared and fit.
     pub fn hand_over(&self, space: Space, num_outputs: usize, leaves: Vec<Tensor>) -> Vec<Tensor> {
         let mut donors: Vec<Array> =
             leaves.into_iter().filter_map(|t| Arc::try_unwrap(t.into_concrete()?).ok()).collect();
@@ -225,7 +225,7 @@ impl Compiled {
 }
 
 impl Tensor {
-    /// Takes the numbers of `a`, into its own buffer where nobody else holds it.
+    /// Copies the numbers of `a`, into its own buffer if that is not shared.
     pub(super) fn store(&mut self, a: &Array) {
         if let Repr::Concrete(mine) = &mut self.0
             && let Some(mine) = Arc::get_mut(mine)

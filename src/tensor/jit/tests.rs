@@ -1,4 +1,4 @@
-//! How many programs a jitted function keeps, and what it refuses to hand over.
+//! How many programs a jitted function keeps, and which results it refuses.
 
 use crate::error::Error;
 use crate::optim::{Adam, OptState};
@@ -24,17 +24,14 @@ fn forty_shapes_in_turn_are_traced_once_where_forty_programs_are_kept() {
 }
 
 #[test]
-fn a_program_that_was_given_up_is_told_of_where_a_trace_is_one_too_many() {
+fn a_retrace_error_reports_evicted_programs() {
     let sum = jit(|x: Tensor| x.sum()).max_programs(2).max_traces(3);
     for n in 1..=3 {
         sum.call(Tensor::ones([n])).unwrap();
     }
     let e = sum.call(Tensor::ones([1])).unwrap_err();
     assert!(matches!(e, Error::Retrace { num_evicted: 1, .. }));
-    assert!(
-        e.to_string()
-            .ends_with("; 1 program(s) were given up for others, which `Jit::max_programs` would have kept")
-    );
+    assert!(e.to_string().ends_with("; 1 program(s) were evicted, raise `Jit::max_programs` to keep them"));
     let kept = jit(|x: Tensor| x.sum()).max_traces(1);
     kept.call(Tensor::ones([1])).unwrap();
     assert!(kept.call(Tensor::ones([2])).unwrap_err().to_string().ends_with("or allow more traces"));
@@ -51,8 +48,8 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
             let parts = (w * &x).ln();
             (parts.sum(), parts)
         };
-        let ((loss, parts), slope) = value_and_grad(loss, &w);
-        let (w, memory) = optimizer.update(&w, slope, memory);
+        let ((loss, parts), gradient) = value_and_grad(loss, &w);
+        let (w, memory) = optimizer.update(&w, gradient, memory);
         (Model { w, memory }, Report { loss, parts, count: Tensor::from(3) })
     };
     let w = Tensor::from([1.0, 2.0]);
@@ -66,14 +63,14 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
     assert_eq!((leaf.as_str(), index.len(), *value), ("1.loss", 0, f64::NEG_INFINITY));
     assert_eq!([state.w.to_vec(), state.memory.leaves["0.count"].to_vec()], before);
     assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.num_traces() == 1);
-    // What is not asked hands it over, as it did.
+    // Without the setting the result is returned, as before.
     let mut state = start();
     let report = jit(update).step(&mut state, Tensor::from([1.0, 0.0])).unwrap();
     assert!(report.loss.item() == f64::NEG_INFINITY && state.w.to_vec()[1].is_nan());
 }
 
 #[test]
-fn a_state_may_hold_an_infinity_and_a_call_looks_at_all_of_its_result() {
+fn a_state_may_hold_an_infinity_and_a_call_checks_all_of_its_result() {
     let count = |best: Tensor, x: Tensor| (best, x);
     let mut best = Tensor::from(f64::INFINITY);
     let careful = jit(count).refuse_non_finite();

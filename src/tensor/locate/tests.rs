@@ -1,4 +1,4 @@
-//! The first operation that is not finite is found where it stands: in a loss, in a step, in its derivative.
+//! Non-finite values are traced to their first operation: in a loss, in a step, in its derivative.
 
 use crate::adjoint::{Adjoint, Batching};
 use crate::array::DType;
@@ -14,13 +14,13 @@ fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NanReport {
 }
 
 #[test]
-fn the_slope_of_a_root_at_0_is_found_in_the_backward_pass() {
+fn the_derivative_of_sqrt_at_0_is_found_in_the_backward_pass() {
     let at = f64s(&[4.0, 0.0, 1.0]);
     let it = found(|x: &Tensor| x.sqrt().sum(), &at);
     assert_eq!((it.pass, it.index.clone(), it.step), (DiffPass::Backward, vec![1], None), "{it}");
     assert_eq!(
         (it.result.number, it.reaches.as_str()),
-        (Some(f64::INFINITY), "the gradient by the argument")
+        (Some(f64::INFINITY), "the gradient with respect to the argument")
     );
     let it = found(|x: &Tensor| (x - 2.0).sqrt().sum(), &at);
     assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", DiffPass::Forward, vec![1]), "{it}");
@@ -32,13 +32,13 @@ fn the_side_of_a_select_that_is_not_taken_is_found_by_the_gradient_it_spoils() {
     let safe = |x: &Tensor| x.gt(0.0).select(&x.sqrt(), &Tensor::zeros([])).sum();
     let it = found(safe, &f64s(&[4.0, -1.0]));
     assert_eq!((it.op.as_str(), it.pass, it.index.clone()), ("sqrt", DiffPass::Forward, vec![1]), "{it}");
-    assert_eq!(it.reaches, "the gradient by the argument");
-    assert!(it.to_string().contains("clamp it before the operation"), "{it}");
+    assert_eq!(it.reaches, "the gradient with respect to the argument");
+    assert!(it.to_string().contains("clamp the argument before the operation"), "{it}");
 }
 
 #[test]
 fn a_step_whose_jacobian_is_infinite_is_named_with_its_time() {
-    // y = 1 - t meets 0 at the step time t = 1, where the slope of the root is not finite
+    // y = 1 - t is 0 at the step time t = 1, where the derivative of sqrt is not finite.
     let field = |_t: Tensor, y: &Tensor| y.abs().sqrt() * 0.0 - 1.0;
     for adjoint in [Adjoint::Direct, Adjoint::recursive_checkpoint(2)] {
         let end = |y0: &Tensor| {
@@ -75,7 +75,7 @@ fn an_argument_that_is_not_finite_is_named() {
     let loss = |x: &(Tensor, Tensor)| x.0.sum() * x.1.sum();
     let it = debug_nans(loss, &both).unwrap().unwrap();
     assert_eq!((it.leaf.as_deref(), it.op.as_str()), (Some("1"), "argument"));
-    assert!(it.to_string().contains("1 holds NaN at [0] itself"), "{it}");
+    assert!(it.to_string().contains("1 is NaN at [0]"), "{it}");
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_tile_is_named_by_its_first_row() {
 
 #[test]
 fn rejected_steps_and_clean_programs_are_no_findings() {
-    // a first step far too long overflows, is rejected, and leaves nothing behind
+    // A first step that is far too long overflows, is rejected, and must not be reported.
     let stiff = |k: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| -(k * y * y * y)).dt0(1e3);
         ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e3)).unwrap().y1.sum()
@@ -155,7 +155,7 @@ fn constant_steps_events_and_the_start_of_a_solve_are_named_too() {
     };
     let it = found(start, &p);
     assert_eq!((it.op.as_str(), it.operands[0].number), ("sqrt", Some(-1.0)), "{it}");
-    // One that ends for another reason is no finding.
+    // A solve that ends for another reason is not reported.
     let steps = |p: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| -(p * y)).max_steps(2);
         ode.solve(0.0, 9.0, Tensor::from(1.0)).unwrap().y1

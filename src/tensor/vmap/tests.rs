@@ -19,7 +19,7 @@ fn bits(x: &Tensor) -> Vec<u64> {
     x.to_vec().into_iter().map(f64::to_bits).collect()
 }
 
-/// Equal to `tol` of the largest number.
+/// Asserts equality to `tol` of the largest number.
 #[track_caller]
 fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
     assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()));
@@ -29,7 +29,7 @@ fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
     }
 }
 
-/// `f` of each entry by itself, stacked.
+/// `f` of each entry separately, stacked.
 fn each(xs: &Tensor, f: impl Fn(&Tensor) -> Tensor) -> Tensor {
     let all: Vec<Tensor> = (0..xs.shape()[0]).map(|i| f(&xs.index(i))).collect();
     Tensor::stack(&all.iter().collect::<Vec<_>>())
@@ -78,7 +78,7 @@ fn compiled_random_functions_of_examples_give_what_a_loop_gives() {
             }
         }
     }
-    // all 800 where this was written; on other levels a sum may be cut otherwise
+    // All 800 on the development machine; other CPU levels may split a sum differently.
     assert!(equal * 100 >= outputs * 99, "{equal} of {outputs} have the bits of single calls");
 }
 
@@ -118,7 +118,7 @@ fn sums_of_any_axes_give_the_bits_of_single_calls() {
     }
 }
 
-/// A perceptron, inputs and targets.
+/// An MLP, inputs and targets.
 fn problem(sizes: &[usize], batch: usize) -> (Mlp, Tensor, Tensor) {
     let key = Key::new(3);
     let model = Mlp::new(sizes, Activation::Tanh, &key);
@@ -167,7 +167,11 @@ fn maps_nest_and_captured_values_are_shared() {
     assert_close(&all, &want, 1e-15);
     let jitted = jit(|a: Tensor, b: Tensor| vmap(|x: &Tensor| vmap(|y: &Tensor| distance(x, y), &b), &a));
     assert_eq!(bits(&jitted.call(&a, &b).unwrap()), bits(&all));
-    assert_eq!(vmap(|_: &Tensor| Tensor::from(2.5), &a).to_vec(), [2.5; 3], "what no example changes");
+    assert_eq!(
+        vmap(|_: &Tensor| Tensor::from(2.5), &a).to_vec(),
+        [2.5; 3],
+        "a value independent of the example"
+    );
 }
 
 #[test]
@@ -184,7 +188,7 @@ fn derivatives_of_a_map_are_those_of_the_loop() {
 }
 
 #[test]
-fn keys_may_be_mapped_and_draw_what_they_draw_alone() {
+fn mapped_keys_give_the_same_numbers_as_single_keys() {
     let key = Key::new(11);
     let keys = vmap(|i: &Tensor| key.fold_in(i), &Tensor::from([0, 1, 2, 3]));
     let draws = vmap(|key: &Key| key.normal([5]), &keys);
@@ -205,7 +209,7 @@ fn trees_go_in_and_come_out_and_static_leaves_stay() {
     assert_eq!((out.1.dtype(), out.1.to_vec()), (DType::Bool, vec![1.0, 1.0, 0.0]));
 }
 
-/// y' = -a y^3 over [0, 1]; the stiffer the more steps.
+/// y' = -a y^3 over [0, 1]; larger a needs more steps.
 fn decay(a: &Tensor, y0: &Tensor) -> crate::Result<(Tensor, Tensor)> {
     let ode = Ode::new(|_t, y: &Tensor| -(a * y * y * y)).rtol(1e-6).atol(1e-8);
     let end = ode.adjoint(Adjoint::recursive_checkpoint(3)).solve(0.0, 1.0, y0)?;
@@ -213,7 +217,7 @@ fn decay(a: &Tensor, y0: &Tensor) -> crate::Result<(Tensor, Tensor)> {
 }
 
 #[test]
-fn each_example_has_a_solve_of_its_own() {
+fn each_example_has_a_separate_solve() {
     let (a, y0) = (
         Tensor::from([0.5, 8.0, 100.0, 0.0]),
         Tensor::from([[1.0, 2.0], [0.5, 1.0], [1.5, 1.0], [1.0, 1.0]]),
@@ -231,7 +235,7 @@ fn each_example_has_a_solve_of_its_own() {
 
 #[test]
 fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
-    let n = 70; // tiles of tiles
+    let n = 70; // nested tiles
     let y0 = of(DType::F64, &[n, 2]);
     let a = Tensor::from(3.0);
     let one = |a: &Tensor, y: &Tensor| decay(a, y).unwrap().0.square().sum();
@@ -251,7 +255,7 @@ fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
     let forward = jit(|a: Tensor, y0: Tensor| vmap(|y: &Tensor| decay(&a, y).unwrap().1, &y0).sum());
     let accepted = forward.call(&a, &y0).unwrap().item() as u64;
     let run = step.last_run();
-    assert_eq!(run.accepted, accepted, "one search an example, for the value and the gradient");
+    assert_eq!(run.accepted, accepted, "one search per example, for the value and the gradient");
 }
 
 #[test]
@@ -277,11 +281,11 @@ fn jacobians_of_a_solve_search_once() {
     let by_w = |u: &Tensor| vjp(driven, &w).1(u);
     let all = jit(|eye: Tensor| vmap(by_w, &eye));
     assert_close(&all.call(&eye).unwrap(), &each(&eye, by_w), 1e-14);
-    // by the tangent the derivative is linear: the same for each, though what it stands beside is not
+    // The derivative is linear in the tangent: the same for each example, though the nodes around it are not.
     let by_tangent = |v: &Tensor| grad(|v: &Tensor| jvp(driven, &w, v).1.sum(), v);
     let directions = of(DType::F64, &[2, 3, 3]);
     assert_close(&vmap(by_tangent, &directions), &each(&directions, by_tangent), 1e-14);
-    // second derivatives of a component: forward over reverse
+    // Second derivatives of a component: forward over reverse.
     let hessian = vmap(|v: &Tensor| jvp(|y: &Tensor| grad(|y: &Tensor| end(y).index(1), y), &y0, v).1, &eye);
     assert_close(&hessian.transpose(), &hessian, 1e-12);
 }
@@ -347,9 +351,9 @@ fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
     let id = |x: &Pair| x.clone();
     let pair = |x: &Tensor| Pair { place: x.clone(), order: 1 };
     let message = refusal(|| vmap(id, &pair(&Tensor::from(1.0f32))));
-    assert_eq!(message, "vmap: leaf place is one f32 and has no axis to map over: capture it");
+    assert_eq!(message, "vmap: leaf place is a f32 without an axis to map over: capture it");
     let message = refusal(|| vmap(|x: &Tensor| x.clone(), &Tensor::zeros([0, 2])));
-    assert_eq!(message, "vmap: the argument has shape [0,2]: there is no example");
+    assert_eq!(message, "vmap: the argument has shape [0,2], which has no examples");
     let both = (Tensor::zeros([3, 2]), pair(&Tensor::zeros([4])));
     let message = refusal(|| vmap(|x: &(Tensor, Pair)| x.0.clone(), &both));
     assert_eq!(
@@ -359,22 +363,22 @@ fn a_misfit_names_the_leaf_its_shape_and_the_lengths() {
 }
 
 #[test]
-fn derivatives_of_their_own_branches_and_observers_are_mapped() {
+fn custom_derivatives_branches_and_observers_are_mapped() {
     use crate::tensor::{cond, custom_derivatives};
     use std::sync::{Arc, Mutex};
     let xs = of(DType::F64, &[5, 3]);
 
-    // Three times the gradient of the square of a shared weight's product: the rule is used for each example.
+    // Three times the gradient of the square of a shared weight's product: the rule is applied per example.
     let weight = of(DType::F64, &[3]);
     let tripled = custom_derivatives(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
     let tripled = tripled.vjp(|(w, x), _y, g| (w * x.square() * g * 6.0, w.square() * x * g * 2.0));
-    let slope = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
-    assert_close(&vmap(slope, &xs), &each(&xs, slope), 1e-15);
+    let gradient = |x: &Tensor| grad(|w: &Tensor| tripled.call(&(w.clone(), x.clone())), &weight);
+    assert_close(&vmap(gradient, &xs), &each(&xs, gradient), 1e-15);
     let total =
         grad(|w: &Tensor| vmap(|x: &Tensor| tripled.call(&(w.clone(), x.clone())), &xs).sum(), &weight);
-    assert_close(&total, &each(&xs, slope).sum_axes(&[0]), 1e-14);
+    assert_close(&total, &each(&xs, gradient).sum_axes(&[0]), 1e-14);
 
-    // A choice of each example, and one for all.
+    // One predicate per example, and one for all.
     let own = |x: &Tensor| cond(&x.sum().lt(1.0), x, |x| x.square(), |x| x.sin());
     assert_eq!(bits(&vmap(own, &xs)), bits(&each(&xs, own)));
     let yes = Tensor::from(1.0).gt(0.5);
@@ -382,7 +386,7 @@ fn derivatives_of_their_own_branches_and_observers_are_mapped() {
         jit(|(yes, xs): (Tensor, Tensor)| vmap(|x: &Tensor| cond(&yes, x, |x| x.square(), |x| x.sin()), &xs));
     assert_eq!(bits(&shared.call((yes, xs.clone())).unwrap()), bits(&each(&xs, |x| x.square())));
 
-    // An observer sees all examples at once.
+    // An observer is called once, with all examples.
     let seen = Arc::new(Mutex::new(vec![]));
     let log = seen.clone();
     let watched =

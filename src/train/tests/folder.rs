@@ -165,8 +165,8 @@ fn a_run_is_not_resumed_with_other_parts() {
     given.test = Some(points.clone());
     let density = Trainer::new(TrainingData::Points(points, given)).options(&options(0));
     let message = density.run_dir(place.path()).run().map(|_| ()).unwrap_err().to_string();
-    assert!(message.contains("32 to learn from, 4 of validation, 4 of test"), "{message}");
-    assert!(message.contains("36 to learn from, 4 of validation, 40 of test"), "{message}");
+    assert!(message.contains("32 training, 4 validation, 4 test"), "{message}");
+    assert!(message.contains("36 training, 4 validation, 40 test"), "{message}");
 }
 
 #[test]

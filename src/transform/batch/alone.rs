@@ -1,27 +1,27 @@
-//! Each example on its own: a part of a function as the body of tiles of one row.
+//! Runs each example alone: a part of a function becomes the body of tiles of one row.
 //!
-//! A search chooses its steps by the numbers it sees, so for several examples it is several searches. Its
-//! schedule and its tape are opaque and cannot leave the body that made them. So from the first loop on,
-//! whatever waits for it runs alone: reverse loops need the schedule, the cotangents between the two come
-//! from ordinary nodes, and a loss that is finished inside lets the tiles of its gradient merge with its own
-//! (`transform::merge_tiles`), which they cannot where a cotangent needs an output of the first. It knows
-//! which nodes those are and no rule of any op.
+//! A search chooses its steps by its values, so several examples need several searches. Its schedule and tape
+//! are opaque and cannot leave their body. So from the first loop on, every node that depends on it runs alone:
+//! reverse loops need the schedule, ordinary nodes compute the cotangents in between, and a loss computed
+//! inside lets the tiles of its gradient merge with the loss's own (`transform::merge_tiles`), which is
+//! impossible if a cotangent needs an output of the first tiles. This module knows which nodes these are, and
+//! no rule of any op.
 
 use super::{Marks, Value, with_examples};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// Up to this many examples are tiles side by side; more are tiles of tiles, about as many outside as
-/// inside. The derivative by what examples share is a sum over tiles that keeps each tile's part: n parts,
-/// or two times the root of n. At 500 examples of 18,448 parameters, 37 MB or 3.2.
+/// Up to this many examples are tiles side by side; more become nested tiles, about as many outside as inside.
+/// The derivative with respect to shared values is a sum over tiles that stores each tile's part: n parts, or 2
+/// sqrt(n) if nested. For 500 examples of 18,448 parameters: 37 MB or 3.2 MB.
 const FLAT: usize = 64;
 
 fn is_array(ty: &Type) -> bool {
     matches!(ty, Type::Array { .. })
 }
 
-/// Emits the nodes in `alone` as tiles of one row, and notes the values that others read.
+/// Emits the nodes in `alone` as tiles of one row, and records the values that other nodes read.
 pub(super) fn emit(
     b: &mut Builder,
     f: &Func,
@@ -38,7 +38,7 @@ pub(super) fn emit(
     let (rowed, shared): (Vec<NodeId>, Vec<NodeId>) =
         inner.inputs.iter().partition(|id| marks.any(id.index()));
     let body = inner.body(f, &rowed, &shared, &outs);
-    let value = |id: &NodeId| map[id.index()].expect("invariant: what a loop reads comes first").id;
+    let value = |id: &NodeId| map[id.index()].expect("invariant: the operands of a loop come before it").id;
     let x: Vec<NodeId> = rowed.iter().chain(&shared).map(value).collect();
     let all = b.push(Op::Tiles(Arc::new(tiles(body, rowed.len(), n))), &x, None);
     for (k, o) in outs.iter().enumerate() {
@@ -57,7 +57,7 @@ fn tiles(body: Func, num_rowed: usize, n: usize) -> Tiles {
     Tiles { rows: n, tile, body: rows(&body, num_rowed, tile), tail, num_rowed, outs }
 }
 
-/// The body that runs `body`, which takes one row, for each of its `n` rows.
+/// A body that runs `body`, which takes one row, for each of its `n` rows.
 fn rows(body: &Func, num_rowed: usize, n: usize) -> Func {
     let mut types = body.input_types();
     for ty in &mut types[1..=num_rowed] {
@@ -80,8 +80,8 @@ fn read_outside(f: &Func, alone: &[bool]) -> Vec<NodeId> {
     all.map(|i| NodeId(i as u32)).collect()
 }
 
-/// What a body contains: the nodes that run alone, and unmapped loops whose schedule or tape they read,
-/// which run again for each example because neither can be handed in.
+/// The contents of a body: the nodes that run alone, and unmapped loops whose schedule or tape they read. The
+/// latter run again for each example because schedules and tapes cannot be inputs.
 struct Inner {
     inside: Vec<bool>,
     /// Arrays from outside, in order.
@@ -103,7 +103,7 @@ impl Inner {
         Inner { inside, inputs }
     }
 
-    /// (row0, rowed.., shared..) -> outs.., all but the shared ones with an axis of length 1 in front.
+    /// (row0, rowed.., shared..) -> outs.., where all but the shared ones have a leading axis of length 1.
     fn body(&self, f: &Func, rowed: &[NodeId], shared: &[NodeId], outs: &[NodeId]) -> Func {
         let ty = |id: &NodeId| f.node(*id).ty.clone();
         let mut types = vec![Type::scalar(DType::U32)];
@@ -123,7 +123,7 @@ impl Inner {
             map[i] = Some(b.push(node.op.clone(), &args, Some(&node.ty)));
         }
         let mut row = |id: &NodeId| {
-            let y = map[id.index()].expect("invariant: a body computes what is read");
+            let y = map[id.index()].expect("invariant: a body computes its outputs");
             b.reshape(y, with_examples(&ty(id), 1).shape().clone())
         };
         let outputs: Vec<NodeId> = outs.iter().map(&mut row).collect();

@@ -1,15 +1,16 @@
 //! A search for many examples in lockstep: one loop whose bodies are batched over its rows.
 //!
-//! Each row keeps a schedule of its own, so its accepted trips, and the bits of what it carries, are those of the
-//! search alone; what is gained is that an operation runs for all rows at once. The bodies leave rows alone that
-//! are not live, by selects in the graph: so the derivatives of the loop mask their cotangents without a rule.
+//! Each row has its own schedule, so its accepted trips, and the bits of its carry, are those of the search
+//! alone; the gain is that an operation runs for all rows at once. The bodies leave rows that are not live
+//! unchanged, by selects in the graph; so the derivatives of the loop mask their cotangents without a special
+//! rule.
 
 use super::{Value, batch};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
 use std::sync::Arc;
 
-/// The search of `n` rows; some operand carries them.
+/// The search of `n` rows; some operand has an axis of examples.
 pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId {
     let moving = s.num_carry + s.num_ext;
     let first = s.first_carry();
@@ -28,20 +29,20 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId
     b.push(Op::Solve(Arc::new(rows)), &args, None)
 }
 
-/// The number of trips that places checkpoints: that of the row with most.
+/// The number of trips that places checkpoints: the largest over the rows.
 fn expected(b: &mut Builder, x: Value) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
 
-/// A body with a further input `at`, live: bool[n], that leaves rows alone which are not live: `num` outputs from
-/// `out` on are the inputs ahead of and behind `live` that they continue.
+/// A body with an additional input `at`, live: bool[n], that leaves rows that are not live unchanged: the `num`
+/// outputs from `out` on keep the values of the corresponding inputs around `live`.
 fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
     let mut types = f.input_types();
     types.insert(at, Type::array(DType::Bool, [n]));
     let (mut b, mut x) = Builder::with_inputs(&types);
     let live = x.remove(at);
     let mut y = b.inline(f, &x);
-    // step time' follows the step time, which stands ahead of `live`; carry' the carry behind it
+    // The input of step time' is the step time, before `live`; the input of carry' is the carry, after `live`.
     let olds = &x[if out == 0 { at } else { at - 1 }..];
     for (y, &old) in y[out..out + num].iter_mut().zip(olds) {
         let shape = b.ty(old).shape().clone();

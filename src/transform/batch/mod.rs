@@ -1,15 +1,15 @@
-//! Batching: the function of many examples at once.
+//! Batching: vectorizes a function over many examples.
 //!
-//! Values that depend on a mapped input carry a further axis in front, one entry an example; the others stay
-//! as they are and are computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a
-//! batched function is differentiated, batched again and compiled like any other. What has no common form
-//! for several examples - a search, whose number of trips is each example's own; tiles; draws by many keys -
-//! runs for each example alone, in tiles of one row (`alone`), which gives the bits of single calls. A loop
-//! along one schedule for all (tangents or cotangents through one solve) is a loop of batched steps (`shared`).
+//! Values that depend on a mapped input get a leading axis with one entry per example; the others are unchanged
+//! and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched function can be
+//! differentiated, batched again and compiled like any other. Ops without a common form for several examples -
+//! a search, whose number of trips differs per example; tiles; random bits from many keys - run for each
+//! example alone, in tiles of one row (`alone`), with the same bits as single calls. A loop along one schedule
+//! for all (tangents or cotangents through one solve) becomes a loop of batched steps (`shared`).
 //!
-//! A search can also run for all examples in lockstep until the last one has ended (`lockstep`), each with the
-//! trips and the bits that it has alone. Which is faster depends: alone, examples run in parallel; in lockstep their
-//! operations are those of a batch. Who wants the latter says so ([`Searches`]).
+//! A search can also run for all examples in lockstep until the last one has ended (`lockstep`); each example
+//! has the same trips and bits as alone. Which is faster depends: alone, examples run in parallel; in lockstep,
+//! each operation covers the batch. Callers choose by [`Searches`].
 
 mod alone;
 mod lockstep;
@@ -19,36 +19,37 @@ mod shared;
 use super::flow::num_values;
 use crate::graph::{Builder, Func, NodeId, Op, Type};
 
-/// The function of `n` examples: `(x..) -> (f(x)..)` with a leading axis of length `n` on the inputs in
+/// Vectorizes `f` over `n` examples: `(x..) -> (f(x)..)` with a leading axis of length `n` on the inputs in
 /// `mapped`, and on every output.
 ///
-/// Example `i` of an output is that output of `f` at example `i` of the mapped inputs and at the others as
-/// they are; by the interpreter, to the bit.
+/// Example `i` of an output equals the output of `f` at example `i` of the mapped inputs, with the other inputs
+/// unchanged; in the interpreter, bit for bit.
 ///
 /// # Panics
-/// When `mapped` has not one entry an input, or `n` is 0.
+/// If `mapped` does not have one entry per input, or `n` is 0.
 #[track_caller]
 pub fn batch(f: &Func, mapped: &[bool], n: usize) -> Func {
     batch_with(f, mapped, n, Searches::Alone)
 }
 
-/// [`batch`] that says how the function's own searches run.
+/// [`batch`] with a choice of how the function's own searches run.
 ///
 /// # Panics
-/// As [`batch`].
+/// Those of [`batch`].
 #[track_caller]
 pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Func {
     assert!(mapped.len() == f.num_inputs(), "invariant: a flag for each input of a batched function");
-    assert!(n > 0, "invariant: a batch has an example");
+    assert!(n > 0, "invariant: a batch has at least one example");
     emit(f, mapped, n, &vec![true; f.num_outputs()], searches)
 }
 
-/// [`batch`] with examples on the outputs in `carry` alone; the others must be the same for all.
+/// [`batch`] with an axis of examples only on the outputs in `carry`; the others must be the same for all.
 fn batch_as(f: &Func, mapped: &[bool], n: usize, carry: &[bool]) -> Func {
     emit(f, mapped, n, carry, Searches::Alone)
 }
 
-/// How a search runs for many examples. Those inside bodies, and all that need the schedule of one, run alone.
+/// How a search runs for many examples. Searches inside bodies, and nodes that need the schedule of a search,
+/// always run alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searches {
     /// Each example alone, in parallel.
@@ -67,7 +68,7 @@ fn emit(f: &Func, mapped: &[bool], n: usize, carry: &[bool], searches: Searches)
     b.finish(&outputs)
 }
 
-/// A value of the batched function: with a leading axis of examples, or the same for all of them.
+/// A value of the batched function: with a leading axis of examples, or shared by all of them.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     id: NodeId,
@@ -75,7 +76,7 @@ struct Value {
 }
 
 impl Value {
-    /// The value with its axis of examples, repeated where it has none.
+    /// The value with an axis of examples, broadcast if it has none.
     fn spread(self, b: &mut Builder, n: usize) -> NodeId {
         if self.on {
             return self.id;
@@ -93,7 +94,7 @@ fn with_examples(ty: &Type, n: usize) -> Type {
 
 /// Inserts `f` for `n` examples; returns its outputs.
 ///
-/// Nodes of `f` that wait for no loop may come behind one, so those that do are emitted last.
+/// Nodes of `f` that do not depend on a loop may come after one, so those that do are emitted last.
 fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<Value> {
     let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
@@ -104,7 +105,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
         }
         let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
         let x: Vec<Value> = node.args.iter().map(value).collect();
-        // a loop may ignore an operand with examples: no value of it has any then, but its step is another
+        // A loop may ignore an operand with examples: its values then have none, but its step still changes.
         let carries = x.iter().any(|v| v.on);
         let id = match &node.op {
             Op::Input(k) => args[*k],
@@ -121,7 +122,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
     f.outputs().iter().map(|o| map[o.index()].expect("invariant: every output is emitted")).collect()
 }
 
-/// Whether a function searches, or runs in loops or tiles.
+/// Whether a function contains searches, loops or tiles.
 fn has_loops(f: &Func) -> bool {
     f.nodes().iter().any(|node| match &node.op {
         Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => true,
@@ -131,11 +132,11 @@ fn has_loops(f: &Func) -> bool {
     })
 }
 
-/// What the mapped inputs of a function make of its nodes.
+/// The effect of the mapped inputs on the nodes of a function.
 struct Marks {
-    /// For each value of each node, whether it carries examples.
+    /// For each value of each node, whether it has an axis of examples.
     on: Vec<Vec<bool>>,
-    /// Searches and tiles of what carries examples, and whatever carries examples and waits for one.
+    /// Searches and tiles over examples, and nodes over examples that depend on one.
     alone: Vec<bool>,
 }
 
@@ -158,7 +159,7 @@ impl Marks {
                 }
                 Op::Solve(_) | Op::Loop(_) | Op::Tiles(_) => (vec![true; num], true),
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
-                // Each example has a choice of its own.
+                // Each example chooses its branch.
                 Op::Cond(_) if m.any(node.args[0].index()) => (vec![true; num], true),
                 Op::Scan(_) | Op::Rev(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
                 _ => (vec![true; num], waits),
@@ -169,12 +170,12 @@ impl Marks {
         m
     }
 
-    /// Whether some value of node `i` carries examples; for an array, whether it does.
+    /// Whether some value of node `i` has an axis of examples; for an array, whether it has one.
     fn any(&self, i: usize) -> bool {
         self.on[i].contains(&true)
     }
 
-    /// The outputs of `f` that carry examples.
+    /// The outputs of `f` that have an axis of examples.
     fn outputs(&self, f: &Func) -> Vec<bool> {
         f.outputs().iter().map(|o| self.any(o.index())).collect()
     }

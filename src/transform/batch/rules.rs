@@ -1,14 +1,14 @@
-//! One rule for each op whose operands carry examples: the same op beside a further leading axis.
+//! One rule per op for operands with an axis of examples: the same op with an additional leading axis.
 //!
-//! Operands that are the same for all examples are repeated only where the op needs equal shapes; a product
-//! takes them as they are and the examples as further rows, so weights are read once, and the cotangent of
-//! the weights is one product over all rows of all examples.
+//! Shared operands are broadcast only if the op needs equal shapes. A product takes shared operands as they are
+//! and the examples as additional rows, so weights are read once, and the cotangent of the weights is one
+//! product over all rows of all examples.
 
 use super::{Value, batch, with_examples};
 use crate::graph::{BinaryOp, Builder, Cond, Custom, Func, Node, NodeId, Op};
 use std::sync::Arc;
 
-/// The node's value for `n` examples; some operand carries them.
+/// The node's value for `n` examples; some operand has an axis of examples.
 pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
     match &node.op {
         Op::Custom(c) => return custom(b, c, x, n),
@@ -18,7 +18,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
     let ty = with_examples(&node.ty, n);
     let first = |b: &mut Builder, op: Op| b.push(op, &[x[0].id], Some(&ty));
     match &node.op {
-        // An observer sees all examples at once.
+        // An observer is called once, with all examples.
         Op::Unary(_) | Op::Cast | Op::StopGradient | Op::Observe(_) | Op::Reshape => {
             first(b, node.op.clone())
         }
@@ -43,7 +43,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
         Op::Gather => gather(b, x, n),
         Op::ScatterAdd => scatter_add(b, f, node, x, n),
         Op::Input(_) | Op::Const(_) | Op::Iota { .. } => {
-            unreachable!("invariant: {} has no operand that carries examples", node.op.name())
+            unreachable!("invariant: {} has no operand with an axis of examples", node.op.name())
         }
         Op::Custom(_)
         | Op::Cond(_)
@@ -59,15 +59,15 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
     }
 }
 
-/// A function with derivatives of its own, its rules batched like it. Every operand carries examples, so that a rule's
-/// cotangent is that of each example, and the sum over examples that share an operand is that of its repetition.
+/// A function with custom derivatives; its rules are batched too. Every operand gets an axis of examples, so
+/// the rule gives one cotangent per example; the transpose of the broadcast of a shared operand then sums them.
 fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
     let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
     let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
     all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
 }
 
-/// One choice for all examples: the branch that runs, runs for all of them.
+/// One predicate for all examples: the chosen branch runs for all of them.
 fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
     let mapped: Vec<bool> = x[1..].iter().map(|v| v.on).collect();
     let (then, otherwise) = (batch(&c.then, &mapped, n), batch(&c.otherwise, &mapped, n));
@@ -75,18 +75,18 @@ fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Cond(Arc::new(Cond { then, otherwise })), &x, None)
 }
 
-/// Axes of an array, behind `first` in front of them all.
+/// Axes of an array, shifted behind axis `first` as the leading one.
 fn behind(first: usize, axes: &[usize]) -> Vec<usize> {
     std::iter::once(first).chain(axes.iter().map(|a| a + 1)).collect()
 }
 
-/// The op on operands that all carry examples.
+/// The op on operands that all have an axis of examples.
 fn all(b: &mut Builder, op: Op, x: &[Value], n: usize) -> NodeId {
     let x: Vec<NodeId> = x.iter().map(|v| v.spread(b, n)).collect();
     b.push(op, &x, None)
 }
 
-/// x with its axes in another order, if it is another.
+/// x with its axes permuted, if the permutation is not the identity.
 fn permute(b: &mut Builder, x: NodeId, perm: Vec<usize>) -> NodeId {
     if perm.is_sorted() { x } else { b.transpose(x, perm) }
 }
@@ -95,7 +95,7 @@ fn permute(b: &mut Builder, x: NodeId, perm: Vec<usize>) -> NodeId {
 #[derive(Clone, Copy)]
 struct Product {
     n: usize,
-    /// Axes of an operand of one example.
+    /// The rank of an operand of one example.
     rank: usize,
     ta: bool,
     tb: bool,
@@ -106,7 +106,7 @@ impl Product {
         let (p, q) = (x[0].id, x[1].id);
         match (x[0].on, x[1].on) {
             (true, false) => self.rows(b, p, q, [self.ta, self.tb], false),
-            // q^T p^T, of which each example's rows are the columns wanted
+            // q^T p^T, where the rows of each example are the columns of the result.
             (false, true) if self.tb || b.ty(q).shape()[self.rank] == 1 => {
                 self.rows(b, q, p, [!self.tb, !self.ta], true)
             }
@@ -115,8 +115,8 @@ impl Product {
         }
     }
 
-    /// `p q` (`p` turned if flag 0, `q` if flag 1) with the examples of `p` as further rows; each result
-    /// turned if `turn`.
+    /// `p q` (`p` transposed by flag 0, `q` by flag 1) with the examples of `p` as additional rows; each result
+    /// transposed if `turn`.
     fn rows(self, b: &mut Builder, p: NodeId, q: NodeId, flags: [bool; 2], turn: bool) -> NodeId {
         let (n, last, lead) = (self.n, self.rank, self.rank - 2);
         let (row, inner) = if flags[0] { (last, last - 1) } else { (last - 1, last) };
@@ -133,7 +133,7 @@ impl Product {
         permute(b, y, std::iter::once(lead).chain(0..lead).chain(ends).collect())
     }
 
-    /// `p q` with the examples of `q`, which is not turned, as further columns.
+    /// `p q` with the examples of `q`, which is not transposed, as additional columns.
     fn columns(self, b: &mut Builder, p: NodeId, q: NodeId) -> NodeId {
         let (n, last, lead) = (self.n, self.rank, self.rank - 2);
         // [n, .., k, c] -> [.., k, n, c] -> [.., k, n c]
@@ -149,7 +149,7 @@ impl Product {
     }
 }
 
-/// A convolution by one kernel: the images of all examples are images of one batch.
+/// A convolution with a shared kernel: the images of all examples form one batch.
 fn images(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
     let rank = b.ty(x[0].id).shape().rank();
     let lead = rank - 5;
@@ -165,7 +165,7 @@ fn images(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
     permute(b, y, std::iter::once(lead).chain(0..lead).chain(lead + 1..rank).collect())
 }
 
-/// Rows of all examples one below the other, and an index into them.
+/// Concatenates the rows of all examples, and shifts the indices accordingly.
 fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
     if !x[0].on {
         return b.push(Op::Gather, &[x[0].id, x[1].id], None);
@@ -178,7 +178,7 @@ fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Gather, &[x, index], None)
 }
 
-/// As for `gather`; the updates of an example are added in the order they have there.
+/// As [`gather`]; the updates of an example are added in their order.
 fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
     let shape = f.node(node.args[0]).ty.shape().clone();
     let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
@@ -188,13 +188,13 @@ fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) ->
     b.reshape(sum, [&[n][..], &shape].concat())
 }
 
-/// An index `[n, ..]` into `rows` rows of each example as one into the rows of all.
+/// Converts an index `[n, ..]` into `rows` rows of each example to one into the rows of all.
 ///
-/// It is clamped first: what lies outside an example's rows must not reach another example's.
+/// It is clamped first: an index out of an example's range must not reach another example's rows.
 fn shifted(b: &mut Builder, index: NodeId, n: usize, rows: usize) -> NodeId {
     assert!(
         i32::try_from(n * rows).is_ok(),
-        "invariant: {n} examples of {rows} rows have more rows than an i32 index reaches"
+        "invariant: {n} examples of {rows} rows exceed the range of an i32 index"
     );
     let ty = b.ty(index).clone();
     let (zero, last) = (b.splat_like(index, 0.0), b.splat_like(index, rows as f64 - 1.0));

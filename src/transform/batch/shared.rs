@@ -1,21 +1,21 @@
 //! Loops along a schedule that is the same for all examples: tangents and cotangents through one solve.
 //!
-//! The trips are those of every example, so the loop stays one loop and its step is batched. Which carried
-//! values carry examples is a fixed point: those that do when it starts, and those that a trip makes so. Where a
-//! loop does not fit - a tape laid out for other values, operands or results beyond the plain ones - it runs
-//! alone, its search with it.
+//! All examples share the trips, so the loop stays one loop and its step is batched. Which carried values have
+//! an axis of examples is a fixed point: those that have one at the start, and those to which a trip adds one.
+//! A loop that does not fit - a tape laid out for other values, taps or other additional operands or results -
+//! runs alone, together with its search.
 
 use super::{Marks, Searches, Value, batch_as, with_examples};
 use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
 use crate::transform::bodies::{Source, resign};
 use std::sync::Arc;
 
-/// Which values of a Scan or Rev carry examples where it can run for all at once, its operands being as in
-/// `m`; `None` where it cannot, and for other ops.
+/// Which values of a Scan or Rev have an axis of examples if it can run for all at once, given those of its
+/// operands in `m`; `None` if it cannot, and for other ops.
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
     match &node.op {
-        // rows in lockstep stand where examples would
+        // The axis of rows in lockstep takes the position of the examples.
         Op::Scan(s) if s.rows().is_some() => None,
         Op::Rev(r) if r.rows().is_some() => None,
         Op::Scan(s) if !on[0] && is_plain(&s.step, s.num_carry, node.args.len() - 1) => {
@@ -31,12 +31,12 @@ pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     }
 }
 
-/// Whether a step takes and gives what it carries and captures, and nothing more.
+/// Whether a step has no inputs and outputs other than carry and captures.
 fn is_plain(step: &Func, num_carry: usize, num_operands: usize) -> bool {
     step.num_inputs() == STEP_TIMES.len() + num_operands && step.num_outputs() == num_carry
 }
 
-/// Which carried values of the loop that filled a tape carry examples.
+/// Which carried values of the loop that filled a tape have an axis of examples.
 fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
     let loop_id = *f.node(tape).args.first()?;
     let num_carry = match &f.node(loop_id).op {
@@ -47,7 +47,7 @@ fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
     Some(m.on[loop_id.index()][..num_carry].to_vec())
 }
 
-/// Which values a step carries with examples, from those of its carry and captures at the start.
+/// Which carried values of a step have an axis of examples, given the flags of its carry and captures at the start.
 fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
     let (start, captures) = values.split_at(num_carry);
     fixed_point(start, |carry| {
@@ -63,7 +63,7 @@ fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
     Marks::of(f, mapped, Searches::Alone).outputs(f)
 }
 
-/// The least flags from `start` on that a trip leaves as they are.
+/// The smallest superset of the flags `start` that a trip leaves unchanged.
 fn fixed_point(start: &[bool], trip: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
     let mut on = start.to_vec();
     loop {
@@ -75,7 +75,7 @@ fn fixed_point(start: &[bool], trip: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool>
     }
 }
 
-/// Which values of a reverse loop carry examples.
+/// Which values of a reverse loop have an axis of examples.
 struct Backward {
     carry: Vec<bool>,
     cts: Vec<bool>,
@@ -89,14 +89,14 @@ impl Backward {
         let (captures, start) = on[2 + r.num_carry..].split_at(r.num_captures());
         let trip = |cts: &[bool]| outputs(&r.bwd, &[&STEP_TIMES[..], &carry, captures, cts].concat());
         let cts = fixed_point(start, trip);
-        // a sum has the type of its capture
+        // A sum has the type of its capture.
         let sums = trip(&cts).split_off(r.num_ct).into_iter().zip(&r.wrt);
         let sums = sums.map(|(on, &c)| on || captures[c]).collect();
         Backward { carry, cts, sums }
     }
 }
 
-/// Operands, those with examples that are wanted so.
+/// The operands, with an axis of examples added where `wanted`.
 fn operands(b: &mut Builder, x: &[Value], wanted: &[bool], n: usize) -> Vec<NodeId> {
     x.iter().zip(wanted).map(|(v, &on)| if on { v.spread(b, n) } else { v.id }).collect()
 }
@@ -119,8 +119,8 @@ pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
 
 /// The reverse loop of the batched steps.
 ///
-/// A sum is named after its capture and has its type. Where the sum carries examples and the capture does not,
-/// it is named after a further capture of zeros, which nothing reads.
+/// A sum has the type of the capture that it is listed under in `wrt`. If the sum has an axis of examples and
+/// the capture does not, it is listed under an additional capture of zeros, which nothing reads.
 pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
     let on = flags(x);
     let Backward { carry, cts, sums } = Backward::of(r, &on);
@@ -141,7 +141,7 @@ pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt, ..r.clone() })), &args, None)
 }
 
-/// `f` with further inputs from the `at`-th on, which it ignores.
+/// `f` with additional inputs from the `at`-th on, which it ignores.
 fn with_inputs(f: &Func, at: usize, further: &[Type]) -> Func {
     let mut types = f.input_types();
     types.splice(at..at, further.iter().cloned());

@@ -1,14 +1,15 @@
-//! Which values of a backward body are worth keeping.
+//! Chooses the values of a backward body that are worth storing.
 //!
-//! It knows what operations cost beside a way through memory, and nothing of loops.
+//! It knows the cost of operations relative to memory traffic, and nothing of loops.
 
 use super::pair::Found;
 use crate::graph::{Func, NodeId, Op, Type};
 
-/// The values of a backward body that are worth keeping, in the order of its nodes.
+/// The values of a backward body that are worth storing, in the order of its nodes.
 ///
-/// From what reads cotangents, down through what they need: a value that a forward body has, and that takes a product
-/// or more to make, is kept as it is, for it lies in memory there anyway; what takes less is made of what is kept.
+/// Walks down from the operands of cotangent nodes. A value that a forward body has and that costs a matrix
+/// product or more is stored, since it is in memory there anyway; cheaper values are recomputed from stored
+/// ones.
 pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
     let nodes = bwd.nodes();
     let is_primal = |id: &NodeId| !of.is_cotangent(*id);
@@ -38,7 +39,7 @@ pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
         let is_cotangent = of.is_cotangent(NodeId(i as u32));
         let is_input = matches!(node.op, Op::Input(_)) && !is_cotangent;
         let is_made = !is_hard_op(&node.op) && node.args.iter().all(|a| easy[a.index()]);
-        // Of two values of which each is easily made of the other the first one is kept.
+        // Of two values that are cheap to compute from each other, only the first is stored.
         if easy[i] && is_made && is_hard[i] {
             found.retain(|id| id.index() != i);
         }
@@ -47,7 +48,8 @@ pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
     found
 }
 
-/// Whether an operation costs so much more than its result's way through memory that the result had better be kept.
+/// Whether an operation costs so much more than the memory traffic of its result that storing the result is
+/// better.
 fn is_hard_op(op: &Op) -> bool {
     matches!(
         op,

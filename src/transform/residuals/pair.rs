@@ -1,17 +1,18 @@
-//! A forward body beside a backward body: which values of the second are values of the first.
+//! Matches a backward body with a forward body: which values of the former are values of the latter.
 //!
-//! Two nodes have one value if they are the same operation on the same values. What inputs of the two bodies have in
-//! common is known from the loop that they belong to ([`crate::graph::loops`]); nothing is known of what they compute.
+//! Two nodes have the same value if they are the same operation on the same values. The loop that contains both
+//! bodies determines which of their inputs are equal ([`crate::graph::loops`]); what the bodies compute is not
+//! known.
 
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Op, Rev, Scan, Solve, Type};
 use std::collections::HashMap;
 
-/// A value of a backward body among those of another function.
+/// The match of a value of the backward body in another function.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Match {
     /// It depends on a cotangent.
     Cotangent,
-    /// The other has no such value.
+    /// The other function has no such value.
     Nowhere,
     At(NodeId),
 }
@@ -26,15 +27,16 @@ impl Match {
     }
 }
 
-/// The values of a function, to be found by what they are.
+/// The values of a function, indexed by operation and operands.
 struct Values<'a> {
     known: HashMap<(&'a Op, Vec<NodeId>, &'a Type), NodeId>,
-    /// For each node the first one with its value.
+    /// For each node, the first node with the same value.
     same: Vec<NodeId>,
 }
 
 impl<'a> Values<'a> {
-    /// Those of `f`, whose inputs `step_times` are its first one; if `accepted` is given, where that is true.
+    /// The values of `f`, whose inputs `step_times` equal its first one; if `accepted` is given, under the
+    /// assumption that it is true.
     fn of(f: &'a Func, step_times: &[NodeId], accepted: Option<NodeId>) -> Self {
         let mut known = HashMap::new();
         let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
@@ -60,8 +62,8 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Operands in one order where their order changes nothing: simplification has them as they stand in a body, and bodies
-/// have their values at different places.
+/// Sorts the operands of commutative operations: simplification keeps their order within a body, but equal
+/// values have different indices in the two bodies.
 fn ordered(op: &Op, mut args: Vec<NodeId>) -> Vec<NodeId> {
     if let Op::Binary(op) = op
         && !matches!(op, BinaryOp::Sub | BinaryOp::Div)
@@ -71,7 +73,7 @@ fn ordered(op: &Op, mut args: Vec<NodeId>) -> Vec<NodeId> {
     args
 }
 
-/// The one flag that a mask repeats.
+/// The flag that a mask broadcasts.
 fn flag(f: &Func, mask: NodeId) -> NodeId {
     match &f.node(mask).op {
         Op::Broadcast { .. } | Op::Reshape => flag(f, f.node(mask).args[0]),
@@ -83,44 +85,44 @@ fn is_input(f: &Func, id: NodeId, k: usize) -> bool {
     id == f.inputs()[k]
 }
 
-/// A forward body and a backward body, and which inputs of theirs are the same.
+/// A forward body and a backward body, and which of their inputs are equal.
 pub(super) struct Pair<'a> {
     pub forward: &'a Func,
-    /// For each input of a step, the node of the forward body that has its value.
+    /// For each input of a step, the node of the forward body with the same value.
     inputs: Vec<Option<NodeId>>,
-    /// The first step time, if a step takes it from there: an operation of a backward body without operands.
+    /// The first step time, if a step reads it directly: an operation of a backward body without operands.
     start: Option<Op>,
-    /// The last step time where it is the one aimed at: a node of the forward body.
+    /// The last step time if the target was reached: a node of the forward body.
     aim: Option<NodeId>,
-    /// Further inputs of the forward body that are the step time before a trip.
+    /// Other inputs of the forward body that equal the step time before a trip.
     step_times: Vec<NodeId>,
-    /// The trip behind an accepted one, if trips take something of the one before.
+    /// The trip after an accepted one, if trips take residuals from the previous one.
     next: Option<Next>,
 }
 
-/// What an accepted attempt hands to the next one.
+/// The values that an accepted attempt passes to the next one.
 struct Next {
     accepted: NodeId,
-    /// For each input of the next step, the node of the forward body that has its value.
+    /// For each input of the next step, the node of the forward body with the same value.
     inputs: Vec<Option<NodeId>>,
-    /// Of what the search alone carries: its position, the input and the output.
+    /// For the values that only the search carries: their index, input and output.
     carried: Vec<(usize, NodeId, NodeId)>,
 }
 
 /// A value of the backward body that the search carries from trip to trip.
 pub(super) struct Carried {
     pub value: NodeId,
-    /// Among all that the search carries.
+    /// Its index among all values that the search carries.
     pub position: usize,
 }
 
-/// The values of a backward body among those of the forward body.
+/// The matches of a backward body's values in the forward body.
 pub(super) struct Found {
     /// In the same trip.
     pub now: Vec<Match>,
-    /// In the trip before.
+    /// In the previous trip.
     pub before: Vec<Match>,
-    /// Those that are taken for what the search carries.
+    /// Values matched with values that the search carries.
     pub carried: Vec<Carried>,
 }
 
@@ -129,7 +131,7 @@ impl Found {
         self.now[id.index()] == Match::Cotangent
     }
 
-    /// Whether a trip has computed the value.
+    /// Whether some trip has computed the value.
     pub fn has(&self, id: NodeId) -> bool {
         self.now[id.index()].at().or(self.before[id.index()].at()).is_some()
     }
@@ -141,11 +143,11 @@ impl<'a> Pair<'a> {
         let (body, nc) = (&s.attempt, s.num_carry);
         let step_time = body.inputs()[0];
         let (accepted, next) = (body.outputs()[0], body.outputs()[3]);
-        // What starts as the step time and goes on as the step time is the step time: a clock that the search carries.
+        // A carried clock that starts as the step time and is updated to the step time equals it.
         let carried =
             (nc..nc + s.num_ext).filter(|j| x[s.first_carry() + j] == x[1] && body.outputs()[4 + j] == next);
         let step_times: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
-        // The step time where the attempt is accepted.
+        // The step time if the attempt is accepted.
         let next = match (&body.node(next).op, &body.node(next).args[..]) {
             (Op::Select, [when, new, old])
                 if *when == accepted && (*old == step_time || step_times.contains(old)) =>
@@ -172,7 +174,7 @@ impl<'a> Pair<'a> {
             inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
             carried: (nc..nc + s.num_ext).map(|j| (j, body.inputs()[1 + j], body.outputs()[4 + j])).collect(),
         };
-        // An accepted step time that may be the one aimed at chooses between that and others.
+        // An accepted step time that may be the target is a select between the target and others.
         let aim = match (&body.node(next).op, &body.node(next).args[..]) {
             (Op::Select, [_, aim, _]) => Some(*aim),
             _ => None,
@@ -194,13 +196,14 @@ impl<'a> Pair<'a> {
         Pair { forward: body, inputs, start: None, aim: None, step_times: vec![], next: None }
     }
 
-    /// Inputs of a step: the first ones of a backward body.
+    /// The number of a step's inputs: the first inputs of a backward body.
     pub fn num_inputs(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Values of a backward body at the first trip, from the inputs of the forward body. They are such as the trips before
-    /// others have, so they depend on the first step time, on the state and on captures of the forward body.
+    /// Computes values of a backward body for the first trip from the inputs of the forward body. Later trips
+    /// have these values from the previous trip, so they depend only on the first step time, on the state and
+    /// on captures of the forward body.
     pub fn at_first(&self, bwd: &Func, values: &[NodeId]) -> Func {
         let own = self.forward.inputs();
         let (mut b, ids) = Builder::with_inputs(&self.forward.input_types());
@@ -212,7 +215,7 @@ impl<'a> Pair<'a> {
                     let input = self.inputs.get(*k).copied().flatten();
                     input.and_then(|id| own.iter().position(|o| *o == id)).map(|k| ids[k])
                 }
-                // Whoever looks at evaluations has seen this one before the search began.
+                // The observer was called with this value before the search began.
                 (Op::Observe(_), [x], _) => map[x.index()],
                 (Op::Select, [flag, _, t], _) if is_input(bwd, *flag, 0) && is_input(bwd, *t, 2) => {
                     map[t.index()]
@@ -225,7 +228,7 @@ impl<'a> Pair<'a> {
         b.finish(&outputs)
     }
 
-    /// Finds the values of a backward body.
+    /// Matches the values of a backward body.
     pub fn find(&self, bwd: &Func) -> Found {
         let values = Values::of(self.forward, &self.step_times, None);
         let now = self.matched(bwd, &values, &self.inputs, &[]);
@@ -247,13 +250,13 @@ impl<'a> Pair<'a> {
             return Found { now, before: vec![Match::Nowhere; before.len()], carried };
         }
         let mut now = self.matched(bwd, &values, &self.inputs, &known);
-        // It lies where the trip before has put it.
+        // It is stored where the previous trip has put it.
         known.iter().for_each(|(value, _)| now[value.index()] = Match::Nowhere);
         Found { now, before, carried }
     }
 
-    /// For each node of the backward body, the node of the forward body that has its value, if its inputs have those of
-    /// `inputs` and nodes of it are `known`.
+    /// For each node of the backward body, the node of the forward body with the same value, given that its
+    /// inputs match `inputs` and that the nodes in `known` match.
     fn matched(
         &self,
         bwd: &Func,
@@ -272,10 +275,11 @@ impl<'a> Pair<'a> {
                 (Op::Input(k), _) => {
                     inputs.get(*k).map_or(Match::Cotangent, |&id| Match::of(values.canonical(id)))
                 }
-                // Bodies are recorded one after the other, each with observers of its own.
+                // Each body has been recorded with its own observers, so observers are matched through their
+                // operand.
                 (Op::Observe(_), [x]) => all[x.index()],
                 (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
-                // The step times of a step are those of the loop at either end too.
+                // A first step starts at the loop's start, and a last step ends at its end.
                 (Op::Select, [flag, step_time, t])
                     if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*step_time).op)
                         || is(*flag, 1)

@@ -30,7 +30,7 @@ fn push_binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], ty: &Type) -> Node
     insert(b, &Op::Binary(op), &x, ty)
 }
 
-/// What is negated, if the value is a negation.
+/// The operand, if the value is a negation.
 fn negated(b: &Builder, x: NodeId) -> Option<NodeId> {
     matches!(b.node(x).op, Op::Unary(UnaryOp::Neg)).then(|| b.node(x).args[0])
 }
@@ -72,7 +72,7 @@ fn binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], ty: &Type) -> Option<No
         BinaryOp::Add => sum(b, x, constant, ty),
         BinaryOp::Sub => difference(b, x, constant, ty),
         BinaryOp::Mul => product(b, x, constant, ty),
-        BinaryOp::Div => quotient(b, x, constant?, ty),
+        BinaryOp::Div => division(b, x, constant?, ty),
         BinaryOp::Max | BinaryOp::Min => (x[0] == x[1]).then_some(x[0]),
         BinaryOp::And | BinaryOp::Or if x[0] == x[1] => Some(x[0]),
         BinaryOp::And => Some(if constant? == 0.0 { x[1] } else { x[0] }),
@@ -121,7 +121,7 @@ fn product(b: &mut Builder, x: [NodeId; 2], constant: Option<f64>, ty: &Type) ->
 }
 
 /// Division by 1, -1 and powers of two, whose reciprocals are exact.
-fn quotient(b: &mut Builder, x: [NodeId; 2], c: f64, ty: &Type) -> Option<NodeId> {
+fn division(b: &mut Builder, x: [NodeId; 2], c: f64, ty: &Type) -> Option<NodeId> {
     if c == 1.0 {
         return Some(x[0]);
     }
@@ -180,7 +180,7 @@ fn lincomb(b: &mut Builder, coeffs: &[u64], x: &[NodeId], ty: &Type) -> Option<N
     }
 }
 
-/// Whether each value of the first type is one of the second.
+/// Whether every value of the first type is representable in the second.
 fn widens(from: DType, to: DType) -> bool {
     match from {
         DType::F64 => false,
@@ -199,7 +199,7 @@ fn cast(b: &mut Builder, x: NodeId, ty: &Type) -> Option<NodeId> {
     (first == ty.dtype() && widens(first, second)).then_some(from)
 }
 
-/// An operation on repeated values is done before they are repeated.
+/// Moves an operation on broadcast operands before the broadcast.
 fn before_broadcast(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<NodeId> {
     if *op == Op::StopGradient {
         return None;

@@ -1,12 +1,14 @@
-//! What a search carries and need not.
+//! Removes unused carried values from searches.
 //!
-//! A carried value counts if it is asked for, or leads to a flag, the step time, a tap or a value that counts. The others
-//! are sums that nothing reads: the integrals of a backward solve whose gradients are not wanted, the counters and the
-//! controller's history of most solves. They go out of the loop with the work that makes them. What every attempt hands on
-//! as it came is no carried value but a number or a capture. Where the tape has a reader, or steps an inverse, the state
-//! stays as it is, since every loop that reads the tape must agree on its layout; what the search alone carries does not.
+//! A carried value counts if it is used outside, or if a flag, the step time, a tap or another value that
+//! counts depends on it. The others are unused sums: the integrals of a backward solve whose gradients are not
+//! needed, the counters and the controller's history of most solves. They are removed from the loop with the
+//! work that computes them. A value that every attempt returns unchanged becomes a constant or a capture. If
+//! the tape has a reader, or the step has an inverse, the state stays as it is, since every loop that reads the
+//! tape must agree on its layout; the ext values may still be removed.
 //!
-//! And a search that goes on while a carried number says so runs no attempt where it says otherwise ([`running`]).
+//! If the continue test holds at the start of the search, it holds at the start of every attempt, and is folded
+//! there ([`running`]).
 
 use super::fold::compare;
 use super::prune::Found;
@@ -16,17 +18,17 @@ use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
 use crate::transform::bodies::{Source, resign};
 use crate::transform::flow::num_values;
 
-/// The search without what it need not carry, its operands, and where its values are found.
+/// The search without its unused carried values, its operands, and where its values are found.
 pub(super) fn fewer(
     b: &Builder,
     s: &Solve,
     x: &[NodeId],
-    asked: &[bool],
+    needed: &[bool],
     found: &mut [Found],
 ) -> Option<(Solve, Vec<NodeId>)> {
     let (n, first) = (s.num_carry + s.num_ext, s.first_carry());
-    let keeps_state = asked[n + 1] || s.inverse.is_some();
-    let counts = counting(s, &asked[..n], keeps_state);
+    let keeps_state = needed[n + 1] || s.inverse.is_some();
+    let counts = counting(s, &needed[..n], keeps_state);
     let is_held =
         |j: usize| j >= s.num_carry && s.attempt.outputs()[4 + j] == s.attempt.inputs()[s.attempt_head() + j];
     let kept: Vec<usize> = (0..n).filter(|&j| counts[j] && !is_held(j)).collect();
@@ -43,7 +45,7 @@ pub(super) fn fewer(
                 Source::Input(s.attempt_head() + kept.len() + s.num_captures() + captures.len() - 1)
             }
             (None, Some(number)) if counts[j] => Source::Splat(number),
-            // It still needs a value to stand for it; nothing that is kept depends on it.
+            // A placeholder operand; no remaining node depends on it.
             _ => Source::Splat(0.0),
         })
         .collect();
@@ -79,9 +81,9 @@ pub(super) fn fewer(
 }
 
 /// Which of the carried values count.
-fn counting(s: &Solve, asked: &[bool], keeps_state: bool) -> Vec<bool> {
+fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     let mut counts: Vec<bool> =
-        asked.iter().enumerate().map(|(j, asked)| *asked || keeps_state && j < s.num_carry).collect();
+        needed.iter().enumerate().map(|(j, needed)| *needed || keeps_state && j < s.num_carry).collect();
     let (n, at, at_step) = (counts.len(), s.attempt_head(), s.head());
     loop {
         let live = |k: usize| k < 4 || counts.get(k - 4).is_none_or(|c| *c);
@@ -97,11 +99,11 @@ fn counting(s: &Solve, asked: &[bool], keeps_state: bool) -> Vec<bool> {
     }
 }
 
-/// The inputs that the outputs chosen by `wanted` depend on. A search among the nodes depends on what counts of what it
-/// carries: what one search hands to the next, and neither reads, goes out of both.
+/// The inputs that the outputs chosen by `wanted` depend on. A nested search depends only on the carried values
+/// that count, so a value that two nested searches pass on and neither reads is removed from both.
 fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut on = vec![false; f.nodes().len()];
-    let mut asked: Vec<Vec<bool>> = f.nodes().iter().map(|node| vec![false; num_values(&node.ty)]).collect();
+    let mut needed: Vec<Vec<bool>> = f.nodes().iter().map(|node| vec![false; num_values(&node.ty)]).collect();
     let outputs = f.outputs().iter().enumerate().filter(|(k, _)| wanted(*k));
     outputs.for_each(|(_, id)| on[id.index()] = true);
     for (i, node) in f.nodes().iter().enumerate().rev() {
@@ -109,12 +111,12 @@ fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
             continue;
         }
         if let Op::Proj(k) = node.op {
-            asked[node.args[0].index()][k] = true;
+            needed[node.args[0].index()][k] = true;
         }
         let mut idle = vec![false; node.args.len()];
         if let Op::Solve(s) = &node.op {
-            let (n, asked) = (s.num_carry + s.num_ext, &asked[i]);
-            let counts = counting(s, &asked[..n], asked[n + 1] || s.inverse.is_some());
+            let (n, needed) = (s.num_carry + s.num_ext, &needed[i]);
+            let counts = counting(s, &needed[..n], needed[n + 1] || s.inverse.is_some());
             counts.iter().enumerate().for_each(|(j, counts)| idle[s.first_carry() + j] = !counts);
         }
         let args = node.args.iter().zip(idle).filter(|(_, idle)| !idle);
@@ -123,8 +125,8 @@ fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     f.inputs().iter().map(|id| on[id.index()]).collect()
 }
 
-/// `f` with `kept` inputs from `at` on, where those it has come as `sources` says, with further inputs behind all, and with
-/// these outputs.
+/// `f` with its inputs from `at` on reduced to `kept` and replaced according to `sources`, with additional
+/// inputs at the end, and with these outputs.
 fn with_carry(
     f: &Func,
     at: usize,
@@ -153,9 +155,9 @@ fn with_carry(
     resign(f, &types, &all, outputs)
 }
 
-/// The attempt where it knows that its search is running: a search goes on while the comparison of a carried number with
-/// another holds, so the same comparison holds at the start of every attempt if it does at that of the first. Rows in
-/// lockstep wait for each other, and their attempts do not know.
+/// The attempt under the assumption that its search is running. A search continues while a comparison of a
+/// carried number with another one holds, so the comparison holds at the start of every attempt if it holds at
+/// the first. Not for rows in lockstep, which keep running until all have ended.
 pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
     if s.rows().is_some() {
         return None;

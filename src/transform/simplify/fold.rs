@@ -1,14 +1,14 @@
-//! Operations on numbers known when the graph is made.
+//! Constant folding.
 //!
-//! Only operations that every machine rounds alike are done here: exp and its kin come from kernels
-//! whose last bit a host library need not share. In f32, one operation in f64 rounded once gives
-//! the f32 result (53 bits are more than 2 * 24 + 2).
+//! Only operations that every machine rounds alike are folded: kernels for exp and similar functions may differ
+//! from `std` in the last bit. In f32, one operation in f64 rounded once gives the f32 result (53 bits are more
+//! than 2 * 24 + 2).
 
 use super::{splat, splat_of};
 use crate::array::DType;
 use crate::graph::{BinaryOp, Builder, CompareOp, Literal, NodeId, Op, Type, UnaryOp};
 
-/// The constant that a node is, if all its operands are numbers.
+/// The constant value of a node, if all its operands are constants.
 pub(super) fn fold(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<NodeId> {
     if let Op::Const(Literal::Splat { dtype, bits }) = op {
         let value = f64::from_bits(*bits);
@@ -39,7 +39,7 @@ pub(super) fn fold(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<
     Some(splat_of(b, ty, round(ty.dtype(), value)))
 }
 
-/// A conversion, before the value is rounded: between integers the bits stay.
+/// A conversion before rounding; between integers the bits stay.
 fn cast(from: DType, to: DType, x: f64) -> f64 {
     match (from, to) {
         (DType::I32, DType::U32) => f64::from(x as i32 as u32),
@@ -49,7 +49,7 @@ fn cast(from: DType, to: DType, x: f64) -> f64 {
     }
 }
 
-/// The value as the element type holds it.
+/// The value rounded to the element type.
 fn round(dtype: DType, x: f64) -> f64 {
     match dtype {
         DType::F64 => x,
@@ -79,7 +79,7 @@ fn unary(op: UnaryOp, dtype: DType, x: f64) -> Option<f64> {
 fn binary(op: BinaryOp, dtype: DType, x: f64, y: f64) -> f64 {
     if matches!(dtype, DType::I32 | DType::U32) && matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul)
     {
-        // exact in i64 for u32 and i32 alike, but for a product of two u32, which wraps alike
+        // Exact in i64 for u32 and i32, except a product of two u32, which wraps the same way.
         let (a, b) = (x as i64, y as i64);
         let wide = match op {
             BinaryOp::Add => a + b,

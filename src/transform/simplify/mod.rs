@@ -1,12 +1,12 @@
-//! Clean-up by insertion anew: each node is rewritten as it enters a builder, until nothing changes.
+//! Simplification: each node is rewritten as it is inserted into a new builder, until nothing changes.
 //!
-//! A simplified graph has the bits of the graph it came from, with three exceptions: the sign of a
-//! zero (`x + 0` is x); a sum of n equal terms is n times the term, rounded once; and an operand with
-//! coefficient 0 in a `lincomb` takes no part, whatever it is. `x * 0` is not 0, and nothing is
-//! reassociated: both would change results that are not finite, or the rounding.
+//! A simplified graph gives the same bits as the original, with three exceptions: the sign of a zero (`x + 0`
+//! becomes x); a sum of n equal terms becomes n times the term, rounded once; and an operand with coefficient 0
+//! in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to 0, and nothing is
+//! reassociated: both would change non-finite results, or the rounding.
 //!
-//! Rules look at a node and its operands only. Equality saturation would find more, but what derivatives
-//! leave behind (ones, zeros, double negations, transposes, broadcasts of numbers) local rules find.
+//! Rules match a node and its operands only. Equality saturation would find more, but local rules remove what
+//! derivatives leave behind: ones, zeros, double negations, transposes, broadcasts of constants.
 
 mod arith;
 mod carries;
@@ -19,11 +19,10 @@ use super::bodies::{map_bodies, push_as, rebuild};
 use crate::graph::{Builder, Func, NodeId, Op, Type};
 use std::collections::HashMap;
 
-/// Rounds after which simplification gives up looking for more; each makes real progress, and real
-/// graphs take two or three.
+/// The maximum number of rounds; real graphs take two or three.
 const MAX_ROUNDS: usize = 12;
 
-/// The same function, simpler, in all bodies too; signatures of bodies shrink to what is used.
+/// The same function, simplified, bodies included; signatures of bodies shrink to what is used.
 pub fn simplify(f: &Func) -> Func {
     let mut known = HashMap::new();
     let mut f = f.clone();
@@ -37,7 +36,7 @@ pub fn simplify(f: &Func) -> Func {
     f
 }
 
-/// The same function without `stop_gradient`, in all bodies too: for after differentiation.
+/// The same function without `stop_gradient`, bodies included; runs after differentiation.
 pub fn erase_stop_gradient(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
@@ -48,8 +47,7 @@ pub fn erase_stop_gradient(f: &Func) -> Func {
     b.finish(&outputs)
 }
 
-/// Rewrites nodes of the function itself and leaves bodies as they are, so that bodies that equal
-/// each other still do.
+/// Rewrites the function's own nodes and leaves bodies unchanged, so that equal bodies stay equal.
 pub(super) fn simplify_outside(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = rebuild(&mut b, f, &ids, insert);
@@ -57,8 +55,8 @@ pub(super) fn simplify_outside(f: &Func) -> Func {
     b.finish(&outputs)
 }
 
-/// One round: bodies first, then the nodes, then signatures. `known` remembers bodies done before
-/// (one step occurs in a search and in its derivatives) and is only looked up.
+/// One round: bodies first, then the nodes, then signatures. `known` caches simplified bodies (a step occurs in
+/// a search and in its derivatives) and is only looked up, never iterated.
 fn round(f: &Func, known: &mut HashMap<Func, Func>) -> Func {
     if let Some(done) = known.get(f) {
         return done.clone();
@@ -84,7 +82,7 @@ fn insert(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> NodeId {
     simpler.unwrap_or_else(|| push_as(b, op.clone(), x, ty))
 }
 
-/// The number that a value is everywhere, if it is a constant of that kind.
+/// The value of every element, if the node is a splat constant.
 fn splat(b: &Builder, x: NodeId) -> Option<f64> {
     b.node(x).splat()
 }

@@ -1,4 +1,4 @@
-//! Rules for what moves elements, for reductions and for products of matrices.
+//! Rules for movement ops, reductions and matrix products.
 
 use super::{insert, splat, splat_of};
 use crate::array::Shape;
@@ -26,7 +26,7 @@ pub(super) fn rewrite(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Opti
     }
 }
 
-/// The operand of a node whose operation is as wanted.
+/// The operand of a node whose operation satisfies `wanted`.
 fn operand(b: &Builder, x: NodeId, wanted: impl Fn(&Op) -> bool) -> Option<NodeId> {
     let node = b.node(x);
     wanted(&node.op).then(|| node.args[0])
@@ -43,7 +43,7 @@ fn broadcast(b: &mut Builder, dims: &[usize], x: NodeId, ty: &Type) -> Option<No
             Some(insert(b, &Op::Broadcast { dims }, &node.args, ty))
         }
         Op::Reshape => {
-            // axes of length 1 that were put in or taken out play no part in a repetition
+            // Inserted or removed axes of length 1 do not affect a broadcast.
             let (from, to) = (b.ty(node.args[0]).clone(), node.ty.shape());
             let long = |s: &Shape| (0..s.rank()).filter(|&i| s[i] != 1).collect::<Vec<_>>();
             let (a, c) = (long(from.shape()), long(to));
@@ -138,8 +138,7 @@ fn pad(b: &mut Builder, lo: &[usize], hi: &[usize], x: NodeId, ty: &Type) -> Opt
     Some(insert(b, &Op::Pad { lo: plus(lo, l), hi: plus(hi, h) }, &node.args, ty))
 }
 
-/// A sum of padded arrays that lie side by side, or at the same place: what the derivative of
-/// taking an array apart leaves.
+/// A sum of padded arrays that are adjacent or at the same position: the derivative of splitting an array.
 pub(super) fn sum_of_pads(b: &mut Builder, x: [NodeId; 2], ty: &Type) -> Option<NodeId> {
     let parts = |b: &Builder, x: NodeId| match &b.node(x).op {
         Op::Pad { lo, hi } => Some((lo.clone(), hi.clone(), b.node(x).args[0])),
@@ -178,7 +177,7 @@ fn concat(b: &mut Builder, axis: usize, x: &[NodeId], ty: &Type) -> Option<NodeI
         let flat: Vec<NodeId> = x.iter().flat_map(flat).collect();
         return Some(insert(b, &Op::Concat { axis }, &flat, ty));
     }
-    // neighboring slices of one array
+    // Adjacent slices of one array.
     for i in 1..x.len() {
         if let Some(joined) = adjoining(b, axis, x[i - 1], x[i]) {
             let mut rest = x.to_vec();
@@ -238,7 +237,7 @@ fn reduce(b: &mut Builder, op: ReduceOp, axes: &[usize], x: NodeId, ty: &Type) -
     Some(insert(b, &Op::Broadcast { dims }, &[y], ty))
 }
 
-/// The reduction of `n` numbers `c`.
+/// The reduction of `n` copies of `c`.
 fn times(b: &mut Builder, op: ReduceOp, n: usize, c: f64, ty: &Type) -> Option<NodeId> {
     match op {
         ReduceOp::Sum => {
@@ -249,7 +248,7 @@ fn times(b: &mut Builder, op: ReduceOp, n: usize, c: f64, ty: &Type) -> Option<N
     }
 }
 
-/// Transposed operands are read transposed.
+/// Folds a transpose of an operand into the product's flag.
 fn dot(b: &mut Builder, flags: [bool; 2], x: [NodeId; 2], ty: &Type) -> Option<NodeId> {
     let is_transpose = |op: &Op| matches!(op, Op::Transpose { perm } if *perm == turned(perm.len()));
     for k in 0..2 {

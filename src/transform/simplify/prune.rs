@@ -1,10 +1,10 @@
-//! Signatures of loops and tiles shrink to what is used.
+//! Shrinks the signatures of loops and tiles to what is used.
 //!
-//! Captures and tile inputs that no body reads go, equal ones become one, numbers move into the
-//! bodies, where they fold; rows that repeat one value come in as the value. Outputs nobody asks
-//! for go, of tiles and of reverse sums. A cotangent that a reverse loop hands through unchanged is
-//! no carried value but a capture. Other carried values stay, but what a search carries and need not
-//! ([`carries`]): a tape's layout is that of the carry, and every loop that reads the tape must agree on it.
+//! Unread captures and tile inputs are removed, and equal ones merged. Constants move into the bodies, where
+//! they fold; rows that repeat one value are passed as the value. Unused outputs of tiles and unused sums of
+//! reverse loops are removed. A cotangent that a reverse loop passes through unchanged becomes a capture. Other
+//! carried values stay, except those that a search does not need ([`carries`]): the layout of a tape is the
+//! carry, and every loop that reads the tape must agree on it.
 
 use super::{carries, prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Where a value of a tuple is found after pruning.
 #[derive(Clone, Copy)]
 pub(super) enum Found {
-    /// Nobody asks for it.
+    /// It is unused.
     Nowhere,
     /// In the new node's tuple.
     Value(usize),
@@ -22,12 +22,12 @@ pub(super) enum Found {
     Outside(NodeId),
 }
 
-/// The same function with smaller signatures inside.
+/// The same function with smaller signatures of its bodies.
 pub(super) fn prune(f: &Func) -> Func {
     if !f.nodes().iter().any(|n| matches!(n.ty, Type::Tuple(_))) {
         return f.clone();
     }
-    let asked = asked(f);
+    let needed = needed(f);
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     let mut found: Vec<Vec<Found>> = vec![vec![]; f.nodes().len()];
@@ -38,10 +38,10 @@ pub(super) fn prune(f: &Func) -> Func {
             Op::Proj(k) => match found[node.args[0].index()][*k] {
                 Found::Value(j) => b.proj(x[0], j),
                 Found::Outside(id) => id,
-                Found::Nowhere => unreachable!("invariant: projections are asked for"),
+                Found::Nowhere => unreachable!("invariant: a projected value is needed"),
             },
             _ => {
-                let (op, x) = smaller(&mut b, node, &x, &asked[i], &mut found[i]);
+                let (op, x) = smaller(&mut b, node, &x, &needed[i], &mut found[i]);
                 let ty = if found[i].is_empty() { Some(&node.ty) } else { None };
                 b.push(op, &x, ty)
             }
@@ -51,55 +51,55 @@ pub(super) fn prune(f: &Func) -> Func {
     b.finish(&outputs)
 }
 
-/// For each tuple, which of its values are asked for.
-fn asked(f: &Func) -> Vec<Vec<bool>> {
-    let mut asked: Vec<Vec<bool>> = f
+/// For each tuple, which of its values are used.
+fn needed(f: &Func) -> Vec<Vec<bool>> {
+    let mut needed: Vec<Vec<bool>> = f
         .nodes()
         .iter()
         .map(|n| if let Type::Tuple(types) = &n.ty { vec![false; types.len()] } else { vec![] })
         .collect();
     for node in f.nodes() {
         if let Op::Proj(k) = node.op {
-            asked[node.args[0].index()][k] = true;
+            needed[node.args[0].index()][k] = true;
         }
     }
-    asked
+    needed
 }
 
 fn smaller(
     b: &mut Builder,
     node: &Node,
     x: &[NodeId],
-    asked: &[bool],
+    needed: &[bool],
     found: &mut Vec<Found>,
 ) -> (Op, Vec<NodeId>) {
-    *found = (0..asked.len()).map(Found::Value).collect();
+    *found = (0..needed.len()).map(Found::Value).collect();
     match &node.op {
-        Op::Tiles(t) => tiles(b, t, x, asked, found),
+        Op::Tiles(t) => tiles(b, t, x, needed, found),
         Op::Solve(s) => {
             let knowing = carries::running(b, s, x);
             let s = knowing.as_ref().unwrap_or(s);
-            match carries::fewer(b, s, x, asked, found) {
+            match carries::fewer(b, s, x, needed, found) {
                 Some((s, x)) => solve(b, &s, &x),
                 None => solve(b, s, x),
             }
         }
         Op::Scan(s) => scan(b, s, x),
-        Op::Rev(r) => rev(b, r, x, asked, found),
-        Op::Loop(l) => prune_loop::general(b, l, x, asked, found),
-        Op::Cond(c) => cond(b, c, x, asked, found),
+        Op::Rev(r) => rev(b, r, x, needed, found),
+        Op::Loop(l) => prune_loop::general(b, l, x, needed, found),
+        Op::Cond(c) => cond(b, c, x, needed, found),
         plain => (plain.clone(), x.to_vec()),
     }
 }
 
-/// What becomes of a run of operands: the new ones, and where the old ones are found among them.
+/// The pruned form of a range of operands: the new ones, and the source of each old one.
 pub(super) struct Plan {
     pub(super) operands: Vec<NodeId>,
     types: Vec<Type>,
     sources: Vec<Source>,
 }
 
-/// Drops unused operands, merges equal ones, takes numbers inside. `keep` stay as they are.
+/// Drops unused operands, merges equal ones, moves constants inside. Those in `keep` stay unchanged.
 pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
     let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
     let mut plain: Vec<bool> = vec![];
@@ -108,7 +108,7 @@ pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], type
         p.sources.push(match (keep[k], splat(b, id), known) {
             (false, Some(c), _) => Source::Splat(c),
             (false, None, Some(j)) => Source::Input(j),
-            // an unused input still needs a value to stand for it; no node will read it
+            // A placeholder for an unused input; no node reads it.
             (false, None, None) if !used[k] && matches!(types[k], Type::Array { .. }) => Source::Splat(0.0),
             _ => {
                 p.operands.push(id);
@@ -122,7 +122,7 @@ pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], type
 }
 
 impl Plan {
-    /// A body whose inputs from `at` on, as many as were planned, come from the plan.
+    /// A body whose inputs from `at` on, as many as were planned, are replaced according to the plan.
     fn apply(&self, body: &Func, at: usize, outputs: &[usize]) -> Func {
         let n = self.sources.len();
         let all = body.input_types();
@@ -170,8 +170,8 @@ fn used_by(step: &Func, inverse: Option<&Func>, at: usize) -> Vec<bool> {
     inverse.map_or(used.clone(), |f| either(&used, &used_inputs(f)[at..]))
 }
 
-fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
-    let sums: Vec<usize> = (0..r.wrt.len()).filter(|&i| asked[r.num_ct + i]).collect();
+fn rev(b: &Builder, r: &Rev, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let sums: Vec<usize> = (0..r.wrt.len()).filter(|&i| needed[r.num_ct + i]).collect();
     let (mut r, x) = without_constant_cotangents(r, x, found);
     for (i, f) in found.iter_mut().rev().take(r.wrt.len()).rev().enumerate() {
         *f = sums.iter().position(|&s| s == i).map_or(Found::Nowhere, |at| Found::Value(r.num_ct + at));
@@ -192,8 +192,8 @@ fn rev(b: &Builder, r: &Rev, x: &[NodeId], asked: &[bool], found: &mut [Found]) 
     (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
 }
 
-fn cond(b: &Builder, c: &Cond, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
-    let outputs: Vec<usize> = (0..asked.len()).filter(|&k| asked[k]).collect();
+fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
     found.fill(Found::Nowhere);
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
     let used = either(&used_inputs(&c.then), &used_inputs(&c.otherwise));
@@ -206,7 +206,7 @@ fn own_inputs(f: &Func) -> Vec<Source> {
     (0..f.num_inputs()).map(Source::Input).collect()
 }
 
-/// Cotangents that every trip hands on as they are become captures.
+/// Turns cotangents that every trip passes on unchanged into captures.
 fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (Rev, Vec<NodeId>) {
     let first = 2 + r.num_carry + r.num_captures();
     let at = r.head() - 2 + first;
@@ -236,8 +236,8 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
     (Rev { step, bwd, num_ct: moving.len(), wrt: r.wrt.clone(), ..*r }, operands)
 }
 
-fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], asked: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
-    let outputs: Vec<usize> = (0..asked.len()).filter(|&k| asked[k]).collect();
+fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+    let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
     found.fill(Found::Nowhere);
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
     let fewer = |f: &Func| resign(f, &f.input_types(), &own_inputs(f), &outputs);
@@ -261,13 +261,13 @@ fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], asked: &[bool], found: &mut [Foun
     (Op::Tiles(Arc::new(Tiles { body, tail, num_rowed: inputs.rowed.len(), outs, ..*t })), operands)
 }
 
-/// What becomes of the operands of tiles.
+/// The pruned operands of tiles.
 struct TileInputs {
     /// Operands that stay rowed, by their old index.
     rowed: Vec<usize>,
-    /// Shared operands.
+    /// The shared operands.
     shared: Vec<NodeId>,
-    /// For each old input of the body, row0 included.
+    /// The source of each old input of the body, row0 included.
     sources: Vec<Source>,
 }
 
@@ -280,7 +280,7 @@ impl TileInputs {
                 shared.len() - 1
             })
         };
-        // shared inputs stand behind the rowed ones, whose number is known at the end
+        // Shared inputs come after the rowed ones, whose number is known only at the end.
         let mut late: Vec<Source> = vec![];
         for (k, &id) in x.iter().enumerate() {
             let node = b.node(id);

@@ -1,7 +1,7 @@
-//! The signature of a general loop shrinks to what is used: as `prune` does for the other loops.
+//! Shrinks the signature of a general loop to what is used, as `prune` does for the other loops.
 //!
-//! What a trip stores, adds up or taps and nobody asks for goes, and with it what was computed for it alone; then
-//! what no body reads any more goes. Carried values and their states stay in place.
+//! Unused stored, summed and tapped values are removed with their computation; then inputs that no body reads
+//! are removed. Carried values and their states stay.
 
 use super::prune::{Found, plan};
 use crate::graph::{Builder, Loop, NodeId, Op};
@@ -12,12 +12,12 @@ pub(super) fn general(
     b: &Builder,
     l: &Loop,
     x: &[NodeId],
-    asked: &[bool],
+    needed: &[bool],
     found: &mut [Found],
 ) -> (Op, Vec<NodeId>) {
     let nc = l.num_carry;
-    // Behind the carry output k of the body is value nc + k of the node.
-    let kept: Vec<usize> = (nc..l.body.num_outputs()).filter(|k| asked[nc + k]).collect();
+    // After the carry, output k of the body is value nc + k of the node.
+    let kept: Vec<usize> = (nc..l.body.num_outputs()).filter(|k| needed[nc + k]).collect();
     found[2 * nc..].fill(Found::Nowhere);
     kept.iter().enumerate().for_each(|(i, &k)| found[nc + k] = Found::Value(2 * nc + i));
     let outputs: Vec<usize> = (0..nc).chain(kept.iter().copied()).collect();
@@ -26,7 +26,7 @@ pub(super) fn general(
     let within = |from: usize, n: usize| kept.iter().filter(|k| (from..from + n).contains(k)).count();
     let (num_ys, num_sums) = (within(nc, l.num_ys), within(nc + l.num_ys, l.num_sums));
 
-    // What is not read goes: sequences and rows first, whose places then are those of fewer inputs.
+    // Unread inputs are removed: sequences and rows first, since their indices count inputs before removal.
     let used = used_inputs(&body);
     let stays = |k: usize| used[k] || k < 4 + nc || (l.first_capture()..l.first_row()).contains(&k);
     let inputs: Vec<usize> = (0..body.num_inputs()).filter(|&k| stays(k)).collect();

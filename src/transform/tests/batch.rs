@@ -5,7 +5,7 @@ use super::*;
 use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
-/// Example `i` of every input that is mapped, the input itself else.
+/// Example `i` of every mapped input; other inputs unchanged.
 fn example(x: &[Array], mapped: &[bool], i: usize) -> Vec<Array> {
     x.iter().zip(mapped).map(|(x, &on)| if on { entry(x, i) } else { x.clone() }).collect()
 }
@@ -26,7 +26,7 @@ fn arguments(f: &Func, mapped: &[bool], n: usize, seed: u64) -> Vec<Array> {
     types.map(|(ty, &on)| draws.array(&lead(ty, on))).collect()
 }
 
-/// The batched function gives what single calls give, to the bit; returns it.
+/// Asserts that the batched function is bit-equal to single calls; returns it.
 #[track_caller]
 fn check_batch(f: &Func, mapped: &[bool], n: usize, seed: u64, what: &str) -> Func {
     check_batch_with(Searches::Alone, f, mapped, n, seed, what)
@@ -44,7 +44,7 @@ fn check_batch_with(searches: Searches, f: &Func, mapped: &[bool], n: usize, see
     many
 }
 
-/// All sets of mapped inputs of a function of few.
+/// All subsets of a function's few inputs, as mapped.
 fn masks(inputs: usize) -> impl Iterator<Item = Vec<bool>> {
     (0..1usize << inputs).map(move |set| (0..inputs).map(|k| set >> k & 1 == 1).collect())
 }
@@ -57,7 +57,7 @@ fn check_all(f: &Func, what: &str) {
 }
 
 #[test]
-fn every_product_is_that_of_each_example() {
+fn every_product_equals_that_of_each_example() {
     for lead in [&[][..], &[2], &[2, 3]] {
         for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
             for (m, k, n) in [(2, 3, 4), (1, 3, 4), (2, 3, 1), (2, 1, 3)] {
@@ -74,7 +74,7 @@ fn every_product_is_that_of_each_example() {
 fn rows_taken_and_added_stay_within_their_example() {
     let index = Type::array(DType::I32, [2, 2]);
     let take = func(&[f64s([3, 2]), index.clone()], |b, x| {
-        // two of the four draws lie outside and are clamped
+        // Two of the four indices are out of range and are clamped.
         let far = b.push(Op::Lincomb { coeffs: vec![1f64.to_bits()] }, &[x[0]], None);
         let two = b.splat_like(x[1], 2.0);
         let (low, wide) = (b.sub(x[1], two), b.mul(x[1], two));
@@ -91,7 +91,7 @@ fn rows_taken_and_added_stay_within_their_example() {
 }
 
 #[test]
-fn draws_by_many_keys_are_those_of_each_key() {
+fn random_bits_of_many_keys_equal_those_of_each_key() {
     let (key, start) = (Type::array(DType::U32, [2]), Type::scalar(DType::U32));
     let f = func(&[key, start], |b, x| {
         let bits = Type::array(DType::U32, [2, 5]);
@@ -101,7 +101,7 @@ fn draws_by_many_keys_are_those_of_each_key() {
 }
 
 #[test]
-fn what_moves_and_what_reduces_leaves_the_axis_of_examples() {
+fn movement_and_reductions_keep_the_axis_of_examples() {
     let f = func(&[f64s([3, 2]), f64s([2])], |b, x| {
         let wide = b.broadcast(x[1], &Shape::from([3, 2]), vec![1]);
         let p = b.compare(CompareOp::Lt, wide, x[0]);
@@ -121,7 +121,7 @@ fn what_moves_and_what_reduces_leaves_the_axis_of_examples() {
 }
 
 #[test]
-fn what_no_example_changes_is_computed_once() {
+fn shared_values_are_computed_once() {
     let f = func(&[f64s([2, 2]), f64s([2])], |b, x| {
         let fixed = b.unary(crate::graph::UnaryOp::Exp, x[0]);
         let row = b.reshape(x[1], [1, 2]);
@@ -153,7 +153,7 @@ fn searches_in_lockstep_give_what_a_loop_gives() {
             f.nodes().iter().filter(|n| matches!(&n.op, Op::Solve(s) if s.rows().is_some())).count()
         };
         searches += rows(&many);
-        // one more axis: what is in lockstep already runs for each example alone
+        // One more axis: rows in lockstep already run per example.
         let again: Vec<bool> = x.iter().map(|_| draws.below(2) > 0).collect();
         check_batch_with(Searches::Lockstep, &many, &again, 2, seed as u64, &what);
     }
@@ -163,7 +163,7 @@ fn searches_in_lockstep_give_what_a_loop_gives() {
 #[test]
 fn directions_of_a_derivative_share_the_search() {
     let count = |f: &Func, name: &str| f.nodes().iter().filter(|n| n.op.name() == name).count();
-    // One that taps runs for each direction.
+    // A loop with taps runs once per direction.
     let taps = |f: &Func| {
         f.nodes().iter().any(|node| match &node.op {
             Op::Solve(s) => s.taps.num_rows() > 0,
@@ -175,10 +175,10 @@ fn directions_of_a_derivative_share_the_search() {
     let mut loops = 0;
     let derivatives = samples(400).enumerate().filter(|(_, (what, ..))| !what.starts_with("seed"));
     for (seed, (what, f, x)) in derivatives.filter(|(_, (_, f, _))| !taps(f)) {
-        // the inputs behind the seventh are cotangents and tangents
+        // The inputs after the seventh are cotangents and tangents.
         let mapped: Vec<bool> = (0..x.len()).map(|k| k >= 7).collect();
         let many = check_batch(&f, &mapped, 2, seed as u64, &what);
-        // Behind a loop that stores, each runs alone.
+        // Nodes after a loop that stores values run per example.
         if count(&f, "tiles") + count(&f, "loop") == 0 {
             loops += count(&f, "rev") + count(&f, "scan");
             let kinds = |f: &Func| ["solve", "scan", "rev", "tiles"].map(|name| count(f, name));
@@ -189,7 +189,7 @@ fn directions_of_a_derivative_share_the_search() {
 }
 
 #[test]
-fn what_a_derivative_by_tangents_sums_up_has_the_type_of_its_tangent() {
+fn a_sum_in_a_derivative_has_the_type_of_its_tangent() {
     for (seed, (what, f, _)) in samples(60).enumerate().filter(|(_, (what, ..))| what.starts_with("seed")) {
         let wrt = [0, 1, 2, 3, 4, 6];
         let along = jvp(&f, &wrt);
@@ -249,7 +249,7 @@ fn check_gradients(searches: Searches) {
 }
 
 #[test]
-fn every_convolution_is_that_of_each_example() {
+fn every_convolution_equals_that_of_each_example() {
     let margins = Margins { lo: [1, 0], hi: [0, 1] };
     for lead in [&[][..], &[2]] {
         let of = |four: [usize; 4]| f64s([lead, &four].concat());

@@ -1,12 +1,12 @@
-//! What a search carries and need not.
+//! Removal of unused carried values from searches.
 
 use super::super::simplify;
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, Solve, Taps, UnaryOp};
 use std::sync::Arc;
 
-/// Attempts until there were five, of which those count that find the status running. Carried: y; the count, a sum of
-/// counts, the number 2, the step size, the status.
+/// Runs until five attempts have found the status running. Carried: y; the count, a sum of counts, the number
+/// 2, the step size, the status.
 fn attempt() -> Func {
     let y = f64s([2]);
     func(&[vec![f64s([]), y.clone()], vec![f64s([]); 6]].concat(), |b, x| {
@@ -65,8 +65,8 @@ fn inputs(status: f64) -> Vec<Array> {
 }
 
 #[test]
-fn counters_nobody_reads_and_what_never_changes_go_out_of_the_loop() {
-    // Asked for: y, the count, the number 2 and the step size.
+fn unread_counters_and_constant_carries_leave_the_loop() {
+    // Used outside: y, the count, the number 2 and the step size.
     let f = search(&[0, 1, 3, 4], Some(0.0));
     let g = simplify(&f);
     verify(&g).unwrap();

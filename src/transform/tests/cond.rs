@@ -1,4 +1,4 @@
-//! Choices: derivatives of both branches at any order, their text, and what simplification leaves.
+//! `cond`: derivatives of both branches at any order, their text, and simplification.
 
 use super::{check_twice, eval, f64s, func, vjp};
 use crate::array::{Array, DType};
@@ -7,7 +7,7 @@ use crate::graph::{Cond, Func, Op, Type, UnaryOp, verify};
 use crate::transform::{optimize, simplify};
 use std::sync::Arc;
 
-/// (pred, x, y, z) to (sin x y, x) or (y, x x), used twice; z is handed in and never read.
+/// (pred, x, y, z) to (sin x y, x) or (y, x x), used twice; z is never read.
 fn choice() -> Func {
     let t = || f64s([2]);
     let then = func(&[t(), t(), t()], |b, x| {
@@ -56,7 +56,7 @@ fn a_choice_compiles_to_the_numbers_of_the_interpreter() {
 }
 
 #[test]
-fn operands_that_no_branch_reads_and_results_nobody_asks_for_go() {
+fn operands_that_no_branch_reads_and_unused_results_are_removed() {
     let f = simplify(&choice());
     let node = f.nodes().iter().find(|n| matches!(n.op, Op::Cond(_))).unwrap();
     let Op::Cond(c) = &node.op else { unreachable!() };

@@ -1,4 +1,4 @@
-//! Custom functions: rules that say what the body's derivative is must change nothing, at any order.
+//! Custom functions: rules equal to the body's derivative must not change results, at any order.
 
 use super::{check, check_twice, eval, f64s, func, jvp, vjp};
 use crate::array::Array;
@@ -7,7 +7,7 @@ use crate::graph::{Custom, Func, Op, UnaryOp, verify};
 use crate::transform::{inline_custom, optimize};
 use std::sync::Arc;
 
-/// `sin(a) b` with the rules asked for, each reading operands and the result.
+/// `sin(a) b` with the given rules, each of which reads operands and the result.
 fn op(forward: bool, reverse: bool) -> Custom {
     let t = || f64s([2]);
     let body = func(&[t(), t()], |b, x| {
@@ -16,14 +16,14 @@ fn op(forward: bool, reverse: bool) -> Custom {
     });
     let jvp = func(&[t(), t(), t(), t(), t()], |b, x| {
         let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
-        let slope = b.mul(c, x[1]);
-        let (l, r) = (b.mul(slope, x[3]), b.mul(s, x[4]));
+        let gradient = b.mul(c, x[1]);
+        let (l, r) = (b.mul(gradient, x[3]), b.mul(s, x[4]));
         vec![b.add(l, r)]
     });
     let vjp = func(&[t(), t(), t(), t()], |b, x| {
         let (s, c) = (b.div(x[2], x[1]), b.unary(UnaryOp::Cos, x[0]));
-        let slope = b.mul(c, x[1]);
-        vec![b.mul(slope, x[3]), b.mul(s, x[3])]
+        let gradient = b.mul(c, x[1]);
+        vec![b.mul(gradient, x[3]), b.mul(s, x[3])]
     });
     Custom { body, jvp: forward.then_some(jvp), vjp: reverse.then_some(vjp), num_outs: 1 }
 }
@@ -50,7 +50,7 @@ fn every_choice_of_rules_has_the_derivatives_of_the_body() {
 }
 
 #[test]
-fn what_is_compiled_has_no_custom_function_and_the_same_numbers() {
+fn compiled_programs_have_no_custom_function_and_the_same_numbers() {
     let f = vjp(&used(op(false, true)), &[0, 1], &[0, 1]).unwrap();
     let f = jvp(&f, &[0, 1]);
     assert!(f.nodes().iter().any(|n| matches!(n.op, Op::Custom(_))));
@@ -76,5 +76,5 @@ fn a_rule_of_another_signature_is_malformed() {
     let mut c = op(true, true);
     c.vjp = c.jvp.clone();
     let why = verify(&used(c)).unwrap_err().to_string();
-    assert!(why.ends_with("there are 5 of its vjp's input, not 4"), "{why}");
+    assert!(why.ends_with("its vjp's input count is 5, not 4"), "{why}");
 }

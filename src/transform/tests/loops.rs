@@ -1,13 +1,13 @@
 //! The rules of loops and tiles.
 //!
-//! The search accepts every other attempt. Its step times depend on its arguments, so the derivative,
-//! which keeps step times, is compared with differences of a scan along a schedule that does not move.
+//! The search accepts every other attempt. Its step times depend on its arguments, and the derivative holds
+//! them fixed, so the derivative is compared with finite differences of a scan along a fixed schedule.
 
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, Taps, TileOut, Tiles, UnaryOp};
 use std::sync::Arc;
 
-/// y (states), logp (only collects), trips (no float), still (depends on nothing that moves).
+/// y (states), logp (only accumulates), trips (not a float), still (has no tangent).
 const NUM_CARRY: usize = 4;
 
 fn carry_types(rows: usize) -> Vec<Type> {
@@ -109,7 +109,7 @@ fn own_types() -> Vec<Type> {
     [carry_types(2), capture_types()].concat()
 }
 
-/// The carried values at the end, by their initial values and the captures.
+/// The carried values at the end, as a function of their initial values and the captures.
 pub(crate) fn solved() -> Func {
     func(&own_types(), |b, x| {
         let out = insert_solve(b, 2, x);
@@ -117,7 +117,7 @@ pub(crate) fn solved() -> Func {
     })
 }
 
-/// The same along the schedule that the first half of the inputs gives.
+/// The same along the schedule of the first half of the inputs.
 pub(super) fn scanned() -> Func {
     func(&[own_types(), own_types()].concat(), |b, x| {
         let out = insert_solve(b, 2, &x[..8]);
@@ -210,7 +210,7 @@ fn only_what_moves_and_counts_is_carried_back() {
     let g = vjp(&f, &[1], &[0, 4, 5]).unwrap();
     let r = rev_of(&g);
     assert_eq!((r.num_ct, &r.wrt[..]), (2, &[0, 1][..]));
-    // dt has no way into a step: its cotangent is zero, and no loop is made for it
+    // No step depends on dt: its cotangent is zero, and no loop is made for it.
     let g = vjp(&f, &[0, 1], &[6]).unwrap();
     assert!(!g.nodes().iter().any(|n| matches!(n.op, Op::Rev(_) | Op::Solve(_)) && n.args.is_empty()));
     assert_eq!(g.nodes().iter().filter(|n| matches!(n.op, Op::Rev(_))).count(), 0);
@@ -228,7 +228,7 @@ fn values_beside_a_gradient_and_tangents_have_reverse_derivatives() {
     assert!(vjp(&jvp(&solved(), &[0]), &[4], &[7]).is_ok(), "reverse over forward");
 }
 
-/// row0, x: [rows, 2], s: [2, 2], shift: [] -> y: [rows, 2], sum: []; first row + 1 scales all.
+/// row0, x: [rows, 2], s: [2, 2], shift: [] -> y: [rows, 2], sum: []; scaled by the first row + 1.
 fn body(rows: usize) -> Func {
     let row0 = Type::scalar(DType::U32);
     func(&[row0, f64s([rows, 2]), f64s([rows]), f64s([2, 2]), f64s([])], |b, x| {

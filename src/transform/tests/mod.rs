@@ -1,4 +1,4 @@
-//! Derivatives against differences and against each other.
+//! Derivatives against finite differences and against each other.
 
 mod batch;
 mod carries;
@@ -25,7 +25,7 @@ pub(crate) fn f64s(shape: impl Into<Shape>) -> Type {
     Type::array(DType::F64, shape)
 }
 
-/// A function written down by a closure.
+/// A function built by a closure.
 pub(crate) fn func(types: &[Type], body: impl FnOnce(&mut Builder, &[NodeId]) -> Vec<NodeId>) -> Func {
     let (mut b, x) = Builder::with_inputs(types);
     let out = body(&mut b, &x);
@@ -51,7 +51,7 @@ fn assert_close(got: &[Array], want: &[Array], tol: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (g, w) in got.iter().zip(want) {
         assert_eq!(g.shape(), w.shape(), "{what}");
-        // What is small beside the rest is made of differences of what is not.
+        // Elements much smaller than the others are differences of large numbers.
         let largest = w.to_f64().iter().fold(1e-3, |m: f64, x| m.max(x.abs()));
         for (g, w) in g.to_f64().into_iter().zip(w.to_f64()) {
             assert!((g - w).abs() <= tol * (w.abs() + 0.1 * largest), "{what}: {g} is not {w}");
@@ -64,17 +64,17 @@ fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array>
     let floats: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
     let at = |h: f64| -> Vec<Vec<f64>> {
         let (p, m) = (eval(f, &moved(x, dx, wrt, h)), eval(f, &moved(x, dx, wrt, -h)));
-        let slope =
+        let difference =
             |k: &usize| p[*k].to_f64().iter().zip(m[*k].to_f64()).map(|(p, m)| (p - m) / (2.0 * h)).collect();
-        floats.iter().map(slope).collect()
+        floats.iter().map(difference).collect()
     };
     let (coarse, fine) = (at(2e-3), at(1e-3));
     let refine = |(c, f): (&Vec<f64>, &Vec<f64>)| c.iter().zip(f).map(|(c, f)| (4.0 * f - c) / 3.0).collect();
-    let slopes = coarse.iter().zip(&fine).map(refine);
-    slopes.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
+    let differences = coarse.iter().zip(&fine).map(refine);
+    differences.zip(&floats).map(|(v, &k)| Array::from_vec(f.output_type(k).shape().clone(), v)).collect()
 }
 
-/// jvp against differences; returns the values, the direction and the tangents.
+/// Checks jvp against finite differences; returns the values, the direction and the tangents.
 fn check_forward(f: &Func, x: &[Array], wrt: &[usize], what: &str) -> [Vec<Array>; 3] {
     let mut draws = Draws::new(7);
     let dx: Vec<Array> = wrt.iter().map(|&k| draws.array(f.input_type(k))).collect();
@@ -86,7 +86,7 @@ fn check_forward(f: &Func, x: &[Array], wrt: &[usize], what: &str) -> [Vec<Array
     [y, dx, dy]
 }
 
-/// jvp against differences, vjp against jvp.
+/// Checks jvp against finite differences, and vjp against jvp.
 fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     let [y, dx, dy] = check_forward(f, x, wrt, what);
     let mut draws = Draws::new(9);

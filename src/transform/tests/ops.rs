@@ -1,4 +1,4 @@
-//! The rule of each plain op.
+//! The derivative rule of each plain op.
 
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp, UnaryOp};
@@ -60,7 +60,7 @@ fn a_tie_is_split_in_half() {
 }
 
 #[test]
-fn what_is_not_chosen_does_no_harm() {
+fn unselected_elements_have_no_effect() {
     let f = func(&[f64s([2])], |b, x| {
         let zero = b.splat_like(x[0], 0.0);
         let p = b.compare(CompareOp::Lt, zero, x[0]);
@@ -117,7 +117,7 @@ fn batches_of_products_have_the_derivatives_of_products() {
 fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
     let mut draws = Draws::new(3);
     for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
-        // of the left factor's entries, 5 rows by 2; of the matrix, 2 by 3, from the left or from the right
+        // Of the left factor's entries, 5 rows by 2; of the matrix, 2 by 3, from the left or from the right.
         let a = if ta { [4, 2, 5] } else { [4, 5, 2] };
         let w = if tb { [3, 2] } else { [2, 3] };
         let wide = |b: &mut Builder, w: NodeId| {
@@ -134,7 +134,8 @@ fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
             let back = vjp(&f, &[0], &[1]).unwrap();
             let per_entry = |n: &crate::graph::Node| **n.ty.shape() == [4, w[0], w[1]];
             let sums = back.nodes().iter().filter(|n| matches!(n.op, Op::Reduce { .. }));
-            // by rows of the batch where nothing moves, at most x itself where less than the products does
+            // By rows of the batch if nothing must be transposed, at most x itself if that is smaller than the
+            // products.
             let products = back.nodes().iter().filter(|n| matches!(n.op, Op::Dot { .. }) && per_entry(n));
             assert_eq!(sums.count(), products.count(), "{ta} {tb} {left}");
             if !left && !ta {
@@ -224,13 +225,14 @@ fn a_value_without_dependence_has_zeros_and_costs_nothing() {
     });
     let g = vjp(&f, &[0], &[0, 2]).unwrap();
     assert_eq!(g.output_types().len(), 4);
-    // exp, two products, zeros and four inputs: nothing for the inactive side
+    // exp, two products, zeros and four inputs: nothing for the inactive operands.
     assert_eq!(g.nodes().len(), 8);
     let f = jvp(&f, &[2]);
     assert_eq!((f.num_outputs(), f.nodes().len()), (4, 7));
 }
 
-/// e^T (df/dy) e and its gradient by the weights: vjp of vjp and vjp of jvp agree with differences.
+/// e^T (df/dy) e and its gradient with respect to the weights: vjp of vjp and vjp of jvp agree with finite
+/// differences.
 #[test]
 fn a_divergence_estimate_is_differentiated_again() {
     let f = func(&[f64s([2, 3]), f64s([3, 3]), f64s([2, 3])], |b, x| {

@@ -1,4 +1,4 @@
-//! Passes keep the meaning.
+//! Passes preserve results.
 
 use super::*;
 use crate::graph::arbitrary::{Recipe, function};
@@ -19,7 +19,7 @@ pub(super) fn assert_same(got: &[Array], want: &[Array], tol: f64, what: &str) {
     }
 }
 
-/// Functions of every op and loop, and gradients of them.
+/// Functions with every op and loop, and gradients of them.
 pub(super) fn samples(seeds: u64) -> impl Iterator<Item = (String, Func, Vec<Array>)> {
     (0..seeds).flat_map(|seed| {
         let float = if seed % 3 == 0 { DType::F32 } else { DType::F64 };
@@ -64,7 +64,7 @@ fn simplification_keeps_the_meaning() {
         let s = simplify(&f);
         before += f.nodes().len();
         after += s.nodes().len();
-        // sums of equal terms are rounded once; all else keeps its bits
+        // Sums of equal terms are rounded once; everything else is bit-equal.
         let tol = if f.input_type(0).dtype() == DType::F32 { 1e-5 } else { 1e-13 };
         assert_same(&eval(&s, &x), &eval(&f, &x), tol, &what);
         assert_eq!(simplify(&s), s, "{what}: a fixpoint");
@@ -94,7 +94,7 @@ fn all_passes_together_keep_the_meaning() {
     }
 }
 
-/// All nodes, those of bodies too.
+/// All nodes, including nodes of bodies.
 fn all_nodes(f: &Func) -> Vec<Node> {
     let mut all = f.nodes().to_vec();
     for node in f.nodes() {
@@ -142,21 +142,21 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
     let tiles = |op: &Op| matches!(op, Op::Tiles(_));
     let (solves, revs) = (|op: &Op| matches!(op, Op::Solve(_)), |op: &Op| matches!(op, Op::Rev(_)));
     let fast = optimize(&both);
-    // one body and one tail
+    // One body and one tail.
     assert_eq!((count(&both, tiles), count(&both, solves)), (2, 4));
     assert_eq!((count(&fast, tiles), count(&fast, solves), count(&fast, revs)), (1, 2, 2));
     let mut draws = Draws::new(3);
     let scalar = |x| Array::scalar(DType::F64, x);
     let x = [draws.array(&f64s([5, 2])), scalar(0.1), scalar(1.0), scalar(0.07), draws.array(&f64s([2, 2]))];
     assert_same(&eval(&fast, &x), &eval(&both, &x), 1e-15, "optimized");
-    // the weights are transposed once, before the tiles
+    // The weights are transposed once, before the tiles.
     let outside = |f: &Func| f.nodes().iter().filter(|n| matches!(n.op, Op::Transpose { .. })).count();
     assert_eq!((outside(&fast), count(&fast, |op| matches!(op, Op::Transpose { .. }))), (1, 1));
     assert_eq!(count(&fast, |op| matches!(op, Op::Dot { tb: true, .. })), 0);
 }
 
 #[test]
-fn what_captures_alone_determine_leaves_the_loop() {
+fn invariant_computations_leave_the_loop() {
     let f = super::loops::solved();
     let types = f.input_types();
     let g = func(&types, |b, x| {
@@ -208,10 +208,10 @@ fn stopped_values_pass_once_derivatives_are_taken() {
 }
 
 #[test]
-fn signatures_of_loops_shrink_to_what_is_read() {
+fn signatures_of_loops_shrink_to_what_is_used() {
     let f = super::loops::solved();
     let g = func(&f.input_types(), |b, x| {
-        // dt is a number, t0 = 0 too: both fold in the bodies
+        // dt is a constant, and so is t0 = 0: both fold in the bodies.
         let (zero, dt) = (b.splat(DType::F64, [], 0.0), b.splat(DType::F64, [], 0.25));
         let out = b.inline(&f, &[&x[..4], &[zero, x[5], dt, x[7]]].concat());
         let u = b.splat(DType::F64, [2], 1.0);
@@ -235,7 +235,7 @@ fn signatures_of_loops_shrink_to_what_is_read() {
     assert_eq!(solves[0].num_captures(), 2, "t1 and w");
     let rev =
         s.nodes().iter().find_map(|n| if let Op::Rev(r) = &n.op { Some(r.clone()) } else { None }).unwrap();
-    // the cotangent of what is only collected is 1 throughout: no carried value, but a number
+    // The cotangent of a value that only accumulates is always 1: not a carried value, but a constant.
     assert_eq!((rev.num_ct, rev.num_captures(), &rev.wrt[..]), (1, 2, &[1][..]));
     let mut x: Vec<Array> = {
         let mut draws = Draws::new(4);

@@ -29,7 +29,7 @@ fn arithmetic_that_changes_nothing_goes() {
         (Div, 1.0, &[]),
         (Div, -4.0, &["const", "mul"]),
         (Div, 3.0, &["const", "div"]),
-        // no rule: x may be infinite
+        // Not simplified: x may be infinite.
         (Mul, 0.0, &["const", "mul"]),
     ];
     for (op, c, names) in number_last {
@@ -49,7 +49,7 @@ fn arithmetic_that_changes_nothing_goes() {
 }
 
 #[test]
-fn negations_merge_with_what_they_meet() {
+fn negations_merge_with_their_neighbors() {
     use BinaryOp::{Add, Mul, Sub};
     let cases = [
         (Add, [false, true], "sub"),
@@ -180,7 +180,7 @@ fn products_read_a_turned_operand_as_it_is() {
     };
     let turned = with([0, 2, 1], [2, 4, 3], [2, 5, 3]);
     assert_eq!(turned, (3, Some(Op::Dot { ta: false, tb: true })));
-    // another order of axes is no flag
+    // Another order of axes cannot be a flag.
     let moved = with([2, 0, 1], [3, 4, 2], [2, 5, 3]);
     assert_eq!(moved, (4, Some(Op::Dot { ta: false, tb: false })));
 }

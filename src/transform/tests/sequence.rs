@@ -1,6 +1,6 @@
-//! The general loop: derivatives of every order, in every mix of directions.
+//! The general loop: derivatives of every order, in every mix of modes.
 //!
-//! Loops run along the schedule of a search that does not depend on what is differentiated.
+//! Loops run along the schedule of a search that does not depend on the differentiated values.
 
 use super::loops::{scanned, solved};
 use super::*;
@@ -63,7 +63,8 @@ fn back() -> Loop {
     Loop { is_reversed: true, num_xs: 2, num_ys: 1, num_sums: 1, ..plain(body) }
 }
 
-/// y0, w, rows, z0 to y, its sum and taps, z, its sum and taps, and once more back along what the second stored.
+/// y0, w, rows, z0 to y, its sum and taps, z, its sum and taps, and a third loop back along what the second
+/// stored.
 fn both_ways() -> Func {
     let types = [f64s([2]), f64s([2, 2]), f64s([NUM_TIMES, 2]), f64s([2])];
     func(&types, |b, x| {
@@ -79,7 +80,7 @@ fn both_ways() -> Func {
     })
 }
 
-/// The schedule of four steps that a tapped search leaves, and its end.
+/// The schedule and the end state of a tapped search of four steps.
 fn schedule(b: &mut Builder) -> (NodeId, NodeId) {
     let field = func(&[f64s([]), f64s([1, 2])], |_, x| vec![x[1]]);
     let search =
@@ -122,7 +123,7 @@ fn a_third_derivative_in_reverse_equals_the_forward_one() {
     check_twice(&gradient(&loss), &values(&f)[..2 + 2], &[0, 1], "gradient");
 }
 
-/// The gradient of output 0 by inputs 0 and 1.
+/// The gradient of output 0 with respect to inputs 0 and 1.
 fn gradient(f: &Func) -> Func {
     let g = vjp(f, &[0], &[0, 1]).unwrap();
     func(&f.input_types(), |b, x| {
@@ -140,7 +141,7 @@ fn a_scan_that_keeps_every_state_has_a_reverse_derivative_of_its_reverse_derivat
 }
 
 #[test]
-fn what_keeps_fewer_states_is_refused_by_its_name() {
+fn policies_with_fewer_states_are_refused_by_name() {
     for kept in [Checkpoints::Count(2), Checkpoints::Auto] {
         let policy = Policy::Checkpoint(kept);
         let f = func(&solved().input_types(), |b, x| super::loops::insert_kept(b, x, policy)[..1].to_vec());
@@ -149,7 +150,7 @@ fn what_keeps_fewer_states_is_refused_by_its_name() {
         assert_eq!(e, TransformError::SecondReverse { adjoint: "RecursiveCheckpoint" });
         let said = e.to_string();
         assert!(
-            said.contains("`RecursiveCheckpoint`") && said.contains("take the adjoint `Direct`"),
+            said.contains("`RecursiveCheckpoint`") && said.contains("use the adjoint `Direct`"),
             "{said}"
         );
         assert!(vjp(&g, &[0], &[7]).is_ok(), "the values beside the gradient may be differentiated");

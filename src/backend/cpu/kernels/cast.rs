@@ -1,9 +1,11 @@
-//! Conversions between element types. It knows Rust's `as`: to an integer truncates and saturates, NaN to 0.
+//! Conversions between element types, as Rust's `as`: to an integer they truncate and saturate, NaN becomes
+//! 0.
 //!
-//! Plain arrays of 8 and not lane intrinsics: casts are rare beside arithmetic, each pair would need its own
-//! instructions, and reading a block before writing it keeps in-place use right and vectorized. One copy serves all
-//! levels but for u32 to f32, which SSE2 has no instruction for: compiled for AVX-512 such loops are vectorized again
-//! across blocks, and f32 to f64 took four times as long there.
+//! Written on plain arrays of 8 instead of lane intrinsics: casts are rare beside arithmetic, and each pair
+//! would need its own instructions. Reading a block before writing it keeps in-place use correct and
+//! vectorized. One compiled copy serves all levels except for u32 to f32, which SSE2 has no instruction for.
+//! Compiled for AVX-512, such loops are vectorized again across blocks, which made f32 to f64 four times
+//! slower.
 
 use super::Elem;
 use super::strip::{StripFn, StripKernel, StripOp, entry, strip};
@@ -79,11 +81,11 @@ impl StripKernel for Unsigned {
     }
 }
 
-/// The kernel that converts `n` elements at `a` of type `from` to `to`, in place if `to` is no wider.
+/// The kernel that converts `n` elements at `a` of type `from` to `to`; in place if `to` is no wider.
 ///
 /// # Numerics
-/// Float to integer truncates towards zero and saturates, NaN gives 0; integer to float and f64 to f32 round to
-/// nearest even; between the integers the bits stay.
+/// Float to integer truncates towards zero and saturates, and NaN gives 0. Integer to float and f64 to f32
+/// round to nearest even. Between the integer types the bits are unchanged.
 pub fn cast(level: Level, from: Elem, to: Elem) -> StripFn {
     match (from, to) {
         (Elem::F32, Elem::F64) => convert::<f32, f64>,

@@ -1,13 +1,13 @@
-//! Matrix products `C (+)= A B` for one thread: the split into blocks and tiles.
+//! Matrix products `C (+)= A B` on one thread: the split into blocks and tiles.
 //!
-//! It knows the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block one chain of multiply-adds, the
-//! blocks added one after another. That order is the same in every tile and in the thin kernels, so an element
-//! does not depend on `m`, on `n`, on strides, or on where a tile lies. The register tiles are in `gemm_tile`,
-//! products with at most 4 columns and more rows in `gemm_thin`.
+//! It defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
+//! multiply-adds, and the blocks are added one after another. The order is the same in every tile and in the
+//! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile.
+//! The register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
 //!
-//! Why not the `gemm` or `matrixmultiply` crates: the products of a network's layers are small and called
-//! millions of times. Tiles that read both operands in place pack and allocate nothing, and a crate's order of
-//! summation depends on its tiles and may change with its version.
+//! The `gemm` and `matrixmultiply` crates are not used: the products of a network's layers are small and
+//! called millions of times, so tiles must read both operands in place, without packing or allocation. The
+//! summation order of a crate depends on its tiles and may change with its version.
 
 use std::mem::MaybeUninit;
 
@@ -19,11 +19,11 @@ use super::transpose::Word;
 use crate::simd::Level;
 use crate::simd::math::Math;
 
-/// Terms of a sum that are added in one chain: a panel of B of this depth takes 32 KiB, which the first-level
-/// cache of this decade's machines holds.
+/// Terms of a sum that are added in one chain: a panel of B with this depth takes 32 KiB, which fits into the
+/// L1 of current machines.
 pub(in super::super) const K_BLOCK: usize = 128;
 
-/// From how many rows on a panel of B whose rows are scattered is worth copying together.
+/// Minimum number of rows for which copying a panel of B with scattered rows pays.
 const PACK_MIN_ROWS: usize = 24;
 
 /// Bytes of the copied panel: `K_BLOCK` rows of four 64-byte vectors.
@@ -38,25 +38,25 @@ pub struct Gemm {
     pub n: usize,
     /// Columns of A and rows of B.
     pub k: usize,
-    /// From one row of A to the next.
+    /// Distance between rows of A.
     pub rsa: usize,
-    /// From one column of A to the next.
+    /// Distance between columns of A.
     pub csa: usize,
-    /// From one row of B to the next; its columns are adjacent.
+    /// Distance between rows of B; its columns are adjacent.
     pub ldb: usize,
-    /// From one row of C to the next; its columns are adjacent.
+    /// Distance between rows of C; its columns are adjacent.
     pub ldc: usize,
     /// Whether the product is added to C or replaces it.
     pub accumulate: bool,
-    /// Whether B is packed for the level ([`pack`](super::pack)); then `ldb` is not looked at.
+    /// Whether B is packed for the level ([`pack`](super::pack)); if so, `ldb` is ignored.
     pub packed: bool,
 }
 
 /// A product in f32.
 ///
 /// # Numerics
-/// An element is the sum of `fma` chains over 128 terms each, in ascending order; the same bits whatever `m`,
-/// `n` and the strides.
+/// An element is the sum of `fma` chains over 128 terms each, in ascending order, with the same bits for any
+/// `m`, `n` and strides.
 ///
 /// # Safety
 /// A and B are readable and C is writable at the addresses that `shape` describes, C is disjoint from both, and
@@ -66,7 +66,7 @@ pub unsafe fn gemm_f32(level: Level, shape: &Gemm, a: *const f32, b: *const f32,
     unsafe { gemm(level, shape, None, a, b, c) }
 }
 
-/// A product in f64; as [`gemm_f32`].
+/// A product in f64, like [`gemm_f32`].
 ///
 /// # Safety
 /// As for [`gemm_f32`].
@@ -75,10 +75,11 @@ pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64,
     unsafe { gemm(level, shape, None, a, b, c) }
 }
 
-/// A product in f32 and what follows it in a layer: `C = activation(((C +) A B + bias) gate + shift)`.
+/// A product in f32 with the epilogue of a layer: `C = activation(((C +) A B + bias) gate + shift)`.
 ///
 /// # Numerics
-/// The bits of [`gemm_f32`], then of the strip kernels for the sums, the product with the gate and the activation.
+/// The bits of [`gemm_f32`], followed by those of the strip kernels for the sums, the gate and the
+/// activation.
 ///
 /// # Safety
 /// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
@@ -94,7 +95,7 @@ pub unsafe fn gemm_layer_f32(
     unsafe { gemm(level, shape, Some(epilogue), a, b, c) }
 }
 
-/// A product in f64 and what follows it; as [`gemm_layer_f32`].
+/// A product in f64 with an epilogue, like [`gemm_layer_f32`].
 ///
 /// # Safety
 /// As for [`gemm_layer_f32`].
@@ -127,8 +128,8 @@ unsafe fn gemm<T: Math<Word: Word>>(
         let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
-    // With no more rows than columns lanes over rows are no fuller, and turning the rows costs as much as the
-    // product (4 x 4 x 4 on AVX2: 49 ns there, 24 ns by tiles), unless they lie turned.
+    // If there are no more rows than columns, lanes over rows are no fuller, and transposing the rows costs
+    // as much as the product (4 x 4 x 4 on AVX2: 49 ns, 24 ns by tiles), unless they are stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
@@ -157,7 +158,8 @@ unsafe fn gemm<T: Math<Word: Word>>(
     }
 }
 
-/// One row by a packed factor of one block: what blocks, panels and tiles have to decide costs as much as a small product.
+/// One row times a packed operand of one block: deciding on blocks, panels and tiles would cost as much as a
+/// small product.
 unsafe fn row<T: Math>(
     level: Level,
     shape: &Gemm,
@@ -189,22 +191,22 @@ unsafe fn row<T: Math>(
     }
 }
 
-/// What is left to do with the rows of a panel once their last block of `k` is added.
+/// The epilogue of the rows of a panel, run after their last block of `k`.
 type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
 
-/// Rows that are multiplied before they are finished: few enough to stay in the first-level cache.
+/// Rows that are multiplied before they are finished: few enough to stay in L1.
 const FINISH_ROWS: usize = 24;
 
-/// One block of `k` of a right factor.
+/// One block of `k` of a right operand.
 #[derive(Clone, Copy)]
 enum Factor<T> {
-    /// Its first row, `ldb` from the next.
+    /// Its first row; rows are `ldb` apart.
     Plain(*const T),
-    /// Rows from `k0` on of a packed one of `k` rows.
+    /// Rows from `k0` on of a packed operand with `k` rows.
     Packed { b: *const T, k: usize, k0: usize },
 }
 
-/// One block of `k` for products wider than the thin ones: panels of columns, each over all rows.
+/// One block of `k`, for products wider than the thin ones: panels of columns, each over all rows.
 unsafe fn k_block<T: Math>(
     level: Level,
     shape: &Gemm,
@@ -241,8 +243,8 @@ unsafe fn k_block<T: Math>(
     }
 }
 
-/// A panel whose part of B, `cols` wide, is copied together first. On its own because of its frame: entering a function
-/// of 32 KiB of locals touches each of their pages.
+/// A panel whose part of B, `cols` wide, is first copied to contiguous memory. It is a separate function
+/// because entering a function with 32 KiB of locals touches each of their pages.
 #[allow(
     clippy::large_stack_arrays,
     reason = "the scratch of a panel; allocating here would cost more than it saves"
@@ -266,7 +268,7 @@ unsafe fn copied_panel<T: Math>(
     }
 }
 
-/// A panel over `m` rows, and what follows them.
+/// A panel over `m` rows, with their epilogue.
 unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Panel<T>, finish: Finish<T>) {
     // SAFETY: the caller promises `m` rows of A and C.
     unsafe {
@@ -282,7 +284,7 @@ unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Pa
     }
 }
 
-/// The tiles of a panel from the tallest to the rest, over `m` rows.
+/// The tiles of a panel over `m` rows, tallest first.
 unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut panel: Panel<T>) {
     let mut left = m;
     for &(rows, tile) in gemm_tile::tiles::<T>(level, vectors, panel.rest == gemm_tile::lanes::<T>(level)) {

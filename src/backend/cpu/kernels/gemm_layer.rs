@@ -1,8 +1,8 @@
-//! What follows a product in a network's layer: bias, gate and shift, activation.
+//! The epilogue of a product in a network's layer: bias, gate and shift, activation.
 //!
-//! It knows rows of C that were just written and are still in the first-level cache. In registers, before the
-//! store, the same work would save one load and one store a vector beside some twenty instructions of a tanh;
-//! it would also make each tile once for each activation, three times the code.
+//! It works on rows of C that were just written and are still in L1. Doing the same in registers, before the
+//! store, would save one load and one store per vector, beside some twenty instructions of a tanh, and would
+//! need each tile once per activation: three times the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;
@@ -12,7 +12,7 @@ use crate::simd::dispatch::entry_points;
 use crate::simd::lanes::{Float, Lanes, Simd};
 use crate::simd::math::{self, Math};
 
-/// The function at the end of a layer.
+/// The activation of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
     /// `x`
@@ -26,35 +26,35 @@ pub enum Activation {
 /// `C = activation((A B + bias) gate + shift)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Epilogue<T> {
-    /// Bias, gate and shift: one element a column, or null for none.
+    /// Bias, gate and shift: one element per column, or null for none.
     pub rows: Rows<T>,
-    /// Applied last.
+    /// The activation, applied last.
     pub activation: Activation,
 }
 
 /// The rows of an epilogue.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<T> {
-    /// Added.
+    /// Added first.
     pub bias: *const T,
-    /// Multiplied by, after the bias.
+    /// Multiplied after the bias.
     pub gate: *const T,
     /// Added after the gate.
     pub shift: *const T,
 }
 
 impl<T: Copy> Rows<T> {
-    /// No row.
+    /// No rows.
     pub const NONE: Self = Rows { bias: null(), gate: null(), shift: null() };
 
-    /// Each row that there is, changed.
+    /// Applies `f` to each row that is not null.
     fn map(self, f: impl Fn(*const T) -> *const T) -> Self {
         let f = |row: *const T| if row.is_null() { row } else { f(row) };
         Rows { bias: f(self.bias), gate: f(self.gate), shift: f(self.shift) }
     }
 }
 
-/// Rows of C that were just written, with the part of the epilogue that belongs to them.
+/// Rows of C that were just written, with their part of the epilogue.
 #[derive(Clone, Copy)]
 pub(super) struct Written<T> {
     pub rows: usize,
@@ -77,7 +77,7 @@ impl<T: Copy> Written<T> {
     }
 }
 
-/// Finishes rows.
+/// Applies the epilogue to rows.
 ///
 /// # Safety
 /// The addresses are valid for the shape, and the level is available.
@@ -91,7 +91,7 @@ trait Finish<T> {
 
 entry_points!(entry, Finish<T: Math>, FinishFn<T>, (rows: &Written<T>));
 
-/// The finish of an activation.
+/// The epilogue function of an activation.
 pub(super) fn finish<T: Math>(level: Level, activation: Activation) -> FinishFn<T> {
     match activation {
         Activation::Identity => entry::<T, Layer<T, Identity>>(level),
@@ -173,8 +173,8 @@ impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
     }
 }
 
-/// Finishes the rows of a thin product. Where they lie one after another, 16 rows are taken as one long row under
-/// rows repeated 16 times, since a vector for each 2 columns would be mostly empty.
+/// Applies the epilogue to a thin product. If its rows are contiguous, 16 rows are treated as one long row
+/// with bias, gate and shift repeated 16 times; one vector per row would be mostly empty.
 ///
 /// # Safety
 /// As for [`FinishFn`], with at most 4 columns.

@@ -1,15 +1,17 @@
-//! A right factor laid out for the tiles: panel after panel, each row of a panel whole vectors on aligned addresses.
+//! A right operand packed for the tiles: panel after panel, each row of a panel in whole vectors at aligned
+//! addresses.
 //!
-//! A loop multiplies by the same weights thousands of times. Where they lie as the caller has them, a vector may span
-//! two cache lines (a product of one row then takes 105 ns instead of 70 at 64 x 64, 165 instead of 100 from the
-//! second-level cache) and rows of a wide matrix are a page apart. It knows panels; who packs, and when, is the plan's.
+//! A loop multiplies by the same weights thousands of times. In the caller's layout, a vector may span two
+//! cache lines (a product of one row then takes 105 ns instead of 70 at 64 x 64, 165 instead of 100 from L2),
+//! and rows of a wide matrix are a page apart. This file knows panels; the plan decides what is packed, and
+//! when.
 
 use super::gemm_thin;
 use super::gemm_tile::{lanes, panel_vectors};
 use crate::simd::Level;
 use crate::simd::math::Math;
 
-/// Columns of the panel that starts where `left` columns remain, and from one of its rows to the next.
+/// The columns of the panel that starts where `left` remain, the distance between its rows, and its vectors.
 pub(super) fn panel<T: Math>(level: Level, left: usize) -> (usize, usize, usize) {
     let lanes = lanes::<T>(level);
     let vectors = panel_vectors(level, left.div_ceil(lanes));
@@ -30,12 +32,13 @@ fn len<T: Math>(level: Level, k: usize, n: usize) -> usize {
     k * columns
 }
 
-/// Whether a product takes a right factor of so many columns packed.
+/// Whether a product takes a right operand with `n` columns packed.
 pub fn takes_packed(n: usize) -> bool {
     n > gemm_thin::MAX_COLS
 }
 
-/// Packs the `k` rows of `n` columns at `from`, `ldb` elements apart; what pads the last panel stays what it was.
+/// Packs the `k` rows of `n` columns at `from`, `ldb` elements apart; the padding of the last panel is not
+/// written.
 ///
 /// # Safety
 /// `from` is readable for the shape, `to` is writable for [`packed_len`] elements and disjoint.

@@ -1,4 +1,4 @@
-//! Matrix products and transposes against naive twins, and the independence of a row from its neighbors.
+//! Matrix products and transposes against naive versions, and independence of a row from its neighbors.
 
 use super::{
     Activation, Elem, Epilogue, Gemm, Rows, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack, packed_len,
@@ -44,7 +44,7 @@ macro_rules! real {
 real!(f32, gemm_f32);
 real!(f64, gemm_f64);
 
-/// How A lies in memory.
+/// The memory layout of A.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     RowMajor,
@@ -53,7 +53,7 @@ enum Layout {
     Spread,
 }
 
-/// `shape` with strides for the layout, B and C with `pad` unused columns.
+/// `shape` with strides for the layout; B and C have `pad` unused columns.
 fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: bool) -> Gemm {
     let (rsa, csa) = match layout {
         Layout::RowMajor => (k + pad, 1),
@@ -63,13 +63,13 @@ fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: b
     Gemm { m, n, k, rsa, csa, ldb: n + pad, ldc: n + pad, accumulate, packed: false }
 }
 
-/// The product on data that depends on the indices only, C as it lies in memory.
+/// The product on data that depends on the indices only; returns C as stored in memory.
 fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
     // SAFETY: the buffers hold what the shape describes.
     product_by(s, |a, b, c| unsafe { T::gemm(level, s, a, b, c) })
 }
 
-/// What `run` makes of the same data, all of it one element after the start of its buffer.
+/// The result of `run` on the same data, with each matrix one element after the start of its buffer.
 fn product_by<T: Real>(s: &Gemm, run: impl FnOnce(*const T, *const T, *mut T)) -> Vec<T> {
     let (na, nb, nc) = (s.m * s.rsa + s.k * s.csa, s.k * s.ldb, s.m * s.ldc);
     let fill = |seed, n| noise(seed, n + 1).into_iter().map(T::round).collect::<Vec<T>>();
@@ -107,7 +107,7 @@ fn check<T: Real>(s: &Gemm, what: Layout) {
             let tolerance = 4.0 * T::EPSILON * (s.k as f64).sqrt().max(1.0) * want.abs().max(2.0);
             assert!(
                 (got.value() - want).abs() <= tolerance,
-                "{level:?} {what:?} {s:?} at {i}: {got:?} for {want}"
+                "{level:?} {what:?} {s:?} at {i}: got {got:?}, expected {want}"
             );
         }
     }
@@ -210,7 +210,7 @@ fn transposes_move_each_element_and_nothing_else() {
     }
 }
 
-/// `gemm_layer_f32` gives the bits of a product, then the strip kernels row by row.
+/// `gemm_layer_f32` gives the bits of a product followed by the strip kernels, row by row.
 fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
     let (m, n) = (s.m, s.n);
     let product: Vec<f32> = product(level, s);

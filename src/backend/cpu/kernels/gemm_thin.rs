@@ -1,9 +1,9 @@
 //! Matrix products with at most 4 columns, over one block of `k`: lanes run over rows of C.
 //!
-//! It knows that such a product reads A once and does little else: where A's columns are adjacent in memory
-//! they are read as they lie, else a chunk of rows is transposed to a scratch on the stack first. Dot products
-//! with lanes over `k` would save the transpose and cost a fold of lanes for each element; they would also add
-//! in another order than the tiles do, so that an element would depend on `n` and on strides.
+//! Such a product is dominated by reading A once. If A's columns are adjacent in memory, they are read in
+//! place; otherwise a chunk of rows is first transposed to a scratch buffer on the stack. Dot products with
+//! lanes over `k` would avoid the transpose but fold lanes once per element. They would also add in another
+//! order than the tiles, so an element would depend on `n` and on strides.
 
 use std::mem::MaybeUninit;
 
@@ -14,10 +14,10 @@ use crate::simd::dispatch::{Task, enter};
 use crate::simd::lanes::{Float, Lanes, Simd};
 use crate::simd::math::Math;
 
-/// Products of more columns go to the tiles.
+/// Products with more columns use the tiles.
 pub(super) const MAX_COLS: usize = 4;
 
-/// Vectors of rows in a chunk.
+/// Vectors of rows per chunk.
 const CHUNK: usize = 4;
 
 /// A block of a thin product.
@@ -41,9 +41,9 @@ pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
 #[repr(align(64))]
 struct Scratch([MaybeUninit<u8>; K_BLOCK * CHUNK * 64]);
 
-/// The vectors that a block of at most 8 sums in.
+/// The sums of a block, one column after another: at most 8 vectors.
 #[repr(align(64))]
-struct Turned([MaybeUninit<u8>; 8 * 64]);
+struct Transposed([MaybeUninit<u8>; 8 * 64]);
 
 impl<T: Math<Word: Word>> Task for Thin<T> {
     #[allow(clippy::large_stack_arrays, reason = "the scratch of a chunk; kernels do not allocate")]
@@ -71,7 +71,8 @@ impl<T: Math<Word: Word>> Task for Thin<T> {
     }
 }
 
-/// Writes or adds `rows` rows of `N` columns to C from columns that are `ld` apart. It has no level: one copy serves all.
+/// Writes or adds `rows` rows of `N` columns to C, from columns that are `ld` apart. One compiled copy serves
+/// all levels.
 #[inline(never)]
 unsafe fn put<T: Math, const N: usize>(
     columns: *const T,
@@ -113,7 +114,7 @@ impl<T: Math<Word: Word>> Thin<T> {
         }
     }
 
-    /// Rows `i..i + rows` of C from columns of A that are adjacent, `ld` apart.
+    /// Computes rows `i..i + rows` of C from columns of A that are adjacent, `ld` apart.
     #[inline(always)]
     unsafe fn rows<S: Simd>(&self, i: usize, rows: usize, columns: *const T, ld: usize) {
         // SAFETY: as the caller promises; `n` is 1 to 4.
@@ -127,7 +128,7 @@ impl<T: Math<Word: Word>> Thin<T> {
         }
     }
 
-    /// As `rows`, `N` columns of B, `Q` vectors of rows at once.
+    /// Like `rows`, for `N` columns of B and `Q` vectors of rows at once.
     #[inline(always)]
     unsafe fn columns<S: Simd, const N: usize, const Q: usize>(
         &self,
@@ -152,7 +153,7 @@ impl<T: Math<Word: Word>> Thin<T> {
         }
     }
 
-    /// `rows` rows of C from row `i` on: `Q` whole vectors, or the first `rows` lanes of one.
+    /// Computes `rows` rows of C from row `i` on: `Q` whole vectors, or the first `rows` lanes of one.
     #[inline(always)]
     unsafe fn block<V: Float<Elem = T>, const N: usize, const Q: usize>(
         &self,
@@ -179,8 +180,8 @@ impl<T: Math<Word: Word>> Thin<T> {
                     }
                 }
             }
-            let mut turned = Turned([const { MaybeUninit::uninit() }; _]);
-            let out = turned.0.as_mut_ptr().cast::<T>();
+            let mut transposed = Transposed([const { MaybeUninit::uninit() }; _]);
+            let out = transposed.0.as_mut_ptr().cast::<T>();
             for j in 0..N {
                 for q in 0..Q {
                     acc[j][q].store(out.add((j * Q + q) * V::LEN));

@@ -1,9 +1,9 @@
 //! The register tiles of a matrix product: `R` rows by `Q` vectors of columns, over one block of `k`.
 //!
-//! It knows how many registers a level has: 6 x 4 vectors of AVX-512 leave room for four of B and one of A, and
-//! narrower tiles have more rows so that at least 8 chains of multiply-adds run at once (latency 4, two a
-//! cycle). A is read in place, one broadcast an element, which makes its strides free; B and C are read and
-//! written along their rows. It must never know of blocks or panels beyond its own.
+//! Tile sizes follow from the registers of a level: 6 x 4 vectors of AVX-512 leave room for four of B and one
+//! of A. Narrower tiles have more rows, so that at least 8 chains of multiply-adds run at once (latency 4,
+//! two per cycle). A is read in place, one broadcast per element, which makes its strides free; B and C are
+//! read and written along their rows. A tile knows nothing of blocks or other panels.
 
 use std::marker::PhantomData;
 
@@ -25,9 +25,9 @@ pub(super) struct Panel<T> {
     pub ldb: usize,
     pub c: *mut T,
     pub ldc: usize,
-    /// Columns of the last vector.
+    /// Number of columns in the last vector.
     pub rest: usize,
-    /// Whether C is added to.
+    /// Whether to add to C.
     pub add: bool,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn lanes<T: Math>(level: Level) -> usize {
     }
 }
 
-/// Vectors of the next panel when `left` remain: 5 go as 3 + 2 on AVX-512, since a tile of one vector is
-/// bound by the broadcasts of A.
+/// Vectors of the next panel when `left` remain. On AVX-512, 5 are split into 3 + 2, since a tile of one
+/// vector is bound by the broadcasts of A.
 pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     match level {
         Level::Portable | Level::Avx2 => left.min(2),
@@ -64,9 +64,10 @@ pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     }
 }
 
-/// The tiles of a panel, tallest first, by their rows; a rest of rows goes to the next. The last vector is `whole` or not.
+/// The tiles of a panel by their rows, tallest first; remaining rows go to the next. `whole`: whether the
+/// last vector is full.
 ///
-/// What a level has no use for is not compiled for it.
+/// Tiles that a level does not use are not compiled for it.
 pub(super) fn tiles<T: Math>(level: Level, vectors: usize, whole: bool) -> &'static [(usize, TileFn<T>)] {
     if whole { shapes::<T, true>(level, vectors) } else { shapes::<T, false>(level, vectors) }
 }
@@ -109,8 +110,8 @@ impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, W
         }
     }
 
-    /// One tile. Rows of A are addressed from every third row, so that few pointers move: x86 addresses hold a
-    /// base and an index, and 12 moving pointers would not fit the integer registers.
+    /// One tile. Rows of A are addressed relative to every third row, so that few pointers move: x86
+    /// addresses have a base and an index, and 12 moving pointers would not fit the integer registers.
     #[inline(always)]
     unsafe fn tile<V: Float<Elem = T>>(panel: &Panel<T>, a: *const T, c: *mut T) {
         let &Panel { k, rsa, csa, b, ldb, ldc, rest, add, .. } = panel;

@@ -1,6 +1,6 @@
-//! Integer and logic operations on lanes of 32-bit words, and the loops that carry them over a strip.
+//! Integer and logic operations on lanes of 32-bit words, and their loops over a strip.
 //!
-//! It knows that signed and unsigned words share their arithmetic and differ in order only.
+//! Signed and unsigned words share their arithmetic and differ only in order.
 
 use std::marker::PhantomData;
 
@@ -9,7 +9,7 @@ use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 
 /// An elementwise operation on words.
 pub(super) trait IntOp {
-    /// Operands that are read.
+    /// Number of operands.
     const ARITY: usize;
     fn apply<V: Int>(a: V, b: V) -> V;
 }

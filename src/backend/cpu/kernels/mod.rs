@@ -1,12 +1,12 @@
-//! The inner loops of the CPU target, for each level of instructions.
+//! The inner loops of the CPU target, for each instruction set level.
 //!
-//! Strip kernels apply one instruction to a strip of elements through a function pointer; reductions, matrix
-//! products, transposes and random words have their own calls. The kernels know addresses, strides and element
-//! types; they must never know of graphs, plans or threads, and never allocate.
+//! Strip kernels apply one instruction to a strip of elements through a function pointer. Reductions, matrix
+//! products, transposes and random words have their own functions. Kernels know addresses, strides and
+//! element types, not graphs, plans or threads, and never allocate.
 //!
-//! Bool values are u32 words of 0 or 1. A pointer needs no alignment beyond its element's. A kernel's result
-//! depends on the level and its arguments only, never on alignment, and a matrix row's result not on how many
-//! rows there are.
+//! Bool values are u32 words of 0 or 1. Pointers need only the alignment of their elements. A kernel's result
+//! depends only on the level and its arguments, never on alignment, and a matrix row's result does not depend
+//! on the number of rows.
 #![allow(unsafe_code, reason = "kernels work on raw addresses that the planner laid out and checked")]
 #![allow(
     clippy::cast_ptr_alignment,

@@ -1,10 +1,11 @@
-//! Operations on single elements that pass from one to the next in a file of registers.
+//! Operations on single elements in a register file.
 //!
-//! A loop's clock is some forty operations on single numbers a trip. A strip kernel takes its operands' addresses from a
-//! table, counts lanes and loops; here an operation is a call that reads two words and writes one. Where an operation
-//! rounds once, every level has its bits; where levels differ (functions, fused chains) the level's strip kernel runs on
-//! the registers. A masked load of one element that a masked store has just written waits for that store (12 to 15
-//! cycles on x86), a plain one does not: so a strip kernel is not what runs all of them.
+//! A loop's clock is some forty operations on single numbers per trip. A strip kernel reads its operands'
+//! addresses from a table and counts lanes and loops; here an operation is a call that reads words from
+//! registers and writes one. If an operation rounds once, all levels give the same bits. If levels differ
+//! (functions, fused chains), the level's strip kernel runs on the registers. It does not run all of them,
+//! because a masked load of one element stalls on a preceding masked store (12 to 15 cycles on x86), and a
+//! plain load does not.
 
 use super::Elem;
 use super::int_ops::{self, IntCompareOp, IntOp};
@@ -14,7 +15,7 @@ use crate::simd::lanes::{Float, Lanes, Mask};
 use crate::simd::math::Math;
 use crate::simd::portable::One;
 
-/// An operation on registers, each of which holds one element of any type.
+/// An operation on registers; each register holds one element of any type.
 ///
 /// # Safety
 /// The registers that the instruction names are there, and those that its operation reads hold elements of its type.
@@ -23,15 +24,15 @@ pub type OneFn = unsafe fn(registers: *mut u64, instr: &OneInstr);
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct OneInstr {
-    /// What is done.
+    /// The operation.
     pub run: OneFn,
-    /// The strip kernel that does the same, for [`by_strip`].
+    /// The equivalent strip kernel, for [`by_strip`].
     pub kernel: StripFn,
     /// The immediates.
     pub imm: [f64; 2],
-    /// The register that is written.
+    /// The register to write.
     pub dst: u16,
-    /// Those that are read; any where an operation reads fewer.
+    /// The registers to read; unused entries are arbitrary.
     pub args: [u16; 3],
 }
 
@@ -138,7 +139,7 @@ cast! {
     u32_to_f64: u32 => f64;
 }
 
-/// The strip kernel of an instruction, on one element.
+/// Runs the strip kernel of an instruction on one element.
 ///
 /// # Safety
 /// As for [`OneFn`]; the kernel's level is available, and a register that is written over an operand holds an element no
@@ -152,7 +153,7 @@ pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     }
 }
 
-/// The operation on single elements, with the bits of every level; none if levels differ in how they round it.
+/// The operation on single elements, if all levels give the same bits; `None` if their rounding differs.
 pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     match elem {
         Elem::F32 => moves::<u32>(op).or_else(|| float::<f32>(op)),
@@ -162,7 +163,7 @@ pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     }
 }
 
-/// The conversion of single elements (`super::cast`).
+/// The conversion of single elements, like `super::cast`.
 pub fn cast_one(from: Elem, to: Elem) -> OneFn {
     match (from, to) {
         (Elem::F32, Elem::F64) => f32_to_f64,
@@ -267,7 +268,7 @@ mod tests {
         ]
     };
 
-    /// Elements of a type, as the words that a register holds.
+    /// Elements of a type, as the words of registers.
     fn elements(elem: Elem) -> Vec<u64> {
         let numbers = [0.0, -0.0, 1.0, -2.5, 3.0e9, f64::NAN, f64::INFINITY, -1e-310];
         match elem {
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The operation and the strip kernel make the same of `operands`, or both NaN.
+    /// Whether the operation and the strip kernel agree on `operands`, or both give NaN.
     fn agree(run: OneFn, kernel: StripFn, elem: Elem, operands: [u64; 3]) -> bool {
         let mut registers = [operands[0], operands[1], operands[2], 0, 0];
         for (run, dst) in [(run, 3), (by_strip as OneFn, 4)] {

@@ -1,7 +1,7 @@
-//! Float operations on lanes, and the loops that carry them over a strip.
+//! Float operations on lanes, and their loops over a strip.
 //!
-//! It knows the meaning of each operation and nothing of the table that names them. Operations are zero-sized
-//! types and not closures: a closure does not inherit the target features of the function it is written in.
+//! It defines the meaning of each operation; the table in `strip` names them. Operations are zero-sized
+//! types, not closures: a closure does not inherit the target features of its surrounding function.
 
 use std::marker::PhantomData;
 
@@ -11,7 +11,7 @@ use crate::simd::math::{self, Math};
 
 /// An elementwise operation of up to three operands and two immediates.
 pub(super) trait FloatOp {
-    /// Operands that are read.
+    /// Number of operands.
     const ARITY: usize;
     fn apply<V: Float>(a: V, b: V, c: V, imm: [V; 2]) -> V;
 }
@@ -65,7 +65,7 @@ float_op! {
     Gate / 2: |a, b, _c, imm| b.mul(imm[0].sub(a.mul(a)));
 }
 
-/// `Q` of what `P` makes of the first two operands and of the third.
+/// Applies `Q` to the result of `P` on the first two operands, and to the third operand.
 pub(super) struct Then<P, Q>(PhantomData<(P, Q)>);
 
 impl<P: FloatOp, Q: FloatOp> FloatOp for Then<P, Q> {

@@ -1,10 +1,10 @@
-//! Random words by Philox4x32-10, addressed and not stepped: word `i` of a stream is a pure function of key,
-//! stream and `i`, so that any part of an array can be filled by any thread.
+//! Random words by Philox4x32-10, which is counter-based: word `i` of a stream is a pure function of key,
+//! stream and `i`, so any part of an array can be filled by any thread.
 //!
 //! # References
-//! Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The known answers in the
-//! tests are those of the Random123 distribution. Threefry was the alternative; it is slower here and KeyRng is
-//! what cuRAND and PyTorch use.
+//! Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The known answers in
+//! the tests are from the Random123 distribution. Threefry, the alternative, is slower here; cuRAND and
+//! PyTorch use Philox.
 
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};
@@ -38,7 +38,7 @@ struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    /// `LEN` blocks that do not carry out of the low counter word.
+    /// `LEN` blocks whose counters do not carry out of the low word.
     #[inline(always)]
     unsafe fn vector<S: Simd>(&self, block: u64) -> [S::U32; 4] {
         // SAFETY: the caller promises the level.
@@ -77,11 +77,11 @@ impl Task for Fill<'_> {
     }
 }
 
-/// Fills `dst` with the words `start, start + 1, ...` of a stream: word `i` is word `i mod 4` of the block whose
-/// counter is `(i / 4 as two words, stream, 0)`.
+/// Fills `dst` with the words `start, start + 1, ...` of a stream. Word `i` is word `i mod 4` of the block
+/// with the counter `(i / 4 as two words, stream, 0)`.
 ///
 /// # Panics
-/// If the machine does not have `level`.
+/// If the machine does not support `level`.
 pub fn philox_fill(level: Level, key: [u32; 2], start: u64, stream: u32, dst: &mut [u32]) {
     assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
     let lead = ((4 - start % 4) % 4).min(dst.len() as u64) as usize;

@@ -1,8 +1,8 @@
-//! Sums and extremes of strips.
+//! Sums, maxima and minima of strips.
 //!
-//! It knows the order of each sum, which depends on the level and the lengths alone: a strip goes to four
-//! vectors of at least 32 bytes in turn, combined as `(v0 + v1) + (v2 + v3)`, whose lanes then fold in halves. Integers
-//! wrap.
+//! The order of a sum depends only on the level and the lengths: a strip is added to four vectors of at least
+//! 32 bytes in turn. They are combined as `(v0 + v1) + (v2 + v3)`, whose lanes are then folded in halves.
+//! Integers wrap.
 
 use std::marker::PhantomData;
 
@@ -34,7 +34,7 @@ pub fn sum_strip(level: Level, elem: Elem) -> ReduceFn {
     }
 }
 
-/// `acc = max(acc, a[..n])`; NaN if any of them is.
+/// `acc = max(acc, a[..n])`; NaN if any of them is NaN.
 pub fn max_strip(level: Level, elem: Elem) -> ReduceFn {
     match elem {
         Elem::F32 => reduce_entry::<Extreme<f32, true>>(level),
@@ -44,7 +44,7 @@ pub fn max_strip(level: Level, elem: Elem) -> ReduceFn {
     }
 }
 
-/// `acc = min(acc, a[..n])`; NaN if any of them is.
+/// `acc = min(acc, a[..n])`; NaN if any of them is NaN.
 pub fn min_strip(level: Level, elem: Elem) -> ReduceFn {
     match elem {
         Elem::F32 => reduce_entry::<Extreme<f32, false>>(level),
@@ -54,12 +54,12 @@ pub fn min_strip(level: Level, elem: Elem) -> ReduceFn {
     }
 }
 
-/// Registers that a reduction takes for one vector: 32 bytes at least, so that the portable level has AVX2's order.
+/// Registers per vector of a reduction: at least 32 bytes, so that the portable level has the order of AVX2.
 const fn parts<V>() -> usize {
     if size_of::<V>() < 32 { 2 } else { 1 }
 }
 
-/// The sum of `n` elements, spread over lanes that are yet to be folded.
+/// The sum of `n` elements, spread over lanes that are not yet folded.
 ///
 /// # Safety
 /// `n` elements are readable at `a`, and the level of `V` is available.
@@ -136,7 +136,7 @@ impl<T: Math, const MAX: bool> Reduce for Extreme<T, MAX> {
                 best[p] = Self::pick(low, Self::pick(chains[2 * parts + p], chains[3 * parts + p]));
             }
             while i < n && n >= vector {
-                // Where a whole vector no longer fits, the last one of the strip.
+                // If a whole vector no longer fits, use the last one of the strip.
                 let at = i.min(n - vector);
                 for p in 0..parts {
                     best[p] = Self::pick(best[p], T::Of::<S>::load(a.add(at + p * len)));

@@ -1,4 +1,4 @@
-//! Reductions against naive twins at each level.
+//! Reductions against naive versions at each level.
 
 use super::{Elem, max_strip, min_strip, sum_cols, sum_rows, sum_strip};
 use crate::simd::Level;
@@ -39,7 +39,7 @@ macro_rules! float_tests {
                         max_strip(level, $elem)((&raw mut max).cast(), a.as_ptr().cast(), 70);
                         min_strip(level, $elem)((&raw mut min).cast(), a.as_ptr().cast(), 70);
                     }
-                    assert!(max.is_nan() && min.is_nan(), "{level:?}: NaN at {at} is lost");
+                    assert!(max.is_nan() && min.is_nan(), "{level:?}: the NaN at {at} must reach the result");
                 }
             }
         }

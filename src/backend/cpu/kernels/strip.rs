@@ -1,7 +1,7 @@
 //! The table of strip kernels: from an operation and an element type to a function pointer.
 //!
-//! It knows which pairs exist. The operations themselves are in `ops` (floats) and `int_ops`; the planner that
-//! picks them is elsewhere.
+//! It defines which pairs exist. The operations are in `ops` (floats) and `int_ops`; the planner chooses
+//! them.
 
 use super::Elem;
 use super::int_ops::{self, IntCompare, IntMap};
@@ -14,9 +14,9 @@ use crate::simd::math::Math;
 /// A strip kernel: writes `n` elements to `dst` from the operands the operation reads.
 ///
 /// # Safety
-/// Each operand that the operation reads holds `n` readable elements, `dst` holds `n` writable ones, and the level it was made for is available. An operand is either disjoint from `dst` or
-/// starts at the same address with elements no narrower than those of `dst`. Operands that the operation does
-/// not read may be null.
+/// Each operand that the operation reads holds `n` readable elements, `dst` holds `n` writable ones, and the
+/// kernel's level is available. An operand is either disjoint from `dst` or starts at the same address with
+/// elements no narrower than those of `dst`. Operands that the operation does not read may be null.
 pub type StripFn = unsafe fn(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize);
 
 /// One elementwise instruction over operands `a`, `b`, `c` and immediates `imm`.
@@ -34,9 +34,9 @@ pub enum StripOp {
     Mul,
     /// `a / b`
     Div,
-    /// The larger, NaN if either is.
+    /// The larger, NaN if either is NaN.
     Max,
-    /// The smaller, NaN if either is.
+    /// The smaller, NaN if either is NaN.
     Min,
     /// `-a`
     Neg,
@@ -70,7 +70,7 @@ pub enum StripOp {
     Square,
     /// `1 / a`
     Recip,
-    /// `a^imm[0]`, one call of the standard library an element.
+    /// `a^imm[0]`, one call of the standard library per element.
     Powf,
     /// `a * imm[0]`
     Scale,
@@ -113,7 +113,7 @@ pub enum Arith {
     Add,
     /// `x - y`
     Sub,
-    /// `y - x`, no first part.
+    /// `y - x`, not allowed as a first part.
     SubFrom,
     /// `x * y`
     Mul,
@@ -138,7 +138,7 @@ entry_points!(
 /// Comparisons, `IsFinite` and `Select` take the type of the compared or selected elements.
 ///
 /// # Panics
-/// If the pair has no kernel (a caller's type check would have refused it), with a message that starts with
+/// If the pair has no kernel (a type check in the caller should reject it); the message starts with
 /// `invariant:`.
 pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
     let made = match elem {
@@ -150,7 +150,7 @@ pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
     made.unwrap_or_else(|| panic!("invariant: no strip kernel for {op:?} on {elem:?}"))
 }
 
-/// What takes elements as they are, of 8 bytes or of 4.
+/// Operations that only copy elements, of 8 or 4 bytes.
 fn moves(level: Level, op: StripOp, is_wide: bool) -> Option<StripFn> {
     Some(match (op, is_wide) {
         (StripOp::Copy, false) => entry::<IntMap<int_ops::Copy>>(level),

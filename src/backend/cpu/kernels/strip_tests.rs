@@ -1,5 +1,5 @@
-//! Strip kernels against naive twins: each operation, element type and level, odd lengths, unaligned starts,
-//! in place, and NaN.
+//! Strip kernels against naive versions: each operation, element type and level, odd lengths, unaligned
+//! starts, in place, and NaN.
 
 use super::{Arith, Elem, StripFn, StripOp, cast, strip};
 use crate::graph::erf;
@@ -8,7 +8,7 @@ use crate::simd::Level;
 const IMM: [f64; 2] = [1.5, -0.75];
 const LENGTHS: [usize; 9] = [0, 1, 3, 7, 8, 15, 17, 33, 300];
 
-/// Small deterministic data (splitmix64) in `[-4, 4)`, with repeats so that equality happens.
+/// Small deterministic data (splitmix64) in `[-4, 4)`, with repeats so that equal values occur.
 fn noise(seed: u64, n: usize) -> Vec<f64> {
     let mut state = seed;
     let mut next = || {
@@ -20,7 +20,7 @@ fn noise(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| (next() >> 52) as f64 / 512.0 - 4.0).collect()
 }
 
-/// An element as it lies in memory, with its exact image in f64.
+/// An element as stored in memory, with its exact value in f64.
 trait Stored: Copy + Default {
     const ELEM: Elem;
     fn make(x: f64) -> Self;
@@ -48,12 +48,12 @@ stored! {
     u32 U32 |x| (x.floor() as i32) as u32;
 }
 
-/// `x` one element after the start of a buffer, so that the address is no multiple of a vector.
+/// `x` one element after the start of a buffer, so that the address is not a multiple of a vector.
 fn shifted<T: Stored>(x: &[f64]) -> Vec<T> {
     std::iter::once(T::default()).chain(x.iter().map(|&x| T::make(x))).collect()
 }
 
-/// Runs a kernel on `A -> D` with operands `b`, `c` of `B` beside `a` of `A`.
+/// Runs a kernel on `A -> D` with operand `a` of type `A` and `b`, `c` of type `B`.
 fn run<A: Stored, B: Stored, D: Stored>(f: StripFn, a: &[f64], b: &[f64], c: &[f64]) -> Vec<D> {
     let (a_buf, b_buf, c_buf) = (shifted::<A>(a), shifted::<B>(b), shifted::<B>(c));
     let mut dst = shifted::<D>(&vec![77.0; a.len() + 1]);
@@ -129,7 +129,7 @@ fn float_ops_equal_twins<T: Stored>(epsilon: f64) {
                     let got = got[i].value();
                     assert!(
                         close(got, want, epsilon),
-                        "{level:?} {op:?} {} {} {}: {got} for {want}",
+                        "{level:?} {op:?} {} {} {}: got {got}, expected {want}",
                         a[i],
                         b[i],
                         c[i]
@@ -146,7 +146,7 @@ fn float_operations_equal_their_twins() {
     float_ops_equal_twins::<f64>(f64::EPSILON);
 }
 
-/// `dst` equal to the operand of the given position gives what a separate `dst` gives.
+/// A kernel in place of the operand at each position gives the bits of a separate `dst`.
 fn in_place<T: Stored>(op: StripOp) {
     for level in Level::available() {
         let f = strip(level, op, T::ELEM);
@@ -237,7 +237,7 @@ fn select_takes_b_where_the_word_is_not_0() {
     selects::<u32>();
 }
 
-/// The words of the operands at full width.
+/// Integer operations against `twin`, on words that use all bits.
 fn int_case(op: StripOp, elem: Elem, twin: fn(u32, u32) -> u32) {
     for level in Level::available() {
         let words = |seed| -> Vec<u32> {
@@ -328,14 +328,14 @@ fn a_pair_without_a_kernel_is_an_invariant() {
     strip(Level::Portable, StripOp::Exp, Elem::I32);
 }
 
-/// Two instructions in one give the bits of one after the other.
+/// A merged instruction gives the bits of its two parts run in sequence.
 fn chains_have_the_bits_of_their_parts<T: Stored>() {
     let values = |x: Vec<T>| x.into_iter().map(T::value).collect::<Vec<_>>();
     let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let parts = [(Arith::Add, StripOp::Add), (Arith::Sub, StripOp::Sub), (Arith::Mul, StripOp::Mul)];
     for level in Level::available() {
         for n in LENGTHS {
-            // Numbers of this type, so that nothing is rounded on the way in.
+            // Numbers of this type, so that the conversion does not round.
             let [a, b, c] = [1, 2, 3].map(|seed| values(shifted::<T>(&noise(seed, n)).split_off(1)));
             let of = |op, a: &[f64], b: &[f64], c: &[f64]| {
                 values(run::<T, T, T>(strip(level, op, T::ELEM), a, b, c))

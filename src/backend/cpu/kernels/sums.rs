@@ -1,7 +1,7 @@
 //! Sums of matrices over either axis.
 //!
-//! It knows orders: columns add one row after another; a row of up to 8 columns adds from left to right, a longer
-//! one as a strip does (see `reduce`).
+//! Order: column sums add one row after another; a row with up to 8 columns is added from left to right, a
+//! longer one like a strip (see `reduce`).
 
 use std::marker::PhantomData;
 
@@ -19,8 +19,8 @@ use crate::simd::math::Math;
 /// The rows are readable, `dst` is writable and disjoint from them; the level is available.
 pub type SumRowsFn = unsafe fn(dst: *mut u8, a: *const u8, rows: usize, cols: usize, stride: usize);
 
-/// Sums each of `rows` rows of `cols` elements, `stride` elements apart, to `dst[0..rows]`, added to what is
-/// there if `accumulate`.
+/// Sums each of `rows` rows of `cols` elements, `stride` elements apart, into `dst[0..rows]`, or adds the
+/// sums if `accumulate`.
 ///
 /// # Safety
 /// As for [`SumRowsFn`], with `rows` elements at `dst`.
@@ -68,8 +68,8 @@ pub fn sum_rows(level: Level, elem: Elem) -> SumRowsFn {
     }
 }
 
-/// `dst[r] = a[r, 0] + a[r, 1] + ...`, or added to `dst[r]`. Up to 8 columns are added from left to right, more
-/// in the order of a strip; a row's sum does not depend on how many rows there are.
+/// `dst[r] = a[r, 0] + a[r, 1] + ...`, or added to `dst[r]`. Up to 8 columns are added from left to right,
+/// more in the order of a strip; a row's sum does not depend on the number of rows.
 pub fn sum_cols(level: Level, elem: Elem) -> SumColsFn {
     match elem {
         Elem::F32 => sum_cols_entry::<RowSums<f32>>(level),
@@ -133,8 +133,8 @@ impl<T: Math> SumRows for ColumnSums<T> {
 struct RowSums<T>(PhantomData<T>);
 
 impl<T: Math> RowSums<T> {
-    /// Rows of so few columns that a loop over rows with the columns unrolled is best. It has no level: wider registers
-    /// gain nothing here, and one copy serves all.
+    /// Rows with so few columns that a loop over rows with unrolled columns is best. Wider registers gain
+    /// nothing here, so one compiled copy serves all levels.
     #[inline(never)]
     unsafe fn tiny<const COLS: usize>(
         dst: *mut T,
@@ -158,8 +158,8 @@ impl<T: Math> RowSums<T> {
 }
 
 impl<T: Math<Word: Word>> RowSums<T> {
-    /// Many columns: `LEN` rows at once, whose lanes are folded side by side after a transpose, by the additions
-    /// that fold a single row.
+    /// Many columns: `LEN` rows at once, whose lanes are folded side by side after a transpose, by the same
+    /// additions that fold a single row.
     #[inline(always)]
     unsafe fn wide<S: Simd>(
         dst: *mut T,
@@ -170,7 +170,7 @@ impl<T: Math<Word: Word>> RowSums<T> {
         accumulate: bool,
     ) {
         let len = T::Of::<S>::LEN;
-        let (mut lanes, mut turned) = ([T::ZERO; 256], [T::ZERO; 256]);
+        let (mut lanes, mut transposed) = ([T::ZERO; 256], [T::ZERO; 256]);
         // SAFETY: rows stay below `rows`; the arrays hold `LEN x LEN` elements.
         unsafe {
             for r in (0..rows).step_by(len) {
@@ -179,12 +179,12 @@ impl<T: Math<Word: Word>> RowSums<T> {
                     let row = sum_lanes::<T::Of<S>>(a.add((r + i) * stride), cols);
                     row.store(lanes.as_mut_ptr().add(i * len));
                 }
-                let (src, to) = (lanes.as_ptr().cast(), turned.as_mut_ptr().cast());
+                let (src, to) = (lanes.as_ptr().cast(), transposed.as_mut_ptr().cast());
                 Transpose::<T::Word> { rows: len, cols: len, src, lds: len, dst: to, ldd: len }.run::<S>();
                 let mut half = len / 2;
                 while half > 0 {
                     for i in 0..half {
-                        let low: *mut T = turned.as_mut_ptr().add(i * len);
+                        let low: *mut T = transposed.as_mut_ptr().add(i * len);
                         let high = T::Of::<S>::load(low.add(half * len));
                         T::Of::<S>::load(low).add(high).store(low);
                     }
@@ -192,7 +192,7 @@ impl<T: Math<Word: Word>> RowSums<T> {
                 }
                 for i in 0..count {
                     let old = if accumulate { dst.add(r + i).read_unaligned() } else { T::ZERO };
-                    dst.add(r + i).write_unaligned(old.plus(turned[i]));
+                    dst.add(r + i).write_unaligned(old.plus(transposed[i]));
                 }
             }
         }
@@ -227,7 +227,7 @@ impl<T: Math<Word: Word>> SumCols for RowSums<T> {
     }
 }
 
-/// Sums of words over either axis, as plain loops: they are rare, and wrapping sums have no order.
+/// Sums of words over either axis, as plain loops: they are rare, and wrapping sums do not depend on order.
 struct WordSums;
 
 impl SumRows for WordSums {

@@ -1,7 +1,7 @@
-//! Transposes of matrices of 4-byte and 8-byte elements, whatever their meaning.
+//! Transposes of matrices with 4-byte and 8-byte elements of any type.
 //!
-//! It knows square blocks that fit the vector registers; within a strip of such blocks the destination is
-//! written along its rows, since a store that misses costs more than a load.
+//! It works in square blocks that fit the vector registers. Within a strip of such blocks the destination is
+//! written along its rows, since a store that misses the cache costs more than a load.
 
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};
@@ -17,7 +17,7 @@ pub(super) struct Transpose<T> {
     pub ldd: usize,
 }
 
-/// A word of 4 or 8 bytes and the blocks it is transposed in.
+/// A word of 4 or 8 bytes, with the transpose of a block.
 pub(super) trait Word: Copy {
     const BLOCK: usize;
     /// # Safety

@@ -1,4 +1,4 @@
-//! Batches of products: values, the bits of single products, and what a run allocates.
+//! Batches of products: values, equality in bits to single products, and allocations of a run.
 
 use super::{Rng, allocations, bits, check, f32s, run};
 use crate::array::{Array, DType, Shape};
@@ -8,7 +8,7 @@ use crate::simd::Level;
 
 const FLAGS: [(bool, bool); 4] = [(false, false), (true, false), (false, true), (true, true)];
 
-/// The types of a product's operands under leading axes.
+/// The types of a product's operands with leading axes.
 fn operands(dtype: DType, batch: &[usize], [m, k, n]: [usize; 3], (ta, tb): (bool, bool)) -> [Type; 2] {
     let of = |r, c, t| Type::array(dtype, [batch, &if t { [c, r] } else { [r, c] }].concat());
     [of(m, k, ta), of(k, n, tb)]
@@ -39,7 +39,7 @@ fn batches_of_products_with_all_flags_and_views() {
 
 #[test]
 fn operands_of_a_batch_are_read_where_they_lie() {
-    // heads beside each other in a row, a repeated matrix on either side, a number, a part
+    // Heads beside each other in a row, a repeated matrix on either side, a number, a slice.
     let (mut b, x) = Builder::with_inputs(&[f32s([2, 5, 3, 8]), f32s([2, 6, 3, 8]), f32s([8, 7]), f32s([5])]);
     let q = b.transpose(x[0], vec![0, 2, 1, 3]);
     let k = b.transpose(x[1], vec![0, 2, 1, 3]);
@@ -65,7 +65,7 @@ fn entry(b: &mut Builder, x: NodeId, i: usize) -> NodeId {
     b.reshape(part, shape[1..].to_vec())
 }
 
-/// A batched product and, behind it, its entries by single products.
+/// A batched product, followed by its entries as single products.
 fn both(types: &[Type; 2], flags: (bool, bool), shared: bool) -> Func {
     let (mut b, mut x) = Builder::with_inputs(types);
     if shared {
@@ -106,7 +106,7 @@ fn a_batch_that_shares_its_right_factor_is_one_taller_product() {
     let y = b.dot(x[0], w, false, false);
     let plan = Plan::compile(&b.finish(&[y]), Level::detect());
     let report = plan.report();
-    // A and C as they are, B once
+    // A and C are per entry, B is read once.
     assert_eq!((report.kernels, report.bytes_moved), (1, 4 * (6 * 4 * 5 + 5 * 7 + 6 * 4 * 7)));
     assert_eq!((report.flops, report.arena_bytes), (2 * 6 * 4 * 5 * 7, 0));
 }
@@ -117,7 +117,7 @@ fn a_batch_of_small_products_is_one_kernel_that_allocates_nothing() {
     let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone()]);
     let y = b.dot(x[0], x[1], false, true);
     let plan = Plan::compile(&b.finish(&[y]), Level::detect());
-    // the right factor is turned once for the whole batch
+    // The right operand is transposed once for the whole batch.
     assert_eq!((plan.report().kernels, plan.report().flops), (2, 32 * 2 * 8 * 8 * 8));
     let mut rng = Rng(4);
     let x = [rng.array(&ty), rng.array(&ty)];

@@ -1,9 +1,10 @@
-//! How far a plan may lie from the interpreter: a bound for each element, by running error analysis.
+//! Error bounds of a plan relative to the interpreter, per element, by running error analysis.
 //!
-//! A function is interpreted node by node. Beside each value goes a radius: the distance to first order at which the same
-//! element of a plan may lie, whose kernels have other roundings (functions within 4 ulp, sums in other orders). What is
-//! exact in IEEE arithmetic has the radius 0, so a plan must give its bits; what cancels has the radius of its parts and not
-//! of the largest element. A tolerance for the whole array would pass a kernel that gives zeros for what is small.
+//! A function is interpreted node by node. Each element of a value has a radius: the first-order bound on its
+//! distance from the same element of a plan, whose kernels round differently (functions within 4 ulp, sums in
+//! other orders). Results that are exact in IEEE arithmetic have radius 0, so a plan must give the same bits.
+//! After cancellation the radius is that of the terms, not of the largest element. One tolerance for the
+//! whole array would accept a kernel that returns zeros for small elements.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
@@ -33,7 +34,7 @@ impl Ball {
         self.radius.iter().all(|&r| r == 0.0)
     }
 
-    /// Radii as an array of the value's shape.
+    /// The radii as an array with the value's shape.
     fn radii(&self) -> Array {
         Array::from_vec(self.value.shape().clone(), self.radius.clone())
     }
@@ -45,7 +46,7 @@ impl Ball {
     }
 }
 
-/// The most terms whose roundings add up: sums are made of blocks and lanes.
+/// The maximum number of terms whose roundings add up: sums consist of blocks and lanes.
 const TERMS: usize = 64;
 
 /// The outputs of a function without loops.
@@ -63,7 +64,7 @@ pub(super) fn outputs(func: &Func, inputs: &[Array]) -> Vec<Ball> {
     func.outputs().iter().map(|o| copy(o.index())).collect()
 }
 
-/// One operation by the interpreter.
+/// Interprets one operation.
 fn apply(op: &Op, args: &[&Array], ty: &Type) -> Array {
     let types: Vec<Type> = args.iter().map(|a| Type::array(a.dtype(), a.shape().clone())).collect();
     let (mut b, ids) = Builder::with_inputs(&types);
@@ -72,7 +73,7 @@ fn apply(op: &Op, args: &[&Array], ty: &Type) -> Array {
     interpret(&b.finish(&[y]), &args).expect("it is well formed").remove(0)
 }
 
-/// The same operation on numbers in f64, such as radii.
+/// The same operation on f64 numbers, such as radii.
 fn in_f64(node: &Node, args: &[&Array]) -> Vec<f64> {
     apply(&node.op, args, &Type::array(DType::F64, node.ty.shape().clone())).to_f64()
 }
@@ -87,7 +88,7 @@ fn ball(node: &Node, x: &[&Ball]) -> Ball {
     };
     let mut radius = radii(node, x, &value, unit);
     for (r, y) in radius.iter_mut().zip(value.to_f64()) {
-        // What is made of infinities may be anything; a subnormal number may be zero.
+        // A result of infinities may be anything; a subnormal number may be zero.
         if r.is_nan() {
             *r = f64::INFINITY;
         } else if *r > 0.0 || y != 0.0 && y.abs() < least {
@@ -109,14 +110,14 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
         | Op::Concat { .. }
         | Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, .. } => largest(node, x),
         Op::Gather => {
-            assert!(x[1].is_exact(), "rows are not taken by what was rounded");
+            assert!(x[1].is_exact(), "indices of taken rows must be exact");
             in_f64(node, &[&x[0].radii(), &x[1].value])
         }
         Op::ScatterAdd => {
-            assert!(x[1].is_exact(), "rows are not added by what was rounded");
+            assert!(x[1].is_exact(), "indices of added rows must be exact");
             let moved = in_f64(node, &[&x[0].radii(), &x[1].value, &x[2].radii()]);
             let sizes = in_f64(node, &[&x[0].sizes(), &x[1].value, &x[2].sizes()]);
-            // The order is the language's: rounded alike where the terms are equal.
+            // The summation order is specified, so rounding is equal if the terms are equal.
             let rounded = |(m, s): (f64, f64)| if m == 0.0 { 0.0 } else { m + 2.0 * TERMS as f64 * unit * s };
             moved.into_iter().zip(sizes).map(rounded).collect()
         }
@@ -131,7 +132,7 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
     }
 }
 
-/// The radii where elements move, and the largest of those an extremum is taken of.
+/// The radii where elements only move; for a maximum or minimum, the largest radius of its operands.
 fn largest(node: &Node, x: &[&Ball]) -> Vec<f64> {
     let moved: Vec<Array> = x.iter().map(|b| b.radii()).collect();
     let op = match &node.op {
@@ -143,7 +144,7 @@ fn largest(node: &Node, x: &[&Ball]) -> Vec<f64> {
     radii.into_iter().map(|r| r.max(0.0)).collect()
 }
 
-/// |a b - a' b'| is at most ra |b| + |a| rb + ra rb, and the roundings of the sum.
+/// |a b - a' b'| is at most ra |b| + |a| rb + ra rb, plus the rounding of the sum.
 fn product(node: &Node, x: &[&Ball], unit: f64) -> Vec<f64> {
     let [a, b] = [x[0], x[1]].map(|b| (b.sizes(), b.radii()));
     let sums = [(&a.0, &b.0), (&a.1, &b.0), (&a.0, &b.1), (&a.1, &b.1)].map(|(l, r)| in_f64(node, &[l, r]));
@@ -166,21 +167,21 @@ fn elementwise(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
     (0..value.data().len()).map(one).collect()
 }
 
-/// Half units in the last place that a result may differ by where its operands are `exact`, or not.
+/// Half units in the last place by which a result may differ, for operands that are `exact` or not.
 fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
     let is_float = value.dtype().is_float();
     match op {
         Op::Unary(UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Floor) | Op::Select => 0.0,
         Op::Binary(BinaryOp::Max | BinaryOp::Min) => 0.0,
         Op::Unary(u) if *u != UnaryOp::Sqrt && is_float => 16.0,
-        // Levels without a fused product round each.
+        // Levels without a fused multiply-add round twice per term.
         Op::Lincomb { coeffs } => 2.0 * coeffs.len() as f64,
         _ if exact => 0.0,
         _ => 2.0,
     }
 }
 
-/// What roundings are relative to: the result, and for a chain of sums its terms.
+/// The magnitude that roundings are relative to: the result, or for a chain of sums its terms.
 fn size(op: &Op, v: &[f64], y: f64) -> f64 {
     match op {
         Op::Lincomb { coeffs } => coeffs.iter().zip(v).map(|(c, v)| (f64::from_bits(*c) * v).abs()).sum(),
@@ -188,7 +189,7 @@ fn size(op: &Op, v: &[f64], y: f64) -> f64 {
     }
 }
 
-/// How far the result is spread by the radii of its operands.
+/// The spread of a result from the radii of its operands.
 fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
     if r.iter().all(|&r| r == 0.0) {
         return 0.0;
@@ -216,7 +217,7 @@ fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
             (_, DType::I32 | DType::U32) => f64::INFINITY,
             _ => r[0],
         },
-        other => panic!("no bound for {}", other.name()),
+        other => panic!("no error bound for {}", other.name()),
     }
 }
 
@@ -240,7 +241,7 @@ fn unary(op: UnaryOp, x: f64, r: f64, y: f64) -> f64 {
         UnaryOp::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
         UnaryOp::Erf => crate::graph::erf,
     };
-    // Each of these is monotone.
+    // Each of these functions is monotone.
     f(x + r) - f(x - r)
 }
 

@@ -1,4 +1,4 @@
-//! Two arithmetic instructions as one: the bits of one after the other.
+//! Merged arithmetic instructions give the bits of separate ones.
 
 use super::super::step::Step;
 use super::{Rng, bits, check, f32s, f64s, run};
@@ -6,10 +6,10 @@ use crate::backend::cpu::Plan;
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Type};
 use crate::simd::Level;
 
-/// What a function does with its inputs: values, each made of earlier ones, the last of which is what it gives.
+/// A computation on inputs: values, each computed from earlier ones; the last is the result.
 type Chain = dyn Fn(&mut Builder, &[NodeId]) -> Vec<NodeId>;
 
-/// The function, and the one that gives all its values, none of which is then only another's operand.
+/// The function, and a variant that outputs all values, so that no instructions can be merged.
 fn functions(ty: &Type, chain: &Chain) -> [Func; 2] {
     [1, usize::MAX].map(|num| {
         let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone(), ty.clone()]);

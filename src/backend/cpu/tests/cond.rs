@@ -1,4 +1,4 @@
-//! Choices of a plan: one body runs, and nothing is allocated.
+//! Conditionals in a plan: one body runs, and nothing is allocated.
 
 use super::{Rng, allocations};
 use crate::array::{Array, DType};

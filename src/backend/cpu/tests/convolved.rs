@@ -1,4 +1,4 @@
-//! Convolutions: values in every form, and what they depend on.
+//! Convolutions: values in every form, and what results depend on.
 
 use super::{Rng, allocations, bits, check, f32s, run};
 use crate::array::{Array, DType};
@@ -6,7 +6,7 @@ use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{Builder, Func, Margins, Op, Type};
 use crate::simd::Level;
 
-/// The result, the transpose of the result and the kernel of the two, of images and a kernel.
+/// The convolution of images and a kernel, its transpose, and the kernel from image and result.
 fn forms(dtype: DType, lead: &[usize], x: [usize; 4], w: [usize; 4], margins: Margins) -> Func {
     let of = |four: [usize; 4]| Type::array(dtype, [lead, &four].concat());
     let (mut b, x) = Builder::with_inputs(&[of(x), of(w)]);
@@ -40,7 +40,7 @@ fn convolutions_in_every_form_have_the_values_of_their_sums() {
 }
 
 #[test]
-fn a_picture_has_the_same_bits_alone_and_among_others() {
+fn a_image_has_the_same_bits_alone_and_among_others() {
     let m = Margins { lo: [1, 1], hi: [1, 1] };
     let mut rng = Rng(3);
     let (x, w) = (rng.array(&f32s([5, 7, 7, 24])), rng.array(&f32s([3, 3, 24, 40])));

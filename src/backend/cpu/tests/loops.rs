@@ -1,4 +1,4 @@
-//! Loops: a search that rejects every other attempt, and its gradient against the closed form.
+//! Loops: a search that rejects every second attempt, and its gradient against the closed form.
 
 use super::{Rng, bits, f64s, run};
 use crate::array::{Array, DType, Shape};
@@ -94,7 +94,7 @@ fn rev_op(rows: usize) -> Op {
     }))
 }
 
-/// expected count, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
+/// expected, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
 fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let s = scalar(DType::F64);
     let (mut b, x) = Builder::with_inputs(&[scalar(DType::U32), f64s([rows]), s, f64s([rows])]);
@@ -126,7 +126,7 @@ fn inputs(expected: u32) -> Vec<Array> {
     vec![Array::scalar(DType::U32, expected.into()), y, Array::scalar(DType::F64, 0.8), ct]
 }
 
-/// The steps' lengths.
+/// The lengths of the steps.
 fn lengths() -> Vec<f64> {
     let (mut t, mut out) = (0.0, vec![]);
     while t < 1.0 {
@@ -151,7 +151,7 @@ fn the_gradient_of_a_search_is_that_of_its_accepted_steps() {
             assert!((out[0].to_f64()[i] - y0[i] * product).abs() < 1e-13);
             assert!((out[2].to_f64()[i] - ct[i] * product).abs() < 1e-13);
         }
-        assert_eq!(bits(&out[0]), bits(&out[1]), "the scan gives the search's end to the bit");
+        assert_eq!(bits(&out[0]), bits(&out[1]), "the scan must give the search's end to the bit");
         assert!((out[3].to_f64()[0] - dot * by_a).abs() < 1e-12);
     }
 }
@@ -166,7 +166,7 @@ fn every_number_of_checkpoints_gives_the_same_bits_and_counts() {
             let policy = Policy::Checkpoint(Checkpoints::Count(slots));
             let plan = Plan::compile(&gradient(ROWS, policy, 2), Level::detect());
             let got: Vec<_> = run(&plan, &inputs(expected)).iter().map(bits).collect();
-            assert_eq!(got, want, "{slots} slots, forecast {expected}");
+            assert_eq!(got, want, "{slots} slots, expected {expected} steps");
         }
     }
 }
@@ -194,11 +194,11 @@ fn counters_tell_attempts_accepted_kept_and_recomputed_steps() {
     let bytes = of(Policy::Checkpoint(Checkpoints::Bytes(64 * 4)), 1);
     assert_eq!(bytes.states_kept_max, 4);
     assert_eq!(of(Policy::Checkpoint(Checkpoints::Auto), 1).recomputed, 0);
-    // Nobody reads the tape: nothing is kept.
+    // Nothing is stored because the tape is not read.
     assert_eq!(of(Policy::Direct, 0).states_kept_max, 0);
 }
 
-/// expected count, y0 [rows], a, ct [rows] -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
+/// expected, y0 [rows], a, ct [rows] -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
 fn tile(rows: usize) -> Func {
     let s = scalar(DType::F64);
     let types = [scalar(DType::U32), f64s([rows]), f64s([rows]), s];
@@ -330,5 +330,5 @@ fn a_search_that_nobody_replays_keeps_no_step_times() {
     let (mut ws, mut out) = (Workspace::of(&plan), [Array::zeros(DType::F64, [ROWS])]);
     plan.run_arrays(&mut ws, &x.each_ref(), &mut out);
     assert!(ws.counters().accepted > 1 && ws.counters().states_kept_max == 0);
-    assert_eq!(ws.num_step_times(), 1, "the first knot alone");
+    assert_eq!(ws.num_step_times(), 1, "only the first step time");
 }

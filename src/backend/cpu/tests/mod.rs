@@ -20,7 +20,7 @@ use crate::simd::Level;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, counting what each thread asks for.
+/// The system's allocator, counting the allocations of each thread.
 struct Counting;
 
 thread_local! {
@@ -44,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allocated.
+/// Number of allocations by this thread.
 pub(super) fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
@@ -96,7 +96,7 @@ pub(super) fn run(plan: &Plan, inputs: &[Array]) -> Vec<Array> {
     outputs
 }
 
-/// What an output buffer may hold before a run.
+/// Arbitrary contents of an output buffer before a run.
 fn garbage(ty: &Type) -> Array {
     let mut a = Array::zeros(ty.dtype(), ty.shape().clone());
     (0..ty.shape().size()).for_each(|i| a.data_mut().set_f64(i, 77.0));
@@ -113,7 +113,7 @@ pub(super) fn bits(a: &Array) -> Vec<u64> {
     }
 }
 
-/// The function on all levels of the machine against the interpreter, each element within its bound.
+/// Checks the function on all available levels against the interpreter, each element within its bound.
 #[track_caller]
 pub(super) fn check(func: &Func, seed: u64) {
     let mut rng = Rng(seed);
@@ -121,7 +121,7 @@ pub(super) fn check(func: &Func, seed: u64) {
     check_on(func, &inputs);
 }
 
-/// [`check`] on these inputs.
+/// [`check`] on the given inputs.
 #[track_caller]
 pub(super) fn check_on(func: &Func, inputs: &[Array]) {
     let want = bounds::outputs(func, inputs);
@@ -132,7 +132,7 @@ pub(super) fn check_on(func: &Func, inputs: &[Array]) {
                 let (ball, radius) = (want.value.data().get_f64(i), want.radius[i]);
                 assert!(
                     want.holds(i, x),
-                    "element {i} of output {k} is {x:e}, not {ball:e} within {radius:e}, at {level:?} of\n{func}"
+                    "element {i} of output {k} is {x:e}, expected {ball:e} within {radius:e}, at {level:?} of\n{func}"
                 );
             }
         }

@@ -1,4 +1,4 @@
-//! Programs of one element: the bits of the same program over many.
+//! Programs of one element give the bits of the same program over many.
 
 use super::super::step::Step;
 use super::{Rng, bits, run};
@@ -7,7 +7,7 @@ use crate::backend::cpu::Plan;
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 
-/// What levels agree on, what they do not, and what passes between the two.
+/// Operations whose bits agree on all levels, operations that differ, and conversions between the two.
 fn function(ty: &Type) -> Func {
     let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone()]);
     let functions =

@@ -1,4 +1,4 @@
-//! Random functions, loops and tiles included, against the reference interpreter.
+//! Random functions, with loops and tiles, against the reference interpreter.
 
 use super::{Rng, run};
 use crate::array::{Array, DType};
@@ -8,8 +8,8 @@ use crate::graph::interpret;
 use crate::simd::Level;
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 
-/// Whether the elements agree in what is not finite, and to `tol` of the element and of a hundredth of the largest, which
-/// what cancels is made of. Functions without loops have exact bounds (`bounds`).
+/// Whether elements agree in being non-finite, and otherwise to `tol` relative to the element plus a
+/// hundredth of the largest one (terms that cancel). Functions without loops have exact bounds (`bounds`).
 fn close(got: &Array, want: &Array, tol: f64) -> bool {
     let (g, w) = (got.to_f64(), want.to_f64());
     let largest = w.iter().filter(|x| x.is_finite()).fold(1e-3f64, |m, x| m.max(x.abs()));
@@ -26,7 +26,7 @@ fn loops_in_lockstep_and_their_gradients_equal_the_interpreter() {
         let many = batch_with(&f, &mapped, rows, Searches::Lockstep);
         let floats = |k: &usize| f.output_type(*k).is_float();
         let outs: Vec<usize> = (0..f.num_outputs()).filter(floats).collect();
-        let back = vjp(&many, &outs, &[0, 1, 2, 3, 4, 6]).expect("no loop of it is a gradient");
+        let back = vjp(&many, &outs, &[0, 1, 2, 3, 4, 6]).expect("none of its loops is a gradient");
         let mut rng = Rng(seed + 1);
         let args: Vec<Array> = back.input_types().iter().map(|ty| rng.array(ty)).collect();
         for g in [&back, &jvp(&back, &[0, 1, 2])] {
@@ -35,7 +35,10 @@ fn loops_in_lockstep_and_their_gradients_equal_the_interpreter() {
             for level in Level::available() {
                 let got = run(&Plan::compile(&g, level), &args);
                 for (k, (g, w)) in got.iter().zip(&want).enumerate() {
-                    assert!(close(g, w, 1e-10), "output {k} of seed {seed} at {level:?}: {g:?} is not {w:?}");
+                    assert!(
+                        close(g, w, 1e-10),
+                        "output {k} of seed {seed} at {level:?}: got {g:?}, expected {w:?}"
+                    );
                 }
             }
         }
@@ -47,14 +50,14 @@ fn random_functions_with_loops_equal_the_interpreter() {
     for seed in 0..300 {
         let float = if seed % 2 == 0 { DType::F32 } else { DType::F64 };
         let (f, x) = function(seed, Recipe { ops: 10 + seed as usize % 40, float, loops: seed % 3 > 0 });
-        let want = interpret(&f, &x).expect("a drawn function is well formed");
+        let want = interpret(&f, &x).expect("a random function is well formed");
         for level in Level::available() {
             let got = run(&Plan::compile(&f, level), &x);
             for (k, (g, w)) in got.iter().zip(&want).enumerate() {
                 let tol = if float == DType::F32 { 1e-4 } else { 1e-11 };
                 assert!(
                     close(g, w, tol),
-                    "output {k} of seed {seed} at {level:?}: {g:?} is not {w:?}\n{f:?}"
+                    "output {k} of seed {seed} at {level:?}: got {g:?}, expected {w:?}\n{f:?}"
                 );
             }
         }

@@ -1,4 +1,5 @@
-//! Random graphs against the interpreter: every operation without a body, on every element type it takes.
+//! Random graphs against the interpreter: every operation without a body, on every element type that it
+//! takes.
 
 use super::{Rng, check};
 use crate::array::{Array, DType, Shape};
@@ -7,7 +8,7 @@ use crate::graph::{
 };
 use std::sync::Arc;
 
-/// A function of some tens of random nodes over small shapes.
+/// A function of a few dozen random nodes with small shapes.
 fn function(rng: &mut Rng, dtype: DType) -> Func {
     let dims = |rng: &mut Rng| -> Vec<usize> {
         let sizes = [0, 1, 1, 2, 3, 5, 8, 16, 33, 64];
@@ -20,7 +21,7 @@ fn function(rng: &mut Rng, dtype: DType) -> Func {
     grown(rng, &types, ops)
 }
 
-/// A function of the given inputs and about `ops` random nodes.
+/// A function with the given inputs and about `ops` random nodes.
 fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
     let (mut b, mut values) = Builder::with_inputs(types);
     for _ in 0..ops {
@@ -34,7 +35,8 @@ fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
     b.finish(&outputs)
 }
 
-/// A value made of `x` and, where two are wanted, of another one of its type; `x` may be of any element type.
+/// A value computed from `x` and, for binary operations, another value of its type; `x` may have any element
+/// type.
 fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<NodeId> {
     let same: Vec<NodeId> = values.iter().copied().filter(|&v| b.ty(v) == b.ty(x)).collect();
     let y = same[rng.below(same.len())];
@@ -61,7 +63,7 @@ fn node(rng: &mut Rng, b: &mut Builder, values: &[NodeId], x: NodeId) -> Option<
     })
 }
 
-/// Any function of one float; most arguments lie where it is finite.
+/// A unary float function; most arguments are in its domain.
 fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
     use UnaryOp::*;
     const POWERS: [f64; 8] = [2.0, 3.0, -1.0, 0.5, 0.3, -1.5, 1.0, 0.0];
@@ -75,7 +77,7 @@ fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
             let argument = match op {
                 Exp | Expm1 => bounded,
                 Log1p => b.mul(bounded, bounded),
-                // Now and then outside of where it is a number.
+                // Sometimes outside its domain.
                 _ if rng.below(6) == 0 => bounded,
                 _ => {
                     let (square, least) = (b.mul(bounded, bounded), b.splat_like(x, 0.25));
@@ -104,7 +106,7 @@ fn arithmetic(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
             let coeffs = (0..3).map(|_| rng.real().to_bits()).collect();
             b.push(Op::Lincomb { coeffs }, &[x, y, x], None)
         }
-        // Quarters: equal ones are frequent.
+        // Quarters, so that equal values are frequent.
         3 => {
             let quarters = b.scale(x, 4.0);
             let whole = b.unary(UnaryOp::Floor, quarters);
@@ -117,7 +119,7 @@ fn arithmetic(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     }
 }
 
-/// A function of integers or of truth values.
+/// A function of integers or truth values.
 fn whole(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     match b.ty(x).dtype() {
         DType::Bool => match rng.below(3) {
@@ -136,7 +138,7 @@ fn whole(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     }
 }
 
-/// Another element type; floats become whole numbers of both signs.
+/// Another element type; floats become integers of both signs.
 fn cast(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
     use DType::*;
     let to = [F32, F64, I32, U32, Bool][rng.below(5)];
@@ -144,7 +146,7 @@ fn cast(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
     b.cast(x, to)
 }
 
-/// The elements in another shape or order, some of them, or more.
+/// The elements reshaped, reordered, sliced or repeated.
 fn moved(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId> {
     let shape = b.ty(x).shape().clone();
     Some(match rng.below(6) {
@@ -172,7 +174,7 @@ fn moved(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeId>
     })
 }
 
-/// Rows by an index that repeats, that lies outside and that is one number; counts and random words.
+/// Rows by an index with repeated, out-of-range or constant entries; iotas and random words.
 fn rows(rng: &mut Rng, b: &mut Builder, x: NodeId) -> Option<NodeId> {
     let ty = b.ty(x).clone();
     let rows = *ty.shape().first().filter(|&&rows| rows > 0)?;
@@ -213,7 +215,7 @@ fn product(rng: &mut Rng, b: &mut Builder, x: NodeId, y: NodeId) -> Option<NodeI
         let d = b.dot(x, y, turned, !turned);
         return Some(b.unary(UnaryOp::Tanh, d));
     }
-    // as many margins as taps but one: the sides stay
+    // The padding keeps the sides: one less than the number of taps.
     let (h, w) = (shape[0], shape[1]);
     let taps = [h, w].map(|side| 1 + rng.below(side.min(3)));
     let lo = taps.map(|k| rng.below(k));
@@ -249,7 +251,7 @@ fn random_functions_equal_the_interpreter() {
 
 #[test]
 fn random_functions_over_matrices_equal_the_interpreter() {
-    // Large enough that values are recomputed, strips are several, and layers and transposes occur.
+    // Large enough for recomputed values, several strips, layers and transposes.
     for seed in 0..60 {
         let mut rng = Rng(seed * 31 + 5);
         let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F64 };

@@ -1,8 +1,9 @@
 //! Random programs for `tests/reference`, where numpy evaluates and differentiates them without this crate.
 //!
-//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n of them, at the level in force, one JSON object a line: the text of a
-//! function, its arguments, and what was made of it: one operation at a time, compiled as a whole, its derivatives in both
-//! directions, the derivative of its derivative, and the function of many examples.
+//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n of them, at the current level, as one JSON object per
+//! line: the text of a function, its arguments, and its results: one operation at a time, compiled as a
+//! whole, its derivatives in both directions, the derivative of its derivative, and the function mapped over
+//! examples.
 
 use super::{Rng, run};
 use crate::array::{Array, DType};
@@ -23,11 +24,11 @@ struct Program {
     /// Float inputs and outputs.
     wrt: Vec<usize>,
     outs: Vec<usize>,
-    /// Along inputs.
+    /// Directions of the inputs.
     dx: Vec<Array>,
-    /// Of outputs.
+    /// Cotangents of the outputs.
     u: Vec<Array>,
-    /// Which inputs have an example each, and all inputs of the mapped function.
+    /// Which inputs are mapped, and all inputs of the mapped function.
     mapped: Vec<bool>,
     xs: Vec<Array>,
 }
@@ -76,15 +77,17 @@ impl Program {
         let lists = lists.into_iter().map(|(name, arrays)| (name, arrays.clone()));
         for (name, arrays) in lists.chain(self.results()) {
             let arrays: Vec<String> = arrays.iter().map(numbers).collect();
-            write!(line, ",{name:?}:[{}]", arrays.join(",")).expect("a string takes all");
+            write!(line, ",{name:?}:[{}]", arrays.join(",")).expect("writing to a string cannot fail");
         }
         let counts = [("wrt", &self.wrt), ("outs", &self.outs)];
-        counts.iter().for_each(|(name, v)| write!(line, ",{name:?}:{v:?}").expect("a string takes all"));
+        counts
+            .iter()
+            .for_each(|(name, v)| write!(line, ",{name:?}:{v:?}").expect("writing to a string cannot fail"));
         line + &format!(",\"mapped\":{:?}}}\n", self.mapped)
     }
 }
 
-/// The numbers of an array, row-major, such that they read back as they are.
+/// The numbers of an array, row-major, in a form that reads back exactly.
 fn numbers(a: &Array) -> String {
     let number = |x: f64| match x {
         _ if x.is_nan() => "NaN".to_owned(),
@@ -100,7 +103,7 @@ fn numbers(a: &Array) -> String {
     format!("[{}]", a.to_f64().into_iter().map(number).collect::<Vec<_>>().join(","))
 }
 
-/// Each operation by a plan of its own, as outside of `jit`.
+/// Each operation with its own plan, as outside `jit`.
 fn one_by_one(f: &Func, x: &[Array]) -> Vec<Array> {
     let mut values: Vec<Array> = Vec::new();
     for node in f.nodes() {

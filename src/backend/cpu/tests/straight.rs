@@ -1,4 +1,4 @@
-//! Every operation, alone and in the company that exercises a path of the planner.
+//! Every operation, alone and in combinations that exercise each path of the planner.
 
 use super::{Rng, bits, check, f32s, f64s, run};
 use crate::array::{Array, DType, Shape};
@@ -245,7 +245,7 @@ fn a_layer_is_one_kernel_and_two_buffers_alternate() {
     check(&f, 10);
     let report = Plan::compile(&f, Level::detect()).report().clone();
     assert_eq!(report.kernels, 4);
-    // Two buffers alternate, and the last layer goes to the output.
+    // Two buffers alternate, and the last layer writes the output.
     assert_eq!(report.arena_bytes, 2 * 64 * 64 * 4, "{report}");
     assert_eq!(report.flops, 4 * (2 * 64 * 64 * 64 + 2 * 64 * 64));
 }
@@ -316,22 +316,22 @@ fn scalars_fuse_into_few_kernels() {
 fn cheap_values_are_recomputed_where_they_are_read() {
     let ty = f32s([64, 64]);
     let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone(), ty]);
-    // The forward half of a layer, and a backward half behind a product that separates the two.
+    // The forward half of a layer, and a backward half after a product that separates the two.
     let a = b.dot(x[0], x[1], false, false);
     let s = b.unary(UnaryOp::Sigmoid, a);
     let one = b.splat_like(s, 1.0);
     let rest = b.sub(one, s);
-    let slope = b.mul(s, rest);
+    let derivative = b.mul(s, rest);
     let h = b.mul(a, s);
-    let more = b.mul(a, slope);
+    let more = b.mul(a, derivative);
     let out = b.dot(h, x[1], false, false);
     let g = b.dot(out, x[2], true, false);
-    let (p, q, r) = (b.mul(g, rest), b.mul(g, slope), b.mul(g, more));
+    let (p, q, r) = (b.mul(g, rest), b.mul(g, derivative), b.mul(g, more));
     let sum = b.add(p, q);
     let sum = b.add(sum, r);
     let f = b.finish(&[sum]);
     check(&f, 14);
-    // Kept: the products, s and h; not: rest, slope, more.
+    // Stored: the products, s and h; recomputed: rest, derivative, more.
     let report = Plan::compile(&f, Level::detect()).report().clone();
     assert_eq!(report.kernels, 5);
     let matrix = 64 * 64 * 4;

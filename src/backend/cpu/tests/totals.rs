@@ -1,4 +1,4 @@
-//! Sums over the trips of a body: products that are put off, and ones that add at once.
+//! Sums over the trips of a body: deferred products, and products that are added at once.
 
 use super::{Rng, f32s};
 use crate::array::Array;
@@ -11,7 +11,8 @@ use crate::graph::{Builder, Func, ReduceOp};
 use crate::simd::Level;
 use std::ptr::null_mut;
 
-/// x `[rows, m]`, d `[rows, n]`, w `[n, n]` captured -> x^T (d w) + x^T d, the sum of d over its rows, and 2 x^T d.
+/// x `[rows, m]`, d `[rows, n]`, w `[n, n]` captured -> x^T (d w) + x^T d, the sum of d over its rows, and 2
+/// x^T d.
 fn body(rows: usize, [m, n]: [usize; 2]) -> Func {
     let (mut b, x) = Builder::with_inputs(&[f32s([rows, m]), f32s([rows, n]), f32s([n, n])]);
     let turned = b.dot(x[1], x[2], false, false);
@@ -23,7 +24,7 @@ fn body(rows: usize, [m, n]: [usize; 2]) -> Func {
     b.finish(&[sum, rows, alone])
 }
 
-/// The sums over the trips by a plan, and in f64 by loops.
+/// The sums over the trips by a plan, and by loops in f64.
 fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>; 2] {
     let mut rng = Rng(7);
     let mut draw = |shape: [usize; 2]| rng.array(&f32s(shape));
@@ -76,7 +77,7 @@ fn what_trips_give_is_added_up() {
                 let [got, want] = sums(&plan, rows, shape, trips);
                 for (g, w) in got.iter().zip(&want) {
                     let near = (g - w).abs() <= 1e-6 * (rows * trips + 1) as f64;
-                    assert!(near, "{g} is not {w}: {rows} rows, {shape:?}, {trips} trips, {level:?}");
+                    assert!(near, "got {g}, expected {w}: {rows} rows, {shape:?}, {trips} trips, {level:?}");
                 }
             }
         }
