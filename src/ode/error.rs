@@ -181,7 +181,7 @@ pub enum ConfigError {
     },
     /// A mass matrix with an entry that is not finite.
     #[error("`mass_matrix` has the entry {value}: entries must be finite")]
-    MassEntry {
+    MatrixEntry {
         /// The entry.
         value: f64,
     },

@@ -83,7 +83,7 @@ impl Mass {
             });
         }
         match self.matrix.data.iter().find(|x| !x.is_finite()) {
-            Some(&value) => Err(ConfigError::MassEntry { value }),
+            Some(&value) => Err(ConfigError::MatrixEntry { value }),
             None => Ok(()),
         }
     }

@@ -208,7 +208,7 @@ fn a_stiff_problem_gets_a_warning_with_a_remedy() {
         let stiff = Ode::new(|t: f64, y: &f64| -2000.0 * (y - t.cos())).method(method);
         let stiff = stiff.solve(0.0, 10.0, 0.0).unwrap();
         assert!(matches!(stiff.warnings[..], [Warning::Stiff { t }] if t < 2.0), "{stiff}");
-        assert!(stiff.to_string().contains("implicit solver"), "{stiff}");
+        assert!(stiff.to_string().contains("Method::Rodas5P"), "{stiff}");
         assert!(stiff.to_string().contains("a looser tolerance does not help"), "{stiff}");
     }
     let mild = Ode::new(oscillator).rtol(1e-8).atol(1e-8).solve(0.0, 1000.0, [1.0, 0.0]).unwrap();
