@@ -19,6 +19,7 @@ fn both_forms_give_the_published_values() {
         }
     }
     for y in &forms[1] {
-        assert!((y.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{y:?}");
+        // Inside of a step the constraint holds to the tolerance.
+        assert!((y.iter().sum::<f64>() - 1.0).abs() < 1e-7, "{y:?}");
     }
 }

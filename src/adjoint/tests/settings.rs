@@ -157,25 +157,25 @@ fn of_plain(name: &str) -> Option<Given<Plain>> {
     })
 }
 
-fn rodas5p(ode: Host) -> Host {
+fn rodas5p(ode: Plain) -> Plain {
     ode.method(Method::Rodas5P)
 }
 
 /// Not exact, so that it shows in the result.
-fn jacobian(ode: Host) -> Host {
+fn jacobian(ode: Plain) -> Plain {
     ode.jacobian(|_t, _y, jacobian| (jacobian[(0, 1)], jacobian[(1, 0)]) = (1.0, -2.001))
 }
 
-fn time_derivative(ode: Host) -> Host {
+fn time_derivative(ode: Plain) -> Plain {
     ode.time_derivative(|_t, _y, f_t| *f_t = [0.0, 1.001])
 }
 
 /// Without an entry that is not 0.
-fn sparsity(ode: Host) -> Host {
+fn sparsity(ode: Plain) -> Plain {
     ode.jacobian_sparsity(Sparsity::pattern([(0, 1)]))
 }
 
-fn mass(ode: Host) -> Host {
+fn mass(ode: Plain) -> Plain {
     ode.mass_matrix(Mass::diagonal([1.0, 2.0]))
 }
 
