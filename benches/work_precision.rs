@@ -31,16 +31,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
     let folder = folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), PathBuf::from);
     let lorenz = measure(&LORENZ[2], |t, y| (LORENZ[2].f)(t, y), 3e-12);
-    draw("Lorenz to t = 10, 3 unknowns", &lorenz, &folder.join("work_precision_lorenz.png"))?;
+    draw("Lorenz's equations, 3 unknowns, t = 10", &lorenz, &folder.join("work_precision_lorenz.png"))?;
     let pleiades = measure(&PLEIADES, |t, y| (PLEIADES.f)(t, y), 3e-12);
-    draw("Pleiades, 28 unknowns", &pleiades, &folder.join("work_precision_pleiades.png"))
+    draw("The Pleiades problem, 28 unknowns", &pleiades, &folder.join("work_precision_pleiades.png"))
 }
 
 fn draw(title: &str, curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>> {
     let names = METHODS.map(|method| method.to_string());
     let curves: Vec<MethodCurve> =
         names.iter().zip(curves).map(|(name, points)| MethodCurve { name, points }).collect();
-    work_precision(title, "ms", &curves)?.save(file)?;
+    let figure = work_precision(title, "wall time (ms)", &curves)?;
+    figure.save(file)?;
+    figure.save(file.with_extension("svg"))?;
     println!("{}", file.display());
     Ok(())
 }

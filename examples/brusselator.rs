@@ -48,9 +48,8 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
         .save_fn(|_t, y| y[..n].to_vec()) // of 2n components u alone is kept
         .solve(0.0, 10.0, y0)?;
 
-    let title = format!("Brusselator, {n} points, {}, {}", solution.method, solution.stats);
-    let field =
-        SpaceTime { title: &title, name: "u", ts: &solution.ts, rows: &solution.ys, x: [x(0), x(n - 1)] };
+    let title = "The Brusselator oscillates after the first wave";
+    let field = SpaceTime { title, name: "u", ts: &solution.ts, rows: &solution.ys, x: [x(0), x(n - 1)] };
     plot::space_time(&field)?.save(folder.join("brusselator.png"))?;
     Ok(([solution.y1[n / 2], solution.y1[n + n / 2]], solution.to_string()))
 }

@@ -159,14 +159,16 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
     let ends = 4.0 * T1;
     let z = model.encode(unseen).0.slice(0, 0..4);
     let (within, beyond) = (model.decode(&z, &fine(T1), T1)?, model.decode(&z, &fine(ends), ends)?);
-    let mut left =
-        Axes::new("x", "y").size(800, 800).title("seen with noise (dots), reconstructed, continued (thin)");
+    let mut left = Axes::new("x", "y")
+        .size(800, 800)
+        .equal_aspect()
+        .title("Seen (dots), reconstructed, continued (thin)");
     for (i, (path, on)) in paths(&within).into_iter().zip(paths(&beyond)).enumerate() {
         let dots = paths(&unseen.ys.index(i).expand_dims(1)).remove(0);
         left = left.thin_lines("", &[on], i).lines("", &[path], i).scatter("", &dots, i);
     }
     let drawn = model.decode(&key.normal([16, LATENT]), &fine(ends), ends)?;
-    let right = Axes::new("x", "y").size(800, 800).title("drawn from the prior");
+    let right = Axes::new("x", "y").size(800, 800).equal_aspect().title("Drawn from the prior");
     let right =
         paths(&drawn).into_iter().enumerate().fold(right, |axes, (i, path)| axes.thin_lines("", &[path], i));
     left.render()?.hstack(&right.render()?).save(folder.join("latent_ode.png"))?;

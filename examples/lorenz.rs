@@ -18,6 +18,7 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
 
     let short = lorenz.clone().save_at(SaveAt::ts(&[10.0]).and_dense()).solve(0.0, 20.0, [1.0; 3])?;
     let picture = plot::time_series(&short, &["x", "y", "z"])?;
+    let picture = picture.with_title("Lorenz's equations never repeat themselves");
     picture.save(folder.join("lorenz_t.png"))?;
 
     let ts: Vec<f64> = (0..=2_000).map(|i| f64::from(i) / 100.0).collect();
@@ -30,7 +31,10 @@ pub fn run(folder: &Path) -> flowline::Result<[f64; 3]> {
         let (across, away) = (y[0] * turn.cos() - y[1] * turn.sin(), y[0] * turn.sin() + y[1] * turn.cos());
         [across, y[2] * tilt.cos() + away * tilt.sin()]
     };
-    plot::phase_portrait(&long, ["across", "upwards"], seen)?.save(folder.join("lorenz.png"))?;
+    let picture = plot::phase_portrait(&long, ["x cos 35° + y sin 35°", "z, seen from 12° above"], seen)?;
+    picture
+        .with_title("The orbit of Lorenz's equations over 60 units of time")
+        .save(folder.join("lorenz.png"))?;
     Ok(short.ys[0])
 }
 

@@ -134,11 +134,11 @@ fn draw(folder: &Path, p: &Tensor, counts: &Counts, losses: Vec<[f64; 2]>) -> fl
     let fit = populations(p, &fine)?;
     let curve = |species| [against(&fine, &fit, species)];
     let dots = |species| against(&counts.ts, &counts.counted, species);
-    let left = Axes::new("t", "population").title("counted (dots) and fitted").size(1000, 640);
+    let left = Axes::new("t", "population").title("Counts (dots) and the fit").size(1000, 640);
     let left = left.lines("prey", &curve(0), 2).lines("predators", &curve(1), 1);
     let left = left.scatter("", &dots(0), 2).scatter("", &dots(1), 1).render()?;
-    let right = Axes::new("update", "mean square / noise").log_y().size(640, 640);
-    let right = right.title("what it looks at grows").lines("", &[losses], 0).render()?;
+    let right = Axes::new("updates", "mean squared error / noise").log_y().size(640, 640);
+    let right = right.title("The loss over a growing time span").lines("", &[losses], 0).render()?;
     left.hstack(&right).save(folder.join("lotka_volterra.png"))?;
     Ok(())
 }

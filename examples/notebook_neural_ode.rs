@@ -175,8 +175,8 @@ fn main() -> flowline::Result<()> {
     show(&axes.title("new series: truth (dots), learned (curves)").render()?);
     //| ## Further than anything seen
     //|
-    //| Past $t = 5$ nothing was ever told. The law is autonomous, so a field that is right in the plane goes on being right until
-    //| small errors of pace have added up.
+    //| No data go beyond $t = 5$. The vector field is autonomous, so it can be followed further, but small errors add up: near the end
+    //| the amplitude of the learned spiral is far too small.
     let long: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
     let first = starts.index(0).to_vec();
     let truth = Ode::new(law).save_at(long.clone()).solve(0.0, 20.0, [first[0], first[1]])?.ys;

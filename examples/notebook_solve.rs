@@ -90,7 +90,7 @@ fn main() -> flowline::Result<()> {
     //| $$\ddot x = \mu (1 - x^2) \dot x - x, \qquad \mu = 20.$$
     //|
     //| The controller compares the estimated error of a step with the tolerance and chooses the next step from it (a PID
-    //| controller does so from the last three errors). Where nothing happens the steps are thousands of times longer than in
+    //| controller does so from the last three errors). The steps of the slow parts are some thirty times longer than those in
     //| a jump.
     fn van_der_pol(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         [y[1], 20.0 * (1.0 - y[0] * y[0]) * y[1] - y[0]]

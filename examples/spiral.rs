@@ -108,8 +108,8 @@ fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
 /// is the learned field, each stroke a short solve of it at an even pace.
 fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline::Result<()> {
     let places: Vec<f32> =
-        (0..34 * 34).flat_map(|i| [i / 34, i % 34]).map(|i| i as f32 / 33.0 * 4.6 - 2.3).collect();
-    let places = Tensor::from(places).reshape([34 * 34, 2]);
+        (0..22 * 22).flat_map(|i| [i / 22, i % 22]).map(|i| i as f32 / 21.0 * 3.6 - 1.8).collect();
+    let places = Tensor::from(places).reshape([22 * 22, 2]);
     let pace = Ode::new(|_t, y: &Tensor| {
         let motion = model.forward(y);
         let speed = motion.square().sum_axes(&[1]).sqrt().expand_dims(1);
@@ -120,7 +120,12 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
     let starts = few(unseen).slice(1, 0..1).reshape([5, 2]);
     let learned =
         follow(model, &starts, &(times(20 * TIMES, 1).cast(flowline::tensor::DType::F64) * (DT / 20.0)))?;
-    let axes = Axes::new("x", "y").size(800, 800).streamlines(&ground);
+    let axes = Axes::new("x", "y")
+        .size(800, 800)
+        .equal_aspect()
+        .xlim(-1.8, 1.8)
+        .ylim(-1.8, 1.8)
+        .streamlines(&ground);
     let dots = |axes: Axes, name: &str, ys: &Tensor| {
         let label = |i| if i == 0 { name } else { "" };
         paths(&by_time(&few(ys)))
@@ -128,8 +133,8 @@ fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline:
             .enumerate()
             .fold(axes, |axes, (i, path)| axes.scatter(label(i), path, i))
     };
-    let left = dots(axes.clone().title("seen, with noise"), "", seen);
-    let right = axes.title("unseen: truth (dots), learned (curves)");
+    let left = dots(axes.clone().title("Training data with noise"), "", seen);
+    let right = axes.title("Unseen series (dots) and the learned solution");
     let right = paths(&learned)
         .iter()
         .enumerate()

@@ -2,9 +2,7 @@
 //!
 //! They are not public: any version may change or remove them.
 
-pub use crate::io::{read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts};
-#[cfg(feature = "plot")]
-pub use crate::plot::extra::histogram_of_parts;
+pub use crate::io::{read_npy_header, write_csv, write_csv_parts, write_npy, write_npy_parts, write_row};
 pub use crate::simd::Level;
 #[cfg(feature = "train")]
 pub use crate::{
@@ -17,10 +15,11 @@ pub use crate::{
     eval::EvalError,
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
-        ModelConfig, PhasePlan, Recorded, Steps, ToleranceRow, check_free, check_tolerances, default_folder,
+        MODEL_FILE, ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free,
+        check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
-            PixelTransformKind, RunInfo, TrainConfig,
+            PixelTransformKind, PlotsKind, RunInfo, TrainConfig,
         },
     },
 };

@@ -1,26 +1,81 @@
-//! flowline: solve ODEs, differentiate through the solve, train continuous normalizing flows.
+//! Solve ordinary differential equations, differentiate through the solver, and train continuous normalizing flows. Pure Rust,
+//! for the CPU.
 //!
-//! - [`ode`]: solves of host values; the stepping algorithm is written there, once.
-//! - `tensor`: tensors, `jit`, gradients; `adjoint`: the same solves on tensors, differentiable.
-//! - `nn`, `optim`, `cnf`: layers, optimizers, flows; `memory`: what lives and what is kept compiled.
-//! - `plot`, [`io`]: figures of solutions and densities, files.
-//! - `data`, `eval`, `train`: images as densities, points, sets of images, what is measured of a learned density and how it
-//!   is shown, the training loop, run folders.
-//! - `guide`: from the first solve to an image flow, one program after the other.
+//! # Solve
+//! A closure is the vector field; [`Ode`](ode::Ode) takes methods, tolerances, saved times and events.
+//! ```
+//! use flowline::prelude::*;
 //!
-//! Below these, `graph`, `transform` and `backend` are the traced program, its derivatives and how it
-//! runs; ARCHITECTURE.md is the map. [`prelude`] has the names that programs use.
+//! let f = |_t: f64, y: &[f64; 2]| [1.5 * y[0] - y[0] * y[1], y[0] * y[1] - 3.0 * y[1]];
+//! let solution = Ode::new(f).rtol(1e-8).atol(1e-8).save_at([5.0, 10.0]).solve(0.0, 10.0, [1.0, 1.0])?;
+//! assert_eq!(solution.ts, [5.0, 10.0]);
+//! assert!((solution.y1[0] - 1.0263446).abs() < 1e-6);
+//! # Ok::<(), flowline::Error>(())
+//! ```
+//!
+//! # Differentiate
+//! On tensors (feature `autodiff`) the same builder gives solves that have gradients: exact for the steps taken, in bounded memory.
+//! ```
+//! # #[cfg(feature = "autodiff")]
+//! # fn main() -> flowline::Result<()> {
+//! use flowline::nn::prelude::*;
+//!
+//! let end = |rate: &Tensor| Ok(Ode::new(|_t, y: &Tensor| -(rate * y)).solve(0.0, 2.0, Tensor::from(1.0))?.y1);
+//! let (value, gradient) = value_and_grad(end, &Tensor::from(0.5))?;
+//! assert!((value.item() - (-1.0_f64).exp()).abs() < 1e-5);
+//! assert!((gradient.item() + 2.0 * (-1.0_f64).exp()).abs() < 1e-4);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "autodiff"))]
+//! # fn main() {}
+//! ```
+//!
+//! # Learn a density
+//! A `Trainer` (feature `train`) learns images, tables, sets of images. `Trainer::new(ImageDensity::open("cat.png")?)`
+//! is the density of an image; here are points on a circle:
+//! ```
+//! # #[cfg(feature = "train")]
+//! # fn main() -> flowline::Result<()> {
+//! use flowline::cnf::prelude::*;
+//!
+//! let angles = (0..500).map(|i| 0.0126 * f64::from(i));
+//! let points = Points::from_rows(angles.map(|a| [a.cos(), a.sin()]).collect::<Vec<_>>())?;
+//! let flow = Trainer::new(points).updates(60)
+//! #   .options(&TrainOptions { width: Some(8), depth: Some(1), batch: Some(128), ..Default::default() })
+//!     .run()?;
+//! let log_density = flow.log_prob(&[[1.0, 0.0], [0.0, 0.0]], 1e-5, 1e-5)?;
+//! assert!(log_density[0] > log_density[1]);
+//! # Ok(())
+//! # }
+//! # #[cfg(not(feature = "train"))]
+//! # fn main() {}
+//! ```
+//! The package `flowline-cli` does this from the shell.
 //!
 //! # Features
 //! | feature | what it adds |
 //! | --- | --- |
 //! | `rayon` (default) | threads for ensembles of solves |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
-//! | `plot` | figures as PNG files, with a font that is compiled in |
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
-//! | `train` | training of flows on images, points and toys; with `plot`, figures of a run |
+//! | `plot` | figures as PNG files, with a font that is compiled in |
+//! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
 //! | `full` | `train`, `nalgebra`, `ndarray` |
 //! | `evcxr` | figures under the cells of Rust notebooks |
+//!
+//! # Modules
+//! | module | what is in it |
+//! | --- | --- |
+//! | [`prelude`], `nn::prelude`, `cnf::prelude` | the names that programs use: to solve, to differentiate, to learn densities |
+//! | [`ode`] | solves of plain Rust values: methods, step size controllers, events, ensembles, sensitivities |
+//! | `tensor` | tensors, `jit`, gradients, `vmap`, data sets |
+//! | `adjoint` | solves on tensors: how the gradient is computed, which rows share steps |
+//! | `nn`, `optim` | layers; optimizers, schedules, `minimize` |
+//! | `cnf` | continuous normalizing flows |
+//! | `data`, `train` | images, tables and sets of images as densities; the training loop and its run folders |
+//! | `plot`, [`io`] | figures; CSV, `.npy` and safetensors files |
+//!
+//! Tutorials, how-to guides and explanations are the book in `docs/` of the repository.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(hidden)]
@@ -76,38 +131,8 @@ pub use ndarray;
 pub use preludes::ode as prelude;
 
 #[cfg(feature = "autodiff")]
-#[doc = include_str!("guide.md")]
-#[cfg_attr(feature = "train", doc = include_str!("guide_runs.md"))]
-pub mod guide {}
-
-#[cfg(feature = "autodiff")]
 pub mod extra {
     //! Tools to inspect a program's memory.
     #[doc(inline)]
     pub use crate::memory;
 }
-
-#[cfg(all(doctest, feature = "train", feature = "plot"))]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
-#[cfg(all(doctest, feature = "train", feature = "plot"))]
-#[doc = include_str!("../docs/programs/01-first-solve.md")]
-#[doc = include_str!("../docs/programs/04-events.md")]
-#[doc = include_str!("../docs/programs/05-ensemble.md")]
-#[doc = include_str!("../docs/programs/06-parameter-fit.md")]
-#[doc = include_str!("../docs/programs/07-neural-ode.md")]
-#[doc = include_str!("../docs/programs/08-cnf-from-csv.md")]
-#[doc = include_str!("../docs/programs/09-one-picture.md")]
-#[doc = include_str!("../docs/programs/10-images.md")]
-#[doc = include_str!("../docs/programs/11-gradient-of-an-event.md")]
-#[doc = include_str!("../docs/programs/12-hessian-vector-product.md")]
-struct Programs;
-
-#[cfg(all(doctest, feature = "nalgebra"))]
-#[doc = include_str!("../docs/programs/02-nalgebra.md")]
-struct ProgramOfNalgebra;
-
-#[cfg(all(doctest, feature = "ndarray"))]
-#[doc = include_str!("../docs/programs/03-ndarray.md")]
-struct ProgramOfNdarray;

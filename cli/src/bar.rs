@@ -1,6 +1,8 @@
-//! What runs take and where they stand, on standard error: a bar where that is a terminal, else a line every few seconds.
+//! What runs take and where they stand, on standard error: a bar where that is a terminal, else a line every few seconds, or JSON
+//! lines where those are asked for.
 
 use super::live::Live;
+use super::say::note;
 use super::table::{grouped, seconds};
 use flowline::__internal::Activity;
 use flowline::train::Progress;
@@ -10,6 +12,8 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(100);
 /// How often a line is written where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(10);
+/// How often an update is written as JSON.
+const JSON_EVERY: Duration = Duration::from_secs(1);
 
 /// The bar of a training run: two lines of at most 80 columns, since what a narrow terminal cuts is the least wanted.
 pub struct Bar {
@@ -19,12 +23,15 @@ pub struct Bar {
     shown: Option<Instant>,
     told: Instant,
     stage: Option<(Activity, u32)>,
+    /// Whether everything is a line of JSON.
+    json: bool,
 }
 
 impl Bar {
     /// A hidden bar until the first progress.
-    pub fn new() -> Bar {
-        Bar { live: Live::new(), text: Default::default(), shown: None, told: Instant::now(), stage: None }
+    pub fn new(json: bool) -> Bar {
+        let live = if json { Live::hidden() } else { Live::new() };
+        Bar { live, text: Default::default(), shown: None, told: Instant::now(), stage: None, json }
     }
 
     /// Shows where the run stands.
@@ -35,9 +42,10 @@ impl Bar {
         }
         (self.shown, self.stage) = (Some(Instant::now()), None);
         if self.live.is_hidden() {
-            if self.told.elapsed() >= LINE_EVERY {
+            let every = if self.json { JSON_EVERY } else { LINE_EVERY };
+            if self.told.elapsed() >= every || (last && self.json) {
                 self.told = Instant::now();
-                super::note(&line(progress));
+                if self.json { event(&json(progress)) } else { note(&line(progress)) }
             }
             return;
         }
@@ -50,20 +58,37 @@ impl Bar {
     /// Shows what is done beside updates, and how much of it.
     pub fn stage(&mut self, stage: Activity, done: f64) {
         let percent = (100.0 * done) as u32;
-        if self.stage.replace((stage, percent)) == Some((stage, percent)) || !self.is_drawn() {
+        let before = self.stage.replace((stage, percent));
+        if before == Some((stage, percent)) {
             return;
         }
-        let of_phase = std::mem::take(&mut self.text[0]);
-        let told = if percent == 0 { "...".to_owned() } else { format!("{percent}%") };
-        self.draw([of_phase, format!("{stage} {told}")]);
+        if self.live.is_hidden() {
+            // Validation comes often, and short; the others end a run.
+            let is_new = before.is_none_or(|(before, _)| before != stage) && stage != Activity::Measuring;
+            if is_new || self.told.elapsed() >= LINE_EVERY {
+                self.told = Instant::now();
+                if self.json {
+                    let name = format!("{stage:?}").to_lowercase();
+                    event(&serde_json::json!({"event": "stage", "stage": name, "done": done}));
+                } else {
+                    note(&if percent == 0 { format!("{stage}") } else { format!("{stage}: {percent}%") });
+                }
+            }
+        } else if self.is_drawn() {
+            let of_phase = std::mem::take(&mut self.text[0]);
+            let text = if percent == 0 { "...".to_owned() } else { format!("{percent}%") };
+            self.draw([of_phase, format!("{stage} {text}")]);
+        }
     }
 
     /// Prints a line above the bar.
     pub fn note(&mut self, text: &str) {
-        if self.is_drawn() {
+        if self.json {
+            event(&serde_json::json!({"event": "note", "text": text}));
+        } else if self.is_drawn() {
             self.live.above(text, &self.text.join("  "));
         } else {
-            super::note(text);
+            note(text);
         }
     }
 
@@ -108,7 +133,7 @@ impl Count {
         let left = seconds(left);
         if self.live.is_hidden() {
             let [done, total] = [done, total].map(|n| grouped(n as u64));
-            super::note(&format!("{done} of {total} {what}, {left} left"));
+            note(&format!("{done} of {total} {what}, {left} left"));
         } else {
             let gauge = self.live.gauge(done as u64, total as u64);
             let percent = 100.0 * done as f64 / total.max(1) as f64;
@@ -125,9 +150,14 @@ fn message(p: &Progress) -> String {
 }
 
 fn numbers(p: &Progress) -> String {
-    let gap = p.gap_nats.map_or_else(String::new, |gap| format!("  gap {gap:.3} nats"));
-    let gap = p.bits_per_dim.map_or(gap, |bits| format!("  {bits:.3} bits/dim"));
-    format!("loss {:.4} {}  {:.1} ms/update{gap}", p.loss, p.objective.unit(), p.ms)
+    let kl = p.gap_nats.map_or_else(String::new, |kl| format!("  KL {kl:.3} nats"));
+    let score = p.bits_per_dim.map_or(kl, |bits| format!("  {bits:.3} bits/dim"));
+    format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.objective.unit(), p.ms)
+}
+
+/// A line of JSON.
+fn event(event: &serde_json::Value) {
+    note(&event.to_string());
 }
 
 /// Everything in one line.
@@ -135,4 +165,15 @@ fn line(p: &Progress) -> String {
     let [update, updates] = [p.update, p.updates].map(grouped);
     let left = seconds(p.seconds_left.max(0.0));
     format!("{} {update} of {updates}  {left} left  {}", p.objective.title(), numbers(p))
+}
+
+/// The same as JSON; numbers have the names of the report.
+fn json(p: &Progress) -> serde_json::Value {
+    serde_json::json!({
+        "event": "update", "update": p.update, "updates": p.updates, "done": p.done,
+        "phase": p.objective, "phase_number": p.phase + 1, "phases": p.phases,
+        "loss": p.loss, "ms_per_update": p.ms, "seconds_left": p.seconds_left.max(0.0),
+        "gap_nats": p.gap_nats.map(|kl| kl.mean), "gap_stderr_nats": p.gap_nats.and_then(|kl| kl.stderr),
+        "bits_per_dim": p.bits_per_dim.map(|bits| bits.mean),
+    })
 }

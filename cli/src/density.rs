@@ -1,26 +1,40 @@
 //! `flowline density`: draw a learned density, or write its logarithm on a grid.
 
 use super::bar::Count;
-use super::{FileKind, note};
+use super::error::Result;
+use super::file_kind::FileKind;
+use super::runs;
+use super::say::done;
 use flowline::__internal::{DRAW_TOLERANCE, DensityGrid, EvalError, FAR, MEASURE_TOLERANCE, write_npy_parts};
-use flowline::Result;
 use flowline::train::{TrainError, TrainedFlow};
 use std::path::PathBuf;
 
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+A .npy file holds the log-density [N, N], its first row on top, in nats per
+square pixel; of points, in nats per unit of area.
+
+Examples:
+  flowline density latest --grid 1024
+  flowline density runs/cat --margin 20 -o cat.npy")]
 pub struct Args {
-    /// A run folder
-    dir: PathBuf,
-    /// Cells along each side
-    #[arg(long, value_name = "G", allow_negative_numbers = true)]
+    /// Run folder, or latest
+    run: PathBuf,
+    /// Cells per side
+    #[arg(
+        long,
+        value_name = "N",
+        visible_alias = "resolution",
+        default_value_t = 512,
+        allow_negative_numbers = true
+    )]
     grid: usize,
-    /// Grow the image by so many pixels on all sides; the window of points by so many hundredths of its longer side
+    /// Border in pixels; of points, in percent of the longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
-    /// Where to write: an image .png, or the log-density per square pixel [G, G], first row on top, as .npy
-    /// [default: DIR/density-G.png]
-    #[arg(long, value_name = "FILE")]
+    /// .png, or the log-density as .npy [default: RUN/density-N.png]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
@@ -30,13 +44,15 @@ pub struct Args {
 /// No run in the folder, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
     let (grid, margin) = (args.grid, args.margin);
-    let path = args.out.clone().unwrap_or_else(|| args.dir.join(format!("density-{grid}.png")));
-    let kind = FileKind::of(&path, &[FileKind::Png, FileKind::Npy])?;
+    let kinds = [FileKind::Png, FileKind::Npy];
+    let kind = args.out.as_ref().map_or(Ok(FileKind::Png), |path| FileKind::of(path, &kinds))?;
     check_grid(grid, kind)?;
-    let learned = TrainedFlow::open(&args.dir)?;
+    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let path = args.out.clone().unwrap_or_else(|| run.join(format!("density-{grid}.png")));
+    let learned = TrainedFlow::open(&run)?;
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
-    let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
+    let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
     // Numbers are those of `log-prob`; a figure shows no more than its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
@@ -44,13 +60,17 @@ pub fn run(args: &Args) -> Result<()> {
         write_npy_parts(&path, &[grid, grid], values)?;
     } else {
         let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE)?.inspect(counted);
-        let log_density = parts.collect::<Result<Vec<_>>>()?.concat();
+        let log_density = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
         let plane = learned.plane("a figure of the density")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
-        DensityGrid { log_density, size: grid, frame, scale }.plot(&path)?;
+        let names = learned.frames.axis_names();
+        DensityGrid { log_density, size: grid, frame, scale, names }.plot(&path)?;
     }
     drop(count);
-    note(&format!("{grid} x {grid} cells in {}", path.display()));
+    done(
+        &format!("{grid} x {grid} cells in {}", path.display()),
+        || serde_json::json!({"run": run, "file": path, "grid": grid, "margin": margin}),
+    );
     Ok(())
 }
 
@@ -58,7 +78,9 @@ pub fn run(args: &Args) -> Result<()> {
 fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     let (most, range) = match kind {
         FileKind::Npy => (32_768, "from 1 to 32768"),
-        FileKind::Png | FileKind::Csv => (4_096, "from 1 to 4096 for a .png file; a .npy file takes more"),
+        FileKind::Png | FileKind::Csv | FileKind::Standard => {
+            (4_096, "from 1 to 4096 for a .png file; a .npy file takes more")
+        }
     };
     if (1..=most).contains(&grid) {
         return Ok(());
@@ -71,7 +93,7 @@ fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
         let (option, value, range) =
-            ("--margin", margin.to_string(), "finite, and leave something of the image");
+            ("--margin", margin.to_string(), "a number that leaves a part of the image");
         return Err(TrainError::Option { option, value, range }.into());
     }
     let reach = image.reach(margin);

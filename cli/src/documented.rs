@@ -2,8 +2,8 @@
 //!
 //! A config like any other, and a rule by which points are drawn; only its names are known elsewhere.
 
+use super::error::Result;
 use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
-use flowline::Result;
 use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 const T1: f64 = 0.5;
@@ -50,8 +50,8 @@ impl DiffraxExample {
         let refused = |range| Err(TrainError::Option { option: "--preset", value, range }.into());
         match data {
             TrainingData::Image(image) => Ok(Trainer::new(image.with_rule(RULE)?).config(config)),
-            TrainingData::Images(..) => refused("images, for sets of images"),
-            _ => refused("default or points, for points"),
+            TrainingData::Images(..) => refused("images for a set of images"),
+            _ => refused("default or points for points"),
         }
     }
 }

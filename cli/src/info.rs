@@ -1,11 +1,13 @@
-//! `flowline info`: prints what a run folder holds, and what share of this machine's peak its updates reached.
+//! `flowline info`: prints what a run folder holds, its scores, and what its updates cost.
 
+use super::error::Result;
+use super::say::{is_json, note, result};
 use super::table::{Columns, Table, grouped, quantity};
-use super::{machine, note, result};
+use super::{machine, runs};
 use flowline::__internal::{
-    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, Recorded, Rule, RunInfo, Steps, ToleranceRow,
+    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, Recorded, Rule, RunInfo, Scores, Steps,
+    ToleranceRow,
 };
-use flowline::Result;
 use flowline::nn::num_params;
 use flowline::train::{PhaseReport, TrainError, TrainedFlow};
 use serde::Serialize;
@@ -14,12 +16,20 @@ use std::path::PathBuf;
 
 /// Arguments of `flowline info`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  flowline info latest
+  flowline info runs/cat --options > cat.toml
+  flowline train cat.png --config cat.toml")]
 pub struct Args {
-    /// A run folder
-    dir: PathBuf,
-    /// Print one JSON object
+    /// Run folder, or latest
+    run: PathBuf,
+    /// Measure this machine too, and the share that updates reached
     #[arg(long)]
-    json: bool,
+    machine: bool,
+    /// Print the options that the run was begun with, as --config reads them
+    #[arg(long, conflicts_with = "machine")]
+    options: bool,
 }
 
 /// What the updates of a phase were: computed by their program, and in the time that the run wrote down.
@@ -35,13 +45,13 @@ struct Phase {
     ms_per_update: f64,
     /// The rate reached.
     gflops: f64,
-    /// The rate as a share of the peak that was measured now.
+    /// The rate as a share of the peak; filled in once that is known.
     share_of_peak: f64,
 }
 
 impl Phase {
     /// None where the run did not note its program.
-    fn new(phase: &PhaseReport, peak: &Peak) -> Option<Phase> {
+    fn new(phase: &PhaseReport) -> Option<Phase> {
         let flops_per_update = phase.flops_per_update.filter(|_| phase.ms_per_update > 0.0)?;
         let gflops = flops_per_update / (phase.ms_per_update * 1e6);
         Some(Phase {
@@ -52,7 +62,7 @@ impl Phase {
             bytes_moved_per_update: phase.bytes_moved_per_update?,
             ms_per_update: phase.ms_per_update,
             gflops,
-            share_of_peak: gflops / peak.gflops,
+            share_of_peak: 0.0,
         })
     }
 }
@@ -62,25 +72,40 @@ impl Phase {
 /// # Errors
 /// No run in the folder.
 pub fn run(args: &Args) -> Result<()> {
-    let learned = TrainedFlow::open(&args.dir)?;
+    let run = runs::folder(&args.run, None)?;
+    let learned = TrainedFlow::open(&run)?;
+    if args.options {
+        result(&options(&learned.header));
+        return Ok(());
+    }
     // What the checkpoint says can be printed without them.
-    let recorded = Recorded::read(&args.dir, &learned.header, learned.update);
+    let recorded = Recorded::read(&run, &learned.header, learned.update);
     let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
-    let peak = measure(recorded.as_ref().and_then(|recorded| recorded.threads))?;
+    let threads = recorded.as_ref().and_then(|recorded| recorded.threads);
+    let scores = recorded.as_ref().and_then(|recorded| recorded.scores);
     let (phases, tolerances) = recorded.map_or_else(Default::default, |r| (r.phases, r.tolerances));
-    let phases: Vec<Phase> = phases.iter().filter_map(|phase| Phase::new(phase, &peak)).collect();
-    if args.json {
+    let mut phases: Vec<Phase> = phases.iter().filter_map(Phase::new).collect();
+    let peak = if args.machine || is_json() { Some(measure(threads, &mut phases)?) } else { None };
+    if let (true, Some(peak)) = (is_json(), &peak) {
         let json = serde_json::json!({
             "update": learned.update, "weights": num_params(&learned.flow), "header": header(&learned.header),
-            "phases": phases, "tolerances": tolerances, "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
+            "phases": phases, "tolerances": tolerances, "scores": scores,
+            "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
             "level": Level::detect().to_string(),
         });
         result(&json.to_string());
     } else {
-        result(&text(&learned, &phases, &tolerances, &peak));
+        result(&text(&learned, (&phases, &tolerances), scores.as_ref(), peak.as_ref()));
     }
     Ok(())
+}
+
+/// The options of a run as TOML. Text, numbers and truth values are written as in JSON.
+fn options(header: &RunInfo) -> String {
+    let options = serde_json::json!(header.options);
+    let lines = options.as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {value}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The header, with the field from which earlier programs read how points were drawn from an image.
@@ -92,36 +117,41 @@ fn header(header: &RunInfo) -> serde_json::Value {
     told
 }
 
-/// The peak of as many threads as the run had, or as there are cores.
-fn measure(threads: Option<usize>) -> Result<Peak> {
+/// The peak of as many threads as the run had, or as there are cores, and the share of it that phases reached. A busy machine is
+/// measured below its peak, which is at least what a phase reached.
+fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.map_or(cores, |threads| threads.min(cores));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
-    Ok(pool.install(Peak::measure))
+    let mut peak = pool.install(Peak::measure);
+    peak.gflops = phases.iter().fold(peak.gflops, |peak, phase| peak.max(phase.gflops));
+    phases.iter_mut().for_each(|phase| phase.share_of_peak = phase.gflops / peak.gflops);
+    Ok(peak)
 }
 
 /// The phases for people.
-fn reached(phases: &[Phase]) -> String {
-    let heading = ["an update of", "kernels", "operations", "moved", "time", "reached", "of the peak"];
-    let mut columns = Columns::new(heading);
+fn reached(phases: &[Phase], with_share: bool) -> String {
+    let heading = ["one update", "kernels", "operations", "memory", "time", "rate"];
+    let mut columns = Columns::new(heading.into_iter().chain(with_share.then_some("of the peak")));
     for phase in phases {
-        columns.line([
+        let cells = [
             phase.objective.title().to_owned(),
             grouped(phase.kernels as u64),
             quantity(phase.flops_per_update, "FLOP"),
             quantity(phase.bytes_moved_per_update, "B"),
             quantity(phase.ms_per_update / 1e3, "s"),
             quantity(phase.gflops * 1e9, "FLOP/s"),
-            format!("{:.1} %", 100.0 * phase.share_of_peak),
-        ]);
+        ];
+        let share = with_share.then(|| format!("{:.1} %", 100.0 * phase.share_of_peak));
+        columns.line(cells.into_iter().chain(share));
     }
     columns.text()
 }
 
 /// Bits of images by the tolerance of their solves.
 fn by_tolerance(rows: &[ToleranceRow]) -> String {
-    let mut columns = Columns::new(["rtol = atol", "bits/dim", "evaluations"]);
+    let mut columns = Columns::new(["rtol = atol", "bits/dim", "evals"]);
     for row in rows {
         columns.line([
             format!("{:e}", row.tolerance),
@@ -151,7 +181,24 @@ fn fields(model: &ModelConfig) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], peak: &Peak) -> String {
+fn text(
+    learned: &TrainedFlow,
+    (phases, tolerances): (&[Phase], &[ToleranceRow]),
+    scores: Option<&Scores>,
+    peak: Option<&Peak>,
+) -> String {
+    let mut parts = vec![about(learned, scores, peak)];
+    if !phases.is_empty() {
+        parts.push(reached(phases, peak.is_some()));
+    }
+    if !tolerances.is_empty() {
+        parts.push(by_tolerance(tolerances));
+    }
+    parts.join("\n\n")
+}
+
+/// What the checkpoint says, and the scores of the end.
+fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) -> String {
     let (config, header) = (&learned.header.config, &learned.header);
     let model = &config.model;
     let steps = match model.solve.steps {
@@ -176,8 +223,14 @@ fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], pe
     if let Some(parts) = header.parts.filter(|parts| parts.test > 0) {
         table.row("rows", parts.to_string());
     }
-    if let Some(entropy) = header.frames.entropy_nats() {
-        table.row("entropy", format!("{entropy:.4} nats"));
+    match (scores, header.frames.entropy_nats()) {
+        (Some(scores), _) => scores.figures().into_iter().for_each(|(name, value)| {
+            table.row(name, value);
+        }),
+        (None, Some(entropy)) => {
+            table.row("entropy", format!("{entropy:.4} nats"));
+        }
+        (None, None) => {}
     }
     table
         .row("preset", config.preset.name())
@@ -191,14 +244,8 @@ fn text(learned: &TrainedFlow, phases: &[Phase], tolerances: &[ToleranceRow], pe
         let text = format!("{updates} updates of {batch} points, {} at {lr:e}", config.optimizer);
         table.row(phase.objective.title(), text);
     }
-    let mut parts = vec![];
-    if !phases.is_empty() {
+    if let Some(peak) = peak {
         table.row("machine", machine::line(peak));
-        parts.push(reached(phases));
     }
-    if !tolerances.is_empty() {
-        parts.push(by_tolerance(tolerances));
-    }
-    parts.insert(0, table.text());
-    parts.join("\n\n")
+    table.text()
 }

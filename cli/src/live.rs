@@ -4,6 +4,7 @@
 //! flickers. The terminal does not wrap meanwhile: it cuts what does not fit, whatever its width, and lines stay as many as
 //! were written. Standard error that is no terminal, or a dumb one, gets nothing. It knows no progress.
 
+use super::say::{is_colored, is_quiet};
 use std::io::{IsTerminal, Write, stderr};
 
 const WRAP: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
@@ -23,11 +24,15 @@ pub struct Live {
 impl Live {
     /// No lines yet.
     pub fn new() -> Live {
-        let set = |name: &str| std::env::var(name).ok();
         // Only systems whose terminals need no name leave it out.
-        let is_dumb = set("TERM").map_or(!cfg!(windows), |name| name == "dumb");
-        let is_colored = set("NO_COLOR").is_none() && set("CLICOLOR").is_none_or(|on| on != "0");
-        Live { is_shown: stderr().is_terminal() && !is_dumb, is_colored, lines: 0 }
+        let is_dumb = std::env::var("TERM").map_or(!cfg!(windows), |name| name == "dumb");
+        let is_shown = stderr().is_terminal() && !is_dumb && !is_quiet();
+        Live { is_shown, is_colored: is_colored(), lines: 0 }
+    }
+
+    /// Lines that nobody sees.
+    pub fn hidden() -> Live {
+        Live { is_shown: false, is_colored: false, lines: 0 }
     }
 
     /// Whether nothing is drawn.

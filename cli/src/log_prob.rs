@@ -1,44 +1,67 @@
 //! `flowline log-prob`: evaluate a learned density at given points.
 
 use super::bar::Count;
+use super::error::Result;
+use super::file_kind::FileKind;
+use super::input::{self, Delimiter, delimiter};
+use super::runs;
+use super::say::{done, is_json, result};
 use super::table::grouped;
-use super::{FileKind, note, result};
 use flowline::__internal::{
     Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_tolerances, write_csv, write_npy,
 };
+use flowline::Error;
 use flowline::data::{DataError, ImageSet};
-use flowline::io::{IoError, read_csv, read_npy};
+use flowline::io::{CsvOptions, IoError, read_npy};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
-use flowline::{Error, Result};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `flowline log-prob`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Values are in nats: per square pixel of an image, per unit of points, or of the
+pixel values of each image of a set.
+
+Examples:
+  flowline log-prob latest new.csv -o nats.csv
+  flowline log-prob runs/mnist t10k-images-idx3-ubyte.gz")]
 pub struct Args {
-    /// A run folder
-    dir: PathBuf,
-    /// Points [n, d] in the units of the data (pixels, x to the right and y down, of an image), .npy or .csv; or a set of images
-    points: PathBuf,
-    /// The class of each image, of a run that has classes
+    /// Run folder, or latest
+    run: PathBuf,
+    /// Points (.npy, .csv, .tsv, - for standard input) or a set of images
+    data: PathBuf,
+    /// Columns by heading or number [default: those of the run]
+    #[arg(long, value_name = "A,B")]
+    columns: Option<String>,
+    /// Separator: a character, tab or space [default: guessed]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    delimiter: Option<Delimiter>,
+    /// Class of each image, of a run with --labels
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Draws of noise and probe for each image, averaged
-    #[arg(long, value_name = "K", allow_negative_numbers = true, default_value_t = 1)]
+    /// Noise samples per image, averaged
+    #[arg(
+        long,
+        value_name = "K",
+        visible_alias = "noise-samples",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     draws: usize,
-    /// Seed of noise and probes
+    /// Random seed of the noise
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
-    /// Where to: the log-density of each point in nats, per square pixel of an image or per unit of points, or the
-    /// log-probability of the gray levels of each image, .npy or .csv [default: standard output]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Relative tolerance of the solve [default: 1e-6, of images 1e-3]
+    /// Relative tolerance [default: 1e-6; images 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
-    /// Absolute tolerance of the solve, in standardized coordinates [default: 1e-6, of images 1e-3]
+    /// Absolute tolerance, standardized coordinates [default: 1e-6; images 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
+    /// .npy or .csv [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -49,19 +72,21 @@ pub fn run(args: &Args) -> Result<()> {
     let tolerances = |by: f64| (args.rtol.unwrap_or(by), args.atol.unwrap_or(by));
     let (rtol, atol) = tolerances(MEASURE_TOLERANCE);
     check_tolerances(rtol, atol)?;
-    let kinds = [FileKind::Npy, FileKind::Csv];
-    let kind = args.out.as_ref().map(|path| FileKind::of(path, &kinds)).transpose()?;
-    if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.points)) {
+    let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Standard];
+    let kind = args.out.as_ref().map_or(Ok(FileKind::Standard), |path| FileKind::of(path, &kinds))?;
+    if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.data)) {
         let (option, value) = ("--out", path.display().to_string());
         let range = "another file than the points, which would be lost";
         return Err(TrainError::Option { option, value, range }.into());
     }
-    let learned = TrainedFlow::open(&args.dir)?;
+    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let learned = TrainedFlow::open(&run)?;
     if learned.frames.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
-    let points = Points::read(&args.points, d)?;
+    let options = input::options(args.columns.as_deref(), args.delimiter)?;
+    let points = Points::read(&args.data, d, &options, &learned.columns())?;
     let mut count = Count::new(points.rows.len() / d, "points");
     let mut log_probs = Vec::with_capacity(points.rows.len() / d);
     let parts = learned.log_prob_parts(&points.rows, rtol, atol).map_err(|e| points.located(e))?;
@@ -73,14 +98,29 @@ pub fn run(args: &Args) -> Result<()> {
     drop(count);
     write(args, kind, &log_probs)?;
     let mean = Estimate::of(&log_probs);
-    note(&match log_probs.len() {
-        0 => format!("{} holds no points", args.points.display()),
-        n => {
-            let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
-            format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64))
-        }
+    let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
+    let text = match log_probs.len() {
+        0 => format!("{} holds no points", args.data.display()),
+        n => format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64)),
+    };
+    done(&text, || {
+        let mean_nats = (!log_probs.is_empty()).then_some(mean.mean);
+        let common = json!({
+            "run": run, "count": log_probs.len(), "mean_log_prob_nats": mean_nats,
+            "mean_log_prob_stderr_nats": mean.stderr, "rtol": rtol, "atol": atol,
+        });
+        with_values(common, args, &log_probs)
     });
     Ok(())
+}
+
+/// The summary with the file, or with the values where there is none.
+fn with_values(mut summary: Value, args: &Args, log_probs: &[f64]) -> Value {
+    match args.out.as_ref().filter(|path| path.as_path() != Path::new(input::STANDARD)) {
+        Some(path) => summary["file"] = json!(path),
+        None => summary["log_prob"] = json!(log_probs),
+    }
+    summary
 }
 
 /// Whether two paths are of one file.
@@ -89,21 +129,24 @@ fn is_same(a: &Path, b: &Path) -> bool {
 }
 
 /// Writes the results where they are wanted.
-fn write(args: &Args, kind: Option<FileKind>, log_probs: &[f64]) -> Result<()> {
+fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
     match (&args.out, kind) {
-        (Some(path), Some(FileKind::Npy)) => {
+        (Some(path), FileKind::Npy) => {
             let values: Vec<f32> = log_probs.iter().map(|&x| x as f32).collect();
             write_npy(path, &[values.len()], &values)?;
         }
-        (Some(path), _) => write_csv(path, "log_prob", log_probs.chunks(1))?,
-        (None, _) => log_probs.iter().for_each(|x| result(&x.to_string())),
+        (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
+        // Among the summary there.
+        _ if is_json() => {}
+        _ if log_probs.is_empty() => {}
+        _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),
     }
     Ok(())
 }
 
 /// Evaluates images.
-fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: Option<FileKind>) -> Result<()> {
-    let images = ImageSet::open(&args.points)?;
+fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: FileKind) -> Result<()> {
+    let images = ImageSet::open(&args.data)?;
     let images = if let Some(labels) = &args.labels { images.with_labels(labels)? } else { images };
     let again = if args.draws == 1 { images.len().min(256) } else { 0 };
     let mut count = Count::new(images.len() * args.draws.max(1) + again, "images");
@@ -113,16 +156,22 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: Opti
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
-        format!(", {noise:.5} of the error by dequantization and probes ({} an image)", bits.draws)
+        format!(", {noise:.5} of the error by dequantization and probes ({} per image)", bits.draws)
     });
-    note(&format!(
-        "{} images, {} bits/dim{noise}; {:.1} evaluations at rtol {:e}, atol {:e}",
+    let (rtol, atol) = tolerances;
+    let text = format!(
+        "{} images, {} bits/dim{noise}; {:.1} function evaluations at rtol {rtol:e}, atol {atol:e}",
         grouped(bits.bits.count),
         bits.bits,
         bits.field_evals,
-        tolerances.0,
-        tolerances.1
-    ));
+    );
+    done(&text, || {
+        let common = json!({
+            "count": bits.bits.count, "bits_per_dim": bits.bits.mean, "bits_per_dim_stderr": bits.bits.stderr,
+            "draws": bits.draws, "rtol": rtol, "atol": atol,
+        });
+        with_values(common, args, &log_probs)
+    });
     Ok(())
 }
 
@@ -137,10 +186,10 @@ struct Points {
 
 impl Points {
     /// By the kind of file that its name ends in.
-    fn read(path: &Path, dim: usize) -> Result<Points> {
-        let path = path.to_owned();
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-            let csv = read_csv(&path)?;
+    fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
+        if input::is_table(path) {
+            let csv = input::read(path, options, columns)?;
+            let path = csv.path.clone();
             let found = csv.columns.len();
             if csv.has_heading && csv.lines.is_empty() {
                 let reason =
@@ -149,12 +198,12 @@ impl Points {
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
                 let columns = if found == 1 { "column" } else { "columns" };
-                let reason = format!("{found} {columns} instead of {dim}");
+                let reason = format!("{found} {columns} of numbers instead of {dim}, choose with --columns");
                 return Err(IoError::Csv { path, line, reason }.into());
             }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
         }
-        let array = read_npy(&path)?;
+        let (path, array) = (path.to_owned(), read_npy(path)?);
         match array.shape[..] {
             [_, d] if d == dim => Ok(Points { path, rows: array.data, lines: None }),
             _ if dim == 2 => Err(IoError::PointsShape { path, shape: array.shape }.into()),

@@ -1,13 +1,17 @@
 //! `flowline sample`: draw points, or images, from a learned density.
 
 use super::bar::Count;
+use super::error::{CliError, Result};
+use super::file_kind::FileKind;
+use super::runs;
+use super::say::{check, done, is_json};
 use super::table::grouped;
-use super::{FileKind, note};
-use flowline::__internal::{EvalError, ImagesFrame, histogram_of_parts, write_csv_parts, write_npy_parts};
-use flowline::Result;
-use flowline::plot::{self, ImageGrid};
+use flowline::__internal::{EvalError, ImagesFrame, write_csv_parts, write_npy_parts, write_row};
+use flowline::plot::{self, ImageGrid, extra::Plane};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Most points of one file: 16 GB of the plane as .npy.
@@ -15,22 +19,25 @@ const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.
 #[derive(clap::Args)]
+#[command(after_help = "\
+Points have the units of the data; in images x points right and y down.
+
+Examples:
+  flowline sample latest -o points.csv
+  flowline sample runs/mnist -n 100 --label 7 -o sevens.png")]
 pub struct Args {
-    /// A run folder
-    dir: PathBuf,
-    /// How many points
-    #[arg(short = 'n', value_name = "N", allow_negative_numbers = true)]
+    /// Run folder, or latest
+    run: PathBuf,
+    /// Points or images
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     count: usize,
-    /// Where to: points [n, d] in the units of the data (pixels, x to the right and y down, of an image) as .npy or .csv, or
-    /// the histogram of points over the plane as .png; images [n, h, w] or [n, h, w, c] of gray levels as .npy, rows of them
-    /// as .csv, or a sheet of the first 400 as .png
-    /// [default: DIR/samples.npy]
-    #[arg(long, value_name = "FILE")]
+    /// .npy, .csv, .png, or - for CSV [default: RUN/samples.npy]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The class of the images, of a run that has classes
-    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    /// Class of the images, of a run with --labels
+    #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
     label: Option<usize>,
-    /// Seed of the draw
+    /// Random seed
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
 }
@@ -40,38 +47,95 @@ pub struct Args {
 /// # Errors
 /// No run in the folder, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
-    let path = args.out.clone().unwrap_or_else(|| args.dir.join("samples.npy"));
-    let kind = FileKind::of(&path, &[FileKind::Npy, FileKind::Csv, FileKind::Png])?;
+    let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Png, FileKind::Standard];
+    let kind = args.out.as_ref().map_or(Ok(FileKind::Npy), |path| FileKind::of(path, &kinds))?;
+    if kind == FileKind::Standard && is_json() {
+        return Err(CliError::Usage(
+            "--json and --out - both write to standard output; give --out a file".into(),
+        ));
+    }
     let n = args.count;
     if !(1..=MOST).contains(&n) {
         let (option, value, range) = ("-n", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
-    let learned = TrainedFlow::open(&args.dir)?;
+    let run = runs::folder(&args.run, args.out.as_deref())?;
+    let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
+    let learned = TrainedFlow::open(&run)?;
     let key = Key::new(args.seed);
     if let Some(frame) = &learned.frames.images {
-        return images(args, &learned, frame, (&path, kind), &key);
+        images(args, &learned, frame, (&path, kind), &key)?;
+    } else {
+        points(args, &learned, (&path, kind), &key)?;
     }
+    let what = if learned.frames.images.is_some() { "images" } else { "points" };
+    let file = if kind == FileKind::Standard { "standard output".into() } else { path.display().to_string() };
+    let place = if kind == FileKind::Standard { "on" } else { "in" };
+    done(&format!("{} {what} {place} {file}", grouped(n as u64)), || {
+        let columns = learned.frames.images.is_none().then(|| learned.columns());
+        serde_json::json!({
+            "run": run, "file": path, "count": n, "dim": learned.dim(), "columns": columns, "seed": args.seed,
+            "label": args.label,
+        })
+    });
+    Ok(())
+}
+
+/// Draws points.
+fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), key: &Key) -> Result<()> {
     if args.label.is_some() {
         return Err(EvalError::Class { asked: args.label, classes: None }.into());
     }
+    let n = args.count;
     let mut count = Count::new(n, "points");
     let d = learned.dim();
-    let counted = |part: &Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let parts = learned.sample_rows(n, &key).inspect(counted);
+    let counted =
+        |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
+    let parts = learned.sample_rows(n, key).inspect(counted);
     // In 64 bits, as data are read: with 32, points about a large number would all be that number.
     match kind {
-        FileKind::Npy => write_npy_parts(&path, &[n, d], parts)?,
-        FileKind::Csv => write_csv_parts(&path, &learned.columns().join(","), d, parts)?,
+        FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
+        FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,
+        FileKind::Standard => print_csv(&heading(&learned.columns()), d, parts)?,
         FileKind::Png => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
-            let image = histogram_of_parts(&title, n, parts, image.window(), Some(image.scale()))?;
-            image.save(&path)?;
+            let names = learned.frames.axis_names();
+            let names = names.each_ref().map(String::as_str);
+            let plane = Plane { frame: image.window(), names, scale: image.scale() };
+            plane.histogram(&title, n, parts)?.save(path)?;
         }
     }
     drop(count);
-    note(&format!("{} points in {}", grouped(n as u64), path.display()));
+    Ok(())
+}
+
+/// The heading of a table; a name with a separator is quoted.
+fn heading(columns: &[String]) -> String {
+    let quoted = |name: &String| {
+        let is_plain = !name.contains([',', '"', ';', '\t']);
+        if is_plain { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    };
+    columns.iter().map(quoted).collect::<Vec<_>>().join(",")
+}
+
+/// Prints rows as they come.
+fn print_csv<T: Display>(
+    heading: &str,
+    columns: usize,
+    parts: impl Iterator<Item = flowline::Result<Vec<T>>>,
+) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    check(writeln!(out, "{heading}"));
+    for part in parts {
+        let part = part?;
+        if let Err(e) = part.chunks(columns).try_for_each(|row| write_row(row, &mut out)) {
+            check(Err(e));
+            // Nobody reads any more.
+            return Ok(());
+        }
+    }
+    check(out.flush());
     Ok(())
 }
 
@@ -89,7 +153,8 @@ fn images(
 ) -> Result<()> {
     let n = if kind == FileKind::Png { args.count.min(SHEET) } else { args.count };
     let (mut count, d) = (Count::new(n, "images"), frame.dim());
-    let counted = |part: &Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
+    let counted =
+        |part: &flowline::Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let parts = learned.sample_images(n, args.label, key)?.inspect(counted);
     match kind {
         FileKind::Npy => {
@@ -101,8 +166,12 @@ fn images(
             let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
             write_csv_parts(path, &names.join(","), d, parts)?;
         }
+        FileKind::Standard => {
+            let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
+            print_csv(&names.join(","), d, parts)?;
+        }
         FileKind::Png => {
-            let images = parts.collect::<Result<Vec<_>>>()?.concat();
+            let images = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
             let of_class = args.label.map_or_else(String::new, |k| format!(" of class {k}"));
             let title = format!("{} samples{of_class}", grouped(n as u64));
             let columns = COLUMNS.min((n as f64).sqrt().ceil() as usize);
@@ -112,6 +181,5 @@ fn images(
         }
     }
     drop(count);
-    note(&format!("{} images in {}", grouped(n as u64), path.display()));
     Ok(())
 }

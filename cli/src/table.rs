@@ -32,8 +32,8 @@ pub struct Columns {
 
 impl Columns {
     /// Columns with these headings.
-    pub fn new<const N: usize>(heading: [&str; N]) -> Columns {
-        Columns { lines: vec![heading.map(str::to_owned).to_vec()] }
+    pub fn new<'a>(heading: impl IntoIterator<Item = &'a str>) -> Columns {
+        Columns { lines: vec![heading.into_iter().map(str::to_owned).collect()] }
     }
 
     /// Adds a line.

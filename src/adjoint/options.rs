@@ -3,7 +3,26 @@
 use crate::graph::{Checkpoints, Policy};
 use crate::tensor::Tensor;
 
-#[doc = include_str!("adjoint.md")]
+/// How the gradient of a solve is computed.
+///
+/// Keep the default, [`Adjoint::RecursiveCheckpoint`]: its gradient is exact for the steps taken, and its memory is bounded.
+///
+/// | adjoint | states stored for N steps | derivative of |
+/// | --- | --- | --- |
+/// | `RecursiveCheckpoint` | a bounded number; the others are recomputed | the steps taken, exact to rounding |
+/// | `Direct` | N | the same, with the same bits; in reverse of any order |
+/// | `Reversible` | one pair | the steps of its own map, but for rounding that grows as coupling^-N |
+/// | `Backsolve` | none | the solution of the ODE, to the errors of two solves |
+/// | `ForwardMode` | none | the steps taken, by [`jvp`](crate::tensor::jvp) alone |
+///
+/// An adjoint refuses what it cannot differentiate by an error that names an alternative. [`Jit::plan`](crate::tensor::Jit::plan)
+/// reports the states stored and the steps recomputed; [`debug_nans`](crate::tensor::debug_nans) locates a gradient that is not
+/// finite. `docs/reference/adjoints.md` in the repository has all costs, restrictions and measured errors.
+///
+/// # References
+/// Griewank and Walther (2000), Algorithm 799: revolve, ACM TOMS 26, 19-45, for the placement of checkpoints. Chen,
+/// Rubanova, Bettencourt, Duvenaud (2018), Neural ordinary differential equations, algorithm 1, for `Backsolve`. McCallum
+/// and Foster (2024), arXiv:2410.11648, for `Reversible`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
@@ -29,7 +48,7 @@ pub enum Adjoint {
     /// The map is not the method itself. It suits solutions that are not damped: on y' = -k y with steps of
     /// length h it is stable while `coupling e^(k h)` is below 1. Where it is unstable, its two states
     /// separate, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart). A backward
-    /// pass that does not recover y0 gives NaN. The text below the table has numbers.
+    /// pass that does not recover y0 gives NaN.
     Reversible {
         /// How strongly the two states are drawn together, in (0, 1). Closer to 1 amplifies rounding less but
         /// is less stable; a smaller value tolerates more damping and fewer steps.

@@ -18,7 +18,7 @@ pub enum DataError {
     },
     /// Images to measure by are not of the size of those to learn from.
     #[error(
-        "{name} holds images of {} x {} pixels and {} channels, those to learn from have {} x {} and {}; give images of one size",
+        "{name} holds images of {} x {} pixels and {} channels; the training images have {} x {} and {}; give images of one size",
         found[1], found[0], found[2], wanted[1], wanted[0], wanted[2]
     )]
     OtherSize {
@@ -31,7 +31,7 @@ pub enum DataError {
     },
     /// Images to learn from have classes, and those to measure by have none.
     #[error(
-        "{name} has no labels, the images to learn from have; give theirs with --validation-labels or --test-labels"
+        "the training images have labels but {name} has no labels; give them with --validation-labels or --test-labels"
     )]
     NoLabels {
         /// The images without labels.
@@ -39,7 +39,7 @@ pub enum DataError {
     },
     /// Too few rows to hold one out and learn from others.
     #[error(
-        "{kind} {name}: {found} are too few for their parts; give at least {least}, better thousands, or others with --validation and --test"
+        "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, better thousands, or files for --validation and --test"
     )]
     TooFew {
         /// `points` or `images`.
@@ -82,7 +82,7 @@ pub enum DataError {
         height: usize,
     },
     /// More pixels than the tables and quadratures are made for.
-    #[error("image {name} is {width} x {height} pixels; at most {limit} pixels are supported, scale it down")]
+    #[error("image {name} is {width} x {height} pixels; at most {limit} pixels are supported; scale it down")]
     TooLarge {
         /// File as it was named by the caller.
         name: String,
@@ -95,7 +95,7 @@ pub enum DataError {
     },
     /// Every pixel has the same gray: there is nothing to learn.
     #[error(
-        "image {name} has one gray only ({gray:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light ground"
+        "image {name} has one gray only ({gray:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light background"
     )]
     OneGray {
         /// File as it was named by the caller.
@@ -123,7 +123,7 @@ pub enum DataError {
     },
     /// All probability lies in one row or one column: the standard deviation across it is zero.
     #[error(
-        "image {name} has all its darkness in {line} {index}, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
+        "image {name} has dark pixels in {line} {index} alone, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
     )]
     Line {
         /// File as it was named by the caller.
@@ -137,7 +137,7 @@ pub enum DataError {
     },
     /// No toy density has this name.
     #[error(
-        "there is no toy density \"{name}\"; take one of moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll"
+        "unknown toy density \"{name}\"; choose one of moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll"
     )]
     UnknownToy {
         /// The name asked for.
@@ -148,7 +148,7 @@ pub enum DataError {
     File(#[from] crate::io::IoError),
     /// The array is none of points.
     #[error(
-        "points {name} have shape {shape:?}, [n, d] is wanted; give one row a point and one column a coordinate"
+        "points {name} have shape {shape:?}, expected [n, d]; give one row per point and one column per coordinate"
     )]
     PointsShape {
         /// The name of the points.
@@ -157,7 +157,7 @@ pub enum DataError {
         shape: Vec<usize>,
     },
     /// d = 0.
-    #[error("points {name} have no column (d = 0, {rows} rows); give at least one coordinate a point")]
+    #[error("points {name} have no columns (d = 0, {rows} rows); give at least one coordinate per point")]
     NoColumns {
         /// The name of the points.
         name: String,
@@ -165,7 +165,7 @@ pub enum DataError {
         rows: usize,
     },
     /// A set without a point, or with one.
-    #[error("points {name}: {found} is too few; give at least 2 rows, better thousands")]
+    #[error("points {name}: {found} is too few; give at least 2 points, better thousands")]
     TooFewPoints {
         /// The name of the points.
         name: String,
@@ -174,7 +174,7 @@ pub enum DataError {
     },
     /// A row is shorter or longer than the first.
     #[error(
-        "points {name}: row {row} has {found} coordinates, row 1 has {expected}; give every point as many"
+        "points {name}: row {row} has {found} coordinates, row 1 has {expected}; give every point the same number"
     )]
     RaggedPoints {
         /// The name of the points.
@@ -187,7 +187,7 @@ pub enum DataError {
         expected: usize,
     },
     /// A coordinate that is no number.
-    #[error("points {name}: {place}, column {column} is {value}; points must be finite, leave this one out")]
+    #[error("points {name}: {place}, column {column} is {value}; points must be finite; remove this one")]
     NonFinite {
         /// The name of the points.
         name: String,
@@ -200,7 +200,7 @@ pub enum DataError {
     },
     /// A coordinate has the same value in every point, so its standard deviation is zero.
     #[error(
-        "points {name}: column {column} is {} in all {rows} rows, so it has no density; leave the column out",
+        "points {name}: column {column} is {} in all {rows} rows, so it has no density; remove the column, or choose others with --columns",
         in_short(*value)
     )]
     ConstantColumn {
@@ -215,7 +215,7 @@ pub enum DataError {
     },
     /// The spread of a coordinate is too large or too small to be squared in f64.
     #[error(
-        "points {name}: column {column} has mean {mean:?} and deviation {std:?}, which cannot be standardized; scale the column to about 1e-150 .. 1e150, or leave out the values far from the others"
+        "points {name}: column {column} has mean {mean:?} and standard deviation {std:?}, which cannot be standardized; scale the column to about 1e-150 to 1e150, or remove the values far from the others"
     )]
     Spread {
         /// The name of the points.
@@ -238,9 +238,7 @@ pub enum DataError {
         channels: usize,
     },
     /// Points for another number of coordinates.
-    #[error(
-        "points {name} have {found} columns, those to learn from {expected}; give points of the same kind"
-    )]
+    #[error("points {name} have {found} columns, the training points {expected}; give the same columns")]
     OtherColumns {
         /// The name of the points.
         name: String,
@@ -260,7 +258,7 @@ pub enum DataError {
         reason: String,
     },
     /// Bytes are missing at the end.
-    #[error("{name} is truncated: {what} takes {wanted} bytes, it holds {found}; restore the whole file")]
+    #[error("{name} is truncated: {what} takes {wanted} bytes, the file has {found}; restore the whole file")]
     Truncated {
         /// The file.
         name: String,
@@ -273,7 +271,7 @@ pub enum DataError {
     },
     /// The file begins otherwise than an IDX file does.
     #[error(
-        "{name} begins with the bytes {found:02x?}, not as an IDX file of {wanted} does; check which file it is"
+        "{name} is not an IDX file of {wanted}: it begins with the bytes {found:02x?}; check which file it is"
     )]
     Magic {
         /// The file.
@@ -285,7 +283,7 @@ pub enum DataError {
     },
     /// Two images of a set differ in size.
     #[error(
-        "images {name}: {file} is {} x {} pixels, {first} is {} x {}; a set has one size, scale or leave out the others",
+        "images {name}: {file} is {} x {} pixels, {first} is {} x {}; all images of a set need one size; scale or remove the others",
         found[0], found[1], expected[0], expected[1]
     )]
     UnequalSizes {
@@ -309,7 +307,7 @@ pub enum DataError {
         found: String,
     },
     /// Labels are not one an image.
-    #[error("labels {name}: {found} labels for {images} images; give one label an image")]
+    #[error("labels {name}: {found} labels for {images} images; give one label per image")]
     LabelsLength {
         /// The file of labels.
         name: String,
@@ -330,7 +328,7 @@ pub enum DataError {
     },
     /// Gray levels that are no bytes.
     #[error(
-        "images {name}: image {image} has a value of {}; gray levels are whole numbers from 0 to 255, save them as u1",
+        "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1",
         in_short(*value)
     )]
     GrayLevel {

@@ -5,7 +5,7 @@
 //! along every axis, so their standardized form exists and no later code has to check again.
 
 use super::{DataError, Standardizer};
-use crate::io::{Fnv, read_csv, read_npy};
+use crate::io::{Fnv, Table, read_csv, read_npy};
 use std::path::Path;
 
 /// Points `[n, d]` in their units, and their standardized coordinates.
@@ -43,8 +43,8 @@ pub struct Rows {
 }
 
 impl Points {
-    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1) or `.csv` (with or without a header
-    /// row).
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading of names is kept). For a
+    /// choice of columns: [`CsvOptions`](crate::io::CsvOptions), then [`from_table`](Self::from_table).
     ///
     /// # Errors
     /// [`DataError::File`] for other formats or rows of different length; otherwise as
@@ -59,17 +59,22 @@ impl Points {
                 let shape = if let [n] = array.shape[..] { vec![n, 1] } else { array.shape };
                 Self::build(name, Rows { shape, values: array.data, ..Rows::default() })
             }
-            Some("csv") => {
-                let table = read_csv(path)?;
-                let shape = vec![table.lines.len(), table.columns.len()];
-                let heading = if table.has_heading { table.columns } else { Vec::new() };
-                Self::build(
-                    name,
-                    Rows { shape, values: table.data, heading, lines: table.lines, ragged: None },
-                )
-            }
+            Some("csv" | "tsv") => Self::from_table(read_csv(path)?),
             _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
         }
+    }
+
+    /// The rows of a table, with the names of its columns.
+    ///
+    /// # Errors
+    /// As [`from_rows`](Self::from_rows); a place is a line of the table's file.
+    pub fn from_table(table: Table) -> Result<Self, DataError> {
+        let Table { path, columns, data, lines, .. } = table;
+        let shape = vec![lines.len(), columns.len()];
+        // A column that is named by its number alone is the first, the second ... in messages.
+        let is_named = columns.iter().enumerate().any(|(i, name)| *name != format!("x{}", i + 1));
+        let heading = if is_named { columns } else { Vec::new() };
+        Self::build(path.display().to_string(), Rows { shape, values: data, heading, lines, ragged: None })
     }
 
     /// Points from values in memory.
@@ -247,6 +252,16 @@ mod tests {
         );
         assert_eq!(Points::from_rows(given.map(|row| row.map(|x| x as f32))).unwrap(), from);
         assert_eq!(from.fingerprint(), csv.fingerprint());
+        let tsv = folder.path().join("p.tsv");
+        std::fs::write(&tsv, "mass\tspeed\n1\t0.5\n3\t0.25\n").unwrap();
+        assert_eq!(Points::open(tsv).unwrap().columns, ["mass", "speed"]);
+        let chosen = crate::io::CsvOptions::default().columns(["speed"]);
+        let table = chosen.read(folder.path().join("p.csv")).unwrap();
+        let points = Points::from_table(table).unwrap();
+        assert_eq!(
+            (points.columns.clone(), points.values()),
+            (vec!["speed".to_owned()], &[0.5, 0.25, 7.0][..])
+        );
     }
 
     #[cfg(feature = "ndarray")]
@@ -288,7 +303,7 @@ mod tests {
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
         let own = Points::from_rows([[1.0], [2.0]]).unwrap();
         let message = own.held_out(&[0], &all).unwrap_err().to_string();
-        assert!(message.contains("1 columns, those to learn from 2"), "{message}");
+        assert!(message.contains("1 columns, the training points 2"), "{message}");
     }
 
     #[test]
@@ -305,7 +320,7 @@ mod tests {
             (read("a,b\n"), "odd.csv: 0 is too few"),
             (read("1,2\n3,4\n5\n"), "odd.csv line 3: 1 column instead of 2"),
             (read("1,2,3\n5,2,6\n"), "odd.csv: column 2 is 2 in all 2 rows"),
-            (read(""), "odd.csv have no column (d = 0, 0 rows)"),
+            (read(""), "odd.csv have no columns (d = 0, 0 rows)"),
             (
                 Points::from_rows(vec![vec![1.0], vec![2.0, 3.0]]).unwrap_err().to_string(),
                 "row 2 has 2 coordinates",
@@ -315,13 +330,13 @@ mod tests {
                 "row 2, column 2 is inf",
             ),
             (Points::from_rows([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
-            (Points::open("points.txt").unwrap_err().to_string(), "let it end in .csv or .npy"),
+            (Points::open("points.txt").unwrap_err().to_string(), "must end in .csv or .npy"),
         ];
         for (message, expected) in cases {
             assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
         }
         let cube = folder.path().join("cube.npy");
         write_npy(&cube, &[2, 2, 2], &[0.0; 8]).unwrap();
-        assert!(Points::open(cube).unwrap_err().to_string().contains("shape [2, 2, 2], [n, d] is wanted"));
+        assert!(Points::open(cube).unwrap_err().to_string().contains("shape [2, 2, 2], expected [n, d]"));
     }
 }

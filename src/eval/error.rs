@@ -15,7 +15,7 @@ pub enum EvalError {
         classes: Option<usize>,
     },
     /// What only images have was asked of a run on other data.
-    #[error("{what} is of runs on sets of images, this run learned {name}")]
+    #[error("{what} is only available for runs trained on a set of images; this run was trained on {name}")]
     NoImages {
         /// What was asked for.
         what: &'static str,
@@ -27,7 +27,7 @@ pub enum EvalError {
     NoDraws,
     /// What only a figure of the plane has was asked of points of another number of coordinates.
     #[error(
-        "{what} shows two coordinates, this run's points have {dim}; draw some with `sample` and plot pairs of them"
+        "{what} needs two coordinates, and this run's points have {dim}; draw points with `sample` and plot pairs of columns"
     )]
     NoPlane {
         /// What was asked for.
@@ -37,7 +37,7 @@ pub enum EvalError {
     },
     /// A sample is no number in the units of the data.
     #[error(
-        "sample {row} is {value} in the units of the data, beyond what a number of 64 bits holds (1.8e308); scale the columns down and train again"
+        "sample {row} is {value} in the units of the data, beyond the range of 64-bit numbers (1.8e308); scale the columns down and train again"
     )]
     Overflow {
         /// Which, from 1.
@@ -59,7 +59,7 @@ pub enum EvalError {
     },
     /// A margin that reaches farther than densities are evaluated.
     #[error(
-        "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, densities are evaluated within {far}; give at most {most:.0} pixels"
+        "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, and densities are evaluated within {far}; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
@@ -73,7 +73,7 @@ pub enum EvalError {
     },
     /// The solve of some points ended early.
     #[error(
-        "{place}, {value} the farthest out: {}; loosen --rtol and --atol, or leave out far points",
+        "{place} (farthest from the data: {value}): {}; loosen --rtol and --atol, or remove far points",
         stopped(outcome)
     )]
     Unsolved {

@@ -7,17 +7,20 @@ use super::frame::Cells;
 use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, drawable};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
-use crate::data::{Points, Standardizer};
+use crate::data::{Points, Standardizer, grouped};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
-use crate::plot::{self, Heatmap};
+use crate::plot::{self, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
 /// Points of the samples' figure, and of the flow's.
 pub(crate) const SAMPLES: usize = 40_000;
 pub(crate) const FLOW_POINTS: usize = 12_000;
-pub(crate) const FLOW_PANELS: usize = 6;
+const FLOW_PANELS: usize = 6;
+/// Frames of the animation from one panel to the next.
+const FRAMES_PER_PANEL: usize = 9;
+pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
 /// Points of the corner's panels.
 pub(crate) const CORNER_POINTS: usize = 2_000;
 /// Fewest points of the flow's figure.
@@ -30,15 +33,30 @@ pub(crate) struct Artist {
     frame: ImageFrame,
     /// What the truth is called.
     title: &'static str,
+    /// What the axes are called.
+    names: [String; 2],
     truth: Vec<f64>,
     rows: usize,
     cols: usize,
 }
 
 impl Artist {
-    /// With the density to learn over the image, and what it is called.
-    pub(crate) fn new(frame: &ImageFrame, title: &'static str, (truth, rows, cols): Inner) -> Artist {
-        Artist { frame: frame.clone(), title, truth, rows, cols }
+    /// With the density to learn over the image, what it is called, and what the axes are.
+    pub(crate) fn new(
+        frame: &ImageFrame,
+        (title, names): (&'static str, [String; 2]),
+        (truth, rows, cols): Inner,
+    ) -> Artist {
+        Artist { frame: frame.clone(), title, names, truth, rows, cols }
+    }
+
+    /// The plane that figures show, its axes called as the data's columns.
+    fn plane(&self) -> Plane<'_> {
+        Plane {
+            frame: self.frame.window(),
+            names: [0, 1].map(|a| self.names[a].as_str()),
+            scale: self.frame.scale(),
+        }
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> Heatmap<'a> {
@@ -48,35 +66,36 @@ impl Artist {
     /// `density.png` as it is after an update.
     pub(crate) fn density(&self, folder: &RunFolder, learned: &Inner, update: u64) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
-        let title = format!("learned density after {update} updates");
-        Ok(plot::density(&title, &map, self.frame.scale())?.save(folder.file("density.png"))?)
+        let title = format!("Learned density after {} updates", grouped(update));
+        Ok(self.plane().density(&title, &map)?.save(folder.file("density.png"))?)
     }
 
     /// The density to learn beside the learned one.
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let figure = plot::extra::density_comparison_with(self.title, &truth, &learned, self.frame.scale())?;
+        let figure = self.plane().comparison([self.title, "Learned density"], [&truth, &learned])?;
         Ok(figure.save(folder.file("comparison.png"))?)
     }
 
     /// A scatter and a histogram of points in pixel coordinates.
     pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
-        Ok(plot::sample_scatter(points, self.frame.window(), self.frame.scale())?
-            .save(folder.file("samples.png"))?)
+        Ok(self.plane().samples(points)?.save(folder.file("samples.png"))?)
     }
 
-    /// Points in pixel coordinates on their way from the base to the data.
+    /// Points in pixel coordinates on their way from the base to the data: a few times side by side, and all of them in turn.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
-        let panels: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
-        Ok(plot::flow_panels(&panels, self.frame.window())?.save(folder.file("flow.png"))?)
+        let frames: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
+        let panels: Vec<_> = frames.iter().copied().step_by(FRAMES_PER_PANEL).collect();
+        self.plane().flow(&panels)?.save(folder.file("flow.png"))?;
+        Ok(self.plane().flow_animation(&frames)?.save(folder.file("flow.gif"))?)
     }
 }
 
 /// `corner.png`: the data and samples `[n, d]` in units, pair by pair.
 pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
     let shown = points.len().min(SAMPLES) * points.dim();
-    let title = "samples over the data";
+    let title = "Samples (dots) over the data";
     let figure = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
     Ok(figure.save(folder.file("corner.png"))?)
 }
@@ -105,8 +124,8 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
     };
     let outline =
         [[[low, 0.0]].to_vec(), counts.iter().enumerate().flat_map(step).collect(), vec![[high, 0.0]]];
-    let axes = plot::Axes::new(&points.columns[0], "density").title("learned density over the data");
-    let axes = axes.thin_lines("data, counted", &[outline.concat()], 1).lines("learned", &[learned], 0);
+    let axes = plot::Axes::new(&points.columns[0], "density").title("Learned density over the data");
+    let axes = axes.thin_lines("data, histogram", &[outline.concat()], 1).lines("learned", &[learned], 0);
     Ok(axes.render()?.save(folder.file("density.png"))?)
 }
 
@@ -136,7 +155,7 @@ pub fn draws(
     })?;
     let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
     let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
-    let mut way = on_their_way(flow, of_flow, FLOW_PANELS, key)?;
+    let mut way = on_their_way(flow, of_flow, FLOW_TIMES, key)?;
     way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
     Ok((points, way))
 }

@@ -15,7 +15,7 @@ use crate::tensor::{Key, Tensor};
 use {
     super::figures::on_cells,
     crate::heatmap::Heatmap,
-    crate::plot::{self, Figure},
+    crate::plot::{Figure, extra::Plane},
     std::path::Path,
 };
 
@@ -46,6 +46,8 @@ pub struct DensityGrid {
     pub frame: Extent,
     /// The color scale of the run's figures.
     pub scale: ColorScale,
+    /// The names of the axes.
+    pub names: [String; 2],
 }
 
 impl Fitted {
@@ -209,7 +211,8 @@ impl Fitted {
         let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
         let plane = self.plane("a grid")?;
         let (frame, scale) = (plane.grown(margin), plane.scale());
-        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale })
+        let names = self.frames.axis_names();
+        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale, names })
     }
 
     /// [`Fitted::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
@@ -261,7 +264,9 @@ impl Fitted {
         let (values, rows, cols) = self.over_image(size)?;
         let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
-        Ok(plot::density("learned density", &map, plane.scale())?)
+        let names = self.frames.axis_names();
+        let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        Ok(plane.density("Learned density", &map)?)
     }
 }
 
@@ -279,7 +284,9 @@ impl DensityGrid {
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         let values: Vec<f64> = self.log_density.iter().map(|x| x.exp()).collect();
         let map = Heatmap { values: &values, rows: self.size, cols: self.size, frame: self.frame };
-        Ok(plot::density("learned density", &map, self.scale)?.save(path)?)
+        let names = self.names.each_ref().map(String::as_str);
+        let plane = Plane { frame: self.frame, names, scale: self.scale };
+        Ok(plane.density("Learned density", &map)?.save(path)?)
     }
 }
 

@@ -20,6 +20,15 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// What the axes of figures over the plane are called: as the columns of points, or pixels.
+    #[cfg(feature = "plot")]
+    pub fn axis_names(&self) -> [String; 2] {
+        match &self.points {
+            Some(points) if points.columns.len() == 2 => [0, 1].map(|a| points.columns[a].clone()),
+            _ => ["x (pixels)", "y (pixels)"].map(str::to_owned),
+        }
+    }
+
     /// The way between standardized coordinates and those that people see, pixels or the units of points; images, each a
     /// point of `dim` coordinates, have none.
     pub fn standard(&self, dim: usize) -> Standardizer {

@@ -3,7 +3,7 @@
 use super::Fitted;
 use super::images::sample_figure;
 use crate::error::Result;
-use crate::plot::{self, Figure};
+use crate::plot::{Figure, extra::Plane};
 use crate::tensor::Key;
 use std::path::Path;
 
@@ -26,6 +26,8 @@ impl Fitted {
             return sample_figure(&self.flow, self.images("a figure of samples")?, n, key);
         }
         let plane = self.plane("a figure of samples")?;
-        Ok(plot::sample_scatter(&self.sample(n, key)?, plane.window(), plane.scale())?)
+        let names = self.frames.axis_names();
+        let shown = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        Ok(shown.samples(&self.sample(n, key)?)?)
     }
 }

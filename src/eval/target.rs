@@ -125,9 +125,9 @@ impl TrainingData {
     #[cfg(feature = "plot")]
     pub(crate) fn title(&self) -> &'static str {
         match self {
-            TrainingData::Image(_) => "density of the image",
-            TrainingData::Points(..) => "histogram of the points",
-            TrainingData::Toy(_) | TrainingData::Images(..) => "density to learn",
+            TrainingData::Image(_) => "Density of the image",
+            TrainingData::Points(..) => "Histogram of the points",
+            TrainingData::Toy(_) | TrainingData::Images(..) => "Density to learn",
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Rows of numbers as text: one row a line, comma-separated, with an optional heading.
+//! Rows of numbers as text: one row per line, with an optional heading. How they are read: [`options`](super::CsvOptions).
 //!
 //! Numbers are written in the shortest form that reads back to the same value.
 
 use super::atomic::write_parts;
-use super::{IoError, write_atomic};
+use super::{CsvOptions, IoError, write_atomic};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// A table of numbers: what [`read_csv`] read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The file.
+    /// The file, or what the bytes were called.
     pub path: PathBuf,
     /// Names of the columns: the cells of the heading, and `x1`, `x2`, ... where a column has none.
     pub columns: Vec<String>,
@@ -21,6 +21,8 @@ pub struct Table {
     pub data: Vec<f64>,
     /// The line of each row, from 1.
     pub lines: Vec<usize>,
+    /// Names of the columns that were left out because they hold text.
+    pub left_out: Vec<String>,
 }
 
 impl Table {
@@ -104,7 +106,11 @@ pub fn write_csv_parts<T: Display, E: From<IoError>>(
     })
 }
 
-fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
+/// Writes one row.
+///
+/// # Errors
+/// The writer's.
+pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
     for (i, x) in row.iter().enumerate() {
         write!(file, "{}{x}", if i > 0 { "," } else { "" })?;
     }
@@ -112,7 +118,8 @@ fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Reads rows of numbers, all of as many columns. A first line without any number is a heading; empty lines are skipped; cells may
-/// be quoted.
+/// be quoted. The separator is a comma, semicolon, tab or spaces, whichever divides all lines alike. For a choice of columns:
+/// [`CsvOptions`].
 ///
 /// # Errors
 /// When the file cannot be read, or [`IoError::Csv`] with the line.
@@ -127,56 +134,7 @@ fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
 pub fn read_csv(path: impl AsRef<Path>) -> Result<Table, IoError> {
-    let path = path.as_ref();
-    let bytes = super::read(path)?;
-    let refused = |line: usize, reason: String| IoError::Csv { path: path.to_owned(), line, reason };
-    let text = std::str::from_utf8(&bytes).map_err(|e| {
-        let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
-        refused(line, format!("byte {} of the file is no UTF-8 text", e.valid_up_to() + 1))
-    })?;
-    // Spreadsheets put a byte order mark before the first cell.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut table = Table { path: path.to_owned(), ..Table::default() };
-    for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let cells = cells(line);
-        if i == 0 && cells.iter().all(|cell| cell.parse::<f64>().is_err()) {
-            (table.columns, table.has_heading) = (cells, true);
-            continue;
-        }
-        if table.columns.is_empty() {
-            table.columns = vec![String::new(); cells.len()];
-        }
-        let values = row(&cells, table.columns.len()).map_err(|reason| refused(i + 1, reason))?;
-        table.data.extend(values);
-        table.lines.push(i + 1);
-    }
-    for (i, name) in table.columns.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
-        *name = format!("x{}", i + 1);
-    }
-    Ok(table)
-}
-
-fn row(cells: &[String], columns: usize) -> Result<Vec<f64>, String> {
-    if cells.len() != columns {
-        let found = if cells.len() == 1 { "1 column".to_owned() } else { format!("{} columns", cells.len()) };
-        return Err(format!("{found} instead of {columns}"));
-    }
-    cells.iter().map(|cell| cell.parse().map_err(|_| format!("\"{cell}\" is no number"))).collect()
-}
-
-/// The cells of a line without the room around them. Within double quotes a comma is a character, and two quotes are one.
-fn cells(line: &str) -> Vec<String> {
-    let (mut cells, mut quoted, mut chars) = (vec![String::new()], false, line.chars().peekable());
-    while let Some(c) = chars.next() {
-        let cell = cells.last_mut().expect("invariant: there is a first cell");
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => cell.extend(chars.next()),
-            '"' if quoted || cell.trim().is_empty() => quoted = !quoted,
-            ',' if !quoted => cells.push(String::new()),
-            c => cell.push(c),
-        }
-    }
-    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+    CsvOptions::default().read(path)
 }
 
 #[cfg(test)]
@@ -194,8 +152,8 @@ mod tests {
         assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
         assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
-        assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is no number"));
-        assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is no number"));
+        assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is not a number"));
+        assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is not a number"));
         assert!(read("x,y\n1,2,3").unwrap_err().contains("line 2: 3 columns instead of 2"));
         assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
     }
@@ -244,7 +202,7 @@ mod tests {
         let path = folder.path().join("p.csv");
         std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
         let message = read_csv(&path).unwrap_err().to_string();
-        assert!(message.contains("p.csv line 3: byte 11 of the file is no UTF-8 text"), "{message}");
+        assert!(message.contains("p.csv line 3: byte 11 of the file is not UTF-8 text"), "{message}");
     }
 
     #[test]

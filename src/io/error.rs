@@ -24,7 +24,7 @@ pub enum IoError {
     },
     /// Another process, or another run of this one, writes in the folder.
     #[error(
-        "{} works in {} already; wait until it has ended, or choose another folder",
+        "{} works in {} already; wait until it ends, or choose another folder",
         process.map_or("another process".to_owned(), |process| format!("process {process}")), path.display()
     )]
     Locked {
@@ -44,7 +44,7 @@ pub enum IoError {
     },
     /// The folder holds files of a run that would be overwritten, and no checkpoint.
     #[error(
-        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and begin anew with --restart",
+        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and start again with --restart",
         found.display(), folder.display()
     )]
     Lost {
@@ -77,7 +77,7 @@ pub enum IoError {
     },
     /// The file was written by a version of the crate with another layout.
     #[error(
-        "{} has run format {found}, this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
+        "{} has run format {found}; this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
         path.display()
     )]
     Version {
@@ -90,7 +90,7 @@ pub enum IoError {
     },
     /// A whole file whose description is not one that this version writes.
     #[error(
-        "{} is whole but described otherwise than this flowline does ({reason}); use the version that wrote it, or another folder",
+        "{} was written by an incompatible version of flowline ({reason}); use that version, or another folder",
         path.display()
     )]
     Layout {
@@ -108,7 +108,7 @@ pub enum IoError {
         name: String,
     },
     /// The file has a tensor that the tree has not.
-    #[error("{} has a tensor \"{name}\" that is no leaf of this tree; it was saved from another kind", path.display())]
+    #[error("{} has a tensor \"{name}\" that is not a leaf of this tree; it was saved from another kind", path.display())]
     UnknownTensor {
         /// The file.
         path: PathBuf,
@@ -143,7 +143,7 @@ pub enum IoError {
         expected: String,
     },
     /// The file is no NPY array of numbers.
-    #[error("{} is no NPY array that can be read: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
+    #[error("{} is not a readable NPY array: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
@@ -151,7 +151,7 @@ pub enum IoError {
         reason: String,
     },
     /// The array is none of points.
-    #[error("{} has shape {shape:?}, points have shape [n, 2]; save one row of x and y in pixels a point", path.display())]
+    #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, x and y in pixels", path.display())]
     PointsShape {
         /// The file.
         path: PathBuf,
@@ -159,7 +159,7 @@ pub enum IoError {
         shape: Vec<usize>,
     },
     /// The file's name ends otherwise than a format's.
-    #[error("{} names no format: let it end in .csv or .npy", path.display())]
+    #[error("{} has no known file type; its name must end in .csv or .npy", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -192,8 +192,16 @@ pub enum IoError {
         /// Those that there are.
         columns: String,
     },
-    /// A line of a CSV file is no row of numbers.
-    #[error("{} line {line}: {reason}; give one row of comma-separated numbers a line, a heading line is allowed", path.display())]
+    /// A column of a table was asked for twice.
+    #[error("{}: column \"{name}\" is chosen twice; name each column once", path.display())]
+    ColumnTwice {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        name: String,
+    },
+    /// A line of a CSV file is not a row of numbers.
+    #[error("{} line {line}: {reason}; each line needs the same number of cells, and numbers in the columns that are read", path.display())]
     Csv {
         /// The file.
         path: PathBuf,

@@ -15,6 +15,7 @@ mod atomic;
 #[cfg(feature = "train")]
 mod checkpoint;
 mod csv;
+mod csv_options;
 mod error;
 pub(crate) mod fault;
 #[cfg(feature = "train")]
@@ -48,7 +49,8 @@ pub(crate) use checkpoint::write_first_format;
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
 pub use csv::{Table, read_csv};
 #[doc(hidden)]
-pub use csv::{write_csv, write_csv_parts};
+pub use csv::{write_csv, write_csv_parts, write_row};
+pub use csv_options::CsvOptions;
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;

@@ -114,7 +114,10 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let message = end.save(at("a.txt")).unwrap_err().to_string();
-        assert!(message.ends_with("a.txt names no format: let it end in .csv or .npy"), "{message}");
+        assert!(
+            message.ends_with("a.txt has no known file type; its name must end in .csv or .npy"),
+            "{message}"
+        );
         let none = Ode::new(circle).save_at(SaveAt::ts(&[])).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         assert!(matches!(none.save(at("a.csv")), Err(IoError::NothingSaved { .. })));
         let ragged = Ode::new(circle).save_at([0.0, 1.0]).save_fn(|t, _| vec![t; 1 + t as usize]);

@@ -6,10 +6,9 @@ use std::str::FromStr;
 
 /// A method: explicit Runge-Kutta ones, and four for stiff problems.
 ///
-#[doc = include_str!("methods.md")]
+/// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P. Tsit5 is the default.
 ///
-/// *Evaluations* counts the function evaluations of an accepted step. *Dense order* is q if the error inside a
-/// step is O(h^(q+1)); brackets show the extra evaluations, made only in steps where dense output is needed.
+/// [`Method::table`] compares all methods: orders, stages, evaluations per step, dense output, and what each is for.
 ///
 /// # Examples
 /// ```

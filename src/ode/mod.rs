@@ -17,8 +17,8 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 //!
-//! [`guide`] continues from here: tolerances, methods, saving, events, discontinuities, stepping by hand,
-//! failures, and the same program in other libraries.
+//! The how-to guides of the book (`docs/` of the repository) go on from there: saved times, events, ensembles, sensitivities, steps
+//! by hand, failures.
 
 mod attempt;
 mod attempts;
@@ -35,10 +35,6 @@ mod error;
 mod event;
 mod field;
 mod field_macro;
-pub mod guide {
-    #![doc = include_str!("guide.md")]
-    #![doc = include_str!("compare.md")]
-}
 #[doc(hidden)]
 pub mod inline;
 mod integrator;

@@ -1,64 +1,65 @@
-//! Curves, dots and strokes in one pair of axes: for a custom figure.
+//! Curves, dots, bands and streamlines in one pair of axes: for a custom figure.
 //!
 //! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
 //! is; here the caller says what lies where. Panels stand [`beside`](Figure::hstack) each other as figures do.
 use super::{
     Figure, PlotError,
-    chart::{Chart, Named, padded},
-    color::{FAINT, SERIES},
+    chart::{Chart, Entry, Layout, Named, Right, Sample, Size, padded},
+    color::{INK, SERIES},
+    series::{Series, Shape},
+    sheet::Anchor,
+    streams,
+    tags::{self, Tag},
 };
 
 /// Room around the points, as a share of their extent.
 const ROOM: f64 = 0.06;
-
-/// What points are drawn as.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Look {
-    /// A path; its width in pixels and its opacity.
-    Curve(f64, f64),
-    /// A dot at each point; its width.
-    Dots(f64),
-    /// A path that fades in from its first point to its last.
-    Stroke,
-}
-
-#[derive(Clone, Debug)]
-struct Series {
-    name: String,
-    paths: Vec<Vec<[f64; 2]>>,
-    look: Look,
-    color: [u8; 3],
-}
+/// Share of the axes at the right end in which a curve ends that is named there.
+const AT_THE_END: f64 = 0.06;
 
 /// A pair of axes and what is drawn in it, in the order of the calls.
 ///
-/// Colors are those of the house by number, from 0; a series with a name stands in the legend, one without is not.
+/// Colors are those of the house by number, from 0. Curves with a name have it beside them where there is room, else all
+/// names stand in a legend; a series without a name is in neither.
 ///
 /// # Examples
 /// ```
 /// use flowline::plot::Axes;
 /// let circle: Vec<[f64; 2]> = (0..=60).map(|i| (f64::from(i) * 0.1).sin_cos().into()).collect();
-/// let figure = Axes::new("x", "y").title("a circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
-/// assert_eq!(&figure.render()?.to_png_bytes()?[1..4], b"PNG");
+/// let figure = Axes::new("x", "y").title("A circle").lines("circle", &[circle.clone()], 0).scatter("", &circle[..1], 1);
+/// assert_eq!(&figure.equal_aspect().render()?.to_png_bytes()?[1..4], b"PNG");
 /// # Ok::<(), flowline::plot::PlotError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Axes {
     names: [String; 2],
     title: String,
-    size: [u32; 2],
-    decades: bool,
+    size: Option<[u32; 2]>,
+    equal: bool,
+    /// Which axis is in powers of ten.
+    log: [bool; 2],
+    limits: [Option<[f64; 2]>; 2],
     series: Vec<Series>,
+    /// Straight lines: the axis on which each has its value, the value, a note.
+    rules: Vec<(usize, f64, String)>,
 }
 
 impl Axes {
-    /// Axes with these names, x to the right and y upwards, 1,000 pixels by 800 inside.
+    /// Axes with these names, x to the right and y upwards, in a figure of 2,000 pixels by 1,280.
     pub fn new(x: &str, y: &str) -> Axes {
-        let names = [x.to_owned(), y.to_owned()];
-        Axes { names, title: String::new(), size: [1000, 800], decades: false, series: Vec::new() }
+        Axes {
+            names: [x.to_owned(), y.to_owned()],
+            title: String::new(),
+            size: None,
+            equal: false,
+            log: [false; 2],
+            limits: [None; 2],
+            series: Vec::new(),
+            rules: Vec::new(),
+        }
     }
 
-    /// A line of text over the axes.
+    /// A line of text over the axes: what the figure shows.
     pub fn title(mut self, title: &str) -> Axes {
         title.clone_into(&mut self.title);
         self
@@ -66,40 +67,98 @@ impl Axes {
 
     /// Pixels inside the axes: width, height.
     pub fn size(mut self, width: u32, height: u32) -> Axes {
-        self.size = [width, height];
+        self.size = Some([width, height]);
+        self
+    }
+
+    /// One unit of x is as long as one of y. A [`size`](Axes::size) is kept, and the shorter range grows.
+    pub fn equal_aspect(mut self) -> Axes {
+        self.equal = true;
+        self
+    }
+
+    /// x in powers of ten; values must be positive.
+    pub fn log_x(mut self) -> Axes {
+        self.log[0] = true;
         self
     }
 
     /// y in powers of ten; values must be positive.
     pub fn log_y(mut self) -> Axes {
-        self.decades = true;
+        self.log[1] = true;
+        self
+    }
+
+    /// Ends of the x axis; what lies beyond is cut off.
+    pub fn xlim(mut self, from: f64, to: f64) -> Axes {
+        self.limits[0] = Some([from, to]);
+        self
+    }
+
+    /// Ends of the y axis; what lies beyond is cut off.
+    pub fn ylim(mut self, from: f64, to: f64) -> Axes {
+        self.limits[1] = Some([from, to]);
+        self
+    }
+
+    /// A vertical line at an x, with a note at its upper end.
+    pub fn vline(mut self, x: f64, note: &str) -> Axes {
+        self.rules.push((0, x, note.to_owned()));
+        self
+    }
+
+    /// A horizontal line at a y, with a note at its right end.
+    pub fn hline(mut self, y: f64, note: &str) -> Axes {
+        self.rules.push((1, y, note.to_owned()));
         self
     }
 
     /// Paths as curves.
     pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
-        self.with(name, paths.to_vec(), Look::Curve(4.0, 1.0), color)
+        self.with(name, Shape::Lines { paths: paths.to_vec(), width: 4.0, opacity: 1.0 }, color)
     }
 
     /// Paths as thin, pale curves, for many of them or beside what counts.
     pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
-        self.with(name, paths.to_vec(), Look::Curve(2.0, 0.55), color)
+        self.with(name, Shape::Lines { paths: paths.to_vec(), width: 2.0, opacity: 0.55 }, color)
     }
 
     /// Points as dots.
     pub fn scatter(self, name: &str, points: &[[f64; 2]], color: usize) -> Axes {
-        self.with(name, vec![points.to_vec()], Look::Dots(9.0), color)
+        self.with(name, Shape::Dots { points: points.to_vec(), width: 9.0 }, color)
     }
 
-    /// Paths as strokes that fade in towards their ends, as ground: short solves from many places show a vector field.
+    /// A band between two values at each x: points `[x, low, high]`.
+    pub fn band(self, name: &str, points: &[[f64; 3]], color: usize) -> Axes {
+        self.with(name, Shape::Band(points.to_vec()), color)
+    }
+
+    /// Dots with bars from a low to a high value: points `[x, y, low, high]`.
+    pub fn error_bars(self, name: &str, points: &[[f64; 4]], color: usize) -> Axes {
+        self.with(name, Shape::Bars(points.to_vec()), color)
+    }
+
+    /// Paths as pale lines with arrowheads, as ground: short solves from many places show a vector field.
     /// They set no range, and end where they leave it.
     pub fn streamlines(self, paths: &[Vec<[f64; 2]>]) -> Axes {
-        self.with("", paths.to_vec(), Look::Stroke, 0)
+        self.with("", Shape::Streams(paths.to_vec()), 0)
     }
 
-    fn with(mut self, name: &str, paths: Vec<Vec<[f64; 2]>>, look: Look, color: usize) -> Axes {
-        let color = if look == Look::Stroke { FAINT } else { SERIES[color % SERIES.len()] };
-        self.series.push(Series { name: name.to_owned(), paths, look, color });
+    /// Evenly spaced streamlines of a vector field over a rectangle, with arrowheads; the axes end where it does.
+    pub fn vector_field(self, x: [f64; 2], y: [f64; 2], field: impl Fn([f64; 2]) -> [f64; 2]) -> Axes {
+        let streams = streams::streamlines([x, y], &field);
+        self.xlim(x[0], x[1]).ylim(y[0], y[1]).streamlines(&streams)
+    }
+
+    /// Curves on which a component of a vector field is zero, over a rectangle: of the first in color 4, of the second in color 1.
+    pub fn nullclines(self, x: [f64; 2], y: [f64; 2], field: impl Fn([f64; 2]) -> [f64; 2]) -> Axes {
+        let names = [0, 1].map(|a| format!("d{}/dt = 0", self.names[a]));
+        let of = |a: usize| streams::zeros([x, y], &|p| field(p)[a]);
+        self.with(&names[0], Shape::dashed(of(0)), 4).with(&names[1], Shape::dashed(of(1)), 1)
+    }
+
+    fn with(mut self, name: &str, shape: Shape, color: usize) -> Axes {
+        self.series.push(Series { name: name.to_owned(), shape, color: SERIES[color % SERIES.len()] });
         self
     }
 
@@ -107,77 +166,111 @@ impl Axes {
     ///
     /// # Errors
     /// [`PlotError::Nothing`] without a curve or a dot, [`PlotError::Value`] for a coordinate that is not finite, or
-    /// not positive where y is in powers of ten.
+    /// not positive on an axis in powers of ten, [`PlotError::Extent`] for limits without extent.
     pub fn render(&self) -> Result<Figure, PlotError> {
-        let series = self.placed()?;
-        let points = |axis: usize| {
-            let drawn = series.iter().filter(|s| s.look != Look::Stroke).flat_map(|s| &s.paths);
-            drawn.flatten().map(move |p| p[axis])
+        let series: Vec<Series> =
+            self.series.iter().map(|one| one.placed(self.log)).collect::<Result<_, _>>()?;
+        let (size, ranges) = self.ranges(&series)?;
+        let named: Vec<&Series> = series.iter().filter(|one| !one.name.is_empty()).collect();
+        let entries: Vec<Entry> = named.iter().map(|one| one.entry()).collect();
+        let ends_right = |one: &&Series| {
+            one.last().is_some_and(|p| {
+                let place = (p[0] - ranges[0][0]) / (ranges[0][1] - ranges[0][0]);
+                one.sample() == Sample::Line && (1.0 - AT_THE_END - ROOM..=1.0).contains(&place)
+            })
         };
-        if points(0).next().is_none() {
-            return Err(PlotError::Nothing { what: "curves or dots" });
+        if !named.is_empty() && named.iter().all(ends_right) {
+            let room = tags::room(named.iter().map(|one| one.name.clone()));
+            let mut chart = self.chart(ranges, size, &[], Right::Tags(room))?;
+            series.iter().for_each(|one| one.draw(&mut chart));
+            let tags: Vec<Tag> = named.iter().map(|one| one.tag(&chart)).collect();
+            chart.tags(&tags);
+            return Ok(chart.finish(""));
         }
-        let x = Named::new(padded(points(0), if self.decades { 0.0 } else { ROOM }), 6, &self.names[0]);
-        let y = padded(points(1), ROOM);
-        let y = if self.decades {
-            Named::decades(y, 7, &self.names[1])
-        } else {
-            Named::new(y, 6, &self.names[1])
-        };
-        let mut chart = Chart::new(self.size, x, y.upwards(), false)?;
-        chart.caption(&self.title)?;
-        for one in &series {
-            one.draw(&mut chart);
+        let mut chart = self.chart(ranges, size, &[], Right::Nothing)?;
+        let tags: Vec<Tag> = named.iter().map(|one| one.tag(&chart)).collect();
+        let curves: Vec<Vec<[f64; 2]>> = series.iter().flat_map(|one| one.on_screen(&chart)).collect();
+        let is_line = |entry: &Entry| entry.sample == Sample::Line;
+        let places =
+            entries.iter().all(is_line).then(|| tags::placed(&tags, &curves, chart.bounds())).flatten();
+        if places.is_none() {
+            chart = self.chart(ranges, size, &entries, Right::Nothing)?;
         }
-        // The legend is written from its right end.
-        for one in series.iter().rev().filter(|s| !s.name.is_empty()) {
-            match one.look {
-                Look::Dots(width) => chart.legend_of_dots(&one.name, width, one.color)?,
-                _ => chart.legend(&one.name, one.color)?,
-            }
-        }
-        Ok(chart.finish())
+        series.iter().for_each(|one| one.draw(&mut chart));
+        chart.tags_at(&tags, &places.unwrap_or_default());
+        Ok(chart.finish(""))
     }
 
-    /// The series as they lie on the axes.
-    fn placed(&self) -> Result<Vec<Series>, PlotError> {
-        let place = |(index, [x, y]): (usize, [f64; 2])| {
-            let scaled = if self.decades { y.log10() } else { y };
-            match (x.is_finite(), scaled.is_finite()) {
-                (true, true) => Ok([x, scaled]),
-                (false, _) => Err(PlotError::Value { what: "coordinate of point", index, value: x }),
-                (true, false) => Err(PlotError::Value { what: "coordinate of point", index, value: y }),
+    fn chart(
+        &self,
+        [x, y]: [[f64; 2]; 2],
+        size: Size,
+        legend: &[Entry],
+        right: Right,
+    ) -> Result<Chart, PlotError> {
+        let named = |range: [f64; 2], axis: usize, most: usize| {
+            let name = &self.names[axis];
+            if self.log[axis] {
+                Named::decades(range, most as i32 + 1, name)
+            } else {
+                Named::new(range, most, name)
             }
         };
-        let path = |path: &Vec<[f64; 2]>| path.iter().copied().enumerate().map(place).collect();
-        let one = |series: &Series| {
-            let paths = series.paths.iter().map(path).collect::<Result<_, _>>()?;
-            Ok(Series { name: series.name.clone(), paths, ..*series })
-        };
-        self.series.iter().map(one).collect()
-    }
-}
-
-impl Series {
-    fn draw(&self, chart: &mut Chart) {
-        for path in &self.paths {
-            match self.look {
-                Look::Curve(width, opacity) => chart.translucent(path, width, self.color, opacity),
-                Look::Dots(width) => path.iter().for_each(|p| chart.dot(*p, width, self.color)),
-                Look::Stroke => stroke(chart, path, self.color),
+        let layout = Layout { size, title: &self.title, legend, right };
+        let mut chart = Chart::new(named(x, 0, 6), named(y, 1, 6).upwards(), &layout)?;
+        for (axis, value, note) in &self.rules {
+            let value = if self.log[*axis] { value.log10() } else { *value };
+            let [left, right, low, high] = chart.ends();
+            let ends =
+                if *axis == 0 { [[value, low], [value, high]] } else { [[left, value], [right, value]] };
+            let range = [[left, right], [low, high]][*axis];
+            if !(range[0]..=range[1]).contains(&value) {
+                continue;
+            }
+            chart.rule(ends[0], ends[1])?;
+            let [x, y] = chart.at(ends[1]);
+            match axis {
+                0 => chart.note(note, [x + 12.0, y + 24.0], Anchor::Left, INK),
+                _ => chart.note(note, [x - 12.0, y - 22.0], Anchor::Right, INK),
             }
         }
+        Ok(chart)
     }
-}
 
-/// Segment by segment, each a little darker and wider than the one before.
-fn stroke(chart: &mut Chart, path: &[[f64; 2]], color: [u8; 3]) {
-    let [left, right, low, high] = chart.ends();
-    let inside = |p: &&[f64; 2]| (left..=right).contains(&p[0]) && (low..=high).contains(&p[1]);
-    let path: Vec<[f64; 2]> = path.iter().take_while(inside).copied().collect();
-    for (i, ends) in path.windows(2).enumerate() {
-        let part = (i + 1) as f64 / (path.len() - 1) as f64;
-        chart.translucent(ends, 1.2 + 2.2 * part, color, 0.75 * part);
+    /// Size of the axes, and the ranges that they show.
+    fn ranges(&self, series: &[Series]) -> Result<(Size, [[f64; 2]; 2]), PlotError> {
+        let mut ranges = [[0.0; 2]; 2];
+        for axis in 0..2 {
+            let scaled = |v: f64| if self.log[axis] { v.log10() } else { v };
+            let mut values = series.iter().flat_map(|one| one.extent(axis)).peekable();
+            ranges[axis] = match self.limits[axis].map(|ends| ends.map(scaled)) {
+                Some(ends) => ends,
+                None if values.peek().is_none() => return Err(PlotError::Nothing { what: "curves or dots" }),
+                // A curve over x in numbers begins and ends at the sides where y is in powers of ten.
+                None => padded(values, if axis == 0 && self.log == [false, true] { 0.0 } else { ROOM }),
+            };
+            let [from, to] = ranges[axis];
+            if !(from.is_finite() && to.is_finite() && from < to) {
+                let what = if axis == 0 { "the x axis" } else { "the y axis" };
+                return Err(PlotError::Extent { what, from, to });
+            }
+        }
+        let length = |[from, to]: [f64; 2]| to - from;
+        let aspect = length(ranges[0]) / length(ranges[1]);
+        let Some([width, height]) = self.size else {
+            return Ok((
+                if self.equal { Size::Aspect(aspect.clamp(0.1, 10.0)) } else { Size::Canvas },
+                ranges,
+            ));
+        };
+        if self.equal {
+            let wanted = f64::from(width) / f64::from(height);
+            let (axis, grown) = if aspect < wanted { (0, wanted / aspect) } else { (1, aspect / wanted) };
+            let [from, to] = ranges[axis];
+            let room = 0.5 * (grown - 1.0) * (to - from);
+            ranges[axis] = [from - room, to + room];
+        }
+        Ok((Size::Inside([width, height]), ranges))
     }
 }
 
@@ -204,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn strokes_set_no_range_and_stay_inside() {
+    fn streamlines_set_no_range_and_stay_inside() {
         let plain = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0);
         let far = plain.clone().streamlines(&[vec![[50.0, 50.0], [60.0, 60.0]]]);
         assert_eq!(plain.render().unwrap(), far.render().unwrap());
@@ -213,21 +306,81 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_in_powers_of_ten_makes_an_exponential_straight() {
-        let points: Vec<[f64; 2]> =
+    fn axes_in_powers_of_ten_make_exponentials_and_powers_straight() {
+        let straight_as = |axes: Axes, points: &[[f64; 2]]| {
+            let ends = vec![points[0], points[points.len() - 1]];
+            let curve = axes.clone().lines("", &[points.to_vec()], 0).render().unwrap();
+            let line = axes.lines("", &[ends], 0).render().unwrap();
+            let differ = curve.rgb.iter().zip(&line.rgb).filter(|(a, b)| a.abs_diff(**b) > 16).count();
+            assert_eq!(differ, 0);
+        };
+        let exponential: Vec<[f64; 2]> =
             (0..50).map(|i| [f64::from(i), 10f64.powf(-0.1 * f64::from(i))]).collect();
-        let ends = vec![points[0], points[49]];
-        let curve = Axes::new("x", "y").log_y().lines("", &[points], 0).render().unwrap();
-        let straight = Axes::new("x", "y").log_y().lines("", &[ends], 0).render().unwrap();
-        let differ = curve.rgb.iter().zip(&straight.rgb).filter(|(a, b)| a.abs_diff(**b) > 2).count();
-        assert_eq!(differ, 0);
-        let refused = Axes::new("x", "y").log_y().scatter("", &[[1.0, 1.0], [2.0, 0.0]], 0).render();
-        assert!(matches!(refused, Err(PlotError::Value { index: 1, .. })), "{refused:?}");
+        straight_as(Axes::new("x", "y").log_y(), &exponential);
+        let power: Vec<[f64; 2]> = (1..50).map(|i| [f64::from(i), f64::from(i).powi(3)]).collect();
+        straight_as(Axes::new("x", "y").log_x().log_y(), &power);
+        for (axes, point) in
+            [(Axes::new("x", "y").log_y(), [2.0, 0.0]), (Axes::new("x", "y").log_x(), [0.0, 2.0])]
+        {
+            let refused = axes.scatter("", &[[1.0, 1.0], point], 0).render();
+            assert!(matches!(refused, Err(PlotError::Value { index: 1, .. })), "{refused:?}");
+        }
     }
 
     #[test]
-    fn nothing_but_strokes_is_nothing() {
-        let strokes = Axes::new("x", "y").streamlines(&line([0.0, 1.0])).render();
-        assert!(matches!(strokes, Err(PlotError::Nothing { .. })), "{strokes:?}");
+    fn limits_cut_what_lies_beyond() {
+        let axes = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0).ylim(0.0, 0.5);
+        let (whole, cut) = (axes.clone().ylim(0.0, 1.0).render().unwrap(), axes.render().unwrap());
+        let bounds = |figure: &Figure| {
+            let rows =
+                (0..figure.height).filter(|&y| (0..figure.width).any(|x| figure.pixel(x, y) == SERIES[0]));
+            let rows: Vec<u32> = rows.collect();
+            [rows[0], rows[rows.len() - 1]]
+        };
+        assert!(bounds(&whole)[0].abs_diff(bounds(&cut)[0]) < 4, "{:?} {:?}", bounds(&whole), bounds(&cut));
+        let empty = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0).xlim(2.0, 2.0).render();
+        assert!(matches!(empty, Err(PlotError::Extent { what: "the x axis", .. })), "{empty:?}");
+    }
+
+    #[test]
+    fn bands_bars_and_lines_at_values_have_ink() {
+        let plain = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0);
+        let base = plain.render().unwrap();
+        let differ = |axes: Axes| {
+            let figure = axes.render().unwrap();
+            figure.rgb.iter().zip(&base.rgb).filter(|(a, b)| a != b).count() / 3
+        };
+        assert!(differ(plain.clone().band("", &[[0.0, 0.2, 0.4], [1.0, 0.2, 0.4]], 1)) > 100_000);
+        assert!(differ(plain.clone().error_bars("", &[[0.5, 0.2, 0.1, 0.3]], 1)) > 300);
+        assert!(differ(plain.clone().vline(0.4, "here")) > 800);
+        assert!(differ(plain.clone().hline(0.4, "")) > 1_000);
+        assert_eq!(differ(plain.clone().hline(9.0, "beyond the axis")), 0);
+    }
+
+    #[test]
+    fn equal_units_are_of_equal_length() {
+        let flat = Axes::new("x", "y").lines("", &[vec![[0.0, 0.0], [4.0, 1.0]]], 0).equal_aspect();
+        let figure = flat.render().unwrap();
+        assert!(figure.width > 2 * figure.height, "{} x {}", figure.width, figure.height);
+        let sized = flat.size(600, 600);
+        let (_, [x, y]) = sized.ranges(&sized.series).unwrap();
+        assert!(((x[1] - x[0]) - (y[1] - y[0])).abs() < 1e-9, "{x:?} {y:?}");
+    }
+
+    #[test]
+    fn nothing_but_streamlines_is_nothing_without_limits() {
+        let strokes = Axes::new("x", "y").streamlines(&line([0.0, 1.0]));
+        assert!(matches!(strokes.render(), Err(PlotError::Nothing { .. })));
+        assert!(strokes.xlim(0.0, 1.0).ylim(0.0, 1.0).render().is_ok());
+    }
+
+    #[test]
+    fn a_phase_plane_has_streamlines_and_nullclines() {
+        let field = |[x, y]: [f64; 2]| [y, -x - 0.2 * y];
+        let ground = Axes::new("x", "v").vector_field([-2.0, 2.0], [-2.0, 2.0], field).render().unwrap();
+        let ink = ground.rgb.chunks_exact(3).filter(|p| p[0] < 200).count();
+        assert!(ink > 20_000, "{ink}");
+        let lines = Axes::new("x", "v").nullclines([-2.0, 2.0], [-2.0, 2.0], field).render().unwrap();
+        assert!(count(&lines, SERIES[4]) > 1_000 && count(&lines, SERIES[1]) > 1_000);
     }
 }

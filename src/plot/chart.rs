@@ -1,24 +1,32 @@
-//! One pair of axes with a light grid, a caption, a legend and, where asked for, a color bar.
+//! One pair of axes with a light grid, a title, the names of what is drawn and, where asked for, a color bar.
 //!
 //! Knows numbers and where they lie on the sheet; not what they mean. Axes in powers of ten are axes of logarithms
-//! whose ticks say so ([`decades`]), so nothing else has to know of them.
+//! whose ticks say so ([`Named::decades`]), so nothing else has to know of them.
 use super::{
     Figure, PlotError,
-    color::{FAINT, INK},
-    sheet::{Anchor, Axis, LABEL, MARK, Rect, Sheet, TICK},
+    axis::Axis,
+    clip,
+    color::{AXIS, INK},
+    sheet::{Anchor, LABEL, Rect, Sheet, TITLE},
+    tags::{self, Tag},
+    text,
 };
 
-const LEFT: u32 = 190;
+/// Pixels of a figure whose shape nothing else sets: 1000 x 640 units of length.
+pub(super) const CANVAS: [u32; 2] = [2000, 1280];
+pub(super) const LEFT: u32 = 180;
 const RIGHT: u32 = 60;
-/// Room for a caption, and for a legend below it.
-const TOP: u32 = 75;
-const LEGEND: u32 = 45;
-/// Size of letters below which nobody reads them.
-const SMALLEST: u32 = 12;
-const BELOW: u32 = 125;
-const BAR_GAP: u32 = 40;
-const BAR_WIDTH: u32 = 34;
-const BAR_ROOM: u32 = 230;
+/// Room above the axes: without a title or a legend, and for each row of them.
+const BARE: u32 = 44;
+const ROW: u32 = 60;
+pub(super) const BELOW: u32 = 130;
+pub(super) const BAR_GAP: u32 = 40;
+pub(super) const BAR_WIDTH: u32 = 34;
+const BAR_ROOM: u32 = 170;
+/// Length of a legend's line, and the room behind it and behind an entry.
+const DASH: i32 = 46;
+const AFTER_SAMPLE: i32 = 14;
+const AFTER_ENTRY: i32 = 40;
 
 /// An axis and its name.
 pub(super) struct Named {
@@ -35,30 +43,18 @@ impl Named {
             return Named { axis: Axis::round(range, count, 1.0), name: name.to_owned() };
         }
         let axis = Axis::round(range, count, 10f64.powi(exponent));
-        Named { axis, name: format!("{name} / 1e{exponent}") }
+        Named { axis, name: format!("{name} / 10^{exponent}").trim_start_matches(" / ").to_owned() }
     }
 
     /// An axis of decimal logarithms.
-    pub fn decades([low, high]: [f64; 2], most: i32, name: &str) -> Self {
-        let every = (((high - low) as i32 + most - 1) / most).max(1);
-        let ticks = (low.ceil() as i32..=high.floor() as i32).filter(|k| k.rem_euclid(every) == 0);
-        let ticks = ticks.map(|k| (f64::from(k), power_of_ten(k))).collect();
-        Named { axis: Axis { range: [low, high], ticks }, name: name.to_owned() }
+    pub fn decades(range: [f64; 2], most: i32, name: &str) -> Self {
+        Named { axis: Axis::decades(range, most), name: name.to_owned() }
     }
 
     /// The same, from its upper end down, as the screen counts.
     pub fn upwards(mut self) -> Self {
         self.axis.range.reverse();
         self
-    }
-}
-
-/// 10 to a power; what follows `^` is drawn raised.
-fn power_of_ten(exponent: i32) -> String {
-    match exponent {
-        0 => "1".to_owned(),
-        1 => "10".to_owned(),
-        _ => format!("10^{exponent}").replace('-', "\u{2212}"),
     }
 }
 
@@ -71,40 +67,132 @@ pub(super) fn padded(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
     [low - pad, high + pad]
 }
 
+/// How large the inside of the axes is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Size {
+    /// What the canvas leaves.
+    Canvas,
+    /// These pixels.
+    Inside([u32; 2]),
+    /// What the canvas leaves, as far as this width over height allows.
+    Aspect(f64),
+}
+
+/// What stands right of the axes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Right {
+    Nothing,
+    Bar,
+    /// Names of curves, this wide.
+    Tags(u32),
+}
+
+impl Right {
+    fn width(self) -> u32 {
+        match self {
+            Right::Nothing => RIGHT,
+            Right::Bar => BAR_GAP + BAR_WIDTH + BAR_ROOM,
+            Right::Tags(width) => width + RIGHT / 2,
+        }
+    }
+}
+
+/// What a series looks like in a legend.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Sample {
+    Line,
+    Dot(f64),
+    Band,
+}
+
+/// An entry of a legend.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub name: String,
+    pub color: [u8; 3],
+    pub sample: Sample,
+}
+
+impl Entry {
+    fn sample_width(&self) -> i32 {
+        if let Sample::Dot(width) = self.sample { width as i32 } else { DASH }
+    }
+
+    fn width(&self) -> i32 {
+        self.sample_width() + AFTER_SAMPLE + text::width(&self.name, tags::SIZE)
+    }
+}
+
+/// What stands around the axes.
+pub(super) struct Layout<'a> {
+    pub size: Size,
+    pub title: &'a str,
+    pub legend: &'a [Entry],
+    pub right: Right,
+}
+
+impl Layout<'_> {
+    /// Width, height and top of the axes; the legend has a row of its own where the title's has no room for it.
+    fn place(&self) -> Rect {
+        let width = match self.size {
+            Size::Inside([width, _]) => width,
+            _ => CANVAS[0] - LEFT - self.right.width(),
+        };
+        let of_legend: i32 = self.legend.iter().map(|entry| entry.width() + AFTER_ENTRY).sum();
+        let rows = match (self.title.is_empty(), self.legend.is_empty()) {
+            (true, true) => 0,
+            (false, false) if text::width(self.title, TITLE) + of_legend > width as i32 => 2,
+            _ => 1,
+        };
+        let y = BARE + ROW * rows;
+        let room = CANVAS[1] - BELOW - y;
+        let (width, height) = match self.size {
+            Size::Canvas => (width, room),
+            Size::Inside([_, height]) => (width, height),
+            Size::Aspect(aspect) => {
+                let fit = f64::from(width).min(f64::from(room) * aspect);
+                (fit.round() as u32, (fit / aspect).round() as u32)
+            }
+        };
+        Rect { x: LEFT, y, width: width.max(2), height: height.max(2) }
+    }
+}
+
 /// A sheet with one pair of axes.
 pub(super) struct Chart {
-    sheet: Sheet,
+    pub sheet: Sheet,
     rect: Rect,
     x: Axis,
     y: Axis,
-    /// Right end of the room left for the legend, over the axes.
-    legend: i32,
 }
 
 impl Chart {
-    /// Axes with a grid; `y` runs [`upwards`](Named::upwards). `bar`: whether room is kept for a color bar, else for a
-    /// legend.
-    pub fn new([width, height]: [u32; 2], x: Named, y: Named, bar: bool) -> Result<Self, PlotError> {
-        let right = if bar { BAR_GAP + BAR_WIDTH + BAR_ROOM } else { RIGHT };
-        let top = if bar { TOP } else { TOP + LEGEND };
-        let rect = Rect { x: LEFT, y: top, width, height };
-        let sheet = Sheet::new(LEFT + width + right, top + height + BELOW);
-        let mut chart = Chart { sheet, rect, x: x.axis, y: y.axis, legend: rect.right() as i32 };
-        for value in chart.x.ticks.iter().map(|t| t.0).collect::<Vec<_>>() {
-            chart.rule([value, chart.y.range[0]], [value, chart.y.range[1]], 0.3)?;
+    /// Axes with a grid, a title and a legend; `y` runs [`upwards`](Named::upwards).
+    pub fn new(x: Named, y: Named, layout: &Layout) -> Result<Self, PlotError> {
+        let rect = layout.place();
+        let right = layout.right.width();
+        let mut sheet = Sheet::new(LEFT + rect.width + right, rect.bottom() + BELOW);
+        sheet.grid(rect, &x.axis, &y.axis)?;
+        sheet.outline(rect)?;
+        sheet.axis_below(rect, &x.axis, &x.name, right)?;
+        sheet.axis_left(rect, &y.axis, &y.name)?;
+        let mut chart = Chart { sheet, rect, x: x.axis, y: y.axis };
+        chart.title(layout.title);
+        if layout.legend.iter().any(|entry| !entry.name.is_empty()) {
+            let y = if rect.y > BARE + ROW { rect.y as i32 - 34 } else { BARE as i32 + 10 };
+            chart.legend(layout.legend, y);
         }
-        for value in chart.y.ticks.iter().map(|t| t.0).collect::<Vec<_>>() {
-            chart.rule([chart.x.range[0], value], [chart.x.range[1], value], 0.3)?;
-        }
-        chart.sheet.outline(rect)?;
-        chart.sheet.axis_below(rect, &chart.x, &x.name, right)?;
-        chart.sheet.axis_left(rect, &chart.y, &y.name)?;
         Ok(chart)
     }
 
     /// The numbers that the axes end at: left, right, lower, upper.
     pub fn ends(&self) -> [f64; 4] {
         [self.x.range[0], self.x.range[1], self.y.range[1], self.y.range[0]]
+    }
+
+    /// The inside of the axes on the screen.
+    pub fn bounds(&self) -> clip::Bounds {
+        self.rect.ends()
     }
 
     /// Screen position of a point.
@@ -115,27 +203,48 @@ impl Chart {
         [place(&self.x, x, self.rect.x, self.rect.width), place(&self.y, y, self.rect.y, self.rect.height)]
     }
 
-    /// A thin straight line.
-    pub fn rule(&mut self, from: [f64; 2], to: [f64; 2], opacity: f64) -> Result<(), PlotError> {
-        let ends = [self.at(from), self.at(to)];
-        self.sheet.line(&ends, 1, FAINT, opacity)
+    /// Screen positions of the points of a path.
+    pub fn on_screen(&self, path: &[[f64; 2]]) -> Vec<[f64; 2]> {
+        thinned(path.iter().map(|p| self.at(*p)).collect())
     }
 
-    /// A curve through points.
+    /// A thin straight line.
+    pub fn rule(&mut self, from: [f64; 2], to: [f64; 2]) -> Result<(), PlotError> {
+        let ends = [self.at(from), self.at(to)];
+        self.sheet.line(&ends, 1, AXIS)
+    }
+
+    /// A curve through points, cut at the sides of the axes.
     pub fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3]) {
         self.translucent(points, width, color, 1.0);
     }
 
     /// A curve through which the ground is seen.
     pub fn translucent(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
-        let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
-        self.sheet.curve(&thinned(screen), width, color, opacity);
+        for piece in clip::pieces(&self.on_screen(points), self.bounds()) {
+            self.sheet.curve(&piece, width, color, opacity);
+        }
+    }
+
+    /// The area between two paths over the same x, as far as it lies inside.
+    pub fn band(&mut self, points: &[[f64; 3]], color: [u8; 3], opacity: f64) {
+        let [left, top, right, bottom] = self.bounds();
+        let edge = |p: [f64; 2]| {
+            let [x, y] = self.at(p);
+            [x.clamp(left, right), y.clamp(top, bottom)]
+        };
+        let low = points.iter().map(|p| edge([p[0], p[1]]));
+        let high = points.iter().rev().map(|p| edge([p[0], p[2]]));
+        let around: Vec<_> = low.chain(high).collect();
+        self.sheet.area(&around, color, opacity);
     }
 
     /// A filled dot.
     pub fn dot(&mut self, point: [f64; 2], width: f64, color: [u8; 3]) {
         let at = self.at(point);
-        self.sheet.curve(&[at], width, color, 1.0);
+        if clip::holds(self.bounds(), at) {
+            self.sheet.curve(&[at], width, color, 1.0);
+        }
     }
 
     /// A white dot with a rim.
@@ -144,74 +253,80 @@ impl Chart {
         self.dot(point, width - 6.0, [255; 3]);
     }
 
-    /// A line of text in the uppermost row, at the left; in a narrow figure as small as it takes to end inside.
-    pub fn caption(&mut self, text: &str) -> Result<(), PlotError> {
-        let at = [self.rect.x as i32, TOP as i32 - 35];
-        let room = self.sheet.figure.width as i32 - at[0] - 10;
-        let width = Sheet::text_width(text, LABEL - 2)?;
-        let size = if width <= room { LABEL - 2 } else { (LABEL - 2) * room as u32 / width as u32 };
-        self.sheet.text(text, at, size.max(SMALLEST), Anchor::Left, INK)
+    /// A line of text in the uppermost row, from the left end of the axes; in a narrow figure as small as it takes to end inside.
+    fn title(&mut self, title: &str) {
+        let room = self.sheet.figure.width as i32 - self.rect.x as i32 - 20;
+        let width = text::width(title, TITLE).max(1);
+        let size = if width <= room { TITLE } else { (TITLE as i32 * room / width).max(12) as u32 };
+        self.sheet.text(title, [self.rect.x as i32, BARE as i32 + 10], size, Anchor::Left, INK);
     }
 
-    /// An entry of the legend in the row over the axes, left of the entries before.
-    pub fn legend(&mut self, text: &str, color: [u8; 3]) -> Result<(), PlotError> {
-        const DASH: i32 = 46;
-        let [left, y] = self.legend_text(text, DASH)?;
-        self.sheet.curve(&[[left, y], [left + f64::from(DASH), y]], 4.0, color, 1.0);
-        Ok(())
+    /// Entries in a row that ends at the right end of the axes.
+    fn legend(&mut self, entries: &[Entry], y: i32) {
+        let mut right = self.rect.right() as i32;
+        for entry in entries.iter().rev() {
+            let left = right - entry.width();
+            let (from, to) = (f64::from(left), f64::from(left + entry.sample_width()));
+            let middle = f64::from(y) + 0.5;
+            match entry.sample {
+                Sample::Line => self.sheet.curve(&[[from, middle], [to, middle]], 4.0, entry.color, 1.0),
+                Sample::Dot(width) => {
+                    self.sheet.curve(&[[f64::midpoint(from, to), middle]], width, entry.color, 1.0);
+                }
+                Sample::Band => {
+                    let [low, high] = [middle + 12.0, middle - 12.0];
+                    self.sheet.area(&[[from, low], [to, low], [to, high], [from, high]], entry.color, 0.25);
+                }
+            }
+            let at = [left + entry.sample_width() + AFTER_SAMPLE, y];
+            self.sheet.text(&entry.name, at, tags::SIZE, Anchor::Left, INK);
+            right = left - AFTER_ENTRY;
+        }
     }
 
-    /// The same for what is drawn as dots.
-    pub fn legend_of_dots(&mut self, text: &str, width: f64, color: [u8; 3]) -> Result<(), PlotError> {
-        let [left, y] = self.legend_text(text, width as i32)?;
-        self.sheet.curve(&[[left + 0.5 * width, y]], width, color, 1.0);
-        Ok(())
+    /// Names right of the axes, at the heights of the curves' ends.
+    pub fn tags(&mut self, tags: &[Tag]) {
+        let ends: Vec<f64> = tags.iter().map(|tag| tag.ends[0][1]).collect();
+        let [_, top, right, bottom] = self.bounds();
+        for (tag, y) in tags.iter().zip(tags::stacked(&ends, [top, bottom])) {
+            let at = [right as i32 + 16, y.round() as i32];
+            self.sheet.text(&tag.name, at, tags::SIZE, Anchor::Left, tag.color);
+        }
     }
 
-    /// The text of an entry with `room` pixels before it: where these begin, and the middle of the line.
-    fn legend_text(&mut self, text: &str, room: i32) -> Result<[f64; 2], PlotError> {
-        let y = self.rect.y as i32 - 30;
-        let from = self.legend - Sheet::text_width(text, LABEL - 2)?;
-        self.sheet.text(text, [from, y], LABEL - 2, Anchor::Left, INK)?;
-        let left = from - 14 - room;
-        self.legend = left - 34;
-        Ok([f64::from(left), f64::from(y) + 0.5])
+    /// Names inside the axes.
+    pub fn tags_at(&mut self, tags: &[Tag], places: &[[f64; 2]]) {
+        for (tag, place) in tags.iter().zip(places) {
+            self.sheet.text(&tag.name, place.map(|v| v.round() as i32), tags::SIZE, Anchor::Left, tag.color);
+        }
+    }
+
+    /// A note inside the axes, its left or right end at a screen position.
+    pub fn note(&mut self, text: &str, at: [f64; 2], anchor: Anchor, color: [u8; 3]) {
+        self.sheet.text(text, at.map(|v| v.round() as i32), LABEL - 4, anchor, color);
     }
 
     /// Colors each pixel of the axes' inside by its numbers.
     pub fn fill(&mut self, color: impl Fn([f64; 2]) -> [u8; 3]) {
-        for row in 0..self.rect.height {
-            for column in 0..self.rect.width {
-                let part = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
-                let between = |[a, b]: [f64; 2], s: f64| a + s * (b - a);
-                let x = between(self.x.range, part(column, self.rect.width));
-                let y = between(self.y.range, part(row, self.rect.height));
-                self.sheet.figure.set(self.rect.x + column, self.rect.y + row, color([x, y]));
-            }
-        }
+        let Chart { sheet, rect, x, y } = self;
+        let part = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
+        let between = |[a, b]: [f64; 2], s: f64| a + s * (b - a);
+        sheet.raster(*rect, |column, row| {
+            color([between(x.range, part(column, rect.width)), between(y.range, part(row, rect.height))])
+        });
     }
 
     /// A color bar right of the axes; `color` takes the place on it, from 0 below to 1.
     pub fn bar(&mut self, ends: Named, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
-        for row in 0..rect.height {
-            let color = color(1.0 - (f64::from(row) + 0.5) / f64::from(rect.height));
-            (0..rect.width).for_each(|column| self.sheet.figure.set(rect.x + column, rect.y + row, color));
-        }
-        self.sheet.outline(rect)?;
+        self.sheet.colors(rect, color)?;
         let Named { axis, name } = ends.upwards();
-        let right = f64::from(rect.right());
-        for (value, text) in &axis.ticks {
-            let y = f64::from(rect.y) + axis.at(*value) * f64::from(rect.height - 1);
-            self.sheet.line(&[[right, y], [right + f64::from(MARK), y]], 1, FAINT, 1.0)?;
-            let at = [rect.right() as i32 + MARK + 8, y.round() as i32];
-            self.sheet.text(text, at, TICK, Anchor::Left, INK)?;
-        }
-        let x = rect.right() as i32 + MARK + 24 + axis.widest()? + LABEL as i32;
-        self.sheet.text(&name, [x, (rect.y + rect.height / 2) as i32], LABEL, Anchor::Upwards, INK)
+        self.sheet.axis_right(rect, &axis, &name)
     }
 
-    pub fn finish(self) -> Figure {
+    /// The figure; `about` stands in its files.
+    pub fn finish(mut self, about: &str) -> Figure {
+        about.clone_into(&mut self.sheet.figure.about);
         self.sheet.figure
     }
 }
@@ -225,13 +340,17 @@ fn thinned(path: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
             kept.push(p);
         }
     }
-    kept.extend(last);
+    if kept.last() != last.as_ref() {
+        kept.extend(last);
+    }
     kept
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BARE_LAYOUT: Layout = Layout { size: Size::Canvas, title: "", legend: &[], right: Right::Nothing };
 
     #[test]
     fn ranges_have_an_extent_and_large_numbers_a_power_of_ten() {
@@ -240,27 +359,35 @@ mod tests {
         let [low, high] = padded([0.0].into_iter(), 0.05);
         assert!(low < 0.0 && high > 0.0);
         let large = Named::new([0.0, 2.4e7], 5, "t");
-        assert_eq!(large.name, "t / 1e7");
+        assert_eq!(large.name, "t / 10^7");
         assert_eq!(large.axis.ticks[1].1, "0.5");
         assert_eq!(Named::new([0.0, 20.0], 5, "t").name, "t");
     }
 
     #[test]
-    fn decades_are_thinned_to_what_fits() {
-        let every = |range, most| -> Vec<f64> {
-            Named::decades(range, most, "").axis.ticks.into_iter().map(|t| t.0).collect()
-        };
-        assert_eq!(every([-3.5, 0.5], 8), [-3.0, -2.0, -1.0, 0.0]);
-        assert_eq!(every([-12.2, 0.1], 7), [-12.0, -10.0, -8.0, -6.0, -4.0, -2.0, 0.0]);
-        assert_eq!([-12, 0, 1, 5].map(power_of_ten), ["10^\u{2212}12", "1", "10", "10^5"]);
+    fn a_point_lies_between_the_ticks_around_it() {
+        let (x, y) = (Named::new([0.0, 10.0], 5, "x"), Named::new([-1.0, 1.0], 5, "y").upwards());
+        let chart = Chart::new(x, y, &Layout { size: Size::Inside([401, 201]), ..BARE_LAYOUT }).unwrap();
+        assert_eq!(chart.at([0.0, 1.0]), [f64::from(LEFT) + 0.5, f64::from(BARE) + 0.5]);
+        assert_eq!(chart.at([5.0, 0.0]), [f64::from(LEFT) + 200.5, f64::from(BARE) + 100.5]);
+        assert_eq!(chart.ends(), [0.0, 10.0, -1.0, 1.0]);
     }
 
     #[test]
-    fn a_point_lies_between_the_ticks_around_it() {
-        let (x, y) = (Named::new([0.0, 10.0], 5, "x"), Named::new([-1.0, 1.0], 5, "y").upwards());
-        let chart = Chart::new([401, 201], x, y, false).unwrap();
-        assert_eq!(chart.at([0.0, 1.0]), [f64::from(LEFT) + 0.5, f64::from(TOP + LEGEND) + 0.5]);
-        assert_eq!(chart.at([5.0, 0.0]), [f64::from(LEFT) + 200.5, f64::from(TOP + LEGEND) + 100.5]);
-        assert_eq!(chart.ends(), [0.0, 10.0, -1.0, 1.0]);
+    fn a_figure_is_the_canvas_and_its_head_has_the_rows_that_it_needs() {
+        let entry = |name: &str| Entry { name: name.into(), color: INK, sample: Sample::Line };
+        let long = vec![entry(&"n".repeat(40)), entry(&"n".repeat(40))];
+        let top = |title, legend: &[Entry]| {
+            let layout = Layout { title, legend, ..BARE_LAYOUT };
+            let axes = || Named::new([0.0, 1.0], 5, "a");
+            let chart = Chart::new(axes(), axes().upwards(), &layout).unwrap();
+            let figure = &chart.sheet.figure;
+            assert_eq!([figure.width, figure.height], CANVAS);
+            chart.bounds()[1] as u32
+        };
+        assert_eq!(top("", &[]), BARE);
+        assert_eq!(top("A title", &[]), BARE + ROW);
+        assert_eq!(top("A title", &[entry("a")]), BARE + ROW);
+        assert_eq!(top("A title that is long", &long), BARE + 2 * ROW);
     }
 }

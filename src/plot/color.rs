@@ -8,7 +8,11 @@ use super::ColorScale;
 /// Text and axes.
 pub(super) const INK: [u8; 3] = [38, 40, 48];
 /// Frames and tick marks.
-pub(super) const FAINT: [u8; 3] = [150, 152, 160];
+pub(super) const AXIS: [u8; 3] = [150, 152, 160];
+/// The ground of charts: grids.
+pub(super) const GRID: [u8; 3] = [230, 231, 235];
+/// Streamlines, the ground of what is drawn over them.
+pub(super) const STREAM: [u8; 3] = [178, 181, 190];
 /// Series in their order; the first four differ in lightness too.
 pub(super) const SERIES: [[u8; 3]; 8] = [
     [92, 60, 153],

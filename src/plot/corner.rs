@@ -5,10 +5,10 @@
 //! has a color scale of its own: a pair's density has a unit of its own.
 use super::{
     ColorScale, Extent, Figure, PlotError,
+    axis::Axis,
     map::{Cells, Histogram},
-    sheet::{Axis, Rect, Sheet, failed, rgb},
+    sheet::{Rect, Sheet},
 };
-use plotters::prelude::*;
 
 /// Most coordinates that are shown, the first ones.
 const SHOWN: usize = 6;
@@ -16,9 +16,9 @@ const SHOWN: usize = 6;
 const DOTS: usize = 1_500;
 const CELLS: f64 = 70.0;
 /// Room left of the panels, above and below them, and between them.
-const LEFT: u32 = 150;
-const TOP: u32 = 90;
-const BELOW: u32 = 125;
+const LEFT: u32 = 180;
+const TOP: u32 = 104;
+const BELOW: u32 = 130;
 const GAP: u32 = 26;
 /// Share of the data beyond each end of an axis, and the room around the others, in their extent.
 const BEYOND: f64 = 0.003;
@@ -75,7 +75,7 @@ pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> R
             sheet.axis_left(rect, &if left { y } else { y.bare() }, if left { &names[i] } else { "" })?;
         }
     }
-    sheet.title(title, Rect { x: LEFT, y: TOP, width: across - GAP, height: side })?;
+    sheet.title(title, Rect { x: LEFT, y: TOP, width: across - GAP, height: side });
     Ok(sheet.figure)
 }
 
@@ -107,15 +107,10 @@ fn panel(
         let at = |v: f64, [from, to]: [f64; 2]| (v - from) / (to - from);
         let (u, v) = (at(p[0], frame.x), at(p[1], frame.y));
         let inside = (0.01..0.99).contains(&u) && (0.01..0.99).contains(&v);
-        let on = |from: u32, share: f64, length: u32| (f64::from(from) + share * f64::from(length)) as i32;
-        inside.then_some((on(rect.x, u, rect.width), on(rect.y, v, rect.height)))
+        let on = |from: u32, share: f64, length: u32| (f64::from(from) + share * f64::from(length)) as u32;
+        inside.then_some(([on(rect.x, u, rect.width), on(rect.y, v, rect.height)], DOT))
     };
-    sheet.draw(|area| {
-        for at in samples.iter().take(DOTS).filter_map(place) {
-            area.draw(&Circle::new(at, 1, rgb(DOT).mix(0.7).filled())).map_err(failed)?;
-        }
-        Ok(())
-    })?;
+    sheet.dots(1, 0.7, samples.iter().take(DOTS).filter_map(place))?;
     sheet.outline(rect)
 }
 

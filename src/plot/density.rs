@@ -1,74 +1,20 @@
 //! Heat maps of densities: one alone, or the image's beside the learned one.
 use super::{
-    ColorScale, Extent, Figure, Heatmap, PlotError,
+    ColorScale, Figure, Heatmap, PlotError,
+    axis::Axis,
+    chart::{BAR_GAP, BAR_WIDTH},
+    color::{INK, inferno},
     map::Cells,
-    sheet::{Rect, Sheet},
+    plane::Plane,
+    sheet::{Anchor, LABEL, Rect, Sheet},
 };
-
-/// Room left of the first panel, over and below the panels, and right of them for the color bar.
-const LEFT: u32 = 150;
-const TOP: u32 = 100;
-const BELOW: u32 = 125;
-const BAR: u32 = 160;
-const BAR_GAP: u32 = 40;
-const BAR_WIDTH: u32 = 34;
-/// Between panels, and between small ones.
-const GAP: u32 = 60;
-const SMALL_GAP: u32 = 36;
-/// Least room between the numbers below two neighbors, a little more than a space.
-const APART: u32 = 12;
-
-/// A row of panels that show one frame, with room for axes, titles and a color bar.
-pub(super) struct Panels {
-    pub sheet: Sheet,
-    pub rects: Vec<Rect>,
-    gap: u32,
-    /// Whether what they show is in pixel coordinates.
-    pixels: bool,
-}
-
-impl Panels {
-    /// `count` panels, each as large as the frame's aspect allows in `width` x `height`.
-    pub(super) fn row(
-        frame: Extent,
-        count: u32,
-        [width, height]: [u32; 2],
-        bar: bool,
-    ) -> Result<Self, PlotError> {
-        frame.check()?;
-        let fit = (f64::from(width)).min(f64::from(height) * frame.aspect());
-        let size = |length: f64| (length.round() as u32).clamp(120, width.max(height));
-        let (width, height) = (size(fit), size(fit / frame.aspect()));
-        let right = if bar { BAR_GAP + BAR_WIDTH + BAR } else { GAP };
-        let gap = if width < 400 { SMALL_GAP } else { GAP };
-        let sheet = Sheet::new(LEFT + count * width + (count - 1) * gap + right, TOP + height + BELOW);
-        let rects = (0..count).map(|i| Rect { x: LEFT + i * (width + gap), y: TOP, width, height }).collect();
-        Ok(Self { sheet, rects, gap, pixels: !frame.is_upward() })
-    }
-
-    /// Axes and titles of all panels; the axes are named once.
-    pub(super) fn axes(&mut self, frame: Extent, titles: &[&str]) -> Result<(), PlotError> {
-        for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
-            self.sheet.plane_axes(rect, frame, i == 0, (self.gap - APART) / 2)?;
-            self.sheet.title(title, rect)?;
-        }
-        Ok(())
-    }
-
-    /// The color bar right of the last panel.
-    pub(super) fn bar(&mut self, scale: ColorScale, clipped: bool) -> Result<(), PlotError> {
-        let last = self.rects[self.rects.len() - 1];
-        let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
-        self.sheet.color_bar(rect, scale, clipped, self.pixels)
-    }
-}
 
 /// One density as a heat map, with axes in pixel coordinates (y down) and a color bar.
 ///
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for a map that is none.
 pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
-    heat_maps(&[(title, map)], scale, [1000, 900], Cells::Smooth)
+    Plane::unnamed(map.frame, scale).density(title, map)
 }
 
 /// The image's density beside the learned one on one scale, with one color bar.
@@ -82,7 +28,7 @@ pub fn density_comparison(
     learned: &Heatmap,
     scale: ColorScale,
 ) -> Result<Figure, PlotError> {
-    density_comparison_with("density of the image", truth, learned, scale)
+    density_comparison_with("Density of the image", truth, learned, scale)
 }
 
 /// [`density_comparison`] with something else than an image, named by its title.
@@ -95,34 +41,64 @@ pub fn density_comparison_with(
     learned: &Heatmap,
     scale: ColorScale,
 ) -> Result<Figure, PlotError> {
-    let maps = [(title, truth), ("learned density", learned)];
-    heat_maps(&maps, scale, [760, 800], Cells::Smooth)
+    Plane::unnamed(truth.frame, scale).comparison([title, "Learned density"], [truth, learned])
 }
 
-/// Maps side by side on one scale, each panel as large as fits in `size`.
-pub(super) fn heat_maps(
-    maps: &[(&str, &Heatmap)],
-    scale: ColorScale,
-    size: [u32; 2],
-    cells: Cells,
+/// Side of a panel of a sheet, room between panels, above each for its name, and around them.
+const PANEL: u32 = 420;
+const BETWEEN: u32 = 28;
+const NAME: u32 = 64;
+const AROUND: u32 = 40;
+
+/// Densities of several things in rows of equal panels: the name of each, its map, its own color scale. One color bar
+/// counts in shares of the scales.
+///
+/// # Errors
+/// As [`density`]; [`PlotError::Nothing`] without a map or a column.
+pub fn density_sheet(
+    title: &str,
+    maps: &[(&str, Heatmap, ColorScale)],
+    columns: usize,
 ) -> Result<Figure, PlotError> {
-    for (_, map) in maps {
+    if maps.is_empty() || columns == 0 {
+        return Err(PlotError::Nothing { what: "densities" });
+    }
+    let across = columns.min(maps.len()) as u32;
+    let rows = maps.len().div_ceil(columns) as u32;
+    let top = if title.is_empty() { 0 } else { NAME };
+    let place = |i: u32, [from, step]: [u32; 2]| from + i * step;
+    let (step_x, step_y) = (PANEL + BETWEEN, PANEL + NAME);
+    let end = AROUND + across * step_x - BETWEEN;
+    let height = top + rows * step_y + AROUND;
+    let mut sheet = Sheet::new(end + BAR_GAP + BAR_WIDTH + 150, height);
+    sheet.title(title, Rect { x: AROUND, y: top + 24, width: end - AROUND, height });
+    for (i, (name, map, scale)) in maps.iter().enumerate() {
         map.check()?;
+        let (column, row) = ((i % columns) as u32, (i / columns) as u32);
+        let [x, y] = [place(column, [AROUND, step_x]), place(row, [top + NAME, step_y])];
+        let panel = Rect { x, y, width: PANEL, height: PANEL };
+        sheet.text(name, [x as i32, y as i32 - 26], LABEL, Anchor::Left, INK);
+        sheet.raster(panel, |_, _| scale.color(0.0));
+        let aspect = map.frame.aspect();
+        let size = |share: f64| (f64::from(PANEL) * share.min(1.0)).round() as u32;
+        let (width, height) = (size(aspect), size(1.0 / aspect));
+        let inside = Rect { x: x + (PANEL - width) / 2, y: y + (PANEL - height) / 2, width, height };
+        sheet.heat(inside, map, *scale, Cells::Smooth);
     }
-    let frame = maps[0].1.frame;
-    let mut panels = Panels::row(frame, maps.len() as u32, size, true)?;
-    for (i, (_, map)) in maps.iter().enumerate() {
-        panels.sheet.heat(panels.rects[i], map, scale, cells);
-    }
-    panels.axes(frame, &maps.iter().map(|m| m.0).collect::<Vec<_>>())?;
-    panels.bar(scale, maps.iter().any(|(_, map)| map.values.iter().any(|v| *v > scale.max)))?;
-    Ok(panels.sheet.figure)
+    let bar = Rect { x: end + BAR_GAP, y: top + NAME, width: BAR_WIDTH, height: rows * step_y - NAME };
+    sheet.colors(bar, inferno)?;
+    sheet.axis_right(bar, &Axis::round([1.0, 0.0], 5, 1.0), "density / largest of the panel")?;
+    Ok(sheet.figure)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::color::inferno;
+    use crate::plot::{
+        Extent,
+        chart::{BELOW, LEFT},
+        plane::{GAP, ONE, TOP, TWO},
+    };
 
     const FRAME: Extent = Extent { x: [0.0, 40.0], y: [0.0, 20.0] };
 
@@ -132,15 +108,14 @@ mod tests {
         values[..4].fill(0.01); // upper row
         let map = Heatmap { values: &values, rows: 2, cols: 4, frame: FRAME };
         let figure = density("halves", &map, ColorScale { max: 0.01 }).unwrap();
-        assert_eq!(
-            (figure.width, figure.height),
-            (LEFT + 1000 + BAR_GAP + BAR_WIDTH + BAR, TOP + 500 + BELOW)
-        );
+        let [width, height] = [ONE[0], ONE[0] / 2];
+        assert_eq!(figure.height, TOP + height + BELOW);
         assert_eq!(figure.pixel(LEFT + 5, TOP + 5), inferno(1.0));
-        assert_eq!(figure.pixel(LEFT + 5, TOP + 495), inferno(0.0));
-        let bar = LEFT + 1000 + BAR_GAP + BAR_WIDTH / 2;
-        assert_eq!(figure.pixel(bar, TOP), inferno(1.0 - 0.5 / 500.0));
-        assert_eq!(figure.pixel(bar, TOP + 499), inferno(0.5 / 500.0));
+        assert_eq!(figure.pixel(LEFT + 5, TOP + height - 5), inferno(0.0));
+        let bar = LEFT + width + BAR_GAP + BAR_WIDTH / 2;
+        let end = 0.5 / f64::from(height);
+        assert_eq!(figure.pixel(bar, TOP), inferno(1.0 - end));
+        assert_eq!(figure.pixel(bar, TOP + height - 1), inferno(end));
         assert_eq!(figure.pixel(2, 2), [255; 3]);
     }
 
@@ -150,8 +125,29 @@ mod tests {
         let learned = Heatmap { values: &[0.01; 2], rows: 1, cols: 2, frame: FRAME };
         let figure = density_comparison(&truth, &learned, ColorScale::of(&truth)).unwrap();
         assert_eq!(figure.pixel(LEFT + 100, TOP + 100), inferno(1.0 / 1.1));
-        assert_eq!(figure.pixel(LEFT + 760 + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
+        assert_eq!(figure.pixel(LEFT + TWO[0] + GAP + 100, TOP + 100), inferno(0.5 / 1.1));
         assert!((1500..2100).contains(&figure.width));
+    }
+
+    #[test]
+    fn panels_of_a_sheet_are_equal_and_aligned() {
+        let wide = Heatmap { values: &[0.5; 2], rows: 1, cols: 2, frame: FRAME };
+        let square = Heatmap { frame: Extent { x: [0.0, 1.0], y: [0.0, 1.0] }, ..wide };
+        let maps = [
+            ("a", wide, ColorScale { max: 0.5 }),
+            ("b", square, ColorScale { max: 1.0 }),
+            ("c", wide, ColorScale { max: 1.0 }),
+        ];
+        let figure = density_sheet("", &maps, 2).unwrap();
+        assert_eq!(figure.height, 2 * (PANEL + NAME) + AROUND);
+        let middle = |column: u32, row: u32| {
+            let half = PANEL / 2;
+            figure.pixel(AROUND + column * (PANEL + BETWEEN) + half, NAME + row * (PANEL + NAME) + half)
+        };
+        assert_eq!([middle(0, 0), middle(1, 0), middle(0, 1)], [inferno(1.0), inferno(0.5), inferno(0.5)]);
+        // The wide map has dark bands above and below it.
+        assert_eq!(figure.pixel(AROUND + 5, NAME + 5), inferno(0.0));
+        assert!(matches!(density_sheet("", &[], 2), Err(PlotError::Nothing { .. })));
     }
 
     #[test]

@@ -1,11 +1,21 @@
 //! A drawn figure in memory, and its way to disk: whole or not at all.
-use super::PlotError;
-use crate::io::raster::{Channels, Depth, encode_png};
+use super::{
+    PlotError,
+    chart::LEFT,
+    color::INK,
+    marks::Mark,
+    sheet::{Anchor, Sheet, TITLE},
+    svg,
+};
+use crate::io::raster::encode_figure;
 use std::io::Write;
 use std::path::Path;
 
-/// An RGB figure, row-major from the top left.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Height of a title's band.
+const BAND: u32 = 92;
+
+/// An RGB figure, row-major from the top left, at two pixels per unit of length, and what is drawn in it.
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
     /// Columns.
@@ -14,12 +24,16 @@ pub struct Figure {
     pub height: u32,
     /// `3 * width * height` bytes.
     pub rgb: Vec<u8>,
+    pub(super) marks: Vec<Mark>,
+    /// What stands in the files and not in the figure.
+    pub(super) about: String,
 }
 
 impl Figure {
     /// A white figure.
     pub(super) fn white(width: u32, height: u32) -> Self {
-        Self { width, height, rgb: vec![255; (3 * width * height) as usize] }
+        let rgb = vec![255; (3 * width * height) as usize];
+        Self { width, height, rgb, marks: Vec::new(), about: String::new() }
     }
 
     /// The color of a pixel.
@@ -31,19 +45,64 @@ impl Figure {
     /// This figure with another on its right; the lower one ends in white.
     pub fn hstack(&self, right: &Figure) -> Figure {
         let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
-        for (figure, from) in [(self, 0), (right, self.width)] {
-            let width = 3 * figure.width as usize;
-            for (y, row) in (0..figure.height).zip(figure.rgb.chunks_exact(width.max(1))) {
-                let at = both.index(from, y);
-                both.rgb[at..at + width].copy_from_slice(row);
-            }
-        }
+        both.put(self, [0, 0]);
+        both.put(right, [self.width, 0]);
         both
+    }
+
+    /// This figure with another below it; the narrower one ends in white.
+    pub fn vstack(&self, below: &Figure) -> Figure {
+        let mut both = Figure::white(self.width.max(below.width), self.height + below.height);
+        both.put(self, [0, 0]);
+        both.put(below, [0, self.height]);
+        both
+    }
+
+    /// This figure below a line of text that says what it shows.
+    pub fn with_title(&self, title: &str) -> Figure {
+        let mut sheet = Sheet { figure: Figure::white(self.width, self.height + BAND) };
+        sheet.figure.put(self, [0, BAND]);
+        // Where the axes of most figures begin.
+        let left = (LEFT as i32).min(self.width as i32 / 8);
+        let room = (self.width as i32 - left - 40).max(1);
+        let size = TITLE.min(TITLE * room as u32 / super::text::width(title, TITLE).max(1) as u32);
+        sheet.text(title, [left, BAND as i32 / 2 + 4], size.max(1), Anchor::Left, INK);
+        sheet.figure
+    }
+
+    /// Puts a figure's pixels and marks into this one.
+    fn put(&mut self, figure: &Figure, [x, y]: [u32; 2]) {
+        let width = 3 * figure.width as usize;
+        for (row, pixels) in (y..).zip(figure.rgb.chunks_exact(width.max(1))) {
+            let at = self.index(x, row);
+            self.rgb[at..at + width].copy_from_slice(pixels);
+        }
+        self.marks.extend(figure.marks.iter().cloned().map(|mut mark| {
+            mark.shift([x, y]);
+            mark
+        }));
+        if !self.about.is_empty() && !figure.about.is_empty() {
+            self.about.push_str("; ");
+        }
+        self.about.push_str(&figure.about);
     }
 
     pub(super) fn set(&mut self, x: u32, y: u32, color: [u8; 3]) {
         let at = self.index(x, y);
         self.rgb[at..at + 3].copy_from_slice(&color);
+    }
+
+    /// Mixes a color into a pixel; what lies outside is left out.
+    pub(super) fn mix(&mut self, x: i32, y: i32, color: [u8; 3], share: f64) {
+        if x < 0 || y < 0 || x as u32 >= self.width || y as u32 >= self.height {
+            return;
+        }
+        let under = self.pixel(x as u32, y as u32);
+        let mixed = |c: usize| {
+            let (from, to) = (f64::from(under[c]), f64::from(color[c]));
+            (from + share * (to - from)).round() as u8
+        };
+        self.set(x as u32, y as u32, [mixed(0), mixed(1), mixed(2)]);
     }
 
     fn index(&self, x: u32, y: u32) -> usize {
@@ -55,23 +114,39 @@ impl Figure {
     /// # Errors
     /// [`PlotError::Encode`].
     pub fn to_png_bytes(&self) -> Result<Vec<u8>, PlotError> {
-        let Self { width, height, ref rgb } = *self;
-        encode_png([width, height], Channels::Rgb, Depth::Eight, rgb).map_err(|source| PlotError::Encode {
+        let Self { width, height, ref rgb, ref about, .. } = *self;
+        encode_figure([width, height], rgb, about).map_err(|source| PlotError::Encode {
             width,
             height,
             source,
         })
     }
 
-    /// Writes a PNG file: to a temporary file beside it, synced, then renamed.
+    /// The figure as an SVG file held in memory: lines and text as such, densities and images as pixels.
+    ///
+    /// Text is set by whoever shows the file, in Inter where it has that font, else in a sans-serif of its own.
+    ///
+    /// # Errors
+    /// [`PlotError::Draw`], and [`PlotError::Encode`] for the pixels.
+    pub fn to_svg(&self) -> Result<String, PlotError> {
+        svg::written(self)
+    }
+
+    /// Writes a file, SVG if the path ends in `.svg` and else PNG: to a temporary file beside it, synced, then renamed.
     ///
     /// # Errors
     /// [`PlotError::Write`] names the file; no partial file stays behind, and what stood at `path` is untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
         let path = path.as_ref();
-        let bytes = self.to_png_bytes()?;
-        write_whole(path, &bytes).map_err(|source| PlotError::Write { path: path.to_owned(), source })
+        let is_svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
+        let bytes = if is_svg { self.to_svg()?.into_bytes() } else { self.to_png_bytes()? };
+        save_bytes(path, &bytes)
     }
+}
+
+/// Writes a file as [`Figure::save`] does.
+pub(super) fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), PlotError> {
+    write_whole(path, bytes).map_err(|source| PlotError::Write { path: path.to_owned(), source })
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -104,13 +179,42 @@ mod tests {
     }
 
     #[test]
-    fn pictures_beside_each_other_keep_their_pixels() {
+    fn the_ending_of_a_path_chooses_the_format() {
+        let folder = crate::io::scratch();
+        for (name, first) in
+            [("a.svg", b"<svg"), ("a.SVG", b"<svg"), ("a.png", b"\x89PNG"), ("a", b"\x89PNG")]
+        {
+            Figure::white(7, 5).save(folder.path().join(name)).unwrap();
+            assert_eq!(&std::fs::read(folder.path().join(name)).unwrap()[..4], first, "{name}");
+        }
+    }
+
+    #[test]
+    fn pictures_beside_and_below_each_other_keep_their_pixels() {
         let (mut a, mut b) = (Figure::white(3, 2), Figure::white(2, 4));
         a.set(2, 1, [1, 2, 3]);
         b.set(0, 3, [4, 5, 6]);
+        b.marks.push(Mark::Text { text: "b".into(), at: [1.0, 2.0], size: 9.0, upwards: false, color: INK });
         let both = a.hstack(&b);
         assert_eq!((both.width, both.height), (5, 4));
         assert_eq!((both.pixel(2, 1), both.pixel(3, 3), both.pixel(0, 3)), ([1, 2, 3], [4, 5, 6], [255; 3]));
+        assert!(matches!(both.marks[..], [Mark::Text { at: [4.0, 2.0], .. }]), "{:?}", both.marks);
+        let both = a.vstack(&b);
+        assert_eq!((both.width, both.height), (3, 6));
+        assert_eq!((both.pixel(2, 1), both.pixel(0, 5), both.pixel(2, 5)), ([1, 2, 3], [4, 5, 6], [255; 3]));
+    }
+
+    #[test]
+    fn a_title_stands_over_the_figure_and_inside() {
+        let plain = Figure::white(300, 100);
+        let titled = plain.with_title("A title that is far too long for so narrow a figure");
+        assert_eq!((titled.width, titled.height), (300, 100 + BAND));
+        let ink = |xs: std::ops::Range<u32>| {
+            xs.flat_map(|x| (0..BAND).map(move |y| (x, y)))
+                .filter(|&(x, y)| titled.pixel(x, y)[0] < 128)
+                .count()
+        };
+        assert!(ink(0..300) > 100 && ink(0..30) == 0 && ink(270..300) == 0);
     }
 
     #[test]

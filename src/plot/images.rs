@@ -9,7 +9,7 @@ use super::{
 
 /// Room around the images, over them for title and headings, and between them.
 const MARGIN: u32 = 40;
-const TOP: u32 = 90;
+const TOP: u32 = 104;
 const HEADING: u32 = 50;
 const GAP: u32 = 8;
 /// What stands between two groups of columns.
@@ -55,21 +55,20 @@ pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
     let groups = |column: usize| headings.iter().filter(|(at, _)| *at > 0 && *at <= column).count() as u32;
     let left = |column: usize| MARGIN + column as u32 * (across + GAP) + groups(column) * APART;
     let rows = (images.len() / one).div_ceil(columns) as u32;
-    let top = TOP + if headings.is_empty() { 0 } else { HEADING };
+    let top = if title.is_empty() { MARGIN } else { TOP } + if headings.is_empty() { 0 } else { HEADING };
     let end = left(columns - 1) + across;
     let mut drawn = Sheet::new(end + MARGIN, top + rows * (down + GAP) - GAP + MARGIN);
-    drawn.title(title, Rect { x: MARGIN, y: TOP, width: end - MARGIN, height: down })?;
+    drawn.title(title, Rect { x: MARGIN, y: TOP, width: end - MARGIN, height: down });
     for (column, text) in headings {
         let at = [left(*column) as i32, (top - HEADING / 2) as i32];
-        drawn.text(text, at, LABEL, Anchor::Left, INK)?;
+        drawn.text(text, at, LABEL, Anchor::Left, INK);
     }
     for (i, image) in images.chunks_exact(one).enumerate() {
         let (x0, y0) = (left(i % columns), top + (i / columns) as u32 * (down + GAP));
-        for (p, pixel) in image.chunks_exact(channels).enumerate() {
-            let color = [pixel[0], pixel[channels / 2], pixel[channels - 1]];
-            let (x, y) = (x0 + (p % width) as u32 * zoom, y0 + (p / width) as u32 * zoom);
-            (0..zoom * zoom).for_each(|k| drawn.figure.set(x + k % zoom, y + k / zoom, color));
-        }
+        drawn.raster(Rect { x: x0, y: y0, width: across, height: down }, |x, y| {
+            let at = ((y / zoom) as usize * width + (x / zoom) as usize) * channels;
+            [image[at], image[at + channels / 2], image[at + channels - 1]]
+        });
     }
     Ok(drawn.figure)
 }
@@ -109,7 +108,7 @@ mod tests {
     #[test]
     fn colors_stay_and_no_image_is_refused() {
         let sheet = ImageGrid { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
-        assert_eq!(image_grid(&sheet).unwrap().pixel(MARGIN, TOP), [9, 8, 7]);
+        assert_eq!(image_grid(&sheet).unwrap().pixel(MARGIN, MARGIN), [9, 8, 7]);
         let none = image_grid(&ImageGrid { images: &[], ..sheet }).unwrap_err().to_string();
         assert!(none.contains("images"), "{none}");
     }

@@ -4,8 +4,13 @@
 //! nothing can fall; phases in other units (a flow-matching loss) have a panel of their own above, on the same updates.
 use super::{
     Figure, PlotError,
-    color::{FAINT, INK, SERIES},
-    sheet::{Anchor, Axis, LABEL, Rect, Sheet},
+    axis::Axis,
+    chart::CANVAS,
+    clip,
+    color::{AXIS, INK, SERIES},
+    series::dashes,
+    sheet::{Anchor, LABEL, Rect, Sheet, TICK},
+    text,
 };
 
 /// One phase of training.
@@ -32,13 +37,11 @@ pub struct LossCurve<'a> {
     pub entropy: Option<f64>,
 }
 
-const WIDTH: u32 = 1700;
-const LEFT: u32 = 170;
+const LEFT: u32 = 180;
 const RIGHT: u32 = 60;
-const PANEL: u32 = 460;
-const TOP: u32 = 90;
-const GAP: u32 = 80;
-const BELOW: u32 = 125;
+const TOP: u32 = 110;
+const GAP: u32 = 90;
+const BELOW: u32 = 130;
 /// Moving average over this share of a phase's points.
 const SMOOTHED: usize = 30;
 
@@ -52,24 +55,38 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     let (lower, upper): (Vec<_>, Vec<_>) = curve.phases.iter().enumerate().partition(|(_, p)| in_nats(p));
     let has_lower = !lower.is_empty() || !curve.nll.is_empty();
     let panels = u32::from(!upper.is_empty()) + u32::from(has_lower);
-    let height = TOP + panels * PANEL + (panels - 1) * GAP + BELOW;
-    let mut sheet = Sheet::new(WIDTH, height);
+    let mut sheet = Sheet::new(CANVAS[0], CANVAS[1]);
     let updates = span(curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).map(|v| v[0]).chain([0.0]));
+    let height = (CANVAS[1] - TOP - BELOW - (panels - 1) * GAP) / panels;
     let rect =
-        |i: u32| Rect { x: LEFT, y: TOP + i * (PANEL + GAP), width: WIDTH - LEFT - RIGHT, height: PANEL };
+        |i: u32| Rect { x: LEFT, y: TOP + i * (height + GAP), width: CANVAS[0] - LEFT - RIGHT, height };
     let starts: Vec<f64> = curve.phases.iter().skip(1).filter_map(|p| p.loss.first()).map(|v| v[0]).collect();
     if !upper.is_empty() {
+        let name = format!("{} loss", upper[0].1.name.replace(' ', "-"));
         let mut panel = Panel::new(&mut sheet, rect(0), updates, &upper, &[], None);
-        panel.frame(&format!("loss ({})", upper[0].1.unit), &starts, !has_lower)?;
-        panel.phases(&upper)?;
+        panel.frame(&name, &starts, !has_lower)?;
+        panel.phases(&upper, false);
     }
     if has_lower {
         let mut panel = Panel::new(&mut sheet, rect(panels - 1), updates, &lower, curve.nll, curve.entropy);
         panel.frame("NLL (nats)", &starts, true)?;
-        panel.phases(&lower)?;
-        panel.held_out(curve)?;
+        panel.phases(&lower, true);
+        panel.held_out(curve);
     }
+    sheet.title(&title(curve), Rect { y: 96, ..rect(0) });
     Ok(sheet.figure)
+}
+
+/// What was reached.
+fn title(&LossCurve { nll, nll_stderr, entropy, phases }: &LossCurve) -> String {
+    let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
+    match (nll.last(), entropy) {
+        (Some([_, last]), Some(entropy)) => {
+            format!("Held-out NLL {last:.3}{error} nats, {:.3} above the entropy", last - entropy)
+        }
+        (Some([_, last]), None) => format!("Held-out NLL {last:.3}{error} nats"),
+        (None, _) => phases.last().map_or_else(String::new, |phase| format!("Loss of {}", phase.name)),
+    }
 }
 
 /// One pair of axes on the sheet.
@@ -110,21 +127,17 @@ impl<'a> Panel<'a> {
     /// A curve through points, cut where it leaves the panel.
     fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
-        let (top, bottom) = (f64::from(self.rect.y), f64::from(self.rect.bottom()));
-        for piece in pieces_between(&screen, top, bottom) {
+        for piece in clip::pieces(&screen, self.rect.ends()) {
             self.sheet.curve(&piece, width, color, opacity);
         }
     }
 
     /// Axes, a light grid, and a line where a phase begins.
     fn frame(&mut self, name: &str, starts: &[f64], updates: bool) -> Result<(), PlotError> {
-        for (value, _) in self.y.ticks.clone() {
-            let ends = [[self.x.range[0], value], [self.x.range[1], value]].map(|p| self.at(p));
-            self.sheet.line(&ends, 1, FAINT, 0.3)?;
-        }
+        self.sheet.grid(self.rect, &self.x, &self.y)?;
         for &start in starts {
             let ends = [[start, self.y.range[0]], [start, self.y.range[1]]].map(|p| self.at(p));
-            self.sheet.line(&ends, 2, FAINT, 0.7)?;
+            self.sheet.line(&ends, 2, AXIS)?;
         }
         self.sheet.outline(self.rect)?;
         self.sheet.axis_left(self.rect, &self.y, name)?;
@@ -134,84 +147,50 @@ impl<'a> Panel<'a> {
         self.sheet.axis_below(self.rect, &self.x.bare(), "", RIGHT)
     }
 
-    fn phases(&mut self, phases: &[(usize, &LossPhase)]) -> Result<(), PlotError> {
+    /// The losses of phases, which are `named` where the axis does not name them.
+    fn phases(&mut self, phases: &[(usize, &LossPhase)], named: bool) {
         for (i, phase) in phases.iter().rev() {
             let color = SERIES[i % 2];
             self.curve(&thinned(phase.loss), 1.0, color, 0.3);
             self.curve(&thinned(&averaged(phase.loss)), 3.5, color, 1.0);
-            self.legend(phase.name, color, false)?;
+            if named {
+                self.legend(&format!("{}, training", phase.name), color);
+            }
         }
-        Ok(())
     }
 
     /// The held-out NLL with a dot at each measurement, and the entropy as a dashed line.
-    fn held_out(&mut self, &LossCurve { nll, nll_stderr, entropy, .. }: &LossCurve) -> Result<(), PlotError> {
+    fn held_out(&mut self, &LossCurve { nll, entropy, .. }: &LossCurve) {
         if let Some(entropy) = entropy {
-            let [from, to] = self.x.range.map(|x| self.at([x, entropy]));
-            let dashes = ((to[0] - from[0]) / 28.0) as usize;
-            for x in (0..=dashes).map(|i| from[0] + 28.0 * i as f64) {
-                self.sheet.line(&[[x, from[1]], [(x + 16.0).min(to[0]), from[1]]], 2, INK, 1.0)?;
+            let ends = self.x.range.map(|x| self.at([x, entropy]));
+            for dash in dashes(&ends) {
+                self.sheet.curve(&dash, 2.5, INK, 1.0);
             }
-            self.legend(&format!("entropy {entropy:.3} nats"), INK, true)?;
+            let at = [ends[0][0] as i32 + 16, ends[0][1] as i32 - 22];
+            self.sheet.text(&format!("entropy {entropy:.3}"), at, TICK, Anchor::Left, INK);
         }
-        let Some(last) = nll.last() else { return Ok(()) };
+        if nll.is_empty() {
+            return;
+        }
         let color = SERIES[2];
         self.curve(nll, 3.5, color, 1.0);
         for p in nll {
             self.curve(&[*p], 13.0, color, 1.0);
         }
-        let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
-        let text = match entropy {
-            Some(h) => format!("held-out NLL {:.3}{error}, gap {:.3}{error} nats", last[1], last[1] - h),
-            None => format!("held-out NLL {:.3}{error} nats", last[1]),
-        };
-        self.legend(&text, color, false)
+        self.legend("held-out NLL", color);
     }
 
     /// An entry of the legend in the row over the panel, left of the entries before.
-    fn legend(&mut self, text: &str, color: [u8; 3], dashed: bool) -> Result<(), PlotError> {
-        const MARK: i32 = 52;
-        let y = self.rect.y as i32 - 32;
-        let from = self.legend - Sheet::text_width(text, LABEL - 2)?;
-        self.sheet.text(text, [from, y], LABEL - 2, Anchor::Left, INK)?;
-        let left = f64::from(from - 14 - MARK);
-        let ends = if dashed { vec![[0, 20], [32, MARK]] } else { vec![[0, MARK]] };
-        for [a, b] in ends {
-            let y = f64::from(y) + 0.5;
-            self.sheet.curve(&[[left + f64::from(a), y], [left + f64::from(b), y]], 3.5, color, 1.0);
-        }
-        self.legend = from - 14 - MARK - 36;
-        Ok(())
+    fn legend(&mut self, name: &str, color: [u8; 3]) {
+        const DASH: i32 = 46;
+        let y = self.rect.y as i32 - 34;
+        let from = self.legend - text::width(name, LABEL - 2);
+        self.sheet.text(name, [from, y], LABEL - 2, Anchor::Left, INK);
+        let left = f64::from(from - 14 - DASH);
+        let middle = f64::from(y) + 0.5;
+        self.sheet.curve(&[[left, middle], [left + f64::from(DASH), middle]], 3.5, color, 1.0);
+        self.legend = from - 14 - DASH - 36;
     }
-}
-
-/// The pieces of a path whose y lies between two bounds, cut at them; a segment with no end between them is left out.
-fn pieces_between(path: &[[f64; 2]], top: f64, bottom: f64) -> Vec<Vec<[f64; 2]>> {
-    let inside = |p: [f64; 2]| (top..=bottom).contains(&p[1]);
-    let mut pieces: Vec<Vec<[f64; 2]>> = Vec::new();
-    let mut open = false;
-    for (i, &p) in path.iter().enumerate() {
-        if i > 0 && inside(p) != inside(path[i - 1]) {
-            let q = path[i - 1];
-            let bound = if p[1].min(q[1]) < top { top } else { bottom };
-            let cut = [q[0] + (bound - q[1]) / (p[1] - q[1]) * (p[0] - q[0]), bound];
-            if inside(p) {
-                pieces.push(vec![cut]);
-                open = true;
-            } else if let Some(piece) = pieces.last_mut() {
-                piece.push(cut);
-            }
-        }
-        if !inside(p) {
-            open = false;
-        } else if open {
-            pieces.last_mut().expect("invariant: a piece is open").push(p);
-        } else {
-            pieces.push(vec![p]);
-            open = true;
-        }
-    }
-    pieces
 }
 
 fn check(curve: &LossCurve) -> Result<(), PlotError> {
@@ -263,6 +242,7 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::marks::Mark;
 
     fn falling(n: usize, from: f64, start: f64) -> Vec<[f64; 2]> {
         (0..n).map(|i| [start + i as f64, from + 2.0 * (-(i as f64) / 300.0).exp()]).collect()
@@ -283,10 +263,20 @@ mod tests {
             entropy: Some(1.38),
         })
         .unwrap();
-        assert_eq!((both.width, both.height), (WIDTH, TOP + 2 * PANEL + GAP + BELOW));
+        let names = |figure: &Figure| -> Vec<String> {
+            let text =
+                |mark: &Mark| if let Mark::Text { text, .. } = mark { Some(text.clone()) } else { None };
+            figure.marks.iter().filter_map(text).collect()
+        };
+        let (loss, held_out) =
+            ("flow-matching loss", "Held-out NLL 1.420 ± 0.010 nats, 0.040 above the entropy");
+        assert!(
+            [loss, held_out, "NLL (nats)"].iter().all(|name| names(&both).iter().any(|found| found == name))
+        );
         let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, nll_stderr: None, entropy: None })
             .unwrap();
-        assert_eq!(one.height, TOP + PANEL + BELOW);
+        assert!(!names(&one).contains(&loss.to_owned()));
+        assert_eq!([both.width, both.height, one.height], [CANVAS[0], CANVAS[1], CANVAS[1]]);
     }
 
     #[test]
@@ -306,15 +296,6 @@ mod tests {
         let line: Vec<_> = (0..601).map(|i| [f64::from(i), f64::from(i)]).collect();
         assert!((averaged(&line)[300][1] - 300.0).abs() < 1e-9);
         assert_eq!(thinned(&line).len(), 601);
-    }
-
-    #[test]
-    fn curves_are_cut_at_the_panel() {
-        let path = [[0.0, -10.0], [10.0, 10.0], [20.0, 10.0], [30.0, 50.0], [40.0, 10.0]];
-        let pieces = pieces_between(&path, 0.0, 30.0);
-        assert_eq!(pieces[0], [[5.0, 0.0], [10.0, 10.0], [20.0, 10.0], [25.0, 30.0]]);
-        assert_eq!(pieces[1], [[35.0, 30.0], [40.0, 10.0]]);
-        assert_eq!(pieces.len(), 2);
     }
 
     #[test]

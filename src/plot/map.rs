@@ -1,4 +1,5 @@
 //! Numbers over a rectangle of the plane: what is drawn as a heat map, and how it is sampled for a screen.
+use super::points::check;
 use super::{Extent, Heatmap, PlotError};
 
 impl Extent {
@@ -101,6 +102,22 @@ impl Histogram {
         let mut histogram = Self::new(points.len(), frame, most);
         histogram.add(points);
         histogram
+    }
+
+    /// Of `num_points` points that come in parts.
+    pub(super) fn of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
+        num_points: usize,
+        parts: impl Iterator<Item = Result<P, E>>,
+        frame: Extent,
+    ) -> Result<Self, E> {
+        frame.check()?;
+        let mut histogram = Self::new(num_points, frame, f64::INFINITY);
+        for part in parts {
+            let part = part?;
+            check(part.as_ref())?;
+            histogram.add(part.as_ref());
+        }
+        Ok(histogram)
     }
 
     /// Counts some of the points.

@@ -1,11 +1,11 @@
-//! Figures of solutions, densities, samples, flows and training runs, as PNG files.
+//! Figures of solutions, densities, samples, flows and training runs, as PNG and SVG files; flows as GIF animations.
 //!
 //! What it knows: solutions of plain states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colors. What it must
 //! never know: tensors, models, training. Every function returns a [`Figure`] in memory and only
 //! [`Figure::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
-//! leaves the former figure. Lines and text are rasterized by plotters with a font that is compiled in (no system
-//! library, the same figure on every machine); heat maps are written straight into the pixels, so that a cell is
-//! never split by a rectangle's rounding.
+//! leaves the former figure. What is drawn goes into the pixels and is kept as a mark; plotters draws the marks as SVG. The font is
+//! compiled in (no system library, the same figure on every machine); heat maps are written straight into the pixels,
+//! so that a cell is never split by a rectangle's rounding.
 //!
 //! Colors mean numbers: one [`ColorScale`] for all figures of a run makes them comparable, and each figure that uses
 //! one carries its color bar.
@@ -20,8 +20,11 @@
 //! assert_eq!(&figure.to_png_bytes()?[1..4], b"PNG");
 //! # Ok::<(), flowline::plot::PlotError>(())
 //! ```
+mod animation;
 mod axes;
+mod axis;
 mod chart;
+mod clip;
 mod color;
 mod corner;
 mod density;
@@ -30,11 +33,19 @@ mod figure;
 mod images;
 mod loss;
 mod map;
+mod marks;
 #[cfg(feature = "evcxr")]
 mod notebook;
+mod plane;
 mod points;
+mod series;
 mod sheet;
 mod space_time;
+mod steps;
+mod streams;
+mod svg;
+mod tags;
+mod text;
 mod trace;
 mod trajectory;
 mod work_precision;
@@ -54,6 +65,9 @@ pub use work_precision::{MethodCurve, work_precision};
 
 pub mod extra {
     //! Less common figures.
-    pub use super::density::density_comparison_with;
-    pub use super::points::{histogram, histogram_of_parts};
+    pub use super::animation::Animation;
+    pub use super::density::{density_comparison_with, density_sheet};
+    pub use super::plane::Plane;
+    pub use super::points::histogram;
+    pub use super::steps::step_sizes;
 }

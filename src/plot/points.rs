@@ -1,12 +1,12 @@
 //! Samples: scattered, counted in cells, and on their way from the base to the data.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
+    axis::thousands,
     color::inferno,
-    density::{Panels, heat_maps},
     map::{Cells, Histogram},
-    sheet::{Rect, Sheet, failed, rgb, thousands},
+    plane::{ONE, Panels, Plane, TWO},
+    sheet::{Rect, Sheet},
 };
-use plotters::prelude::*;
 
 /// Most points of a scatter: past it a scatter is a blot.
 const SCATTERED: usize = 6_000;
@@ -23,18 +23,7 @@ const LONE: f64 = 0.3;
 /// # Errors
 /// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
 pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> Result<Figure, PlotError> {
-    check(points)?;
-    let mut panels = Panels::row(frame, 2, [760, 800], true)?;
-    let counted = Histogram::of(points, frame, f64::INFINITY);
-    let scattered = &points[..points.len().min(SCATTERED)];
-    scatter(&mut panels.sheet, panels.rects[0], scattered, &counted.map(), scale)?;
-    panels.sheet.heat(panels.rects[1], &counted.map(), scale, Cells::Flat);
-    let number = |n: usize| thousands(&n.to_string());
-    let titles =
-        [format!("{} samples", number(scattered.len())), format!("histogram of {}", number(points.len()))];
-    panels.axes(frame, &[&titles[0], &titles[1]])?;
-    panels.bar(scale, counted.values.iter().any(|v| *v > scale.max))?;
-    Ok(panels.sheet.figure)
+    Plane::unnamed(frame, scale).samples(points)
 }
 
 /// A histogram of points in pixel coordinates; without a scale it has its own.
@@ -47,29 +36,9 @@ pub fn histogram(
     frame: Extent,
     scale: Option<ColorScale>,
 ) -> Result<Figure, PlotError> {
-    histogram_of_parts(title, points.len(), std::iter::once(Ok(points)), frame, scale)
-}
-
-/// [`histogram`] of `num_points` points that come in parts: memory holds one of them.
-///
-/// # Errors
-/// The first part's that fails, or as [`sample_scatter`].
-pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
-    title: &str,
-    num_points: usize,
-    parts: impl Iterator<Item = Result<P, E>>,
-    frame: Extent,
-    scale: Option<ColorScale>,
-) -> Result<Figure, E> {
-    frame.check()?;
-    let mut counted = Histogram::new(num_points, frame, f64::INFINITY);
-    for part in parts {
-        let part = part?;
-        check(part.as_ref())?;
-        counted.add(part.as_ref());
-    }
+    let counted = Histogram::of_parts(points.len(), std::iter::once(Ok::<_, PlotError>(points)), frame)?;
     let scale = scale.unwrap_or_else(|| ColorScale::of(&counted.map()));
-    Ok(heat_maps(&[(title, &counted.map())], scale, [1000, 900], Cells::Flat)?)
+    Plane::unnamed(frame, scale).heat_maps(&[(title, &counted.map())], ONE, Cells::Flat)
 }
 
 /// The same points at several times, from the base density to the data: a row of histograms, `t` in the titles.
@@ -79,27 +48,70 @@ pub fn histogram_of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
 /// # Errors
 /// As [`sample_scatter`]; [`PlotError::Nothing`] without panels.
 pub fn flow_panels(panels: &[(f64, &[[f64; 2]])], frame: Extent) -> Result<Figure, PlotError> {
-    if panels.is_empty() {
-        return Err(PlotError::Nothing { what: "panels" });
-    }
-    for (_, points) in panels {
-        check(points)?;
-    }
-    frame.check()?;
-    let count = panels.len() as u32;
-    let side = (1740 / count).saturating_sub(36).clamp(120, 600);
-    let mut row = Panels::row(frame, count, [side, side], false)?;
-    for (&rect, (_, points)) in row.rects.iter().zip(panels) {
-        let counted = Histogram::of(points, frame, SMALL);
-        row.sheet.heat(rect, &counted.map(), ColorScale::of(&counted.map()), Cells::Smooth);
-    }
-    let titles: Vec<String> =
-        panels.iter().map(|(t, _)| format!("t = {}", (t * 1000.0).round() / 1000.0)).collect();
-    row.axes(frame, &titles.iter().map(String::as_str).collect::<Vec<_>>())?;
-    Ok(row.sheet.figure)
+    Plane::unnamed(frame, ColorScale { max: 1.0 }).flow(panels)
 }
 
-fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
+impl Plane<'_> {
+    /// Points as a scatter and as a histogram, see [`sample_scatter`].
+    ///
+    /// # Errors
+    /// As [`sample_scatter`].
+    pub fn samples(&self, points: &[[f64; 2]]) -> Result<Figure, PlotError> {
+        check(points)?;
+        let mut panels = Panels::row(*self, 2, TWO, true)?;
+        let counted = Histogram::of(points, self.frame, f64::INFINITY);
+        let scattered = &points[..points.len().min(SCATTERED)];
+        scatter(&mut panels.sheet, panels.rects[0], scattered, &counted.map(), self.scale)?;
+        panels.sheet.heat(panels.rects[1], &counted.map(), self.scale, Cells::Flat);
+        let number = |n: usize| thousands(&n.to_string());
+        let first = format!("{} samples", number(scattered.len()));
+        let second = format!("Histogram of {} samples", number(points.len()));
+        panels.axes(&[&first, &second])?;
+        panels.bar(counted.values.iter().any(|v| *v > self.scale.max))?;
+        Ok(panels.sheet.figure)
+    }
+
+    /// A histogram of `num_points` points that come in parts: memory holds one of them.
+    ///
+    /// # Errors
+    /// The first part's that fails, or as [`sample_scatter`].
+    pub fn histogram<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
+        &self,
+        title: &str,
+        num_points: usize,
+        parts: impl Iterator<Item = Result<P, E>>,
+    ) -> Result<Figure, E> {
+        let counted = Histogram::of_parts(num_points, parts, self.frame)?;
+        Ok(self.heat_maps(&[(title, &counted.map())], ONE, Cells::Flat)?)
+    }
+
+    /// Points at several times, see [`flow_panels`].
+    ///
+    /// # Errors
+    /// As [`flow_panels`].
+    pub fn flow(&self, panels: &[(f64, &[[f64; 2]])]) -> Result<Figure, PlotError> {
+        if panels.is_empty() {
+            return Err(PlotError::Nothing { what: "panels" });
+        }
+        for (_, points) in panels {
+            check(points)?;
+        }
+        self.frame.check()?;
+        let count = panels.len() as u32;
+        let side = (1760 / count).saturating_sub(36).clamp(120, 600);
+        let mut row = Panels::row(*self, count, [side, side], false)?;
+        for (&rect, (_, points)) in row.rects.iter().zip(panels) {
+            let counted = Histogram::of(points, self.frame, SMALL);
+            row.sheet.heat(rect, &counted.map(), ColorScale::of(&counted.map()), Cells::Smooth);
+        }
+        let titles: Vec<String> =
+            panels.iter().map(|(t, _)| format!("t = {}", (t * 1000.0).round() / 1000.0)).collect();
+        row.axes(&titles.iter().map(String::as_str).collect::<Vec<_>>())?;
+        Ok(row.sheet.figure)
+    }
+}
+
+pub(super) fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
     if points.is_empty() {
         return Err(PlotError::Nothing { what: "points" });
     }
@@ -121,11 +133,7 @@ fn scatter(
     scale: ColorScale,
 ) -> Result<(), PlotError> {
     let Extent { x, y } = density.frame;
-    for row in 0..rect.height {
-        for col in 0..rect.width {
-            sheet.figure.set(rect.x + col, rect.y + row, inferno(0.0));
-        }
-    }
+    sheet.raster(rect, |_, _| inferno(0.0));
     let place = |p: &[f64; 2]| {
         let (u, v) = ((p[0] - x[0]) / (x[1] - x[0]), (p[1] - y[0]) / (y[1] - y[0]));
         let (col, row) = (u * f64::from(rect.width), v * f64::from(rect.height));
@@ -143,19 +151,17 @@ fn scatter(
         })
         .collect();
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
-    sheet.draw(|area| {
-        for (t, col, row) in placed {
-            let at = ((rect.x + col) as i32, (rect.y + row) as i32);
-            let style = rgb(inferno(t.max(LONE))).mix(0.9).filled();
-            area.draw(&Circle::new(at, 2, style)).map_err(failed)?;
-        }
-        Ok(())
-    })
+    let dot = |(t, col, row): (f64, u32, u32)| ([rect.x + col, rect.y + row], inferno(t.max(LONE)));
+    sheet.dots(2, 0.9, placed.into_iter().map(dot))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::{
+        chart::LEFT,
+        plane::{GAP, TOP},
+    };
 
     const FRAME: Extent = Extent { x: [0.0, 100.0], y: [0.0, 100.0] };
 
@@ -175,8 +181,8 @@ mod tests {
         let figure = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
         assert!((1500..2100).contains(&figure.width), "{}", figure.width);
         let lit = |panel: u32, center: [f64; 2]| {
-            let at = |c: f64| (c / 100.0 * 760.0) as u32;
-            let (left, top) = (150 + panel * (760 + 60) + at(center[0]), 100 + at(center[1]));
+            let at = |c: f64| (c / 100.0 * f64::from(TWO[0])) as u32;
+            let (left, top) = (LEFT + panel * (TWO[0] + GAP) + at(center[0]), TOP + at(center[1]));
             (0..400).filter(|i| figure.pixel(left + i % 20, top + i / 20)[0] > 60).count()
         };
         for panel in 0..2 {

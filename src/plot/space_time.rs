@@ -1,7 +1,7 @@
 //! Space-time figures of equations in one dimension of space: t to the right, x upwards, the value as a color.
 use super::{
     Figure, PlotError,
-    chart::{Chart, Named, padded},
+    chart::{Chart, Layout, Named, Right, Size, padded},
     color::inferno,
 };
 
@@ -20,8 +20,6 @@ pub struct SpaceTime<'a> {
     pub x: [f64; 2],
 }
 
-const SIZE: [u32; 2] = [1250, 760];
-
 /// Draws values over time and space, linear between the given ones.
 ///
 /// # Errors
@@ -35,8 +33,8 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
     let last = field.ts.len() - 1;
     let ends = [field.ts[0].min(field.ts[last]), field.ts[0].max(field.ts[last])];
     let (x, y) = (Named::new(ends, 8, "t"), Named::new(field.x, 6, "x").upwards());
-    let mut chart = Chart::new(SIZE, x, y, true)?;
-    chart.caption(field.title)?;
+    let layout = Layout { size: Size::Canvas, title: field.title, legend: &[], right: Right::Bar };
+    let mut chart = Chart::new(x, y, &layout)?;
     chart.fill(|[t, x]| {
         let (row, part) = field.row_before(t);
         let place = ((x - field.x[0]) / (field.x[1] - field.x[0])).clamp(0.0, 1.0) * (n - 1) as f64;
@@ -46,7 +44,7 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
         inferno((a + part * (b - a) - low) / (high - low))
     });
     chart.bar(Named::new([low, high], 6, field.name), inferno)?;
-    Ok(chart.finish())
+    Ok(chart.finish(""))
 }
 
 impl SpaceTime<'_> {
@@ -95,6 +93,7 @@ impl SpaceTime<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::chart::LEFT;
 
     #[test]
     fn colors_are_those_of_the_values_between_rows_of_uneven_times() {
@@ -103,13 +102,14 @@ mod tests {
             space_time(&SpaceTime { title: "", name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap()
         };
         let drawn = figure(&[0.0, 8.0, 10.0]);
-        let column = |part: f64| drawn.pixel(190 + (part * f64::from(SIZE[0])) as u32, 400);
+        let wide = f64::from(drawn.width - LEFT - 244);
+        let column = |part: f64| drawn.pixel(LEFT + (part * wide) as u32, 400);
         for (part, value) in [(0.0, 0.0), (0.4, 0.5), (0.79, 0.9875), (0.9, 1.0)] {
             let (found, expected) = (column(part), inferno(value));
             assert!((0..3).all(|c| found[c].abs_diff(expected[c]) <= 1), "{part}: {found:?} {expected:?}");
         }
         let back = figure(&[10.0, 2.0, 0.0]);
-        assert_eq!(back.pixel(190, 400), inferno(1.0));
+        assert_eq!(back.pixel(LEFT, 400), inferno(1.0));
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub(super) struct Trace {
     pub dots: Vec<Point>,
     /// Events: their index, and the point on the curve, empty where there is none.
     pub events: Vec<(usize, Point)>,
-    /// Method, tolerances, steps.
-    pub caption: String,
+    /// Method, tolerances, steps: what stands in the figure's files.
+    pub about: String,
 }
 
 impl Trace {
@@ -47,8 +47,8 @@ impl Trace {
             .map(|occurrence| (occurrence.index, (occurrence.t, on_curve(&occurrence.y))))
             .collect();
         let Solution { method, rtol, atol, stats, .. } = solution;
-        let caption = format!("{method}, rtol={rtol:e}, atol={atol:e}, {stats}");
-        let trace = Trace { pieces, dots, events, caption };
+        let about = format!("{method}, rtol={rtol:e}, atol={atol:e}, {stats}");
+        let trace = Trace { pieces, dots, events, about };
         trace.check()?;
         Ok(trace)
     }

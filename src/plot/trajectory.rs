@@ -1,8 +1,10 @@
 //! Figures of a solution: components against t, and one against another.
 use super::{
     Figure, PlotError,
-    chart::{Chart, Named, padded},
+    chart::{Chart, Layout, Named, Right, Size, padded},
     color::{INK, SERIES, time_color},
+    sheet::Anchor,
+    tags::{self, Tag},
     trace::{Trace, num_components},
 };
 use crate::ode::{PlainState, Solution};
@@ -15,7 +17,6 @@ const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
 /// Pieces of one color that a path colored by time is cut into.
 const SHADES: usize = 400;
-const SIZE: [u32; 2] = [1450, 700];
 
 impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Draws the components against t as a PNG file, see [`time_series`]; they are called y0, y1, ...
@@ -98,13 +99,14 @@ fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
     let values = trace.points().chain(&trace.dots).flat_map(|(_, y)| y.iter().copied());
     let y = Named::new(padded(values, 0.05), 6, "y").upwards();
     let x = Named::new(padded(trace.points().map(|p| p.0), 0.0), 8, "t");
-    let mut chart = Chart::new(SIZE, x, y, false)?;
-    chart.caption(&trace.caption)?;
+    let right = Right::Tags(tags::room(names.iter().cloned()));
+    let mut chart = Chart::new(x, y, &Layout { size: Size::Canvas, title: "", legend: &[], right })?;
     let events = &trace.events[..trace.events.len().min(MOST_EVENTS)];
     let [_, _, low, high] = chart.ends();
     for (_, (t, _)) in events {
-        chart.rule([*t, low], [*t, high], 0.6)?;
+        chart.rule([*t, low], [*t, high])?;
     }
+    let mut tags = Vec::new();
     for (j, name) in names.iter().enumerate().rev() {
         let color = SERIES[j];
         for piece in &trace.pieces {
@@ -114,20 +116,22 @@ fn against_time(trace: &Trace, names: &[String]) -> Result<Figure, PlotError> {
         if trace.dots.len() <= MOST_DOTS {
             trace.dots.iter().for_each(|(t, y)| chart.dot([*t, y[j]], 11.0, color));
         }
-        chart.legend(name, color)?;
+        let end = trace.points().last().map_or([0.0; 2], |(t, y)| chart.at([*t, y[j]]));
+        tags.push(Tag { name: name.clone(), ends: vec![end], color });
     }
+    chart.tags(&tags);
     for (t, y) in events.iter().map(|e| &e.1) {
         y.iter().enumerate().for_each(|(j, &y)| chart.ring([*t, y], 15.0, SERIES[j]));
     }
-    Ok(chart.finish())
+    Ok(chart.finish(&trace.about))
 }
 
 fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     let range = |a: usize| padded(trace.points().chain(&trace.dots).map(|p| p.1[a]), 0.05);
     let (x, y) = (range(0), range(1));
     let size = plane_size((x[1] - x[0]) / (y[1] - y[0]));
-    let mut chart = Chart::new(size, Named::new(x, 6, names[0]), Named::new(y, 6, names[1]).upwards(), true)?;
-    chart.caption(&trace.caption)?;
+    let (x, y) = (Named::new(x, 6, names[0]), Named::new(y, 6, names[1]).upwards());
+    let mut chart = Chart::new(x, y, &Layout { size, title: "", legend: &[], right: Right::Bar })?;
     let (from, to) = (trace.pieces[0][0].0, trace.points().last().map_or(0.0, |p| p.0));
     let place = |t: f64| if to == from { 0.0 } else { (t - from) / (to - from) };
     for piece in &trace.pieces {
@@ -146,12 +150,16 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     let ends = [trace.pieces[0].first(), trace.points().last()].map(|p| p.map(|p| [p.1[0], p.1[1]]));
     if let [Some(start), Some(end)] = ends {
         chart.ring(start, 21.0, INK);
-        chart.dot(end, 11.0, INK);
+        chart.dot(end, 13.0, INK);
+        for (name, point) in [("start", start), ("end", end)] {
+            let [x, y] = chart.at(point);
+            chart.note(name, [x + 20.0, y - 24.0], Anchor::Left, INK);
+        }
     }
     // A solve that runs backwards has its start at the upper end of the bar too.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
     chart.bar(Named::new(bar, 6, "t"), time_color)?;
-    Ok(chart.finish())
+    Ok(chart.finish(&trace.about))
 }
 
 /// A piece cut into runs of nearly one time, each beginning where the one before ends.
@@ -166,20 +174,16 @@ fn runs<'a>(
     (0..cuts.len() - 1).map(move |i| &piece[cuts[i]..=cuts[i + 1]])
 }
 
-/// Width and height for a plane of this aspect: kept where it is no extreme.
-fn plane_size(aspect: f64) -> [u32; 2] {
-    let [width, height] = [1150.0, 850.0];
-    if !(0.4..=2.5).contains(&aspect) {
-        return [width as u32, height as u32];
-    }
-    let fit = f64::min(width, height * aspect);
-    [fit.round() as u32, (fit / aspect).round() as u32]
+/// The size of a plane of this aspect: kept where it is no extreme.
+fn plane_size(aspect: f64) -> Size {
+    if (0.4..=2.5).contains(&aspect) { Size::Aspect(aspect) } else { Size::Canvas }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ode::{Event, Ode, SaveAt};
+    use crate::plot::marks::Mark;
 
     fn circle(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         [y[1], -y[0]]
@@ -232,23 +236,26 @@ mod tests {
         let first = (0..figure.width * figure.height)
             .filter(|i| figure.pixel(i % figure.width, i / figure.width) == SERIES[0])
             .count();
-        assert!(first > 3 * SIZE[0] as usize, "{first} pixels of the first curve");
+        assert!(first > 3 * 1500, "{first} pixels of the first curve");
         let plane = phase_portrait(&solution, ["x", "v"], |y| [y[0], y[1]]).unwrap();
         assert!(plane.height > 800, "a circle is round: {} x {}", plane.width, plane.height);
     }
 
     #[test]
-    fn the_caption_of_a_narrow_picture_ends_inside() {
-        let solution = Ode::new(circle).rtol(1.25e-11).atol(1.25e-11).save_at(SaveAt::dense());
-        let solution = solution.solve(0.0, 60.0, [1.0, 0.0]).unwrap();
-        let narrow = phase_portrait(&solution, ["x", "v"], |y| [0.42 * y[0], y[1]]).unwrap();
-        assert!(narrow.width < 900, "{} pixels", narrow.width);
-        let edge = |x: u32| (0..75).all(|y| narrow.pixel(x, y) == [255; 3]);
-        assert!((narrow.width - 8..narrow.width).all(edge), "ink at the right edge");
+    fn the_solver_s_log_stands_in_the_file_and_not_in_the_figure() {
+        let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
+        let figure = time_series(&solution, &["x", "v"]).unwrap();
+        assert!(figure.about.starts_with("tsit5, rtol="), "{}", figure.about);
+        let texts = figure.marks.iter().filter_map(|mark| match mark {
+            Mark::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
         assert!(
-            (0..75).any(|y| (200..narrow.width - 100).any(|x| narrow.pixel(x, y) != [255; 3])),
-            "no caption"
+            texts.clone().any(|text| text == "v") && texts.into_iter().all(|text| !text.contains("rtol"))
         );
+        let bytes = figure.to_png_bytes().unwrap();
+        assert!(bytes.windows(11).any(|part| part == b"tsit5, rtol"));
+        assert!(figure.to_svg().unwrap().contains("<desc>tsit5, rtol="));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Work-precision figures: the error that methods reach against the work they take, in powers of ten.
 use super::{
     Figure, PlotError,
-    chart::{Chart, Named},
-    color::SERIES,
+    chart::{Chart, Entry, Layout, Named, Right, Sample, Size, padded},
+    color::{GRID, SERIES},
+    tags::{self, Tag},
 };
 
 /// One method over several tolerances.
@@ -14,10 +15,11 @@ pub struct MethodCurve<'a> {
     pub points: &'a [[f64; 2]],
 }
 
-const SIZE: [u32; 2] = [1250, 850];
-const ROOM: f64 = 0.15;
+/// Room around the points, in decades of the error and as a share of those of the work.
+const ROOM: f64 = 0.06;
 
-/// Draws work (`unit`: `ms`, `field evaluations`) against error, one curve a method: lower and further left is better.
+/// Draws work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method: lower and further
+/// left is better.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for one that is not finite or not above 0.
@@ -26,7 +28,7 @@ const ROOM: f64 = 0.15;
 /// ```
 /// use flowline::plot::{MethodCurve, work_precision};
 /// let tsit5 = MethodCurve { name: "tsit5", points: &[[1e-4, 120.0], [1e-8, 700.0]] };
-/// assert!(work_precision("circle", "field evaluations", &[tsit5]).is_ok());
+/// assert!(work_precision("Circle", "function evaluations", &[tsit5]).is_ok());
 /// ```
 pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result<Figure, PlotError> {
     let points = || curves.iter().flat_map(|curve| curve.points);
@@ -37,24 +39,37 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
     if points().next().is_none() {
         return Err(PlotError::Nothing { what: "error and work" });
     }
-    let range = |a: usize| {
-        let [low, high] = points()
-            .map(|p| p[a].log10())
-            .fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
-        [low - ROOM, high + ROOM]
+    let logs = |curve: &MethodCurve| curve.points.iter().map(|p| p.map(f64::log10)).collect::<Vec<_>>();
+    let paths: Vec<Vec<[f64; 2]>> = curves.iter().map(logs).collect();
+    let chart = |legend: &[Entry]| {
+        let range = |a: usize| padded(paths.iter().flatten().map(|p| p[a]), ROOM);
+        let x = Named::decades(range(0), 9, "error");
+        let layout = Layout { size: Size::Canvas, title, legend, right: Right::Nothing };
+        let mut chart = Chart::new(x, Named::decades(range(1), 8, unit).upwards(), &layout)?;
+        subdivide(&mut chart)?;
+        Ok::<_, PlotError>(chart)
     };
-    let (x, y) = (Named::decades(range(0), 9, "error"), Named::decades(range(1), 8, unit).upwards());
-    let mut chart = Chart::new(SIZE, x, y, false)?;
-    chart.caption(title)?;
-    subdivide(&mut chart)?;
-    for (i, curve) in curves.iter().enumerate().rev() {
-        let color = SERIES[i % SERIES.len()];
-        let path: Vec<[f64; 2]> = curve.points.iter().map(|p| p.map(f64::log10)).collect();
-        chart.curve(&path, 3.5, color);
-        path.iter().for_each(|&p| chart.dot(p, 13.0, color));
-        chart.legend(curve.name, color)?;
+    let color = |i: usize| SERIES[i % SERIES.len()];
+    let mut drawn = chart(&[])?;
+    let screen: Vec<Vec<[f64; 2]>> = paths.iter().map(|path| drawn.on_screen(path)).collect();
+    let tag = |i: usize| {
+        // The end of the smallest error is where methods lie farthest apart.
+        let mut ends = screen[i].clone();
+        ends.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        Tag { name: curves[i].name.to_owned(), ends, color: color(i) }
+    };
+    let tags: Vec<Tag> = (0..curves.len()).filter(|i| !screen[*i].is_empty()).map(tag).collect();
+    let places = tags::placed(&tags, &screen, drawn.bounds());
+    if places.is_none() {
+        let entry = |tag: &Tag| Entry { name: tag.name.clone(), color: tag.color, sample: Sample::Line };
+        drawn = chart(&tags.iter().map(entry).collect::<Vec<_>>())?;
     }
-    Ok(chart.finish())
+    for (i, path) in paths.iter().enumerate().rev() {
+        drawn.curve(path, 3.5, color(i));
+        path.iter().for_each(|&p| drawn.dot(p, 13.0, color(i)));
+    }
+    drawn.tags_at(&tags, &places.unwrap_or_default());
+    Ok(drawn.finish(""))
 }
 
 /// Faint lines at 2 to 9 times a power of ten of the work, where a decade is tall enough for them.
@@ -67,7 +82,8 @@ fn subdivide(chart: &mut Chart) -> Result<(), PlotError> {
         for digit in 2..10 {
             let at = f64::from(k) + f64::from(digit).log10();
             if low < at && at < high {
-                chart.rule([left, at], [right, at], 0.13)?;
+                let ends = [[left, at], [right, at]].map(|p| chart.at(p));
+                chart.sheet.line(&ends, 1, GRID)?;
             }
         }
     }
@@ -77,16 +93,33 @@ fn subdivide(chart: &mut Chart) -> Result<(), PlotError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::marks::Mark;
 
     #[test]
     fn a_point_lies_at_its_logarithms() {
         let points = [[1e-8, 1000.0], [1e-4, 100.0]];
         let figure = work_precision("a", "work", &[MethodCurve { name: "m", points: &points }]).unwrap();
-        // The ends of the axes lie 0.15 decades beyond the points.
-        let place =
-            |from: f64, width: u32, decades: f64| from + f64::from(width - 1) * ROOM / (decades + 2.0 * ROOM);
-        let (x, y) = (place(190.0, SIZE[0], 4.0) as u32, place(120.0, SIZE[1], 1.0) as u32);
-        assert_eq!(figure.pixel(x, y), SERIES[0]);
+        let dots = figure.marks.iter().filter_map(|mark| match mark {
+            Mark::Path { points, width: 13.0, .. } => Some(points[0]),
+            _ => None,
+        });
+        let dots: Vec<[f64; 2]> = dots.collect();
+        assert!(dots[0][0] < dots[1][0] && dots[0][1] < dots[1][1], "{dots:?}");
+        assert_eq!(figure.pixel(dots[0][0] as u32, dots[0][1] as u32), SERIES[0]);
+    }
+
+    #[test]
+    fn methods_are_named_beside_their_curves() {
+        let [a, b] = [[[1e-8, 1000.0], [1e-4, 100.0]], [[1e-8, 100.0], [1e-4, 10.0]]];
+        let curves = [MethodCurve { name: "a", points: &a }, MethodCurve { name: "b", points: &b }];
+        let figure = work_precision("", "work", &curves).unwrap();
+        let color = |name: &str| {
+            figure.marks.iter().find_map(|mark| match mark {
+                Mark::Text { text, color, .. } if text == name => Some(*color),
+                _ => None,
+            })
+        };
+        assert_eq!((color("a"), color("b")), (Some(SERIES[0]), Some(SERIES[1])));
     }
 
     #[test]
@@ -97,6 +130,6 @@ mod tests {
         assert!(draw(&[[0.0, 1.0]]).contains("error or work 0 is 0"));
         assert!(draw(&[]).contains("no error and work"));
         let one = [MethodCurve { name: "m", points: &[[1e-3, 5.0]] }];
-        assert!(work_precision("one point", "ms", &one).is_ok());
+        assert!(work_precision("One point", "wall time (ms)", &one).is_ok());
     }
 }

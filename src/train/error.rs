@@ -18,8 +18,18 @@ pub enum TrainError {
         /// What is allowed.
         range: &'static str,
     },
+    /// An option that the run has no use for.
+    #[error("{option}={value}: {reason}; leave {option} out")]
+    Useless {
+        /// Which.
+        option: &'static str,
+        /// What it was.
+        value: String,
+        /// Why not.
+        reason: &'static str,
+    },
     /// Two options that exclude each other.
-    #[error("{first} and {second} exclude each other: leave out one")]
+    #[error("{first} and {second} cannot be combined; leave one out")]
     Exclusive {
         /// One.
         first: &'static str,
@@ -43,7 +53,7 @@ pub enum TrainError {
     },
     /// A run is to be resumed on another image.
     #[error(
-        "the run in {} learns an image of {was}, {name} is one of {asked} with other pixels; give the run's image, or start another run with --out",
+        "the run in {} was begun with an image of {was}; {name} ({asked}) is another image; give the run's image, or start another run with --out",
         folder.display()
     )]
     OtherImage {
@@ -58,7 +68,7 @@ pub enum TrainError {
     },
     /// A run is to be resumed on other points, or on points instead of an image.
     #[error(
-        "the run in {} learns {was}, {name} holds other points; give the run's data, or start another run with --out",
+        "the run in {} was begun with {was}; {name} holds other data; give the run's data, or start another run with --out",
         folder.display()
     )]
     OtherData {
@@ -71,7 +81,7 @@ pub enum TrainError {
     },
     /// A run is to be resumed on the same data with other parts.
     #[error(
-        "the rows of the run in {} are {was}; now they would be {asked}: give the --validation and --test it was begun with",
+        "the run in {} split its rows into {was}; these options give {asked}; repeat its --validation and --test",
         folder.display()
     )]
     OtherParts {
@@ -83,13 +93,13 @@ pub enum TrainError {
         asked: Parts,
     },
     /// Labels were given to a field that has no classes.
-    #[error("--field={field} takes no classes; leave out --labels, or take --field unet or mlp")]
+    #[error("--field={field} takes no classes; leave out --labels, or choose --field unet or mlp")]
     NoClasses {
         /// The field.
         field: &'static str,
     },
     /// A file in the folder is of another run than the checkpoint beside it.
-    #[error("{} belongs to another run than the model.safetensors beside it; put the file of this run there", path.display())]
+    #[error("{} belongs to another run than model.safetensors beside it; restore the file of this run", path.display())]
     OtherRun {
         /// The file.
         path: PathBuf,
@@ -114,7 +124,7 @@ pub enum TrainError {
     },
     /// What the options ask for does not fit into memory.
     #[error(
-        "{options}: {what} takes {} and {} are free; make one of them smaller",
+        "{options}: {what} needs {} of memory and {} are free; make one of these options smaller",
         gigabytes(*needed), gigabytes(*free)
     )]
     Memory {
@@ -129,7 +139,7 @@ pub enum TrainError {
     },
     /// More layers than are compiled in reasonable time.
     #[error(
-        "--depth={depth} --blocks={blocks} --probes={probes}: {layers} layers would be compiled for a step, at most {limit} are; make one of them smaller"
+        "--depth={depth} --blocks={blocks} --probes={probes}: this configuration compiles {layers} layers per step; the limit is {limit}; make one of these options smaller"
     )]
     Layers {
         /// Hidden layers.
@@ -144,7 +154,7 @@ pub enum TrainError {
         limit: usize,
     },
     /// No method has this name.
-    #[error("--solver={name}: there is no such method; take one of {known}")]
+    #[error("--solver={name}: unknown method; choose one of {known}")]
     Solver {
         /// The name asked for.
         name: String,
@@ -153,7 +163,7 @@ pub enum TrainError {
     },
     /// Steps of adaptive length were asked of a method that estimates no error.
     #[error(
-        "--solver={method} has no error estimate, so {option} cannot choose its steps; give --fixed-steps N instead, or take tsit5 or dopri5"
+        "--solver={method} has no error estimate, so {option} cannot choose its steps; give --fixed-steps N instead, or choose tsit5 or dopri5"
     )]
     NoErrorEstimate {
         /// The method.
@@ -163,7 +173,7 @@ pub enum TrainError {
     },
     /// The time limit leaves no time to train.
     #[error(
-        "a time limit of {limit_s} s leaves no time to train: compiling takes {compiled_s:.1} s, and a part of the limit is for measuring and drawing; allow at least {least_s:.0} s"
+        "a time limit of {limit_s} s leaves no time to train: compiling took {compiled_s:.1} s, and scores and figures need a part of it; allow at least {least_s:.0} s"
     )]
     NoTime {
         /// The limit.
@@ -210,8 +220,8 @@ pub enum TrainError {
 }
 
 fn kept(folder: Option<&PathBuf>) -> String {
-    folder.map_or("it has no folder and is lost".to_owned(), |folder| {
-        format!("the run is saved in {}, --resume goes on with it", folder.display())
+    folder.map_or("the run has no folder, so nothing was saved".to_owned(), |folder| {
+        format!("the run is saved in {}; --resume continues it", folder.display())
     })
 }
 

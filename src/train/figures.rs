@@ -1,7 +1,7 @@
 //! The figures of a run's end, in builds with the feature `plot`.
 
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, Objective, TrainConfig, TrainingData};
+use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
 use crate::error::Result;
 use crate::eval::figures::{self, CORNER_POINTS, SAMPLES};
 use crate::eval::{Deadline, Inner, Sampler};
@@ -17,8 +17,14 @@ const DRAWS: f64 = 0.4;
 
 /// The figures of a set of images.
 pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<()> {
+    if session.plots == PlotsKind::None {
+        return Ok(());
+    }
     session.stage(Activity::Drawing)?;
     let Some(gallery) = session.gallery() else { return Ok(()) };
+    if session.plots == PlotsKind::Density {
+        return loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0);
+    }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
@@ -30,6 +36,9 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
 
 /// The figure of points that do not lie in the plane.
 pub(super) fn space(session: &mut Session) -> Result<()> {
+    if session.plots == PlotsKind::None {
+        return Ok(());
+    }
     session.stage(Activity::Drawing)?;
     let (Some(folder), TrainingData::Points(points, _)) = (&session.folder, &session.trainer.data) else {
         return Ok(());
@@ -54,9 +63,13 @@ pub(super) fn plane(
     (ema, learned): (&Flow, &Inner),
     finest: usize,
 ) -> Result<()> {
-    session.stage(Activity::Drawing)?;
-    if session.folder.is_none() {
+    if session.folder.is_none() || session.plots == PlotsKind::None {
         return Ok(());
+    }
+    session.stage(Activity::Drawing)?;
+    if session.plots == PlotsKind::Density {
+        let update = session.update;
+        return session.artist().map_or(Ok(()), |(artist, folder)| artist.density(folder, learned, update));
     }
     let by = session.clock.deadline();
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
@@ -69,7 +82,7 @@ pub(super) fn plane(
         let (_, rows, cols) = *learned;
         let samples = points.len();
         let text = format!(
-            "the time limit leaves room for {rows} x {cols} cells of the plane and {samples} samples"
+            "time limit: the figures show {rows} x {cols} cells of the density and {samples} samples"
         );
         (session.trainer.on_note)(&text);
     }
@@ -88,7 +101,9 @@ pub(super) fn plane(
 
 /// The loss curve of a run on points or an image.
 pub(super) fn loss(session: &Session) -> Result<()> {
-    let Some(folder) = &session.folder else { return Ok(()) };
+    let Some(folder) = session.folder.as_ref().filter(|_| session.plots != PlotsKind::None) else {
+        return Ok(());
+    };
     let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
     let entropy = header.frames.entropy_nats();
     loss_curve(folder, &header.config, entropy, mean_weight, header.frames.reported_nats())

@@ -48,6 +48,7 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     #[cfg(feature = "plot")]
     figures::loss(&session)?;
     let report = report(&mut session, scores, mass.as_ref());
+    session.keep_scores(report.scores())?;
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
@@ -61,7 +62,9 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let nll = Estimate { mean, stderr, ..last.nll };
     session.state.ema = flow;
     session.save()?;
-    (session.trainer.on_note)(&format!("the weights after update {update} are the best ({nll} nats)"));
+    (session.trainer.on_note)(&format!(
+        "restored the best weights: update {update}, validation NLL {nll} nats"
+    ));
     Ok(Score { nll, ..last })
 }
 
@@ -75,8 +78,8 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.tallies.counters.tolerances = images.tolerances(&ema, by.share(MEASURES))?;
     #[cfg(feature = "plot")]
     figures::images(&mut session, &ema, by)?;
-    session.save()?;
     let report = report(&mut session, scores, None);
+    session.keep_scores(report.scores())?;
     let pixels = session.held_out.images().map(|images| images.transform.clone());
     Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
@@ -100,8 +103,8 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
     if mass.outer >= OUTER_MASS {
         let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
-            "warning: the density reaches far beyond the {what}: {:.1e} of it still lies in the outermost band of 4 times the {what}'s sides, where {:.4} was found",
-            mass.outer, mass.total
+            "warning: the density reaches far beyond the {what}: within 4 times its sides the total probability is {:.4}, of which {:.1e} lies at the edge",
+            mass.total, mass.outer
         );
         (session.trainer.on_note)(&text);
     }

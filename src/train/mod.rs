@@ -44,6 +44,7 @@ mod progress;
 mod recorded;
 mod report;
 mod run;
+mod scores;
 mod session;
 mod state;
 mod step;
@@ -62,7 +63,7 @@ pub use run::Trainer;
 pub mod extra {
     //! Options by name, and what describes a run.
     pub use super::config::{Objective, Phase, TrainConfig};
-    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind};
+    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind};
     pub use super::progress::Activity;
     pub use super::run::RunInfo;
     pub use crate::cnf::config::{ActivationKind, DivergenceKind};
@@ -78,6 +79,7 @@ pub use self::{
     feed::Feed,
     plan::{FlopsOf, PhasePlan, StatesPlan},
     recorded::Recorded,
+    scores::Scores,
     state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState},
 };
 #[doc(hidden)]

@@ -86,6 +86,9 @@ pub struct TrainOptions {
     /// The seed of everything that is drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Which figures to draw. They change nothing of what is learned, so a checkpoint does not keep this.
+    #[serde(skip)]
+    pub plots: Option<PlotsKind>,
 }
 
 /// Which set of defaults.
@@ -156,6 +159,17 @@ names! {
         Mlp = "mlp",
         /// Layers scaled and shifted by functions of time ([`ConcatSquash`](crate::nn::ConcatSquash)).
         ConcatSquash = "concatsquash",
+    }
+}
+names! {
+    /// Which figures a run draws.
+    PlotsKind {
+        /// All, while it trains and at its end.
+        All = "all",
+        /// `density.png` and the loss.
+        Density = "density",
+        /// None.
+        None = "none",
     }
 }
 names! {
@@ -338,7 +352,7 @@ impl TrainOptions {
         }
         either! {
             preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective field pixels kinetic jacobian patience lr seed
+            optimizer objective field pixels kinetic jacobian patience lr seed plots
         }
     }
 
@@ -352,8 +366,8 @@ impl TrainOptions {
         match found {
             None => Ok(()),
             Some((option, value)) => {
-                let (value, range) = (plain(value), "left out: the flow that is given has its own");
-                Err(TrainError::Option { option, value, range }.into())
+                let (value, reason) = (plain(value), "the given flow has its own");
+                Err(TrainError::Useless { option, value, reason }.into())
             }
         }
     }

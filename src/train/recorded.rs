@@ -6,7 +6,7 @@
 //! counted as the run counts.
 
 use super::tally::Tallies;
-use super::{PhaseReport, RunInfo, ToleranceRow, TrainError};
+use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
 use crate::backend::work::Work;
 use crate::error::Result;
 use crate::io::read_sealed;
@@ -41,6 +41,9 @@ pub(super) struct Counters {
     /// Bits of images by tolerance, once a run has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
+    /// What the end of the run measured, once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
     /// Each phase's.
     pub phases: Vec<PhaseCounters>,
 }
@@ -68,6 +71,8 @@ pub struct Recorded {
     pub phases: Vec<PhaseReport>,
     /// Bits of images by tolerance, where a run on images has ended.
     pub tolerances: Vec<ToleranceRow>,
+    /// What the end of the run measured, where it has ended.
+    pub scores: Option<Scores>,
     /// Threads that the latest process ran updates on, where that was noted.
     pub threads: Option<usize>,
 }
@@ -86,6 +91,7 @@ impl Recorded {
         Ok(Recorded {
             phases: tallies.phase_reports(),
             threads: Some(tallies.counters.threads).filter(|&threads| threads > 0),
+            scores: tallies.counters.scores.filter(|scores| scores.update == update),
             tolerances: tallies.counters.tolerances,
         })
     }

@@ -1,7 +1,6 @@
 //! The numbers of a run, as they are reported at its end; [`tally`](super::tally) counts them.
 
-use super::{Objective, ToleranceRow};
-use crate::data::{Estimate, grouped};
+use super::{Objective, Scores, ToleranceRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -150,37 +149,32 @@ pub struct PhaseReport {
 impl TrainReport {
     /// What was found of the model, by name, each with its standard error: test figures first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
-        let told = |mean, stderr| Estimate { mean, stderr, count: 0 };
-        let mut all = Vec::new();
-        if let Some(gap) = self.gap_nats {
-            let gap = told(gap, self.gap_stderr_nats);
-            all.push(("KL divergence", format!("{gap} nats ({} test points)", grouped(self.test_rows))));
+        self.scores().figures()
+    }
+
+    /// The scores alone.
+    pub(super) fn scores(&self) -> Scores {
+        Scores {
+            update: self.updates,
+            validation_nats: self.validation_nats,
+            validation_stderr_nats: self.validation_stderr_nats,
+            validation_rows: self.validation_rows,
+            test_nll_nats: self.test_nll_nats,
+            test_nll_stderr_nats: self.test_nll_stderr_nats,
+            test_rows: self.test_rows,
+            bits_per_dim: self.bits_per_dim,
+            bits_per_dim_stderr: self.bits_per_dim_stderr,
+            test_bits_per_dim: self.test_bits_per_dim,
+            test_bits_per_dim_stderr: self.test_bits_per_dim_stderr,
+            entropy_nats: self.entropy_nats,
+            gap_nats: self.gap_nats,
+            gap_stderr_nats: self.gap_stderr_nats,
+            total_probability: self.total_probability,
         }
-        if let Some(bits) = self.test_bits_per_dim {
-            let bits = told(bits, self.test_bits_per_dim_stderr);
-            all.push(("test bits/dim", format!("{bits} ({} images)", grouped(self.test_rows))));
-        }
-        let test = told(self.test_nll_nats, self.test_nll_stderr_nats);
-        let validation = told(self.validation_nats, self.validation_stderr_nats);
-        let rows = |rows: u64| {
-            format!("{} {}", grouped(rows), if self.bits_per_dim.is_some() { "images" } else { "points" })
-        };
-        all.push(("test NLL", format!("{test} nats ({})", rows(self.test_rows))));
-        all.push(("validation NLL", format!("{validation} nats ({})", rows(self.validation_rows))));
-        if let Some(bits) = self.bits_per_dim {
-            all.push(("validation bits/dim", told(bits, self.bits_per_dim_stderr).to_string()));
-        }
-        if let Some(entropy) = self.entropy_nats {
-            all.push(("entropy", format!("{entropy:.4} nats")));
-        }
-        if let Some(total) = self.total_probability {
-            all.push(("probability", format!("{total:.5} (should be 1)")));
-        }
-        all
     }
 }
 
-/// The figures of the model, one a line.
+/// The figures of the model, one per line.
 impl fmt::Display for TrainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<_> =

@@ -13,8 +13,8 @@ use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::{
-    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, Preset, TrainConfig, TrainError, TrainOptions,
-    TrainedFlow, TrainingData,
+    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, PlotsKind, Preset, TrainConfig, TrainError,
+    TrainOptions, TrainedFlow, TrainingData,
 };
 use crate::cnf::Cnf;
 use crate::data::Standardizer;
@@ -137,6 +137,11 @@ impl<'a> Trainer<'a> {
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
+    }
+
+    /// Which figures are drawn: all, unless this is given.
+    pub(super) fn plots(&self) -> PlotsKind {
+        self.options.plots.unwrap_or(PlotsKind::All)
     }
 
     /// Updates of all phases together.
@@ -270,8 +275,8 @@ impl<'a> Trainer<'a> {
         let config = if let Some(config) = &self.config {
             check_kind(&options, &self.data)?;
             if let Some(other) = options.preset.as_ref().filter(|asked| **asked != config.preset) {
-                let range = "left out: the config that is given has its own";
-                refused("--preset", other.name(), range)?;
+                let (value, reason) = (other.name().to_owned(), "the given config has its own");
+                return Err(TrainError::Useless { option: "--preset", value, reason }.into());
             }
             options.preset = Some(config.preset.clone());
             config.clone().with(&options)
@@ -311,7 +316,10 @@ fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
     match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),
-        Some((option, value)) => refused(option, value, "left out: it is of sets of images"),
+        Some((option, value)) => {
+            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are none");
+            Err(TrainError::Useless { option, value, reason }.into())
+        }
     }
 }
 
@@ -325,7 +333,7 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
     if let TrainingData::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {
-            return refused("--preset", preset.name(), "images, for sets of images");
+            return refused("--preset", preset.name(), "images for a set of images");
         }
         if let (Some(field @ ModelKind::ConcatSquash), Some(_)) = (options.field, images.classes()) {
             return Err(TrainError::NoClasses { field: field.name() }.into());
@@ -333,14 +341,10 @@ fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
         return Ok(());
     }
     if options.preset == Some(Preset::Images) {
-        return refused(
-            "--preset",
-            "images",
-            "default, points or a config of its own, for data that are no sets of images",
-        );
+        return refused("--preset", "images", "default or points unless the data are a set of images");
     }
     if let Some(Preset::Given(name)) = &options.preset {
-        return refused("--preset", name, "default, points or images, without a config");
+        return refused("--preset", name, "default, points or images unless a config is given");
     }
     if !matches!(data, TrainingData::Image(_)) {
         options.preset.get_or_insert(Preset::Points);

@@ -11,6 +11,8 @@ mod alarm;
 mod keep;
 mod look;
 
+#[cfg(feature = "plot")]
+use super::PlotsKind;
 use super::best::{self, Best, MEASURES, Measured};
 use super::budget::Clock;
 use super::data::Prepared;
@@ -39,6 +41,9 @@ pub(super) struct Session<'a> {
     pub(super) trainer: Trainer<'a>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
+    /// Which figures are drawn.
+    #[cfg(feature = "plot")]
+    pub(super) plots: PlotsKind,
     /// Updates done: the state's own number, as a plain integer.
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
@@ -89,6 +94,7 @@ impl<'a> Session<'a> {
         let Prepared { source, held_out, .. } = prepared;
         let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
+        let plots = trainer.plots();
         let mut session = Session {
             steps: header.config.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
@@ -97,7 +103,9 @@ impl<'a> Session<'a> {
             update,
             folder,
             source,
-            clock: Clock::new(trainer.started, limit_s, &shares),
+            #[cfg(feature = "plot")]
+            plots,
+            clock: Clock::new(trainer.started, limit_s, &shares, plots),
             pixels,
             metrics: None,
             measure: LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
@@ -289,7 +297,7 @@ impl<'a> Session<'a> {
             self.save()?;
         }
         #[cfg(feature = "plot")]
-        if self.folder.is_some() && (first_look || self.drawing.rings()) {
+        if self.folder.is_some() && self.plots != PlotsKind::None && (first_look || self.drawing.rings()) {
             self.draw()?;
         }
         let progress = self.progress(phase, &row);

@@ -1,5 +1,6 @@
 //! Integration tests: one binary, a module a behavior.
 
+mod docs;
 #[cfg(feature = "autodiff")]
 mod golden;
 mod levels;

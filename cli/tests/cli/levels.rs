@@ -19,7 +19,7 @@ fn a_run_is_trained_and_told_of_at_each_level() {
         assert!(run.status.success(), "{level}: {}", text(&run.stderr));
         let told = at(&place, &level.to_string(), &format!("info {folder} --json"));
         assert_eq!(json(&text(&told.stdout))["level"], level.to_string());
-        let told = text(&at(&place, &level.to_string(), &format!("info {folder}")).stdout);
+        let told = text(&at(&place, &level.to_string(), &format!("info {folder} --machine")).stdout);
         assert!(told.contains(&format!("instructions of {level}")), "{told}");
     }
 }

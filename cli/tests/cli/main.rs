@@ -4,6 +4,7 @@
 
 #[path = "../../../src/io/scratch.rs"]
 mod folders;
+mod help;
 mod images;
 mod levels;
 mod limits;
@@ -14,3 +15,4 @@ mod refusals;
 mod resuming;
 mod runs;
 mod surviving;
+mod tables;

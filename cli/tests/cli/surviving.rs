@@ -207,7 +207,7 @@ fn a_lost_reader_of_standard_error_ends_nothing() {
         ("log-prob whole p.csv --out l.csv", 0),
         ("info whole", 0),
         ("train --updates 0", 2),
-        ("sample whole", 2),
+        ("sample", 2),
         ("info nowhere", 1),
     ] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -5,7 +5,7 @@ use super::ImagesFrame;
 use super::bits::Images;
 use super::samples::{column, for_samples, levels};
 use crate::cnf::config::Flow;
-use crate::data::{Estimate, PixelTransform};
+use crate::data::{Estimate, PixelTransform, grouped};
 use crate::error::Result;
 use crate::eval::Deadline;
 use crate::io::run::{RunFolder, metrics::Row};
@@ -66,7 +66,7 @@ impl Gallery<'_> {
         let columns = columns(self.frame).unwrap_or(COLUMNS);
         let z = drawn(flow, ROWS * columns, key, |i| i % columns, self.frame.classes.is_some())?;
         let bytes = levels(&self.images.transform, &z);
-        let title = format!("samples after {update} updates");
+        let title = format!("Samples after {} updates", grouped(update));
         self.sheet("samples.png", &title, &bytes, columns, &headings(self.frame))?;
         Ok(bytes)
     }
@@ -83,7 +83,13 @@ impl Gallery<'_> {
         let at = |sample: usize, time: usize| &all[(time * WAYS + sample) * d..][..d];
         let z: Vec<f64> = (0..WAYS).flat_map(|s| (0..TIMES).flat_map(move |t| at(s, t)).copied()).collect();
         let heads = [(0, "noise".to_owned()), (TIMES - 1, "image".to_owned())];
-        self.sheet("flow.png", "samples on their way", &levels(&self.images.transform, &z), TIMES, &heads)
+        self.sheet(
+            "flow.png",
+            "Samples on their way from noise",
+            &levels(&self.images.transform, &z),
+            TIMES,
+            &heads,
+        )
     }
 
     /// `nearest.png`: samples, and the training images nearest to them in gray levels: a copy would stand beside itself.
@@ -100,8 +106,8 @@ impl Gallery<'_> {
             .zip(&found)
             .flat_map(|(sample, near)| sample.iter().copied().chain(near.iter().flatten().copied()))
             .collect();
-        let heads = [(0, "sample".to_owned()), (1, "nearest images learned from".to_owned())];
-        self.sheet("nearest.png", "what samples are like", &rows, columns, &heads)
+        let heads = [(0, "sample".to_owned()), (1, "nearest training images".to_owned())];
+        self.sheet("nearest.png", "Samples beside the nearest training images", &rows, columns, &heads)
     }
 
     /// `bits.png`: bits a coordinate of images of validation against minutes of training.
@@ -119,8 +125,8 @@ impl Gallery<'_> {
             })
             .collect();
         let Some(last) = last else { return Ok(()) };
-        let title = format!("validation images: {last:.3} bits/dim at the end");
-        let axes = Axes::new("minutes of training", "bits/dim").title(&title).size(1400, 700);
+        let title = format!("{last:.3} bits/dim on validation images");
+        let axes = Axes::new("training time (min)", "bits/dim").title(&title);
         let figure = axes.lines("", std::slice::from_ref(&curve), 0).scatter("", &curve, 0).render()?;
         Ok(figure.save(self.folder.file("bits.png"))?)
     }
@@ -151,7 +157,7 @@ pub(in crate::eval) fn sample_figure(
     let z = drawn(flow, n, key, |i| i % columns, frame.classes.is_some())?;
     let (images, heads) = (levels(transform, &z), headings(frame));
     let sheet =
-        ImageGrid { title: "samples", images: &images, size: frame.size(), columns, headings: &heads };
+        ImageGrid { title: "Samples", images: &images, size: frame.size(), columns, headings: &heads };
     Ok(plot::image_grid(&sheet)?)
 }
 

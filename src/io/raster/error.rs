@@ -8,14 +8,14 @@ use super::{Channels, Depth};
 #[non_exhaustive]
 pub enum DecodeError {
     /// No format begins so.
-    #[error("it begins with the bytes {first:02x?}, as no PNG, JPEG, GIF, WebP or BMP image does")]
+    #[error("its first bytes {first:02x?} are not those of a PNG, JPEG, GIF, WebP or BMP image")]
     UnknownFormat {
         /// The first bytes, eight at most.
         first: Vec<u8>,
     },
     /// The header claims more pixels than are read.
     #[error(
-        "its header claims {width} x {height} {format} pixels, which take {bytes} bytes; {limit} bytes are the most"
+        "its header claims {width} x {height} {format} pixels, which need {bytes} bytes; the limit is {limit} bytes"
     )]
     TooLarge {
         /// The format.
@@ -52,7 +52,7 @@ pub enum DecodeError {
         wanted: &'static str,
     },
     /// The data contradict themselves, or use what the decoder has not.
-    #[error("the {format} data cannot be followed: {reason}")]
+    #[error("the {format} data are inconsistent: {reason}")]
     Damaged {
         /// The format.
         format: super::Format,

@@ -1,4 +1,4 @@
-//! Images as files: pixels of PNG, JPEG, GIF, WebP and BMP files, and PNG files of pixels.
+//! Images as files: pixels of PNG, JPEG, GIF, WebP and BMP files, and PNG and GIF files of pixels.
 //!
 //! What it knows: bytes, the five formats, samples of 8 and 16 bits. What it must never know: paths, what an image is
 //! for. The format is recognized by the first bytes, never by a name. Of an animation the first frame counts; color profiles,
@@ -11,6 +11,8 @@
 //! No file can make a reader take more than half a gigabyte for its pixels (`LIMIT`): what a header claims is checked
 //! before anything of that size is asked for.
 
+#[cfg(feature = "plot")]
+mod animation;
 #[cfg(feature = "train")]
 mod bmp;
 mod error;
@@ -30,6 +32,8 @@ mod webp;
 pub use error::EncodeError;
 pub use pixels::{Channels, Depth};
 pub use png::encode as encode_png;
+#[cfg(feature = "plot")]
+pub(crate) use {animation::encode_animation, png::encode_figure};
 #[cfg(feature = "train")]
 pub use {
     error::DecodeError,

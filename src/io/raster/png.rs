@@ -53,38 +53,100 @@ fn check_palette(info: &Info) -> Result<(), DecodeError> {
 /// # Errors
 /// [`EncodeError`]: no pixel, or `pixels` are not of `width * height`.
 pub fn encode(
-    [width, height]: [u32; 2],
+    size: [u32; 2],
     channels: Channels,
     depth: Depth,
     pixels: &[u8],
 ) -> Result<Vec<u8>, EncodeError> {
-    let encoded = || -> Result<Vec<u8>, EncodingError> {
-        let mut file = Vec::new();
-        let mut encoder = Encoder::new(&mut file, width, height);
-        encoder.set_color(match channels {
-            Channels::Gray => ColorType::Grayscale,
-            Channels::GrayAlpha => ColorType::GrayscaleAlpha,
-            Channels::Rgb => ColorType::Rgb,
-            Channels::Rgba => ColorType::Rgba,
-        });
-        encoder.set_depth(match depth {
-            Depth::Eight => BitDepth::Eight,
-            Depth::Sixteen => BitDepth::Sixteen,
-        });
+    let color = match channels {
+        Channels::Gray => ColorType::Grayscale,
+        Channels::GrayAlpha => ColorType::GrayscaleAlpha,
+        Channels::Rgb => ColorType::Rgb,
+        Channels::Rgba => ColorType::Rgba,
+    };
+    let bits = match depth {
+        Depth::Eight => BitDepth::Eight,
+        Depth::Sixteen => BitDepth::Sixteen,
+    };
+    let encoded = write(size, pixels, |encoder| {
+        encoder.set_color(color);
+        encoder.set_depth(bits);
         encoder.set_compression(Compression::Fast);
         // After the compression, which has a filter of its own.
         encoder.set_filter(Filter::Adaptive);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(pixels)?;
-        writer.finish()?;
-        Ok(file)
+        Ok(())
+    });
+    encoded.map_err(|error| refused(size, channels, depth, pixels, &error))
+}
+
+/// A drawn figure as a PNG file, as small as it gets without loss: with a palette where it has at most 256 colors. `about`
+/// becomes its description.
+///
+/// # Errors
+/// As [`encode`].
+#[cfg(feature = "plot")]
+pub fn encode_figure(size: [u32; 2], rgb: &[u8], about: &str) -> Result<Vec<u8>, EncodeError> {
+    let encoded = match palette(rgb) {
+        Some((colors, places)) => write(size, &places, |encoder| {
+            encoder.set_color(ColorType::Indexed);
+            encoder.set_palette(colors.as_flattened().to_vec());
+            encoder.set_compression(Compression::Balanced);
+            encoder.set_filter(Filter::NoFilter);
+            describe(encoder, about)
+        }),
+        None => write(size, rgb, |encoder| {
+            encoder.set_color(ColorType::Rgb);
+            encoder.set_compression(Compression::Balanced);
+            encoder.set_filter(Filter::Adaptive);
+            describe(encoder, about)
+        }),
     };
-    encoded().map_err(|error| EncodeError {
-        width,
-        height,
-        channels,
-        depth,
-        found: pixels.len(),
-        reason: error.to_string(),
-    })
+    encoded.map_err(|error| refused(size, Channels::Rgb, Depth::Eight, rgb, &error))
+}
+
+#[cfg(feature = "plot")]
+fn describe(encoder: &mut Encoder<&mut Vec<u8>>, about: &str) -> Result<(), EncodingError> {
+    if about.is_empty() { Ok(()) } else { encoder.add_itxt_chunk("Description".into(), about.into()) }
+}
+
+/// The colors of pixels in the order of their values, and the place of each pixel's among them; none of more than 256.
+#[cfg(feature = "plot")]
+fn palette(rgb: &[u8]) -> Option<(Vec<[u8; 3]>, Vec<u8>)> {
+    let (pixels, rest) = rgb.as_chunks::<3>();
+    let mut colors = std::collections::BTreeSet::new();
+    let mut last = None;
+    for pixel in pixels {
+        if last != Some(pixel) && colors.insert(*pixel) && colors.len() > 256 {
+            return None;
+        }
+        last = Some(pixel);
+    }
+    let colors: Vec<[u8; 3]> = colors.into_iter().collect();
+    let place = |pixel: &[u8; 3]| colors.binary_search(pixel).unwrap_or(0) as u8;
+    let places = pixels.iter().map(place).collect();
+    rest.is_empty().then_some((colors, places))
+}
+
+fn write(
+    [width, height]: [u32; 2],
+    pixels: &[u8],
+    set: impl FnOnce(&mut Encoder<&mut Vec<u8>>) -> Result<(), EncodingError>,
+) -> Result<Vec<u8>, EncodingError> {
+    let mut file = Vec::new();
+    let mut encoder = Encoder::new(&mut file, width, height);
+    set(&mut encoder)?;
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(file)
+}
+
+fn refused(
+    [width, height]: [u32; 2],
+    channels: Channels,
+    depth: Depth,
+    pixels: &[u8],
+    error: &EncodingError,
+) -> EncodeError {
+    EncodeError { width, height, channels, depth, found: pixels.len(), reason: error.to_string() }
 }

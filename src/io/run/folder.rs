@@ -14,11 +14,12 @@ pub const METRICS_FILE: &str = "metrics.csv";
 pub(crate) const BEST_FILE: &str = "best.safetensors";
 
 /// The figures in a run folder.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 9] = [
     "density.png",
     "comparison.png",
     "samples.png",
     "flow.png",
+    "flow.gif",
     "corner.png",
     "nearest.png",
     "bits.png",

@@ -233,7 +233,7 @@ fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
             Some(row) if row.update <= update => rows.push(row),
             Some(_) => break,
             None if end + line.len() == bytes.len() => break,
-            None => return Err(format!("line {number} is no row of metrics")),
+            None => return Err(format!("line {number} is not a row of metrics")),
         }
         end += line.len();
     }
@@ -299,7 +299,7 @@ mod tests {
         fs::write(&path, before).unwrap();
         assert_eq!(read(&path).unwrap(), [row(1), Row { nll_stderr_nats: None, ..row(2) }]);
         fs::write(&path, before.replace("3456,40.500,1\n", "3456,40.500\n")).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("line 2 is no row of metrics"));
+        assert!(read(&path).unwrap_err().to_string().contains("line 2 is not a row of metrics"));
     }
 
     #[test]
@@ -318,8 +318,8 @@ mod tests {
             message
         };
         let odd = whole.replace("\n4,flow", "\n4x,flow");
-        assert!(told(&odd, None).contains("line 5 is no row of metrics"));
-        assert!(told(&odd, Some(&extent)).contains("line 5 is no row of metrics"));
+        assert!(told(&odd, None).contains("line 5 is not a row of metrics"));
+        assert!(told(&odd, Some(&extent)).contains("line 5 is not a row of metrics"));
         // A digit more is still a row.
         let other = whole.replace("\n4,flow", "\n44,flow");
         assert!(told(&other, Some(&extent)).contains("changed after they were written"));

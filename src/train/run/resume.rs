@@ -18,7 +18,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// The remedy where a run cannot go on.
-pub(in crate::train) const RESTART: &str = "--restart moves the run aside and begins anew";
+pub(in crate::train) const RESTART: &str = "--restart moves the run aside and starts again";
 
 impl Trainer<'_> {
     /// The checkpoint in a folder, if there is one to go on with.
@@ -30,11 +30,11 @@ impl Trainer<'_> {
         let unusable = |cause: String| Error::from(TrainError::Unusable { cause, remedy: RESTART });
         match read_checkpoint::<RunInfo>(&path) {
             Ok(checkpoint) if checkpoint.header.run.is_empty() => Err(unusable(format!(
-                "{} was written by a flowline whose runs had no number (format 1): it can be sampled and drawn, not resumed",
+                "{} was written by an earlier flowline (format 1); it can be sampled and plotted, but not resumed",
                 path.display()
             ))),
             Ok(checkpoint) if checkpoint.header.parts.is_none() => Err(unusable(format!(
-                "{} was written by a flowline whose runs had no test part: it can be sampled and drawn, not resumed",
+                "{} was written by an earlier flowline, without a test part; it can be sampled and plotted, but not resumed",
                 path.display()
             ))),
             Ok(checkpoint) => Ok(Some(checkpoint)),

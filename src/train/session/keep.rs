@@ -11,11 +11,11 @@ use crate::io::run::metrics::{Kept, Metrics};
 use crate::io::run::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
 use crate::io::{write_checkpoint, write_sealed};
 use crate::tensor::{Tensor, Tree};
-use crate::train::TrainError;
 use crate::train::best::Best;
 use crate::train::recorded::{Counters, counts};
 use crate::train::run::RESTART;
 use crate::train::state::Stored;
+use crate::train::{Scores, TrainError};
 use std::time::Instant;
 
 /// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
@@ -87,6 +87,13 @@ impl Session<'_> {
         write_checkpoint(path.with_file_name(MODEL_FILE), &self.header, &stored)?;
         self.saving.done(since);
         Ok(())
+    }
+
+    /// Writes what the end measured, beside the checkpoint that was measured.
+    pub(in crate::train) fn keep_scores(&mut self, scores: Scores) -> Result<()> {
+        self.tallies.counters.scores = Some(scores);
+        let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
+        Ok(write_sealed(&path, self.counters())?)
     }
 
     /// What the report will need of this process and of those before it, as of now.

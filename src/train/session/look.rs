@@ -108,7 +108,8 @@ impl Session<'_> {
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
         let data = &self.trainer.data;
-        let new = || Artist::new(image, data.title(), data.truth(image, image.cells_per_pixel()));
+        let titles = (data.title(), self.header.frames.axis_names());
+        let new = || Artist::new(image, titles, data.truth(image, image.cells_per_pixel()));
         Some((self.artist.get_or_insert_with(new), folder))
     }
 }

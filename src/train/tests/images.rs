@@ -258,7 +258,10 @@ fn what_is_no_data_for_a_run_on_images_is_named() {
             .contains("--field=concatsquash takes no classes")
     );
     let field = TrainOptions { field: Some(ModelKind::Mlp), ..TrainOptions::default() };
-    assert!(refused(&field, crate::data::ToyDensity::Moons.into()).contains("--field=mlp: must be left out"));
+    assert!(
+        refused(&field, crate::data::ToyDensity::Moons.into())
+            .contains("--field=mlp: it needs a set of images")
+    );
     let unlabeled = place.set(40, false);
     let message = refused(&small(1), TrainingData::Images(set.clone(), validation(unlabeled)));
     assert!(message.contains("has no labels"), "{message}");

@@ -217,7 +217,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
     for other in [TrainingData::from(ToyDensity::Moons), image().into()] {
         let message = run(other, &TrainOptions::default()).unwrap_err().to_string();
-        assert!(message.contains("learns rings") && message.contains("other points"), "{message}");
+        assert!(message.contains("begun with rings") && message.contains("other data"), "{message}");
     }
     let given = TrainOptions { preset: Some(Preset::Given("mine".into())), ..TrainOptions::default() };
     let refused = Trainer::new(ToyDensity::Rings).options(&given).run().map(|_| ()).unwrap_err().to_string();

@@ -1,0 +1,46 @@
+//! The kind of a file to write, by the end of its name.
+
+use super::error::Result;
+use super::input::STANDARD;
+use flowline::train::TrainError;
+use std::path::Path;
+
+/// A kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A NumPy array.
+    Npy,
+    /// A table.
+    Csv,
+    /// A figure.
+    Png,
+    /// A table on standard output.
+    Standard,
+}
+
+impl FileKind {
+    /// The kind of a path, if it is one of those.
+    ///
+    /// # Errors
+    /// [`TrainError::Option`].
+    pub fn of(path: &Path, allowed: &[FileKind]) -> Result<FileKind> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        let kind = match extension.as_str() {
+            _ if path == Path::new(STANDARD) => Some(FileKind::Standard),
+            "npy" => Some(FileKind::Npy),
+            "csv" => Some(FileKind::Csv),
+            "png" => Some(FileKind::Png),
+            _ => None,
+        };
+        let range = match allowed {
+            [FileKind::Npy, FileKind::Csv, FileKind::Png, ..] => {
+                "a path that ends in .npy, .csv or .png, or -"
+            }
+            [FileKind::Png, FileKind::Npy] => "a path that ends in .png or .npy",
+            _ => "a path that ends in .npy or .csv, or -",
+        };
+        kind.filter(|k| allowed.contains(k)).ok_or_else(|| {
+            TrainError::Option { option: "--out", value: path.display().to_string(), range }.into()
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! The help, short and long, and what is wrong with arguments in at most three lines.
+
+use super::say::{error_line, is_colored_by};
+use super::{Cli, train};
+use clap::{ColorChoice, CommandFactory};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Below the help of the program.
+pub const TOP: &str = "\
+RUN is a run folder, or `latest`: the run written last below runs/.
+Exit codes: 0 success, 1 failure, 2 wrong usage.
+
+Examples:
+  flowline train                      built-in image
+  flowline train points.csv --quick   first look at your table
+  flowline sample latest -o x.csv     samples of the last run
+  flowline help train                 help of a command";
+
+/// Below the short help of `train`.
+const SHORT: &str = "\
+Model, objective, solver and optimizer: flowline train --help
+Example: flowline train cat.png --time-limit 280";
+
+/// The command: for `-h`, without the options that it leaves out.
+pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
+    let command = Cli::command().color(color);
+    let command = command.mut_subcommand("train", |train| {
+        train.mut_args(|arg| {
+            let is_advanced =
+                arg.get_help_heading().is_some_and(|heading| train::ADVANCED.contains(&heading));
+            if is_short(arguments) && is_advanced { arg.hide(true) } else { arg }
+        })
+    });
+    // clap's own way to a shorter `-h` sets each option of the long help over two lines and an empty one.
+    if is_short(arguments) {
+        command.mut_subcommand("train", |train| train.after_help(SHORT))
+    } else {
+        command
+    }
+}
+
+fn is_short(arguments: &[OsString]) -> bool {
+    arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "-h")
+}
+
+/// Prints what is wrong with the arguments in at most three lines, or the help or the version that was asked for.
+pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        DisplayHelp | DisplayVersion => {
+            // A reader that went away is no failure.
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            error_line("error: no command is given; give train, sample, density, log-prob or info");
+            error_line("For more information, try '--help'.");
+        }
+        _ => {
+            let text = error.render();
+            let text = if is_colored_by(color) { text.ansi().to_string() } else { text.to_string() };
+            error_line(&shortened(&text));
+        }
+    }
+    ExitCode::from(2)
+}
+
+/// The paragraphs of a message of clap as a line each, the first two and where to find help.
+fn shortened(message: &str) -> String {
+    let paragraphs = message.split("\n\n").map(|paragraph| {
+        let lines: Vec<&str> = paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines.join(" ")
+    });
+    let is_wanted = |line: &String| !line.is_empty() && !plain(line).starts_with("For more information");
+    // The value that was taken for an option is no place to go on from.
+    let is_helpful = |line: &String| !plain(line).starts_with("tip: to pass");
+    let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
+    lines.push("For more information, try '--help'.".to_owned());
+    let numbers = [
+        ("invalid digit found in string", "give a whole number"),
+        ("invalid float literal", "give a number"),
+        ("number too large to fit in target type", "give a smaller number"),
+    ];
+    numbers.iter().fold(lines.join("\n"), |text, (theirs, ours)| text.replace(theirs, ours))
+}
+
+/// A text without its colors.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_keep_their_colors_and_are_short() {
+        let message =
+            "\x1b[31merror:\x1b[0m a\n  b\n\n  \x1b[32mtip:\x1b[0m to pass 'x'\n\nUsage: f\n\nFor more\n";
+        assert_eq!(plain("\x1b[1m\x1b[31merror:\x1b[0m a"), "error: a");
+        let short = shortened(message);
+        assert!(short.starts_with("\x1b[31merror:\x1b[0m a b\nUsage: f\n"), "{short:?}");
+    }
+
+    #[test]
+    fn the_command_is_consistent() {
+        command(&[], ColorChoice::Never).debug_assert();
+    }
+}

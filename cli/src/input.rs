@@ -1,0 +1,125 @@
+//! Tables of points: from a file or standard input, with the columns that were chosen.
+
+use super::error::{CliError, Result};
+use super::say::note;
+use flowline::io::{CsvOptions, Table};
+use std::io::Read;
+use std::path::Path;
+
+/// What stands for standard input, or standard output.
+pub const STANDARD: &str = "-";
+/// What standard input is called.
+const STDIN: &str = "stdin";
+
+/// What separates the cells of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delimiter(pub char);
+
+/// Reads `--delimiter`.
+pub fn delimiter(text: &str) -> std::result::Result<Delimiter, String> {
+    let mut chars = text.chars();
+    match (text, chars.next(), chars.next()) {
+        ("tab" | "\\t", ..) => Ok(Delimiter('\t')),
+        ("space", ..) => Ok(Delimiter(' ')),
+        (_, Some(c), None) if !(c.is_alphanumeric() || "+-.\"".contains(c)) => Ok(Delimiter(c)),
+        _ => Err("give one character that is in no number, or tab or space".to_owned()),
+    }
+}
+
+/// The options of a table: `--columns` and `--delimiter`.
+pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<CsvOptions> {
+    let options = CsvOptions::default().numeric_only();
+    let options = delimiter.map_or(options.clone(), |Delimiter(c)| options.delimiter(c));
+    let Some(columns) = columns else { return Ok(options) };
+    let names: Vec<&str> = columns.split(',').map(str::trim).collect();
+    if names.iter().any(|name| name.is_empty()) {
+        return Err(CliError::Usage(format!(
+            "--columns={columns}: a name is empty; give headings or numbers, as in A,B"
+        )));
+    }
+    Ok(options.columns(names))
+}
+
+/// Whether a path is a table by its name, or standard input.
+pub fn is_table(path: &Path) -> bool {
+    let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    path == Path::new(STANDARD) || is("csv") || is("tsv")
+}
+
+/// Reads a table. Without chosen columns, those of `like` are read where the heading has them all, and else those that hold
+/// numbers.
+///
+/// # Errors
+/// A file that cannot be read, a line that is no row of numbers, a column that there is not.
+pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table> {
+    let (name, bytes) = if path == Path::new(STANDARD) {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|source| flowline::io::IoError::Read { path: STDIN.into(), source })?;
+        (Path::new(STDIN), bytes)
+    } else {
+        let bytes = std::fs::read(path);
+        (path, bytes.map_err(|source| flowline::io::IoError::Read { path: path.to_owned(), source })?)
+    };
+    let table = options.parse(name, &bytes)?;
+    let is_there = |column: &String| table.columns.contains(column);
+    if !options.has_columns()
+        && table.has_heading
+        && table.columns != like
+        && !like.is_empty()
+        && like.iter().all(is_there)
+    {
+        return Ok(options.clone().columns(like).parse(name, &bytes)?);
+    }
+    Ok(table)
+}
+
+/// Prints which columns of a table are learned, where that is not plain.
+pub fn note_columns(table: &Table, options: &CsvOptions) {
+    let is_plain = table.left_out.is_empty() && (!table.has_heading || table.columns.len() == 1);
+    if options.has_columns() || is_plain {
+        return;
+    }
+    let left_out = match table.left_out.join(", ") {
+        names if names.is_empty() => String::new(),
+        names => format!("; left out, not numbers: {names}"),
+    };
+    note(&format!("{}: columns {}{left_out}", table.path.display(), table.columns.join(", ")));
+    if let Some(i) = counter(table) {
+        let others = table.columns.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, name)| name.as_str());
+        let others: Vec<&str> = others.collect();
+        let name = &table.columns[i];
+        note(&format!("warning: column {name} counts rows; to leave it out: --columns {}", others.join(",")));
+    }
+}
+
+/// The first column that counts the rows, if there are others.
+fn counter(table: &Table) -> Option<usize> {
+    let width = table.columns.len();
+    let column = |i: usize| table.data.iter().skip(i).step_by(width).copied();
+    let counts = |i: &usize| column(*i).zip(column(*i).skip(1)).all(|(a, b)| b == a + 1.0);
+    (0..width).filter(|_| width > 1 && table.lines.len() > 2).find(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delimiters_are_characters_or_names() {
+        let of = |text| delimiter(text).ok().map(|Delimiter(c)| c);
+        assert_eq!(
+            [";", "tab", "\\t", "space", "|"].map(of),
+            [Some(';'), Some('\t'), Some('\t'), Some(' '), Some('|')]
+        );
+        assert_eq!(["", "5", "-", "ab"].map(of), [None; 4]);
+    }
+
+    #[test]
+    fn a_column_that_counts_rows_is_found() {
+        let table = |text: &str| CsvOptions::default().parse("p.csv", text.as_bytes()).unwrap();
+        assert_eq!(counter(&table("x,id\n5,7\n3,8\n4,9\n")), Some(1));
+        assert_eq!(counter(&table("x,id\n5,7\n3,8\n4,8\n")), None);
+        assert_eq!(counter(&table("id\n1\n2\n3\n")), None);
+    }
+}

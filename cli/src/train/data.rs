@@ -1,0 +1,131 @@
+//! DATA of `flowline train`: an image, points, a toy density or a set of images.
+
+use super::super::error::{CliError, Result, nearest};
+use super::super::input::{self, Delimiter};
+use super::Args;
+use flowline::__internal::{Given, read_npy_header};
+use flowline::data::{ImageDensity, ImageSet, Points, ToyDensity};
+use flowline::train::{TrainError, TrainingData};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
+///
+/// # Errors
+/// Data that cannot be read; options that they have no use for.
+pub fn open(args: &Args) -> Result<TrainingData> {
+    let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
+    let labels = [&args.labels, &args.validation_labels, &args.test_labels];
+    for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
+        if let Some(file) = file.as_ref().filter(|_| !set) {
+            return Err(useless(
+                option,
+                file.display().to_string(),
+                "it needs a set of images, and DATA is none",
+            ));
+        }
+    }
+    let is_table = args.data.as_deref().is_some_and(input::is_table);
+    if !is_table {
+        let delimiter = args.delimiter.map(|Delimiter(c)| c.to_string());
+        let table = [("--columns", args.columns.clone()), ("--delimiter", delimiter)];
+        if let Some((option, value)) = table.into_iter().find_map(|(option, value)| Some((option, value?))) {
+            return Err(useless(option, value, "DATA is not a table (.csv, .tsv or standard input)"));
+        }
+    }
+    let Some(path) = &args.data else { return check_given(args, ImageDensity::embedded().into()) };
+    if is_table {
+        return table(args, path);
+    }
+    let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<ToyDensity>().ok());
+    if let Some(toy) = toy {
+        return check_given(args, toy.into());
+    }
+    if !path.exists() {
+        return Err(missing(path));
+    }
+    if set {
+        return images(args, path);
+    }
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        let [validation, test] =
+            [&args.validation, &args.test].map(|path| path.as_ref().map(Points::open).transpose());
+        let given = Given { validation: validation?, test: test? };
+        return Ok(TrainingData::Points(Points::open(path)?, given));
+    }
+    check_given(args, ImageDensity::open(path)?.into())
+}
+
+/// Points of a table; the tables to measure by have the same columns.
+fn table(args: &Args, path: &Path) -> Result<TrainingData> {
+    let options = input::options(args.columns.as_deref(), args.delimiter)?;
+    let found = input::read(path, &options, &[])?;
+    input::note_columns(&found, &options);
+    let like = if found.has_heading { found.columns.clone() } else { Vec::new() };
+    let points = Points::from_table(found)?;
+    let other = |path: &Option<PathBuf>| -> Result<Option<Points>> {
+        let Some(path) = path else { return Ok(None) };
+        Ok(Some(match input::is_table(path) {
+            true => Points::from_table(input::read(path, &options, &like)?)?,
+            false => Points::open(path)?,
+        }))
+    };
+    let given = Given { validation: other(&args.validation)?, test: other(&args.test)? };
+    Ok(TrainingData::Points(points, given))
+}
+
+fn images(args: &Args, path: &Path) -> Result<TrainingData> {
+    let open = |path: &Path, labels: Option<&PathBuf>| -> Result<Arc<ImageSet>> {
+        let images = ImageSet::open(path)?;
+        Ok(Arc::new(if let Some(labels) = labels { images.with_labels(labels)? } else { images }))
+    };
+    let given = |path: &Option<PathBuf>, labels: &Option<PathBuf>| {
+        path.as_ref().map(|path| open(path, labels.as_ref())).transpose()
+    };
+    let validation = given(&args.validation, &args.validation_labels)?;
+    let test = given(&args.test, &args.test_labels)?;
+    Ok(TrainingData::Images(open(path, args.labels.as_ref())?, Given { validation, test }))
+}
+
+/// Whether a path is a set of images: a folder, an array of more than two axes, a gzip or IDX file.
+fn is_image_set(path: &Path) -> Result<bool> {
+    if path.is_dir() {
+        return Ok(true);
+    }
+    let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    if is("npy") {
+        return Ok(read_npy_header(path)?.shape.len() > 2);
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    Ok(is("gz") || is("idx") || name.ends_with("-ubyte"))
+}
+
+/// Refuses files of held-out data for an image or a toy, which have points without end.
+fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
+    let given = [("--validation", &args.validation), ("--test", &args.test)];
+    match given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?))) {
+        None => Ok(data),
+        Some((option, path)) => {
+            let reason = "an image or a toy density gives its own held-out points";
+            Err(useless(option, path.display().to_string(), reason))
+        }
+    }
+}
+
+fn useless(option: &'static str, value: String, reason: &'static str) -> CliError {
+    TrainError::Useless { option, value, reason }.into()
+}
+
+/// What may have been meant by DATA that does not exist.
+fn missing(path: &Path) -> CliError {
+    let (name, toys) = (path.to_string_lossy(), ToyDensity::ALL.map(ToyDensity::name));
+    let hint = match nearest(&name, toys) {
+        Some(toy) => format!("did you mean the toy density {toy}?"),
+        None if path.extension().is_some() => "check the path".to_owned(),
+        None => format!(
+            "give an image, points (.csv, .tsv, .npy), a set of images, or a toy density ({})",
+            toys.join(", ")
+        ),
+    };
+    CliError::NoData { path: path.to_owned(), hint }
+}

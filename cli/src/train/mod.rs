@@ -1,0 +1,104 @@
+//! `flowline train`: learn the density of an image, of points, of a toy or of a set of images.
+
+mod args;
+mod data;
+mod report;
+
+pub use args::{ADVANCED, Args};
+
+use super::bar::Bar;
+use super::documented::DiffraxExample;
+use super::error::{CliError, Result, nearest};
+use super::runs::RUNS;
+use super::say::{error_line, note};
+use super::signals::Signals;
+use super::{input, table::seconds};
+use flowline::__internal::{check_free, default_folder};
+use flowline::Error;
+use flowline::train::{Preset, TrainError, TrainOptions, Trainer};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What an image without a path is called.
+const EMBEDDED: &str = "flowlines";
+/// More threads than any machine that this is for has cores.
+const MAX_THREADS: usize = 1024;
+
+/// Runs the subcommand; `started` is when the process did.
+///
+/// # Errors
+/// Wrong options, data that cannot be read, a folder that cannot be written, a run that failed.
+pub fn run(args: &Args, started: Instant) -> Result<()> {
+    let options = args.options();
+    options.check().map_err(suggested)?;
+    if let Some(threads) = args.threads
+        && !(1..=MAX_THREADS).contains(&threads)
+    {
+        let (option, value, range) = ("--threads", threads.to_string(), "a whole number from 1 to 1024");
+        return Err(TrainError::Option { option, value, range }.into());
+    }
+    // All that multithreads is rayon's, so one pool around the run is the number of threads.
+    let threads = args.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
+    pool.install(|| train(args, &options, started))
+}
+
+/// The error with the name that is nearest to an unknown one.
+fn suggested(error: Error) -> CliError {
+    match error {
+        Error::Train(TrainError::Solver { name, known }) => {
+            let near = nearest(&name, known.split(", ")).map(str::to_owned);
+            CliError::Method { name, near, known }
+        }
+        error => error.into(),
+    }
+}
+
+fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
+    let data = data::open(args)?;
+    let trainer = match &options.preset {
+        Some(Preset::Given(_)) => DiffraxExample::trainer(data)?,
+        _ => Trainer::new(data),
+    };
+    let trainer = trainer.options(options).started(started);
+    if args.plan {
+        return report::print_plan(&trainer);
+    }
+    let folder = folder(args);
+    if !(args.resume || args.restart) {
+        check_free(&folder)?;
+    }
+    let trainer = trainer.run_dir(&folder);
+    let trainer = if args.restart { trainer.restart() } else { trainer };
+    // Without handlers a signal ends the run as it ends any program, and its last checkpoint is there.
+    let signals = Signals::watch().ok();
+    let bar = RefCell::new(Bar::new(args.log_format.unwrap_or(false)));
+    let learned = trainer
+        .stop_when(|| signals.as_ref().is_some_and(Signals::is_requested))
+        .on_update(|progress| bar.borrow_mut().show(progress))
+        .on_note(|text| bar.borrow_mut().note(text))
+        .on_stage(|stage, done| bar.borrow_mut().stage(stage, done))
+        .run();
+    drop(bar);
+    if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {
+        error_line(&stopped.to_string());
+        signals.end();
+    }
+    let learned = learned?;
+    note(&format!("done after {}", seconds(started.elapsed().as_secs_f64())));
+    report::print(&learned, &folder);
+    Ok(())
+}
+
+fn folder(args: &Args) -> PathBuf {
+    let data = args.data.as_deref();
+    let stem = match data {
+        Some(path) if path == Path::new(input::STANDARD) => Some("stdin".to_owned()),
+        path => path.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned()),
+    };
+    let stem = stem.unwrap_or_else(|| EMBEDDED.to_owned());
+    let default = || default_folder(Path::new(RUNS), &stem, args.resume || args.restart);
+    args.out.clone().unwrap_or_else(default)
+}

@@ -1,0 +1,194 @@
+//! Tables of points: columns, separators, standard input; runs that are found; what is written as JSON.
+
+use crate::place::{Place, json, text};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write;
+
+const SMALL: &str = "--updates 5 --width 4 --depth 1 --batch 16 --fixed-steps 2";
+
+/// 60 people: a number, a name, height and weight.
+fn people(place: &Place) {
+    let mut text = "id,name,height_cm,weight_kg\n".to_owned();
+    for i in 0..60 {
+        let t = f64::from(i) * 0.7;
+        let _ = writeln!(text, "{},p{i},{},{}", i + 1, 170.0 + 9.0 * t.sin(), 70.0 + 8.0 * (1.3 * t).cos());
+    }
+    fs::write(place.path("people.csv"), text).unwrap();
+}
+
+#[test]
+fn columns_of_text_are_left_out_and_others_can_be_chosen() {
+    let place = Place::new();
+    people(&place);
+    let (_, err) = place.told(&format!("train people.csv --out all {SMALL}"));
+    assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name"), "{err}");
+    assert!(err.contains("column id counts rows") && err.contains("--columns height_cm,weight_kg"), "{err}");
+    place.done(&format!("train people.csv --columns weight_kg,3 --out two {SMALL}"));
+    assert!(place.done("info two").contains("people.csv: weight_kg, height_cm"));
+    place.done("sample two -n 20 -o s.csv");
+    assert!(fs::read_to_string(place.path("s.csv")).unwrap().starts_with("weight_kg,height_cm\n"));
+
+    // The columns are found by their headings, wherever they stand, or by --columns.
+    let values = place.done("log-prob two people.csv");
+    assert_eq!(values.lines().count(), 60);
+    let table = fs::read_to_string(place.path("people.csv")).unwrap();
+    let columns = |order: &dyn Fn(&[&str]) -> String| -> String {
+        table.lines().map(|line| order(&line.split(',').collect::<Vec<_>>()) + "\n").collect()
+    };
+    fs::write(place.path("other.tsv"), columns(&|c| format!("{}\t{}", c[3], c[2]))).unwrap();
+    assert_eq!(place.done("log-prob two other.tsv"), values);
+    let bare = columns(&|c| format!("{};{}", c[3], c[2]));
+    fs::write(place.path("bare.csv"), bare.split_once('\n').unwrap().1).unwrap();
+    assert_eq!(place.done("log-prob two bare.csv"), values);
+    assert_eq!(place.done("log-prob two bare.csv --columns 1,2"), values);
+    assert_ne!(place.done("log-prob two bare.csv --columns 2,1"), values);
+
+    place.fails(
+        &format!("train people.csv --columns age --out no {SMALL}"),
+        2,
+        &["no column \"age\"", "height_cm"],
+    );
+    place.fails(
+        &format!("train people.csv --columns name --out no {SMALL}"),
+        1,
+        &["line 2", "\"p0\" is not a number"],
+    );
+    place.fails(
+        "log-prob all bare.csv",
+        1,
+        &["bare.csv line 1", "2 columns of numbers instead of 3", "--columns"],
+    );
+    fs::write(place.path("mixed.csv"), "a;b;c\n1;2;3\n4;5\n").unwrap();
+    place.fails(&format!("train mixed.csv --out no {SMALL}"), 1, &["mixed.csv line", "--delimiter ';'"]);
+}
+
+#[test]
+fn a_table_comes_from_standard_input_and_samples_go_to_standard_output() {
+    let place = Place::new();
+    people(&place);
+    let piped = |arguments: &str| {
+        let mut child = place.command(arguments).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let table = fs::read(place.path("people.csv")).unwrap();
+        child.stdin.take().unwrap().write_all(&table).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    piped(&format!("train - --columns height_cm,weight_kg {SMALL}"));
+    assert!(place.path("runs/stdin/model.safetensors").exists());
+    let values = place.done("log-prob latest people.csv");
+    assert_eq!(piped("log-prob latest -"), values);
+    let samples = place.done("sample latest -n 7 -o -");
+    assert!(samples.starts_with("height_cm,weight_kg\n") && samples.lines().count() == 8, "{samples}");
+}
+
+#[test]
+fn latest_is_the_run_written_last_and_others_are_listed() {
+    let place = Place::new();
+    people(&place);
+    let train = format!("train people.csv --columns height_cm,weight_kg {SMALL}");
+    place.done(&format!("{train} --out runs/a"));
+    place.done(&format!("{train} --out runs/b --seed 7"));
+    assert_eq!(json(&place.done("info latest --json"))["header"]["recipe"]["seed"], 7);
+    fs::create_dir(place.path("empty")).unwrap();
+    place.fails("info empty", 1, &["empty is not a run folder", "runs here:", "latest"]);
+    place.done(&format!("{train} --out kept/c --seed 8"));
+    place.done("sample latest -n 4 --out kept/x.csv --seed 2");
+    let (_, err) = place.told("sample latest -n 4 --out kept/x.csv");
+    assert!(err.contains("4 points in kept/x.csv"), "{err}");
+    assert_eq!(json(&place.done("sample latest -n 4 --out kept/x.csv --json"))["run"], "kept/c");
+}
+
+#[test]
+fn every_command_has_a_summary_as_json_and_can_be_quiet() {
+    let place = Place::new();
+    people(&place);
+    let train = format!("train people.csv --columns height_cm,weight_kg {SMALL} --out run");
+    let (out, err) = place.told(&format!("{train} --quiet --json"));
+    assert!(json(&out)["test_nll_nats"].is_f64() && err.is_empty(), "{err}");
+    let sample = json(&place.done("sample run --json"));
+    assert_eq!((&sample["count"], &sample["file"]), (&1000.into(), &"run/samples.npy".into()));
+    assert_eq!(sample["columns"][1], "weight_kg");
+    let density = json(&place.done("density run --grid 16 --json"));
+    assert_eq!((&density["grid"], &density["file"]), (&16.into(), &"run/density-16.png".into()));
+    let values = json(&place.done("log-prob run people.csv --json"));
+    assert_eq!((values["log_prob"].as_array().unwrap().len(), &values["count"]), (60, &60.into()));
+    let values = json(&place.done("log-prob run people.csv --json -o v.npy"));
+    assert!(
+        values["mean_log_prob_nats"].is_f64()
+            && values["file"] == "v.npy"
+            && values.get("log_prob").is_none()
+    );
+    let scores = &json(&place.done("info run --json"))["scores"];
+    assert_eq!(scores["test_nll_nats"], json(&out)["test_nll_nats"]);
+    let (out, err) = place.told("sample run -n 5 --quiet");
+    assert!(out.is_empty() && err.is_empty(), "{out} {err}");
+}
+
+#[test]
+fn progress_is_json_lines_where_that_is_asked_for() {
+    let place = Place::new();
+    let (out, err) = place.told(&format!("train moons --log-format jsonl {SMALL} --out run"));
+    let events: Vec<serde_json::Value> = err.lines().filter(|line| line.starts_with('{')).map(json).collect();
+    let kinds = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
+    assert!(kinds("note") > 0 && kinds("stage") > 1 && kinds("update") > 0, "{err}");
+    assert!(events.iter().filter(|e| e["event"] == "update").all(|e| e["loss"].is_f64()), "{err}");
+    for words in ["KL divergence", " ± ", "total probability", "should be 1", "Next: flowline sample run"] {
+        assert!(out.contains(words), "\"{words}\" is missing in: {out}");
+    }
+}
+
+#[test]
+fn options_come_from_a_file_and_go_back_into_one() {
+    let place = Place::new();
+    let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nmodel = \"unet\"\n";
+    fs::write(place.path("run.toml"), file).unwrap();
+    place.fails("train --config run.toml --out no", 2, &["--field=unet", "set of images"]);
+    fs::write(place.path("run.toml"), file.replace("model = \"unet\"", "seed = 3")).unwrap();
+    place.done("train --config run.toml --out a --seed 4");
+    let options = place.done("info a --options");
+    assert!(options.contains("seed = 4") && options.contains("fixed_steps = 2"), "{options}");
+    fs::write(place.path("again.toml"), options).unwrap();
+    place.done("train moons --config again.toml --out b");
+    let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert!(model("a") == model("b"));
+
+    for (text, words) in [
+        ("update = 5\n", &["--update", "--updates"][..]),
+        ("updates = many\n", &["odd.toml", "one option per line"]),
+        ("updates = [1, 2]\n", &["odd.toml", "updates"]),
+        ("updates = \"many\"\n", &["--updates", "whole number"]),
+    ] {
+        fs::write(place.path("odd.toml"), text).unwrap();
+        place.fails("train moons --config odd.toml --out no", 2, words);
+    }
+    place.fails("train moons --config none.toml", 1, &["none.toml", "cannot be read"]);
+}
+
+#[test]
+fn figures_can_be_left_out_and_a_quick_run_ends_soon() {
+    let place = Place::new();
+    place.done(&format!("train moons {SMALL} --plots none --out none"));
+    place.done(&format!("train moons {SMALL} --plots density --out density"));
+    let figures = |run: &str| {
+        let entries =
+            fs::read_dir(place.path(run)).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = entries.filter(|name| name.contains(".png")).collect();
+        names.sort();
+        names
+    };
+    assert!(figures("none").is_empty());
+    assert_eq!(figures("density"), ["density.png", "loss.png"]);
+    // What is drawn changes nothing of what is learned, and may change when a run is resumed.
+    let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
+    assert!(model("none") == model("density"));
+    place.done("train moons --resume --plots density --out none");
+    assert_eq!(figures("none"), ["density.png", "loss.png"]);
+
+    let begun = std::time::Instant::now();
+    let report =
+        json(&place.done("train moons --quick --plots density --width 8 --depth 1 --json --out quick"));
+    assert!(begun.elapsed().as_secs_f64() < 20.0, "{:?}", begun.elapsed());
+    assert!(report["gap_nats"].is_f64() && report["updates"].as_u64() > Some(10), "{report}");
+}

@@ -1,0 +1,28 @@
+//! What a figure is made of, kept beside its pixels: the same marks are drawn as SVG.
+use super::sheet::Rect;
+
+/// Something that was drawn, in screen pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Mark {
+    /// A run of text from a point on its base.
+    Text { text: String, at: [f64; 2], size: f64, upwards: bool, color: [u8; 3] },
+    /// A path; one point is a dot.
+    Path { points: Vec<[f64; 2]>, width: f64, color: [u8; 3], opacity: f64 },
+    /// The inside of a polygon.
+    Area { points: Vec<[f64; 2]>, color: [u8; 3], opacity: f64 },
+    /// Pixels that are no lines: a density, an image.
+    Raster(Rect),
+}
+
+impl Mark {
+    /// Moves the mark.
+    pub(super) fn shift(&mut self, [x, y]: [u32; 2]) {
+        let by = [f64::from(x), f64::from(y)];
+        let moved = |p: &mut [f64; 2]| *p = [p[0] + by[0], p[1] + by[1]];
+        match self {
+            Mark::Text { at, .. } => moved(at),
+            Mark::Path { points, .. } | Mark::Area { points, .. } => points.iter_mut().for_each(moved),
+            Mark::Raster(rect) => *rect = Rect { x: rect.x + x, y: rect.y + y, ..*rect },
+        }
+    }
+}

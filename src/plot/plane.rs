@@ -1,0 +1,128 @@
+//! Densities and points over the plane: panels in a row that show one frame, with one color bar.
+use super::{
+    ColorScale, Extent, Figure, Heatmap, PlotError,
+    chart::{BAR_GAP, BAR_WIDTH, BELOW, LEFT},
+    map::Cells,
+    sheet::{Rect, Sheet},
+};
+
+/// Room above the panels, for their titles, and right of them for the numbers of the color bar.
+pub(super) const TOP: u32 = 104;
+const BAR: u32 = 160;
+/// Between panels, and between small ones.
+pub(super) const GAP: u32 = 60;
+const SMALL_GAP: u32 = 36;
+/// Least room between the numbers below two neighbors, a little more than a space.
+const APART: u32 = 12;
+/// Pixels of one panel alone, and of each of two.
+pub(super) const ONE: [u32; 2] = [1100, 1046];
+pub(super) const TWO: [u32; 2] = [780, 800];
+
+/// A part of the plane, what its axes are called, and the colors of densities over it.
+///
+/// # Examples
+/// ```
+/// use flowline::plot::{ColorScale, Extent, Heatmap, extra::Plane};
+/// let frame = Extent { x: [0.0, 2.0], y: [1.0, 0.0] };
+/// let plane = Plane { frame, names: ["height (m)", "weight (kg)"], scale: ColorScale { max: 0.5 } };
+/// let map = Heatmap { values: &[0.1, 0.4], rows: 1, cols: 2, frame };
+/// assert!(plane.density("Two cells", &map).is_ok());
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Plane<'a> {
+    /// What is shown.
+    pub frame: Extent,
+    /// Names of the axes, to the right and upwards or down.
+    pub names: [&'a str; 2],
+    /// The colors of all densities.
+    pub scale: ColorScale,
+}
+
+impl Plane<'_> {
+    /// With the names that the frame's coordinates have of themselves.
+    pub(super) fn unnamed(frame: Extent, scale: ColorScale) -> Plane<'static> {
+        let names = if frame.is_upward() { ["x", "y"] } else { ["x (pixels)", "y (pixels)"] };
+        Plane { frame, names, scale }
+    }
+
+    /// One density as a heat map, with a color bar.
+    ///
+    /// # Errors
+    /// As [`density`](super::density()).
+    pub fn density(&self, title: &str, map: &Heatmap) -> Result<Figure, PlotError> {
+        self.heat_maps(&[(title, map)], ONE, Cells::Smooth)
+    }
+
+    /// Two densities side by side on one scale, with one color bar.
+    ///
+    /// # Errors
+    /// As [`density`](super::density()).
+    pub fn comparison(&self, titles: [&str; 2], maps: [&Heatmap; 2]) -> Result<Figure, PlotError> {
+        self.heat_maps(&[(titles[0], maps[0]), (titles[1], maps[1])], TWO, Cells::Smooth)
+    }
+
+    /// Maps side by side on one scale, each panel as large as fits in `size`.
+    pub(super) fn heat_maps(
+        &self,
+        maps: &[(&str, &Heatmap)],
+        size: [u32; 2],
+        cells: Cells,
+    ) -> Result<Figure, PlotError> {
+        for (_, map) in maps {
+            map.check()?;
+        }
+        let mut panels = Panels::row(*self, maps.len() as u32, size, true)?;
+        for (i, (_, map)) in maps.iter().enumerate() {
+            panels.sheet.heat(panels.rects[i], map, self.scale, cells);
+        }
+        panels.axes(&maps.iter().map(|m| m.0).collect::<Vec<_>>())?;
+        panels.bar(maps.iter().any(|(_, map)| map.values.iter().any(|v| *v > self.scale.max)))?;
+        Ok(panels.sheet.figure)
+    }
+}
+
+/// A row of panels that show one frame, with room for axes, titles and a color bar.
+pub(super) struct Panels<'a> {
+    pub sheet: Sheet,
+    pub rects: Vec<Rect>,
+    plane: Plane<'a>,
+    gap: u32,
+}
+
+impl<'a> Panels<'a> {
+    /// `count` panels, each as large as the frame's aspect allows in `width` x `height`.
+    pub(super) fn row(
+        plane: Plane<'a>,
+        count: u32,
+        [width, height]: [u32; 2],
+        bar: bool,
+    ) -> Result<Self, PlotError> {
+        plane.frame.check()?;
+        let aspect = plane.frame.aspect();
+        let fit = (f64::from(width)).min(f64::from(height) * aspect);
+        let size = |length: f64| (length.round() as u32).clamp(120, width.max(height));
+        let (width, height) = (size(fit), size(fit / aspect));
+        let right = if bar { BAR_GAP + BAR_WIDTH + BAR } else { GAP };
+        let gap = if width < 400 { SMALL_GAP } else { GAP };
+        let sheet = Sheet::new(LEFT + count * width + (count - 1) * gap + right, TOP + height + BELOW);
+        let rects = (0..count).map(|i| Rect { x: LEFT + i * (width + gap), y: TOP, width, height }).collect();
+        Ok(Self { sheet, rects, plane, gap })
+    }
+
+    /// Axes and titles of all panels; y is named once.
+    pub(super) fn axes(&mut self, titles: &[&str]) -> Result<(), PlotError> {
+        let Plane { frame, names, .. } = self.plane;
+        for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
+            self.sheet.plane_axes(rect, frame, names, i == 0, (self.gap - APART) / 2)?;
+            self.sheet.title(title, rect);
+        }
+        Ok(())
+    }
+
+    /// The color bar right of the last panel.
+    pub(super) fn bar(&mut self, clipped: bool) -> Result<(), PlotError> {
+        let last = self.rects[self.rects.len() - 1];
+        let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
+        self.sheet.color_bar(rect, self.plane.scale, clipped, !self.plane.frame.is_upward())
+    }
+}

@@ -1,0 +1,196 @@
+//! Streamlines of a vector field in the plane, evenly spaced, and the curves on which a function is zero.
+//!
+//! Streamlines are those of B. Jobard and W. Lefer (1997) as matplotlib draws them: a grid of cells, of which each is crossed by
+//! one line at most. Seeds go from the border inwards, so that long lines come first. Everything is computed in the
+//! unit square, because axes may have different units.
+use std::collections::BTreeMap;
+
+/// Cells along each side, steps of a line per cell, and the least length of a line in sides.
+const CELLS: usize = 26;
+const STEPS: f64 = 12.0;
+const SHORTEST: f64 = 0.12;
+/// Cells along each side on which zeros are searched.
+const FINE: usize = 240;
+
+type Field<'a> = &'a dyn Fn([f64; 2]) -> [f64; 2];
+
+/// A rectangle: ends of x, ends of y.
+type Frame = [[f64; 2]; 2];
+
+fn unscaled(frame: Frame, u: [f64; 2]) -> [f64; 2] {
+    [0, 1].map(|a| frame[a][0] + u[a] * (frame[a][1] - frame[a][0]))
+}
+
+/// Streamlines over a rectangle.
+pub(super) fn streamlines(frame: Frame, field: Field) -> Vec<Vec<[f64; 2]>> {
+    let direction = |u: [f64; 2]| -> Option<[f64; 2]> {
+        let v = field(unscaled(frame, u));
+        let w = [0, 1].map(|a| v[a] / (frame[a][1] - frame[a][0]));
+        let speed = w[0].hypot(w[1]);
+        (speed.is_finite() && speed > 1e-12).then(|| w.map(|c| c / speed))
+    };
+    let mut taken = vec![false; CELLS * CELLS];
+    let mut lines = Vec::new();
+    for seed in inwards(CELLS) {
+        if taken[seed[1] * CELLS + seed[0]] {
+            continue;
+        }
+        let start = seed.map(|c| (c as f64 + 0.5) / CELLS as f64);
+        let mut own = vec![cell(start).expect("invariant: a seed lies inside")];
+        let mut line = walk(start, -1.0, &direction, &taken, &mut own);
+        line.reverse();
+        line.pop();
+        line.extend(walk(start, 1.0, &direction, &taken, &mut own));
+        if line.len() as f64 / (STEPS * CELLS as f64) >= SHORTEST {
+            own.iter().for_each(|&cell| taken[cell] = true);
+            lines.push(line.into_iter().map(|u| unscaled(frame, u)).collect());
+        }
+    }
+    lines
+}
+
+/// The cell of a point inside the unit square.
+fn cell(u: [f64; 2]) -> Option<usize> {
+    let [x, y] = u.map(|c| (c * CELLS as f64).floor());
+    let inside = |c: f64| (0.0..CELLS as f64).contains(&c);
+    (inside(x) && inside(y)).then_some(y as usize * CELLS + x as usize)
+}
+
+/// Points from `start` on, forth or back, until the line leaves the square, comes to a cell that was crossed, or stands still.
+fn walk(
+    start: [f64; 2],
+    sign: f64,
+    direction: &dyn Fn([f64; 2]) -> Option<[f64; 2]>,
+    taken: &[bool],
+    own: &mut Vec<usize>,
+) -> Vec<[f64; 2]> {
+    let h = sign / (STEPS * CELLS as f64);
+    let (mut u, mut line) = (start, vec![start]);
+    let mut here = cell(start);
+    loop {
+        // The midpoint rule: steps are far below what is seen.
+        let step = |v: [f64; 2], part: f64| [u[0] + part * h * v[0], u[1] + part * h * v[1]];
+        let Some(next) = direction(u).and_then(|v| direction(step(v, 0.5))).map(|v| step(v, 1.0)) else {
+            return line;
+        };
+        let there = cell(next);
+        if there != here {
+            match there {
+                Some(there) if !taken[there] && !own.contains(&there) => own.push(there),
+                _ => return line,
+            }
+            here = there;
+        }
+        u = next;
+        line.push(u);
+    }
+}
+
+/// All cells `[column, row]`, ring by ring from the border.
+fn inwards(cells: usize) -> impl Iterator<Item = [usize; 2]> {
+    let ring = move |[x, y]: [usize; 2]| x.min(y).min(cells - 1 - x).min(cells - 1 - y);
+    let mut all: Vec<[usize; 2]> = (0..cells * cells).map(|i| [i % cells, i / cells]).collect();
+    all.sort_by_key(|&c| (ring(c), c[1], c[0]));
+    all.into_iter()
+}
+
+/// Curves on which a function is zero, by linear interpolation along the sides of small squares.
+pub(super) fn zeros(frame: Frame, f: &dyn Fn([f64; 2]) -> f64) -> Vec<Vec<[f64; 2]>> {
+    let at = |i: usize, j: usize| unscaled(frame, [i as f64 / FINE as f64, j as f64 / FINE as f64]);
+    let values: Vec<f64> =
+        (0..=FINE).flat_map(|j| (0..=FINE).map(move |i| (i, j))).map(|(i, j)| f(at(i, j))).collect();
+    let value = |[i, j]: [usize; 2]| values[j * (FINE + 1) + i];
+    // A side is named by its lower left corner and its direction. Each is crossed once at most.
+    let crossing = |[p, q]: [[usize; 2]; 2]| {
+        let (a, b) = (value(p), value(q));
+        ((a < 0.0) != (b < 0.0) && a.is_finite() && b.is_finite()).then(|| {
+            let (s, from, to) = (a / (a - b), at(p[0], p[1]), at(q[0], q[1]));
+            [from[0] + s * (to[0] - from[0]), from[1] + s * (to[1] - from[1])]
+        })
+    };
+    let mut points: BTreeMap<Side, [f64; 2]> = BTreeMap::new();
+    let mut joined: BTreeMap<Side, Vec<Side>> = BTreeMap::new();
+    for j in 0..FINE {
+        for i in 0..FINE {
+            let sides = [([i, j], 0), ([i, j], 1), ([i, j + 1], 0), ([i + 1, j], 1)];
+            let mut crossed = Vec::new();
+            for (corner, axis) in sides {
+                let mut end = corner;
+                end[axis] += 1;
+                if let Some(point) = crossing([corner, end]) {
+                    points.insert((corner, axis), point);
+                    crossed.push((corner, axis));
+                }
+            }
+            for pair in crossed.chunks_exact(2) {
+                joined.entry(pair[0]).or_default().push(pair[1]);
+                joined.entry(pair[1]).or_default().push(pair[0]);
+            }
+        }
+    }
+    chained(&points, joined)
+}
+
+/// A side of a square: its lower left corner, and 0 for x or 1 for y.
+type Side = ([usize; 2], usize);
+
+/// Paths along joined sides, open ones first.
+fn chained(points: &BTreeMap<Side, [f64; 2]>, mut joined: BTreeMap<Side, Vec<Side>>) -> Vec<Vec<[f64; 2]>> {
+    let mut paths = Vec::new();
+    for ends in [1, 2] {
+        let starts: Vec<Side> =
+            joined.iter().filter(|(_, to)| to.len() == ends).map(|(side, _)| *side).collect();
+        for start in starts {
+            let mut path = vec![points[&start]];
+            let mut here = start;
+            while let Some(next) = joined.get_mut(&here).and_then(Vec::pop) {
+                joined.entry(next).and_modify(|back| back.retain(|side| *side != here));
+                path.push(points[&next]);
+                here = next;
+            }
+            if path.len() > 1 {
+                paths.push(path);
+            }
+        }
+    }
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: Frame = [[-2.0, 2.0], [-1.0, 3.0]];
+
+    #[test]
+    fn streamlines_follow_the_field_and_cover_the_frame() {
+        let lines = streamlines(FRAME, &|[x, y]| [-(y - 1.0), x]);
+        assert!((10..80).contains(&lines.len()), "{}", lines.len());
+        for line in &lines {
+            let radii: Vec<f64> = line.iter().map(|p| p[0].hypot(p[1] - 1.0)).collect();
+            assert!(radii.iter().all(|r| (r - radii[0]).abs() < 0.01), "{radii:?}");
+        }
+        let quarters = [[-1.0, 0.0], [1.0, 0.0], [-1.0, 2.0], [1.0, 2.0]];
+        for [x, y] in quarters {
+            let near = |p: &&[f64; 2]| (p[0] - x).hypot(p[1] - y) < 0.3;
+            assert!(lines.iter().flatten().any(|p| near(&p)), "nothing near {x}, {y}");
+        }
+    }
+
+    #[test]
+    fn a_field_of_zeros_and_of_no_numbers_has_no_streamlines() {
+        assert!(streamlines(FRAME, &|_| [0.0; 2]).is_empty());
+        assert!(streamlines(FRAME, &|_| [f64::NAN, 1.0]).is_empty());
+    }
+
+    #[test]
+    fn zeros_of_a_circle_and_a_line_are_one_path_each() {
+        let circle = zeros(FRAME, &|[x, y]| x * x + (y - 1.0) * (y - 1.0) - 1.0);
+        assert_eq!(circle.len(), 1);
+        assert!(circle[0].iter().all(|p| (p[0].hypot(p[1] - 1.0) - 1.0).abs() < 1e-3));
+        assert!(circle[0].len() > 300 && circle[0].first() == circle[0].last());
+        let line = zeros(FRAME, &|[x, y]| y - 0.5 * x - 0.123);
+        assert_eq!(line.len(), 1);
+        assert!(zeros(FRAME, &|_| 1.0).is_empty());
+    }
+}

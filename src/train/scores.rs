@@ -1,0 +1,68 @@
+//! What the end of a run measured of its model, as its folder keeps it and as text.
+
+use crate::data::{Estimate, grouped};
+use serde::{Deserialize, Serialize};
+
+/// The scores of a run: fields of [`TrainReport`](super::TrainReport) by their names there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "documented in `TrainReport`")]
+pub struct Scores {
+    /// Updates of the run that was measured.
+    pub update: u64,
+    pub validation_nats: f64,
+    pub validation_stderr_nats: Option<f64>,
+    pub validation_rows: u64,
+    pub test_nll_nats: f64,
+    pub test_nll_stderr_nats: Option<f64>,
+    pub test_rows: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_per_dim_stderr: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_bits_per_dim: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_bits_per_dim_stderr: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entropy_nats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_nats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_stderr_nats: Option<f64>,
+    #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
+    pub total_probability: Option<f64>,
+}
+
+impl Scores {
+    /// Each by name with its standard error: test figures first.
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let with_error = |mean, stderr| Estimate { mean, stderr, count: 0 };
+        let mut all = Vec::new();
+        if let Some(gap) = self.gap_nats {
+            let gap = with_error(gap, self.gap_stderr_nats);
+            all.push(("KL divergence", format!("{gap} nats ({} test points)", grouped(self.test_rows))));
+        }
+        if let Some(bits) = self.test_bits_per_dim {
+            let bits = with_error(bits, self.test_bits_per_dim_stderr);
+            all.push(("test bits/dim", format!("{bits} ({} images)", grouped(self.test_rows))));
+        }
+        let test = with_error(self.test_nll_nats, self.test_nll_stderr_nats);
+        let validation = with_error(self.validation_nats, self.validation_stderr_nats);
+        let rows = |rows: u64| {
+            format!("{} {}", grouped(rows), if self.bits_per_dim.is_some() { "images" } else { "points" })
+        };
+        all.push(("test NLL", format!("{test} nats ({})", rows(self.test_rows))));
+        all.push(("validation NLL", format!("{validation} nats ({})", rows(self.validation_rows))));
+        if let Some(bits) = self.bits_per_dim {
+            all.push(("validation bits/dim", with_error(bits, self.bits_per_dim_stderr).to_string()));
+        }
+        if let Some(entropy) = self.entropy_nats {
+            all.push(("entropy", format!("{entropy:.4} nats")));
+        }
+        if let Some(total) = self.total_probability {
+            all.push(("total probability", format!("{total:.5} (should be 1)")));
+        }
+        all
+    }
+}

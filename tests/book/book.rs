@@ -1,0 +1,130 @@
+//! Runs every program of the book, each in a process and a folder of its own, and compares what it prints with its page.
+//!
+//! `cargo test -p flowline-book` runs all, `cargo test -p flowline-book -- events` those whose page has this name.
+
+#[allow(dead_code, reason = "the pages are read when the test is built")]
+mod pages;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{env, fs, thread};
+
+/// A program of a page.
+struct Program {
+    name: &'static str,
+    place: &'static str,
+    runs: bool,
+    expected: Option<&'static str>,
+    factor: Option<f64>,
+    main: fn() -> Result<(), String>,
+}
+
+/// The programs as they stand on the pages.
+#[allow(clippy::all, clippy::pedantic, missing_docs, dead_code, reason = "written for readers of the book")]
+mod programs {
+    use super::Program;
+    include!(concat!(env!("OUT_DIR"), "/programs.rs"));
+    pub(super) const ALL: &[Program] = PROGRAMS;
+}
+
+/// A small model and few updates: what a page trains for minutes is trained here for seconds.
+fn quick(updates: u64) -> flowline::train::TrainOptions {
+    flowline::train::TrainOptions {
+        updates: Some(updates),
+        width: Some(8),
+        depth: Some(1),
+        batch: Some(128),
+        ..Default::default()
+    }
+}
+
+/// What tells this test to be one program.
+const RUN: &str = "--run-program";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    if let [flag, name] = &args[..]
+        && flag == RUN
+    {
+        let program =
+            programs::ALL.iter().find(|program| program.name == name).expect("a program of the book");
+        return match (program.main)() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let filters: Vec<String> =
+        args.iter().filter(|a| !a.starts_with('-')).map(|a| a.replace('-', "_")).collect();
+    let asked = |p: &&Program| p.runs && (filters.is_empty() || filters.iter().any(|f| p.name.contains(f)));
+    let wanted: Vec<&Program> = programs::ALL.iter().filter(asked).collect();
+    let compiled = programs::ALL.len();
+    println!("\nrunning {} of {compiled} programs of the book", wanted.len());
+    let failed = run_all(&wanted);
+    println!("programs of the book: {} passed; {failed} failed\n", wanted.len() - failed);
+    ExitCode::from(u8::from(failed > 0))
+}
+
+/// Runs programs on all cores; how many failed.
+fn run_all(wanted: &[&Program]) -> usize {
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(program) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let outcome = run(program);
+                    let (place, seconds) = (program.place, began.elapsed().as_secs_f64());
+                    match outcome {
+                        Ok(()) => println!("{place} ... ok ({seconds:.1} s)"),
+                        Err(why) => {
+                            failed.fetch_add(1, Ordering::Relaxed);
+                            println!("{place} ... FAILED ({seconds:.1} s)\n{why}\n");
+                        }
+                    }
+                }
+            });
+        }
+    });
+    failed.into_inner()
+}
+
+fn run(program: &Program) -> Result<(), String> {
+    let folder = Folder::new(program.name);
+    let this = env::current_exe().expect("a test knows its path");
+    let run = Command::new(this).args([RUN, program.name]).current_dir(&folder.0).output();
+    let run = run.map_err(|e| e.to_string())?;
+    let printed = String::from_utf8_lossy(&run.stdout);
+    if !run.status.success() {
+        return Err(format!("{}\n{printed}{}", run.status, String::from_utf8_lossy(&run.stderr)));
+    }
+    let difference = program.expected.and_then(|text| pages::difference(text, &printed, program.factor));
+    difference.map_or(Ok(()), |difference| Err(format!("{difference}\nall that it printed:\n{printed}")))
+}
+
+/// A folder with the data of the book, removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = env::temp_dir().join(format!("flowline-book-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/data");
+        for entry in fs::read_dir(data).expect("docs/data is there") {
+            let from = entry.expect("an entry of a folder that was opened").path();
+            let name = from.file_name().expect("a file has a name");
+            fs::copy(&from, folder.join(name)).expect("a file of docs/data can be copied");
+        }
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

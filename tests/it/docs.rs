@@ -1,0 +1,199 @@
+//! The book and the other Markdown files: links lead somewhere, every page has its place, every program is tested.
+//!
+//! The programs themselves run in the package `tests/book`, which takes them from the pages by the module `pages`.
+
+#[path = "../book/pages.rs"]
+mod pages;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Names and texts of the files whose links are checked.
+fn documents() -> Vec<(String, String)> {
+    let mut names: Vec<String> =
+        ["ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY", "examples/README", "notebooks/README"]
+            .map(|name| format!("{name}.md"))
+            .into();
+    for entry in fs::read_dir(root().join("benches/record")).unwrap() {
+        names.push(format!("benches/record/{}", entry.unwrap().file_name().to_str().unwrap()));
+    }
+    names.retain(|name| Path::new(name).extension().is_some_and(|e| e == "md"));
+    names.sort();
+    let read = |name: String| {
+        (fs::read_to_string(root().join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")), name)
+    };
+    let others = names.into_iter().map(read).map(|(text, name)| (name, text));
+    others.chain(pages::pages(&root())).collect()
+}
+
+/// The text without fences and code, which hold no links; lines keep their numbers.
+fn prose(text: &str) -> String {
+    let (mut out, mut inside) = (String::new(), false);
+    for line in text.lines() {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        if !inside && !fence {
+            let parts = line.split('`').enumerate();
+            out.extend(parts.map(|(i, part)| if i % 2 == 0 { part } else { "`" }));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The targets of links and images that are not addresses, with their lines from 1. A link may go over a line's end.
+fn relative_links(text: &str) -> Vec<(usize, String)> {
+    let prose = prose(text);
+    let mut found = Vec::new();
+    for (at, _) in prose.match_indices("](") {
+        let Some((target, _)) = prose[at + 2..].split_once(')') else { continue };
+        let line = prose[..at].matches('\n').count() + 1;
+        if !target.contains("://") && !target.starts_with("mailto:") {
+            found.push((line, target.split_whitespace().next().unwrap_or("").to_owned()));
+        }
+    }
+    found
+}
+
+/// The anchors of a page's headings, as forges and mdBook make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut inside = false;
+    for line in text.lines() {
+        inside ^= line.trim_start().starts_with("```");
+        let Some(heading) = line.strip_prefix('#').filter(|_| !inside) else { continue };
+        let heading = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        let copies = (1..).map(|i| format!("{anchor}-{i}"));
+        let free = std::iter::once(anchor.clone()).chain(copies).find(|name| !found.contains(name));
+        found.extend(free);
+    }
+    found
+}
+
+/// `from/../to` without the detour.
+fn resolved(from: &str, target: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for part in Path::new(from).parent().unwrap().join(target).components() {
+        match part {
+            Component::ParentDir => drop(parts.pop()),
+            Component::Normal(name) => parts.push(name.to_str().unwrap().to_owned()),
+            _ => {}
+        }
+    }
+    parts.join("/")
+}
+
+/// What is wrong with a link, if anything.
+fn broken(from: &str, target: &str, texts: &BTreeMap<String, String>) -> Option<String> {
+    let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+    let name = if path.is_empty() { from.to_owned() } else { resolved(from, path) };
+    if !root().join(&name).exists() {
+        return Some(format!("{target}: there is no {name}"));
+    }
+    let text = texts.get(&name)?;
+    let missing = !anchor.is_empty() && !anchors(text).contains(anchor);
+    missing.then(|| format!("{target}: {name} has no heading #{anchor}"))
+}
+
+#[test]
+fn every_relative_link_leads_to_a_file_and_a_heading() {
+    let texts: BTreeMap<String, String> = documents().into_iter().collect();
+    let mut wrong = Vec::new();
+    for (name, text) in &texts {
+        for (line, target) in relative_links(text) {
+            wrong.extend(broken(name, &target, &texts).map(|why| format!("{name}:{line}: {why}")));
+        }
+    }
+    assert!(wrong.is_empty(), "broken links:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
+    let all = pages::pages(&root()).into_iter().map(|(name, _)| name);
+    let written: BTreeSet<String> =
+        all.filter(|name| name.starts_with("docs/") && name != "docs/SUMMARY.md").collect();
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<String> =
+        relative_links(&summary).into_iter().map(|(_, target)| format!("docs/{target}")).collect();
+    let unlisted: Vec<&String> = written.difference(&listed).collect();
+    let unwritten: Vec<&String> = listed.difference(&written).collect();
+    assert!(
+        unlisted.is_empty() && unwritten.is_empty(),
+        "not in the summary: {unlisted:?}; not written: {unwritten:?}"
+    );
+}
+
+/// A file that no page links to is read by no program either.
+#[test]
+fn every_file_beside_the_pages_is_linked() {
+    let linked: BTreeSet<String> = pages::pages(&root())
+        .iter()
+        .flat_map(|(name, text)| {
+            relative_links(text).into_iter().map(move |(_, target)| resolved(name, &target))
+        })
+        .collect();
+    for folder in ["docs/data", "docs/images"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap());
+            assert!(linked.contains(&name), "no page links to {name}");
+        }
+    }
+}
+
+#[test]
+fn every_rust_fence_is_a_tested_program() {
+    let programs = pages::programs_of_the_book(&root()).unwrap_or_else(|wrong| panic!("{wrong}"));
+    for (page, text) in pages::pages(&root()) {
+        let is_program = |tag: &str| matches!(tag, "rust" | "rust,no_run");
+        let fences = pages::fences(&text).into_iter().filter(|fence| is_program(&fence.tag)).count();
+        assert_eq!(programs.iter().filter(|program| program.page == page).count(), fences, "{page}");
+    }
+    // The shortest of many programs is as tested as the longest: each has a name of its own.
+    let names: BTreeSet<String> = programs.iter().map(pages::Program::name).collect();
+    assert_eq!(names.len(), programs.len());
+    assert!(programs.iter().filter(|program| program.runs && program.prints.is_some()).count() > 30);
+}
+
+#[test]
+fn a_page_gives_programs_and_outputs_or_says_what_is_wrong() {
+    let page = "<!-- book: replace 10 => 2 -->\n<!-- book: factor 3 -->\n```rust\nfn main() { f(10); }\n```\n\n\
+                It prints:\n\n```text\n1\n```\n\n```rust,no_run\nlet x = 1;\n```\n```rust,ignore\n?\n```\n";
+    let found = pages::programs("docs/a-b.md", page).unwrap();
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].name(), found[0].place()), ("docs_a_b_1".to_owned(), "docs/a-b.md:3".to_owned()));
+    assert_eq!((found[0].prints.as_deref(), found[0].factor), (Some("1\n"), Some(3.0)));
+    assert_eq!(found[0].module(), "pub fn main() { f(2); }\n");
+    assert!(
+        !found[1].runs && found[1].module().contains("pub fn main() -> flowline::Result<()> {\nlet x = 1;\n")
+    );
+    let wrong = |text: &str| pages::programs("p.md", text).unwrap_err();
+    assert_eq!(
+        wrong("```rust\n# hidden\n```"),
+        "p.md:1: a line that begins with `# ` is no Rust where pages are read"
+    );
+    assert!(wrong("```\nx\n```").contains("without a tag"));
+    assert!(wrong("```rust,should_panic\n```").contains("`rust,should_panic`"));
+    assert!(wrong("It prints:\n```text\n1\n```").contains("without a program"));
+    assert!(wrong("<!-- book: replace a => b -->\n```rust\n```").contains("no `a`"));
+    assert!(wrong("```rust\n```\n<!-- book: factor 3 -->\nIt prints:\n").contains("directly in front"));
+    assert!(wrong("<!-- book: skip -->\n```rust\n```").contains("no such direction"));
+}
+
+#[test]
+fn outputs_are_compared_by_words_and_digits() {
+    let same = |want, got| pages::difference(want, got, None).is_none();
+    assert!(same("y = 1.50, 20,000 rows", "y = 1.51,  20000 rows") && !same("y = 1.50", "y = 1.53"));
+    assert!(same("a\n...\nz\n", "a\nb\nc\nz\n") && !same("a\n...\nz\n", "a\nb\n") && !same("a", "a\nb"));
+    assert!(same("1e-6", "1e-6") && !same("1e-6", "3e-6") && !same("x 1", "y 1") && !same("1", ""));
+    let within = |want, got| pages::difference(want, got, Some(3.0)).is_none();
+    assert!(
+        within("loss 1e-6 of 4", "loss 2.5e-6 of 2") && !within("1e-6", "4e-6") && !within("1.0", "-1.0")
+    );
+}
