@@ -127,7 +127,7 @@ fn more_steps_than_memory_should_hold_are_refused_with_the_remedy() {
             ..
         })
     ));
-    assert!(e.to_string().contains("set `max_steps`"), "{e}");
+    assert!(e.to_string().contains("lower `max_steps`"), "{e}");
     assert!(ode().max_steps(100).solve(0.0, 1.0, ones([1000].into())).is_ok());
 }
 

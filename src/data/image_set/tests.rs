@@ -132,7 +132,7 @@ fn labels_come_from_each_kind_of_file_and_are_one_an_image() {
     let message = |file| ImageSet::open(&images).unwrap().with_labels(file).unwrap_err().to_string();
     let cases = [
         (message(place.put("four", &idx1(4, &[1, 2, 3, 4]))), "four: 4 labels for 5 images"),
-        (message(place.put("cut", &idx1(5, &[1, 2]))), "5 takes 13 bytes, it holds 10"),
+        (message(place.put("cut", &idx1(5, &[1, 2]))), "5 takes 13 bytes, the file has 10"),
         (message(place.put("odd.csv", b"1\n2\n2.5\n1\n1\n")), "label 3 is 2.5"),
         (message(images.clone()), "not as an IDX file of labels"),
     ];
@@ -158,14 +158,14 @@ fn odd_files_are_named_with_what_was_found() {
         (within("one"), "1 of 4 x 3 pixels"),
         (within("torn"), "a.png (12 bytes) cannot be decoded"),
         (within("missing"), "cannot be read"),
-        (place.put("cut", &idx(5, &bytes[..50])), "5 x 3 x 4 takes 76 bytes, it holds 66"),
-        (place.put("cut.gz", &gzip(&idx(5, &bytes[..50]))), "5 x 3 x 4 takes 76 bytes, it holds 66"),
+        (place.put("cut", &idx(5, &bytes[..50])), "5 x 3 x 4 takes 76 bytes, the file has 66"),
+        (place.put("cut.gz", &gzip(&idx(5, &bytes[..50]))), "5 x 3 x 4 takes 76 bytes, the file has 66"),
         (
             place.put("huge.gz", &gzip(&idx(400_000, &bytes))),
-            "400000 x 3 x 4 takes 4800016 bytes, it holds 76",
+            "400000 x 3 x 4 takes 4800016 bytes, the file has 76",
         ),
-        (place.put("head", &idx(5, &bytes)[..9]), "its header takes 16 bytes, it holds 9"),
-        (place.put("two", b"ab"), "its first word takes 4 bytes, it holds 2"),
+        (place.put("head", &idx(5, &bytes)[..9]), "its header takes 16 bytes, the file has 9"),
+        (place.put("two", b"ab"), "its first word takes 4 bytes, the file has 2"),
         (
             place.put("labels", &[0, 0, 8, 1, 0, 0, 0, 2, 1, 1]),
             "[00, 00, 08, 01], not as an IDX file of images",

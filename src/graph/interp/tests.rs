@@ -437,5 +437,5 @@ fn wrong_inputs_and_opaque_outputs_are_errors() {
     let found = b.push(search(step()), &[expected, zero, x[0], zero, x[1]], None);
     let tape = b.proj(found, 3);
     let e = interpret(&b.finish(&[tape]), &scalars(&[1.0, 1.0])).unwrap_err();
-    assert!(e.to_string().ends_with("output 0 is a tape, which is no array"), "{e}");
+    assert!(e.to_string().ends_with("output 0 is a tape, not an array"), "{e}");
 }

@@ -101,7 +101,7 @@ fn what_a_header_claims_is_refused_before_it_is_asked_for() {
 #[test]
 fn bytes_of_no_format_are_told() {
     assert!(refusal(b"II*\0no TIFF").contains("49, 49, 2a, 00"));
-    assert!(refusal(b"").contains("the bytes []"));
+    assert!(refusal(b"").contains("first bytes [] are not"));
     assert!(
         refusal(&file(Gif, "transparent, interlaced")[1..])
             .contains("not those of a PNG, JPEG, GIF, WebP or BMP")

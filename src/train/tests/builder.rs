@@ -20,7 +20,7 @@ fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     let message = |trainer: Trainer| trainer.plan().map(|_| ()).unwrap_err().to_string();
     let given = |options: TrainOptions| message(Trainer::with_flow(flow(0), image()).options(&options));
     let width = given(TrainOptions { width: Some(9), ..TrainOptions::default() });
-    assert!(width.contains("--width=9") && width.contains("the flow that is given"), "{width}");
+    assert!(width.contains("--width=9") && width.contains("the given flow"), "{width}");
     let rtol = given(TrainOptions { rtol: Some(1e-3), ..TrainOptions::default() });
     assert!(rtol.contains("--rtol=0.001"), "{rtol}");
     let preset = TrainOptions { preset: Some(Preset::Points), ..TrainOptions::default() };

@@ -154,7 +154,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     let opened = TrainedFlow::open(place.path()).unwrap();
     assert!(bits(&opened.flow) == bits(&learned.flow) && opened.header.parts.is_none());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
-    assert!(message.contains("no test part") && message.contains("--restart"), "{message}");
+    assert!(message.contains("without a test part") && message.contains("--restart"), "{message}");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     assert!(other.contains("--seed=0, not --seed=1"), "{other}");
     let shifted = Trainer::new(line(2.0)).options(&options(0)).run_dir(&folder);
     let other = shifted.run().map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("other points"), "{other}");
+    assert!(other.contains("holds other data"), "{other}");
     assert!(files(&folder) == kept);
 }
 
@@ -274,7 +274,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
         let message = stopped.to_string();
         let updates = (stops + 1).min(6);
         assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
-        assert!(message.contains("parts, --resume goes on"), "{message}");
+        assert!(message.contains("parts; --resume continues it"), "{message}");
         assert_eq!(TrainedFlow::open(&parts).unwrap().update, updates);
     }
     run(&parts, 0).unwrap();
