@@ -6,7 +6,8 @@
 //! `cargo run --release --example brusselator -- [FOLDER]` writes `brusselator.png` there.
 //!
 //! Diffusion makes it stiff: an explicit method's steps are bounded by 3.3 / (4 a (N + 1)^2), whatever the tolerance.
-//! At N = 200 that is 1e-3: ten thousand short steps, a fraction of a second. For finer grids take an implicit solver.
+//! At N = 200 that is 1e-3: ten thousand short steps, a fraction of a second. For finer grids take
+//! `Method::Rodas5P` or `Method::Rkc2`: see `brusselator_2d`.
 
 use flowline::plot::{self, SpaceTime};
 use flowline::prelude::*;

@@ -183,6 +183,10 @@ impl<'a> Request<'a> {
     /// Refuses settings that would not be read.
     fn check_read(&self) -> Result<(), ConfigError> {
         let Request { settings, options, .. } = *self;
+        settings.check_explicit(
+            "on tensors",
+            "take an explicit method, or solve on plain states such as Vec<f64>",
+        )?;
         // The distance of the two states of `Reversible` is measured in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {

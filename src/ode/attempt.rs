@@ -11,6 +11,7 @@
 use super::controller::History;
 use super::stages::{First, Times, eval, stages};
 use super::step_end::{SLACK, StepEnd, next_step_end};
+use super::stiff::stiff_stages;
 use super::{
     Carry, Clock, Compiled, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField,
     status,
@@ -65,8 +66,13 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     let h = step_end.t.sub(&carry.t);
     let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
     let times = Times::next(scheme, span, carry, &step_end.t);
-    let Carry { t, y, k, y1, .. } = carry;
-    stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
+    if scheme.tableau.is_explicit() {
+        let Carry { y, k, y1, .. } = carry;
+        stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
+    } else {
+        stiff_stages(f, scheme, first, &times, &h, carry)?;
+    }
+    let Carry { t, y, y1, .. } = carry;
     then((t, &step_end.t), y, y1)?;
 
     let Verdict { good, broken, error_ratio } = match scheme.tableau.b_err {
@@ -84,6 +90,9 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     carry.h = S::Clock::select(&running, &h, &carry.h);
     if scheme.is_adaptive() {
         adapt(scheme, &step_end, &running, &accepted, &error_ratio, carry);
+    }
+    if !scheme.tableau.is_explicit() {
+        count_stiff(&running, carry);
     }
     if !scheme.limits.stops.is_empty() {
         pass_stop(&accepted, &step_end, carry);
@@ -112,6 +121,7 @@ pub fn step<S: State, F: VectorField<S>>(
     k: &mut [S],
     y1: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
+    debug_assert!(scheme.tableau.is_explicit(), "invariant: a step of {} has memory", scheme.tableau.name);
     let times = Times::of(scheme, span, t, t_next);
     stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
@@ -270,6 +280,16 @@ fn count<S: State>(
     carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
 }
 
+/// Counts what the stages of a method that is not explicit took.
+pub(super) fn count_stiff<S: State>(running: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
+    let Some(counts) = carry.stiff.as_mut().map(|stiff| stiff.take_counts()) else { return };
+    let zero = carry.t.like(0.0);
+    let counted = |n: u64| S::Clock::select(running, &zero.like(n as f64), &zero);
+    carry.num_fn_evals = carry.num_fn_evals.add(&counted(counts.evals));
+    carry.num_jac_evals = carry.num_jac_evals.add(&counted(counts.jacobians));
+    carry.num_factorizations = carry.num_factorizations.add(&counted(counts.factorizations));
+}
+
 /// The next step size and the controller's history. Expects the new `carry.h`.
 #[inline(always)]
 fn adapt<S: State>(
@@ -287,6 +307,7 @@ fn adapt<S: State>(
         h: &carry.h,
         h_prev: &carry.h_prev,
         slack: &carry.slack,
+        is_stiff: !scheme.tableau.is_explicit(),
     };
     let (factor, history) = match scheme.controller {
         Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),

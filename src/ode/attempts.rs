@@ -8,7 +8,9 @@
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
-use super::{Carry, FieldError, FieldFailure, Native, PlainState, Scheme, Span, VectorField, status};
+use super::{
+    Carry, FieldError, FieldFailure, Linearize, Native, PlainState, Scheme, Span, VectorField, status,
+};
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
@@ -64,7 +66,7 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     run: Run<'_, Y>,
 ) -> Result<u64, FieldFailure<f64>> {
     let level = is_fused(native.level).then(|| native.level.min(Level::Avx2));
-    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level)), level, run)
+    attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level), f.linearize()), level, run)
 }
 
 /// The most stages for which the whole loop is compiled with a method's coefficients; above it only a single
@@ -87,7 +89,7 @@ fn attempts_of_any<Y: PlainState>(
 }
 
 /// A vector field behind a pointer, evaluated with the machine's instructions.
-struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>);
+struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>, Option<&'a dyn Linearize<Y>>);
 
 /// One evaluation.
 struct Eval<Y, F>(PhantomData<(Y, F)>);
@@ -109,6 +111,9 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &Y, dy: &mut Y) -> Result<(), FieldError> {
         self.0.call(t, y, dy)
+    }
+    fn linearize(&self) -> Option<&dyn Linearize<Y>> {
+        self.1
     }
 }
 

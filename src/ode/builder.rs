@@ -10,7 +10,7 @@ use super::field::Inlined;
 use super::inline::InlineMethod;
 use super::{
     Closure, ConfigError, Controller, Event, EventValue, InPlace, IntoSaveAt, Method, Norm, PlainState, Rate,
-    SaveAt, Settings, SolveError, State, Tableau, Tol, Tolerance, VectorField, View,
+    SaveAt, Settings, SolveError, State, StateFunctions, Tableau, Tol, Tolerance, VectorField, View,
 };
 use crate::simd::Level;
 use std::fmt;
@@ -106,6 +106,7 @@ pub struct Ode<'f, Y: OdeState, F, O = Y> {
     pub(crate) field: F,
     pub(crate) settings: Settings,
     pub(crate) norm: Option<Arc<Norm<'f, Y>>>,
+    pub(crate) functions: StateFunctions<'f, Y>,
     pub(crate) save_at: SaveAt,
     pub(crate) save_fn: SaveFn<'f, Y, O>,
     pub(crate) given: Given,
@@ -121,6 +122,7 @@ impl<Y: OdeState, F: Clone, O> Clone for Ode<'_, Y, F, O> {
             field: self.field.clone(),
             settings: self.settings.clone(),
             norm: self.norm.clone(),
+            functions: self.functions.clone(),
             save_at: self.save_at.clone(),
             save_fn: self.save_fn.clone(),
             given: self.given,
@@ -171,6 +173,7 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
             field,
             settings: Settings::default(),
             norm: None,
+            functions: StateFunctions::default(),
             save_at: SaveAt::default(),
             save_fn: Arc::new(Mutex::new(|_t, y: &Y| y.clone())),
             given: Given::default(),
@@ -258,10 +261,21 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     where
         Y: PlainState,
     {
-        let Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state } =
-            self.method(M::METHOD);
+        let Ode {
+            field,
+            settings,
+            norm,
+            functions,
+            save_at,
+            save_fn,
+            given,
+            watches,
+            on_step,
+            options,
+            state,
+        } = self.method(M::METHOD);
         let field = Inlined::new(field);
-        Ode { field, settings, norm, save_at, save_fn, given, watches, on_step, options, state }
+        Ode { field, settings, norm, functions, save_at, save_fn, given, watches, on_step, options, state }
     }
     /// A custom Butcher tableau instead of a method.
     pub fn tableau(mut self, tableau: Tableau) -> Self {
@@ -378,6 +392,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
             field: self.field,
             settings: self.settings,
             norm: self.norm,
+            functions: self.functions,
             save_at: self.save_at,
             watches: self.watches,
             on_step: self.on_step,

@@ -4,7 +4,7 @@
 //! them on the device, and its thousandth step runs the program that its first step recorded.
 
 use super::step_end::SLACK;
-use super::{Clock, Controller, Scheme, State};
+use super::{Clock, Controller, Scheme, State, StiffStages};
 
 /// What one step passes to the next.
 #[derive(Clone)]
@@ -42,6 +42,10 @@ pub struct Carry<S: State> {
     pub num_off_grid: S::Clock,
     /// Evaluations of the vector field.
     pub num_fn_evals: S::Clock,
+    /// Jacobians; 0 of explicit methods, so a recorded solve does not carry them.
+    pub num_jac_evals: S::Clock,
+    /// Factorizations, as Jacobians.
+    pub num_factorizations: S::Clock,
     /// Consecutive rejections, up to now, that were due to a non-finite error ratio.
     pub non_finite_in_row: S::Clock,
     /// One of the codes of [`status`](super::status).
@@ -59,6 +63,8 @@ pub struct Carry<S: State> {
 
     /// Scratch of a step, without meaning between steps.
     pub y1: S,
+    /// The memory of a method that is not explicit.
+    pub stiff: Option<Box<dyn StiffStages<S>>>,
 }
 
 impl<S: State> Carry<S> {
@@ -87,6 +93,9 @@ impl<S: State> Carry<S> {
             component: zero.like(-1.0),
             accepted: zero.lt(&zero),
             y1: y.clone(),
+            stiff: None,
+            num_jac_evals: zero.clone(),
+            num_factorizations: zero.clone(),
             t,
             y,
         }
@@ -111,6 +120,8 @@ impl<S: State> Carry<S> {
             &mut self.num_stops,
             &mut self.num_off_grid,
             &mut self.num_fn_evals,
+            &mut self.num_jac_evals,
+            &mut self.num_factorizations,
             &mut self.non_finite_in_row,
             &mut self.status,
             &mut self.h,

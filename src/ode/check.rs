@@ -5,7 +5,7 @@
 //! settings are [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{ConfigError, Controller, Ode, OdeState, Settings};
+use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
 
 /// Whether a setting was given or is a default, where its value does not show it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +28,8 @@ pub(crate) struct Requested<'a> {
     settings: &'a Settings,
     given: Given,
     norm: bool,
+    /// Functions of the state that only some methods read: Jacobian, time derivative, spectral radius.
+    functions: [bool; 3],
     on_step: bool,
     /// Whether an event or `on_step` can end the solve.
     ends: bool,
@@ -59,6 +61,7 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
             settings: &self.settings,
             given: self.given,
             norm: self.norm.is_some(),
+            functions: self.functions.given(),
             on_step: self.on_step.is_some(),
             ends: self.on_step.is_some() || any(|w| w.event.terminal > 0),
             events: [
@@ -79,6 +82,7 @@ impl Requested<'_> {
     /// Rejects settings that `driver` would not read.
     pub(crate) fn check(&self, driver: Driver) -> Result<(), ConfigError> {
         self.settings.check_steps(self.norm, false)?;
+        self.settings.check_method(self.functions)?;
         if self.settings.max_events.is_some() && self.events == [false; 3] {
             return Err(ConfigError::UnusedSetting { setting: "max_events", place: "without an event" });
         }
@@ -89,6 +93,8 @@ impl Requested<'_> {
                 "in `forward_sensitivity`, which differentiates a plain solve from t0 to t1"
             }
         };
+        let [jacobian, time_derivative, radius] =
+            if driver == Driver::Sensitivity { self.functions } else { [false; 3] };
         let Requested { given: Given { save_at, save_fn }, on_step, events: [notes, stops, acts], .. } =
             *self;
         let unread = [
@@ -97,6 +103,9 @@ impl Requested<'_> {
             ("event", notes || stops),
             ("on_event", acts),
             ("on_step", on_step),
+            ("jacobian", jacobian),
+            ("time_derivative", time_derivative),
+            ("spectral_radius", radius),
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => Err(ConfigError::UnusedSetting { setting, place }),
@@ -104,6 +113,9 @@ impl Requested<'_> {
         }
     }
 }
+
+/// Where nothing reads a Jacobian.
+const NEEDS_JACOBIAN: &str = "by a method without a Jacobian (Rodas5P and Rosenbrock23 have one)";
 
 impl Settings {
     /// Whether step sizes are adaptive, as far as the settings show.
@@ -113,6 +125,58 @@ impl Settings {
             // Without a dt0 such a method fails later, for its missing error estimate.
             None => self.has_error_estimate() || self.dt0.is_none(),
         }
+    }
+
+    /// Refuses what the method does not read; `functions` are those of [`Requested`].
+    pub(crate) fn check_method(
+        &self,
+        [jacobian, time_derivative, radius]: [bool; 3],
+    ) -> Result<(), ConfigError> {
+        let method = if self.own.is_some() { Method::Tsit5 } else { self.method };
+        let has_jacobian = !method.is_explicit() && method != Method::Rkc2;
+        let unread = [
+            ("jacobian", jacobian && !has_jacobian, NEEDS_JACOBIAN),
+            ("time_derivative", time_derivative && !has_jacobian, NEEDS_JACOBIAN),
+            ("jacobian_sparsity", self.sparsity.is_some() && !has_jacobian, NEEDS_JACOBIAN),
+            ("spectral_radius", radius && method != Method::Rkc2, "by a method other than Rkc2"),
+        ];
+        if let Some(&(setting, _, place)) = unread.iter().find(|(_, is_given, _)| *is_given) {
+            return Err(ConfigError::UnusedSetting { setting, place });
+        }
+        let solves_systems = matches!(method, Method::Rodas5P | Method::Rosenbrock23);
+        if self.mass.is_some() && !solves_systems {
+            return Err(ConfigError::MethodPlace {
+                method: format!("{method:?}"),
+                place: "with `mass_matrix`",
+                remedy: "take Method::Rodas5P or Method::Rosenbrock23",
+            });
+        }
+        Ok(())
+    }
+
+    /// Refuses a method that does not run in lanes.
+    pub(super) fn check_lanes(&self) -> Result<(), ConfigError> {
+        match self.method {
+            Method::Rkc2 | Method::AutoTsit5Rodas5P => Err(ConfigError::MethodPlace {
+                method: format!("{:?}", self.method),
+                place: "in ensembles",
+                remedy: "take Method::Rodas5P, or solve each trajectory alone",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a method that is not explicit, which does not run at `place`.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn check_explicit(
+        &self,
+        place: &'static str,
+        remedy: &'static str,
+    ) -> Result<(), ConfigError> {
+        if self.own.is_some() || self.method.is_explicit() {
+            return Ok(());
+        }
+        Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })
     }
 
     /// Rejects settings of adaptive steps if steps are not adaptive. `atol`: whether `atol` is read even then.

@@ -49,7 +49,12 @@ pub struct StepTo {
 /// is shorter than the one before only after a rejection. An r of 0 enters the history as 1. A non-finite r
 /// gives `factor_min`.
 ///
-/// The default is the I controller: P = 0, I = 1, D = 0. Other controllers have constructors:
+/// Methods for stiff problems shrink their steps before they fail: the factor is at most `safety (1/r)^(1/k)`, which alone
+/// counts after a rejected step, and is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` if the previous
+/// attempt was rejected.
+///
+/// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods
+/// [`PidController::predictive`]. Other controllers have constructors:
 /// [`PidController::pi`], [`PidController::new`], [`PidController::h211pi`], [`PidController::h211b`],
 /// [`PidController::h312pid`].
 ///
@@ -236,6 +241,8 @@ pub(super) struct History<'a, C> {
     pub h_prev: &'a C,
     /// 0 right after a rejection.
     pub slack: &'a C,
+    /// Whether the method is for stiff problems, whose steps have to shrink before they fail.
+    pub is_stiff: bool,
 }
 
 impl PidController {
@@ -290,7 +297,18 @@ impl PidController {
             let grown = C::select(&zero.lt(&past.h_prev.abs()), &grown, &one);
             factor = factor.mul(&grown.powf(-self.ratio_coeff));
         }
-        self.clipped(error_ratio, &factor)
+        if !past.is_stiff {
+            return self.clipped(error_ratio, &factor);
+        }
+        // What the trend extrapolates to is no more than what the error alone allows, and after a rejection nothing of it.
+        let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
+        let one = error_ratio.like(1.0);
+        let accepted = error_ratio.lt(&one);
+        let factor = C::select(&accepted, &factor.min(&alone), &alone);
+        let may_grow = C::and(&accepted, &one.like(0.0).lt(past.slack));
+        let high = C::select(&accepted, &one, &one.like(self.safety));
+        let high = C::select(&may_grow, &one.like(self.factor_max), &high);
+        between(&factor, &one.like(self.factor_min), &high, error_ratio, self.factor_min)
     }
 
     #[inline(always)]
@@ -316,6 +334,16 @@ impl PidController {
         let low = C::select(&accepted, &one, &one.like(self.factor_min));
         let high = C::select(&accepted, &one.like(self.factor_max), &one.like(self.safety));
         between(factor, &low, &high, error_ratio, self.factor_min)
+    }
+
+    /// Gustafsson's predictive control: the error is expected to change from step to step as it did from the last one to this.
+    /// It is the default of methods for stiff problems.
+    ///
+    /// # References
+    /// Gustafsson (1994), Control-theoretic techniques for stepsize selection in implicit Runge-Kutta methods, ACM TOMS 20,
+    /// 496-517; Hairer, Wanner II, eq. (IV.8.25).
+    pub fn predictive() -> PidController {
+        PidController { ratio_coeff: -1.0, ..PidController::pi(1.0, 1.0) }
     }
 
     /// The history entry of an accepted error ratio: its inverse, or 1 if that is infinite or the controller

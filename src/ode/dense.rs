@@ -40,7 +40,8 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 /// event that changes the state, it returns the state before the change.
 #[derive(Clone, Debug)]
 pub struct DenseOutput<Y> {
-    interpolant: Arc<Interpolant>,
+    /// The interpolants, one after the other: more than one where the method was switched.
+    pieces: Vec<Piece>,
     /// Ends of the steps, t0 first; the event time for a step that an event cut short.
     step_times: Vec<f64>,
     /// Sizes of the steps before any cut by an event.
@@ -49,14 +50,23 @@ pub struct DenseOutput<Y> {
     starts: Vec<Y>,
     /// States at their ends.
     ends: Vec<Y>,
-    /// Stages, as many per step as the interpolant has.
+    /// Stages, as many per step as its interpolant has.
     stages: Vec<Y>,
+}
+
+/// Steps with one interpolant.
+#[derive(Clone, Debug)]
+struct Piece {
+    interpolant: Arc<Interpolant>,
+    /// The first of these steps, and where its stages start.
+    step: usize,
+    stage: usize,
 }
 
 impl<Y: State<Clock = f64>> DenseOutput<Y> {
     pub(super) fn new(interpolant: Arc<Interpolant>, t0: f64) -> Self {
         DenseOutput {
-            interpolant,
+            pieces: vec![Piece { interpolant, step: 0, stage: 0 }],
             step_times: vec![t0],
             hs: vec![],
             starts: vec![],
@@ -66,7 +76,16 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     }
 
     /// Adds a step that is valid until `t_end`, where the state is `y_end`.
-    pub(super) fn push(&mut self, segment: &Segment<Y>, t_end: f64, y_end: &Y) {
+    pub(super) fn push(
+        &mut self,
+        interpolant: &Arc<Interpolant>,
+        segment: &Segment<Y>,
+        (t_end, y_end): (f64, &Y),
+    ) {
+        if !Arc::ptr_eq(interpolant, &self.piece(self.hs.len()).interpolant) {
+            let (interpolant, step, stage) = (Arc::clone(interpolant), self.hs.len(), self.stages.len());
+            self.pieces.push(Piece { interpolant, step, stage });
+        }
         if self.hs.is_empty() {
             self.ends.clear();
         }
@@ -77,9 +96,14 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         self.stages.extend_from_slice(segment.k);
     }
 
-    /// The order of the error between step times.
+    /// The order of the error between step times; the lowest if the method was switched.
     pub fn order(&self) -> u32 {
-        self.interpolant.order()
+        self.pieces.iter().map(|piece| piece.interpolant.order()).min().unwrap_or(0)
+    }
+
+    /// What step i belongs to.
+    fn piece(&self, i: usize) -> &Piece {
+        &self.pieces[self.pieces.partition_point(|piece| piece.step <= i) - 1]
     }
 
     /// The interval from t0 to the time reached.
@@ -100,7 +124,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
             return Ok(self.starts[i].clone());
         }
         let mut out = self.starts[i].clone();
-        self.segment(i).eval(&self.interpolant, t, &mut vec![0.0; self.interpolant.num_stages()], &mut out);
+        let interpolant = &self.piece(i).interpolant;
+        self.segment(i).eval(interpolant, t, &mut vec![0.0; interpolant.num_stages()], &mut out);
         Ok(out)
     }
 
@@ -114,10 +139,11 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         let Some(i) = self.find(t)? else {
             return Err(ConfigError::NotSaved { what: "the derivative of one point" });
         };
-        let mut weights = vec![0.0; self.interpolant.num_stages()];
+        let interpolant = &self.piece(i).interpolant;
+        let mut weights = vec![0.0; interpolant.num_stages()];
         let (mut zero, mut dy) = (y.clone(), y.clone());
         zero.lincomb(&y, &-1.0, &[1.0], std::slice::from_ref(&y));
-        self.segment(i).derivative(&self.interpolant, t, &mut weights, &zero, &mut dy);
+        self.segment(i).derivative(interpolant, t, &mut weights, &zero, &mut dy);
         Ok((y, dy))
     }
 
@@ -130,8 +156,10 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     }
 
     fn segment(&self, i: usize) -> Segment<'_, Y> {
-        let s = self.interpolant.num_stages();
-        Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k: &self.stages[i * s..][..s] }
+        let Piece { interpolant, step, stage } = self.piece(i);
+        let s = interpolant.num_stages();
+        let k = &self.stages[stage + (i - step) * s..][..s];
+        Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k }
     }
 
     /// The step that contains t, the earlier one at a shared end; `None` without steps.

@@ -12,63 +12,86 @@ use std::array::from_fn;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// A value and its derivatives in P directions.
+/// A value and its derivatives in P directions; of second derivatives both are dual numbers themselves.
 #[derive(Clone, Copy, Debug)]
-pub struct Dual<const P: usize> {
+pub struct Dual<T, const P: usize> {
     /// The value.
-    pub value: f64,
+    pub value: T,
     /// Its derivative in each direction.
-    pub tangent: [f64; P],
+    pub tangent: [T; P],
 }
 
-impl<const P: usize> Dual<P> {
-    /// A value with derivative 1 in `direction` and 0 in the others.
-    pub fn variable(value: f64, direction: usize) -> Self {
-        Dual { value, tangent: from_fn(|p| f64::from(p == direction)) }
+/// A number that dual numbers are made of.
+pub trait Part: Number<Clock = f64> {
+    /// `derivative * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
+    /// no value there, and so has the square root of a constant 0.
+    fn term(derivative: Self, tangent: Self) -> Self;
+}
+
+impl Part for f64 {
+    #[inline(always)]
+    fn term(derivative: f64, tangent: f64) -> f64 {
+        if tangent == 0.0 { 0.0 } else { derivative * tangent }
+    }
+}
+
+impl<T: Part, const P: usize> Part for Dual<T, P> {
+    #[inline(always)]
+    fn term(derivative: Self, tangent: Self) -> Self {
+        let of = |p: usize| {
+            T::term(derivative.value, tangent.tangent[p]) + T::term(derivative.tangent[p], tangent.value)
+        };
+        Dual { value: T::term(derivative.value, tangent.value), tangent: from_fn(of) }
+    }
+}
+
+impl<T: Part, const P: usize> Dual<T, P> {
+    /// A value that is one of the directions: derivative 1 in `direction`, 0 in the others.
+    pub fn variable(value: T, direction: usize) -> Self {
+        Dual { value, tangent: from_fn(|p| T::from(f64::from(p == direction))) }
+    }
+
+    /// A value that no direction moves.
+    #[inline(always)]
+    pub fn fixed(value: T) -> Self {
+        Dual { value, tangent: [T::from(0.0); P] }
     }
 
     /// `f(self)`, where `value` is f and `derivative` is df at this value.
     #[inline(always)]
-    fn chain(self, value: f64, derivative: f64) -> Self {
-        Dual { value, tangent: self.tangent.map(|tangent| term(derivative, tangent)) }
+    fn chain(self, value: T, derivative: T) -> Self {
+        Dual { value, tangent: self.tangent.map(|tangent| T::term(derivative, tangent)) }
     }
 
     /// `f(self, other)` with both partial derivatives.
     #[inline(always)]
-    fn chain2(self, other: Self, value: f64, derivative: f64, other_derivative: f64) -> Self {
+    fn chain2(self, other: Self, value: T, derivative: T, other_derivative: T) -> Self {
         let tangent =
-            from_fn(|p| term(derivative, self.tangent[p]) + term(other_derivative, other.tangent[p]));
+            from_fn(|p| T::term(derivative, self.tangent[p]) + T::term(other_derivative, other.tangent[p]));
         Dual { value, tangent }
     }
 }
 
-/// `derivative * tangent`, or 0 where the tangent is 0. So x^2.0 has a derivative at x = 0, where ln x, the
-/// derivative with respect to the exponent, is not finite; likewise the square root of a constant 0.
-#[inline(always)]
-fn term(derivative: f64, tangent: f64) -> f64 {
-    if tangent == 0.0 { 0.0 } else { derivative * tangent }
-}
-
-impl<const P: usize> From<f64> for Dual<P> {
+impl<T: Part, const P: usize> From<f64> for Dual<T, P> {
     #[inline(always)]
     fn from(value: f64) -> Self {
-        Dual { value, tangent: [0.0; P] }
+        Dual::fixed(T::from(value))
     }
 }
-impl<const P: usize> Neg for Dual<P> {
+impl<T: Part, const P: usize> Neg for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
         Dual { value: -self.value, tangent: self.tangent.map(|x| -x) }
     }
 }
-impl<const P: usize> Sum for Dual<P> {
+impl<T: Part, const P: usize> Sum for Dual<T, P> {
     #[inline(always)]
     fn sum<I: Iterator<Item = Self>>(terms: I) -> Self {
         terms.fold(Self::from(0.0), |sum, term| sum + term)
     }
 }
-impl<const P: usize> Add for Dual<P> {
+impl<T: Part, const P: usize> Add for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn add(self, other: Self) -> Self {
@@ -76,7 +99,7 @@ impl<const P: usize> Add for Dual<P> {
         Dual { value: self.value + other.value, tangent }
     }
 }
-impl<const P: usize> Sub for Dual<P> {
+impl<T: Part, const P: usize> Sub for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
@@ -84,7 +107,7 @@ impl<const P: usize> Sub for Dual<P> {
         Dual { value: self.value - other.value, tangent }
     }
 }
-impl<const P: usize> Mul for Dual<P> {
+impl<T: Part, const P: usize> Mul for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     #[allow(clippy::suspicious_arithmetic_impl, reason = "the product rule is a sum")]
@@ -93,38 +116,38 @@ impl<const P: usize> Mul for Dual<P> {
         Dual { value: self.value * other.value, tangent }
     }
 }
-impl<const P: usize> Div for Dual<P> {
+impl<T: Part, const P: usize> Div for Dual<T, P> {
     type Output = Self;
     #[inline(always)]
     fn div(self, other: Self) -> Self {
-        let (value, inverse) = (self.value / other.value, 1.0 / other.value);
+        let (value, inverse) = (self.value / other.value, T::from(1.0) / other.value);
         Dual { value, tangent: from_fn(|p| (self.tangent[p] - value * other.tangent[p]) * inverse) }
     }
 }
 
 macro_rules! with_constants {
     ($($op:ident $f:ident $assign:ident $g:ident),*) => { $(
-        impl<const P: usize> $op<f64> for Dual<P> {
+        impl<T: Part, const P: usize> $op<f64> for Dual<T, P> {
             type Output = Self;
             #[inline(always)]
             fn $f(self, other: f64) -> Self {
                 self.$f(Self::from(other))
             }
         }
-        impl<const P: usize> $op<Dual<P>> for f64 {
-            type Output = Dual<P>;
+        impl<T: Part, const P: usize> $op<Dual<T, P>> for f64 {
+            type Output = Dual<T, P>;
             #[inline(always)]
-            fn $f(self, other: Dual<P>) -> Dual<P> {
+            fn $f(self, other: Dual<T, P>) -> Dual<T, P> {
                 Dual::from(self).$f(other)
             }
         }
-        impl<const P: usize> $assign for Dual<P> {
+        impl<T: Part, const P: usize> $assign for Dual<T, P> {
             #[inline(always)]
             fn $g(&mut self, other: Self) {
                 *self = (*self).$f(other);
             }
         }
-        impl<const P: usize> $assign<f64> for Dual<P> {
+        impl<T: Part, const P: usize> $assign<f64> for Dual<T, P> {
             #[inline(always)]
             fn $g(&mut self, other: f64) {
                 *self = (*self).$f(other);
@@ -135,14 +158,38 @@ macro_rules! with_constants {
 with_constants!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul mul MulAssign mul_assign,
     Div div DivAssign div_assign);
 
-impl<const P: usize> Real for Dual<P> {
+impl<T: Part, const P: usize> Real for Dual<T, P> {
     type Clock = f64;
+    type Wide = Self;
     const UNROLLED: bool = false;
     const TOLERANCE: Tolerance<'static> = <f64 as Real>::TOLERANCE;
+    const EPSILON: f64 = f64::EPSILON;
+
+    #[inline(always)]
+    fn widen(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn narrow(wide: Self) -> Self {
+        wide
+    }
+    #[inline(always)]
+    fn constant(x: f64) -> Self {
+        Self::from(x)
+    }
+    #[inline(always)]
+    fn exceeds(self, other: Self) -> bool {
+        self.value.exceeds(other.value)
+    }
+    #[inline(always)]
+    fn is_same(self, other: Self) -> bool {
+        let all = std::iter::zip(self.tangent, other.tangent);
+        all.fold(self.value.is_same(other.value), |same, (a, b)| same && a.is_same(b))
+    }
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {
-        Dual { value: self.value * x, tangent: self.tangent.map(|d| d * x) }
+        Dual { value: self.value.scale(x), tangent: self.tangent.map(|d| d.scale(x)) }
     }
     #[inline(always)]
     fn scale_by(self, dt: &f64) -> Self {
@@ -166,11 +213,11 @@ impl<const P: usize> Real for Dual<P> {
     /// Of the value; a custom norm sees no tangent.
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
-        Self::from(self.value.ratio(y0.value, y1.value, rtol, atol))
+        Dual::fixed(self.value.ratio(y0.value, y1.value, rtol, atol))
     }
     #[inline(always)]
     fn value(self) -> f64 {
-        self.value
+        self.value.value()
     }
     #[inline(always)]
     fn is_finite(self) -> bool {
@@ -182,7 +229,7 @@ impl<const P: usize> Real for Dual<P> {
     }
 }
 
-impl<const P: usize> Number for Dual<P> {
+impl<T: Part, const P: usize> Number for Dual<T, P> {
     #[inline(always)]
     fn sin(self) -> Self {
         self.chain(self.value.sin(), self.value.cos())
@@ -198,27 +245,28 @@ impl<const P: usize> Number for Dual<P> {
     }
     #[inline(always)]
     fn ln(self) -> Self {
-        self.chain(self.value.ln(), 1.0 / self.value)
+        self.chain(self.value.ln(), T::from(1.0) / self.value)
     }
     #[inline(always)]
     fn sqrt(self) -> Self {
         let value = self.value.sqrt();
-        self.chain(value, 0.5 / value)
+        self.chain(value, T::from(0.5) / value)
     }
     #[inline(always)]
     fn tanh(self) -> Self {
         let value = self.value.tanh();
-        self.chain(value, 1.0 - value * value)
+        self.chain(value, T::from(1.0) - value * value)
     }
     /// The derivative at 0 is 0.
     #[inline(always)]
     fn abs(self) -> Self {
-        let derivative = if self.value == 0.0 { 0.0 } else { self.value.signum() };
-        self.chain(self.value.abs(), derivative)
+        let x = self.value.value();
+        let derivative = if x == 0.0 { 0.0 } else { x.signum() };
+        self.chain(self.value.abs(), T::from(derivative))
     }
     #[inline(always)]
     fn powi(self, n: i32) -> Self {
-        let derivative = if n == 0 { 0.0 } else { f64::from(n) * self.value.powi(n - 1) };
+        let derivative = if n == 0 { T::from(0.0) } else { self.value.powi(n - 1) * f64::from(n) };
         self.chain(self.value.powi(n), derivative)
     }
     #[inline(always)]
@@ -226,19 +274,21 @@ impl<const P: usize> Number for Dual<P> {
         let exponent = exponent.into();
         let (x, n) = (self.value, exponent.value);
         let value = x.powf(n);
-        let derivative = if n == 0.0 { 0.0 } else { n * x.powf(n - 1.0) };
+        let derivative = if n.value() == 0.0 { T::from(0.0) } else { n * x.powf(n - 1.0) };
         self.chain2(exponent, value, derivative, value * x.ln())
     }
     #[inline(always)]
     fn max(self, other: impl Into<Self>) -> Self {
         let other = other.into();
-        let chosen = if self.value < other.value || self.value.is_nan() { other } else { self };
+        let (a, b) = (self.value(), other.value());
+        let chosen = if a < b || a.is_nan() { other } else { self };
         Dual { value: self.value.max(other.value), ..chosen }
     }
     #[inline(always)]
     fn min(self, other: impl Into<Self>) -> Self {
         let other = other.into();
-        let chosen = if other.value < self.value || self.value.is_nan() { other } else { self };
+        let (a, b) = (self.value(), other.value());
+        let chosen = if b < a || a.is_nan() { other } else { self };
         Dual { value: self.value.min(other.value), ..chosen }
     }
     /// The derivative at (0, 0) is 0.
@@ -246,12 +296,12 @@ impl<const P: usize> Number for Dual<P> {
     fn hypot(self, other: impl Into<Self>) -> Self {
         let other = other.into();
         let value = self.value.hypot(other.value);
-        let scale = if value == 0.0 { 0.0 } else { 1.0 / value };
+        let scale = if value.value() == 0.0 { T::from(0.0) } else { T::from(1.0) / value };
         self.chain2(other, value, self.value * scale, other.value * scale)
     }
     #[inline(always)]
     fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
-        if self.value > 0.0 { a.into() } else { b.into() }
+        if self.value() > 0.0 { a.into() } else { b.into() }
     }
     #[inline(always)]
     fn recip(self) -> Self {
@@ -265,7 +315,10 @@ impl<const P: usize> Number for Dual<P> {
 /// pass.
 pub const DIRECTIONS: usize = 8;
 
-impl FieldNumber for Dual<DIRECTIONS> {
+/// Directions of the Jacobian of a sensitivity: with t, enough for three components in one pass.
+pub const JACOBIAN_DIRECTIONS: usize = 4;
+
+impl FieldNumber for Dual<f64, DIRECTIONS> {
     #[inline(always)]
     fn time(t: &f64) -> Self {
         Self::from(*t)
@@ -273,5 +326,16 @@ impl FieldNumber for Dual<DIRECTIONS> {
     #[inline(always)]
     fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
         G::eval_dual(field, t, y)
+    }
+}
+
+impl FieldNumber for Dual<Dual<f64, DIRECTIONS>, JACOBIAN_DIRECTIONS> {
+    #[inline(always)]
+    fn time(t: &f64) -> Self {
+        Self::from(*t)
+    }
+    #[inline(always)]
+    fn eval<G: GenericField<N>, const N: usize>(field: &G::Of<Self>, t: Self, y: &[Self; N]) -> [Self; N] {
+        G::eval_nested_dual(field, t, y)
     }
 }

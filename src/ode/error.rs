@@ -173,6 +173,54 @@ pub enum ConfigError {
         /// Where it has no effect.
         place: &'static str,
     },
+    /// A matrix or pattern of another size than the state's.
+    #[error("`{setting}` is of {found} equations, the state has {components} components")]
+    LinearShape {
+        /// The setting.
+        setting: &'static str,
+        /// Its equations.
+        found: usize,
+        /// Components of the state.
+        components: usize,
+    },
+    /// A mass matrix with an entry that is not finite.
+    #[error("`mass_matrix` has the entry {value}: entries must be finite")]
+    MatrixEntry {
+        /// The entry.
+        value: f64,
+    },
+    /// A sparsity pattern with an entry that the Jacobian does not have.
+    #[error(
+        "`jacobian_sparsity` has the entry ({row}, {column}), the Jacobian of {components} components has not"
+    )]
+    SparsityEntry {
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// Components of the state.
+        components: usize,
+    },
+    /// A y0 that does not fulfill the constraints of a mass matrix.
+    #[error(
+        "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
+    )]
+    InconsistentStart {
+        /// The equation, counted from 0 among all of them.
+        equation: usize,
+        /// `f[equation](t0, y0)`.
+        residual: f64,
+    },
+    /// A method that the way of running does not have.
+    #[error("{method} does not run {place}: {remedy}")]
+    MethodPlace {
+        /// The method.
+        method: String,
+        /// Where it does not run.
+        place: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
     /// The times are not monotone.
     #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be strictly monotone from t0 to t1", index + 1)]
     TimesNotMonotone {

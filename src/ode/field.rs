@@ -7,7 +7,7 @@
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
-use super::{Native, PlainState, State};
+use super::{Linearize, Native, PlainState, State};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -80,6 +80,12 @@ pub trait VectorField<S: State> {
     /// one shortens the trial step instead.
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
 
+    /// The field's derivatives, where it can differentiate itself.
+    #[doc(hidden)]
+    fn linearize(&self) -> Option<&dyn Linearize<S>> {
+        None
+    }
+
     /// Runs the loop over steps compiled for this vector field, by default the default method's loop.
     #[doc(hidden)]
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
@@ -107,6 +113,9 @@ impl<S: State, F: VectorField<S>, M: InlineMethod> VectorField<S> for Inlined<F,
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         self.0.eval(t, y, dy)
     }
+    fn linearize(&self) -> Option<&dyn Linearize<S>> {
+        self.0.linearize()
+    }
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
         S: PlainState,
@@ -120,6 +129,9 @@ impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for &F {
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)
     }
+    fn linearize(&self) -> Option<&dyn Linearize<S>> {
+        (**self).linearize()
+    }
 }
 
 impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Box<F> {
@@ -127,12 +139,18 @@ impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Box<F> {
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)
     }
+    fn linearize(&self) -> Option<&dyn Linearize<S>> {
+        (**self).linearize()
+    }
 }
 
 impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Arc<F> {
     #[inline(always)]
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError> {
         (**self).eval(t, y, dy)
+    }
+    fn linearize(&self) -> Option<&dyn Linearize<S>> {
+        (**self).linearize()
     }
 }
 

@@ -30,16 +30,20 @@ pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
     fn eval_single_lanes(field: &Self::Of<F32Lanes>, t: F32Lanes, y: &[F32Lanes; N]) -> [F32Lanes; N];
     #[doc(hidden)]
     fn eval_dual(field: &Self::Of<FieldDual>, t: FieldDual, y: &[FieldDual; N]) -> [FieldDual; N];
+    #[doc(hidden)]
+    fn eval_nested_dual(field: &Self::Of<NestedDual>, t: NestedDual, y: &[NestedDual; N]) -> [NestedDual; N];
 }
 
-use super::{DIRECTIONS, Dual, LANES, Lanes, SINGLE_LANES, Single};
+use super::{DIRECTIONS, Dual, JACOBIAN_DIRECTIONS, LANES, Lanes, SINGLE_LANES, Single};
 
 #[doc(hidden)]
 pub type F64Lanes = Lanes<f64, LANES>;
 #[doc(hidden)]
 pub type F32Lanes = Lanes<f32, SINGLE_LANES>;
 #[doc(hidden)]
-pub type FieldDual = Dual<DIRECTIONS>;
+pub type FieldDual = Dual<f64, DIRECTIONS>;
+#[doc(hidden)]
+pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 
 /// Writes a vector field and compiles it once per kind of number: `f64` and `f32`, lanes of them for
 /// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
@@ -153,6 +157,9 @@ macro_rules! __field {
                     @eval eval_single_lanes $name (__ode::F32Lanes) [&$self, $t, $y, $n, $n_out, $code]
                 }
                 $crate::__field! { @eval eval_dual $name (__ode::FieldDual) [&$self, $t, $y, $n, $n_out, $code] }
+                $crate::__field! {
+                    @eval eval_nested_dual $name (__ode::NestedDual) [&$self, $t, $y, $n, $n_out, $code]
+                }
             }
             impl __ode::VectorField<[f64; $n]> for $name<f64> {
                 #[inline(always)]
@@ -164,6 +171,21 @@ macro_rules! __field {
                 ) -> ::std::result::Result<(), __ode::extra::FieldError> {
                     *dy = <Self as __ode::GenericField<{ $n }>>::eval_f64(self, *t, y);
                     Ok(())
+                }
+                fn linearize(&self) -> ::std::option::Option<&dyn __ode::Linearize<[f64; $n]>> {
+                    ::std::option::Option::Some(self)
+                }
+            }
+            impl __ode::Linearize<[f64; $n]> for $name<f64> {
+                fn columns(
+                    &self,
+                    t: &f64,
+                    y: &[f64; $n],
+                    colors: &[usize],
+                    num_colors: usize,
+                    column: &mut dyn FnMut(usize, &[f64; $n]),
+                ) {
+                    __ode::dual_columns(self, *t, y, (colors, num_colors), column);
                 }
             }
         };

@@ -9,10 +9,11 @@ use super::dense::Segment;
 use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::step_end::next_step_end;
+use super::stiff::make_memory;
 use super::stiffness::Look;
 use super::{
-    Carry, FieldFailure, Interpolant, Native, Outcome, PlainState, Scheme, SolveError, Span, VectorField,
-    start, status,
+    Carry, ConfigError, FieldFailure, Interpolant, Mass, Native, Outcome, PlainState, Resolved, Scheme,
+    SolveError, Span, VectorField, start, status,
 };
 use std::sync::Arc;
 
@@ -44,12 +45,16 @@ pub(super) struct Integrator<Y: PlainState> {
 impl<Y: PlainState> Integrator<Y> {
     pub fn new(
         f: &dyn VectorField<Y>,
-        scheme: &Scheme<Y>,
+        (scheme, resolved): (&Scheme<Y>, &Resolved),
         (t0, t1): (f64, f64),
         y0: Y,
     ) -> Result<Self, SolveError> {
         let span = Span::new(t0, t1);
-        let carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+        let mut carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
+        if let Some(mass) = resolved.mass() {
+            check_constraints(f, scheme, mass, &span, &mut carry)?;
+        }
+        make_memory(scheme, resolved, &mut carry);
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
         Ok(Integrator {
@@ -127,7 +132,7 @@ impl<Y: PlainState> Integrator<Y> {
         }
         let s = scheme.tableau.num_stages();
         self.reserve_stages();
-        self.stages[0].copy_of(&self.before.k0);
+        self.stages[0].copy_of(if scheme.carries_first() { &self.before.k0 } else { &self.carry.k[0] });
         for (stage, k) in self.stages[1..s].iter_mut().zip(&self.carry.k[1..s]) {
             stage.copy_of(k);
         }
@@ -211,10 +216,66 @@ impl<Y: PlainState> Integrator<Y> {
             .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
+    /// Goes on by another method, which starts anew.
+    pub fn change_method(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        scheme: &Scheme<Y>,
+        resolved: &Resolved,
+    ) -> Result<(), SolveError> {
+        let carry = &mut self.carry;
+        make_memory(scheme, resolved, carry);
+        (carry.inv_prev, carry.inv_prev2, carry.h_prev) = (1.0, 1.0, 0.0);
+        self.interpolant = Arc::new(Interpolant::of(&scheme.tableau));
+        self.weights = vec![0.0; self.interpolant.num_stages()];
+        (self.stages, self.ready) = (vec![], Ready::Nothing);
+        if scheme.carries_first() && carry.status == status::RUNNING {
+            let t = scheme.after(&self.span, &carry.t);
+            eval(&f, &t, &carry.y, &mut carry.k[0])
+                .map_err(|failure| field_error(failure, carry.num_steps))?;
+            carry.num_fn_evals += 1.0;
+        }
+        Ok(())
+    }
+
+    /// `max_i sum_j |df_i/dy_j|` of the step last accepted; 0 of a method without a Jacobian.
+    pub fn jacobian_norm(&self) -> f64 {
+        self.carry.stiff.as_ref().map_or(0.0, |stiff| stiff.jacobian_norm())
+    }
+
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self, scheme: &Scheme<Y>) -> Option<Outcome> {
-        Outcome::of(&self.carry, scheme.limits.dt_min)
+        let diagnosis = || self.carry.stiff.as_ref().and_then(|stiff| stiff.diagnosis());
+        Outcome::of(&self.carry, scheme.limits.dt_min).map(|outcome| outcome.diagnosed(diagnosis()))
     }
+}
+
+/// A constraint may be violated at the start by so many tolerances.
+const VIOLATION: f64 = 10.0;
+
+/// Refuses a y0 that violates a constraint, an equation without a derivative, by more than some tolerances.
+fn check_constraints<Y: PlainState>(
+    f: &dyn VectorField<Y>,
+    scheme: &Scheme<Y>,
+    mass: &Mass,
+    span: &Span<f64>,
+    carry: &mut Carry<Y>,
+) -> Result<(), SolveError> {
+    if carry.status != status::RUNNING {
+        return Ok(());
+    }
+    let Carry { t, y, y1, .. } = carry;
+    eval(&f, &scheme.after(span, t), y, y1).map_err(|failure| field_error(failure, 0.0))?;
+    carry.num_fn_evals += 1.0;
+    let size = carry.y.components().iter().fold(0.0_f64, |size, y| size.max(y.abs()));
+    for (equation, residual) in carry.y1.components().into_iter().enumerate() {
+        let (rtol, atol) = scheme.tolerance.at(equation);
+        let most = VIOLATION * (atol + rtol * size);
+        if mass.is_constraint(equation) && (residual.abs() > most || residual.is_nan()) {
+            return Err(ConfigError::InconsistentStart { equation, residual: residual.abs() }.into());
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> SolveError {

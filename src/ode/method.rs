@@ -4,9 +4,9 @@ use super::{ButcherTableau, ConfigError, Interpolant, tableaux};
 use std::fmt;
 use std::str::FromStr;
 
-/// An explicit Runge-Kutta method.
+/// A method: explicit Runge-Kutta ones, and four for stiff problems.
 ///
-/// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: another library. Tsit5 is the default.
+/// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P. Tsit5 is the default.
 ///
 /// [`Method::table`] compares all methods: orders, stages, evaluations per step, dense output, and what each is for.
 ///
@@ -54,11 +54,24 @@ pub enum Method {
     Dop853,
     /// Verner's most efficient pair 9(8).
     Vern9,
+    /// Steinebach's Rosenbrock method 5(4) for stiff problems and differential-algebraic ones of index 1; `Rodas5P` of SciML.
+    ///
+    /// A step takes eight stages, each with a linear system of one matrix `M / gamma - h J`: the Jacobian J and the
+    /// matrix's factors are computed once per step, and there is no iteration that can fail.
+    Rodas5P,
+    /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
+    Rosenbrock23,
+    /// The Runge-Kutta-Chebyshev method of order 2 of Sommeijer, Shampine and Verwer: explicit, without any Jacobian, for
+    /// problems whose Jacobian has its eigenvalues near the negative real axis, such as diffusion; `RKC` of other libraries.
+    Rkc2,
+    /// [`Tsit5`](Method::Tsit5) while the problem is not stiff, [`Rodas5P`](Method::Rodas5P) while it is;
+    /// `AutoTsit5(Rodas5P())` of SciML.
+    AutoTsit5Rodas5P,
 }
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 14] = [
+    pub const ALL: [Method; 18] = [
         Method::Euler,
         Method::Midpoint,
         Method::Heun,
@@ -73,9 +86,23 @@ impl Method {
         Method::Vern7,
         Method::Dop853,
         Method::Vern9,
+        Method::Rodas5P,
+        Method::Rosenbrock23,
+        Method::Rkc2,
+        Method::AutoTsit5Rodas5P,
     ];
 
-    /// The Butcher tableau of the method.
+    /// The explicit Runge-Kutta methods.
+    #[cfg(test)]
+    pub(crate) const EXPLICIT: [Method; 14] =
+        *Method::ALL.first_chunk().expect("fourteen of them come first");
+
+    /// Whether it is an explicit Runge-Kutta method, and no more.
+    pub const fn is_explicit(self) -> bool {
+        !matches!(self, Method::Rodas5P | Method::Rosenbrock23 | Method::Rkc2 | Method::AutoTsit5Rodas5P)
+    }
+
+    /// The tableau of the method; of a method that switches, of the first one.
     pub const fn tableau(self) -> &'static ButcherTableau<'static> {
         match self {
             Method::Euler => &tableaux::EULER,
@@ -92,6 +119,10 @@ impl Method {
             Method::Vern7 => &tableaux::VERN7,
             Method::Dop853 => &tableaux::DOP853,
             Method::Vern9 => &tableaux::VERN9,
+            Method::Rodas5P => &tableaux::RODAS5P,
+            Method::Rosenbrock23 => &tableaux::ROSENBROCK23,
+            Method::Rkc2 => &tableaux::RKC2,
+            Method::AutoTsit5Rodas5P => &tableaux::AUTO_TSIT5,
         }
     }
 
@@ -113,11 +144,15 @@ impl Method {
             Method::Vern7 => "smooth fields, tolerances from 1e-6 to 1e-9",
             Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
             Method::Vern9 => "smooth fields, tolerances below 1e-9",
+            Method::Rodas5P => "stiff problems, constraints: start here",
+            Method::Rosenbrock23 => "stiff problems, tolerances above 1e-3",
+            Method::Rkc2 => "diffusion, many components, no Jacobian",
+            Method::AutoTsit5Rodas5P => "problems that are stiff at times",
         }
     }
 
     /// One sentence on choosing a method, the same in every document.
-    pub const ADVICE: &str = "Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: another library.";
+    pub const ADVICE: &str = "Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P.";
 
     /// A Markdown table of all methods, followed by the [advice](Method::ADVICE).
     pub fn table() -> String {
@@ -135,13 +170,24 @@ impl Method {
             format!("{self:?}"),
             tableau.order.to_string(),
             self.embedded_orders().into(),
-            stages.to_string(),
-            (stages - usize::from(tableau.is_fsal())).to_string(),
+            if self == Method::Rkc2 { "s".into() } else { stages.to_string() },
+            self.evals(),
             if tableau.is_fsal() { "yes".into() } else { String::new() },
             interpolant.order().to_string() + &if more == 0 { String::new() } else { format!(" (+{more})") },
             self.use_for().into(),
         ];
         format!("| {} |", cells.join(" | "))
+    }
+
+    /// Evaluations of an accepted step.
+    fn evals(self) -> String {
+        let tableau = self.tableau();
+        let evals = tableau.num_stages() - usize::from(tableau.is_fsal());
+        match self {
+            Method::Rkc2 => "s".into(),
+            Method::Rodas5P | Method::Rosenbrock23 => format!("{evals} and J"),
+            _ => evals.to_string(),
+        }
     }
 
     /// The orders of the embedded solutions of the error estimates.
@@ -155,6 +201,9 @@ impl Method {
             Method::Vern7 => "6",
             Method::Dop853 => "5 and 3",
             Method::Vern9 => "8",
+            Method::Rodas5P | Method::AutoTsit5Rodas5P => "4",
+            Method::Rosenbrock23 => "3",
+            Method::Rkc2 => "2",
         }
     }
 }

@@ -40,6 +40,7 @@ pub mod inline;
 mod integrator;
 mod interpolant;
 mod lanes;
+mod linear;
 mod method;
 mod number;
 mod order;
@@ -63,7 +64,9 @@ mod state;
 mod states;
 mod step_end;
 mod stepper;
+mod stiff;
 mod stiffness;
+mod switch;
 mod tableau;
 #[doc(hidden)]
 pub mod tableaux;
@@ -76,6 +79,7 @@ pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble
 pub use error::ConfigError;
 pub use event::{Event, EventRecord};
 pub use field::{Recoverable, VectorField};
+pub use linear::{Mass, Sparsity};
 pub use method::Method;
 pub use outcome::{Outcome, Stats};
 pub use own_tableau::Tableau;
@@ -93,6 +97,7 @@ pub mod extra {
     #[doc(inline)]
     pub use super::inline;
     pub use super::number::{FieldNumber, Number};
+    pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
 
@@ -101,10 +106,10 @@ pub(crate) use extra::*;
 pub use self::{
     builder::IntoState,
     clock::Clock,
-    dual::{DIRECTIONS, Dual},
+    dual::{DIRECTIONS, Dual, JACOBIAN_DIRECTIONS},
     event::EventValue,
     field::{Closure, Done, FieldFailure, InPlace, Inlined, Rate, View},
-    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField},
+    field_macro::{F32Lanes, F64Lanes, FieldDual, GenericField, NestedDual},
     lanes::{LANES, LaneClock, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock},
     plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,
@@ -112,6 +117,7 @@ pub use self::{
     single::Single,
     state::{Stages, State},
     states::{DriveOn, Part},
+    stiff::{Linearize, Solvable, StateFunctions, StiffStages, dual_columns},
     tolerance::Tolerance,
 };
 

@@ -5,6 +5,7 @@
 
 use super::Carry;
 use super::State;
+use super::stiff::Diagnosis;
 use std::fmt;
 
 /// The codes that [`Carry::status`](super::Carry) takes.
@@ -107,6 +108,27 @@ pub enum Outcome {
         /// The first component that is not finite; `None` if the state is finite and the error is not.
         component: Option<usize>,
     },
+    /// The Jacobian has an entry that is NaN or infinite, so that no step of a method for stiff problems is finite.
+    NonFiniteJacobian {
+        /// The time reached, at which it was computed.
+        t: f64,
+        /// The row of the entry.
+        row: usize,
+        /// Its column.
+        column: usize,
+        /// `y[column]`.
+        y: f64,
+    },
+    /// The matrix `M / gamma - h J` of a method for stiff problems is singular: for 20 step sizes in a row, or for the one that was
+    /// given.
+    SingularMatrix {
+        /// The time reached; the steps that failed started here.
+        t: f64,
+        /// A component that the matrix does not determine.
+        component: usize,
+        /// Steps attempted.
+        step: u64,
+    },
     /// The function of an event is NaN: at the start, in 20 consecutive trial steps, or in one step without an
     /// error estimate.
     NonFiniteEvent {
@@ -191,6 +213,19 @@ impl Outcome {
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
     }
 
+    /// With what the stages of a method for stiff problems know of numbers that are not finite.
+    pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>) -> Outcome {
+        match (self, diagnosis) {
+            (Outcome::NonFinite { t, .. }, Some(Diagnosis::Jacobian { row, column, y })) => {
+                Outcome::NonFiniteJacobian { t, row, column, y }
+            }
+            (Outcome::NonFinite { t, step, .. }, Some(Diagnosis::Singular { component })) => {
+                Outcome::SingularMatrix { t, component, step }
+            }
+            _ => self,
+        }
+    }
+
     /// Stored instead of a component in a carry where the function of event `index` is NaN.
     pub(crate) fn code_of_event(index: usize) -> f64 {
         -2.0 - index as f64
@@ -251,6 +286,16 @@ impl fmt::Display for Outcome {
             Outcome::NonFiniteEvent { index, t, dt, step } => {
                 write!(f, "event {index} is NaN from t={t} with step size {:e} (step {step})", dt.abs())
             }
+            Outcome::NonFiniteJacobian { t, row, column, y } => write!(
+                f,
+                "the Jacobian is not finite at t={t}: row {row}, column {column} (df[{row}]/dy[{column}]); y[{column}]={y}; give \
+                 `jacobian`, or keep y inside the field's domain"
+            ),
+            Outcome::SingularMatrix { t, component, step } => write!(
+                f,
+                "M/gamma - hJ is singular at t={t} (step {step}), however short the step: the algebraic equations do not \
+                 determine y[{component}] (index above 1?)"
+            ),
             Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;
                 write_component(f, component)?;
@@ -284,6 +329,10 @@ pub struct Stats {
     pub num_fn_evals: u64,
     /// Steps recomputed for a gradient.
     pub num_recomputed: u64,
+    /// Jacobians that were computed; 0 of explicit methods.
+    pub num_jac_evals: u64,
+    /// Matrices that were factored; 0 of explicit methods.
+    pub num_factorizations: u64,
 }
 
 impl Stats {
@@ -295,6 +344,8 @@ impl Stats {
             num_rejected: carry.num_rejected as u64,
             num_fn_evals: carry.num_fn_evals as u64,
             num_recomputed: 0,
+            num_jac_evals: carry.num_jac_evals as u64,
+            num_factorizations: carry.num_factorizations as u64,
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::interpolant::from_powers;
 use super::order::{Conditions, Failure, ORDER_MAX};
-use super::tableau::{DEGREE_MAX, row};
+use super::tableau::{DEGREE_MAX, Kind, row};
 use super::{ButcherTableau, ConfigError, DenseTableau};
 
 /// The allowed residual of a condition relative to the sum of its terms' sizes; coefficients of 13 digits pass.
@@ -175,6 +175,7 @@ impl Tableau {
             c: &self.c,
             order: self.order,
             error_order: self.error_order,
+            kind: Kind::Explicit,
             dense: self.dense.as_ref().map(|dense| DenseTableau {
                 extra_a: &dense.extra_a,
                 extra_c: &dense.extra_c,

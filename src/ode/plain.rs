@@ -7,9 +7,10 @@ use super::record::{Recorder, Selection};
 use super::settings::Settings;
 use super::stepper::Stepper;
 use super::stiffness::StiffnessTest;
+use super::switch::{Schemes, Switch};
 use super::{
-    ConfigError, Native, Norm, Ode, OdeState, Outcome, Rate, Resolved, SaveAt, Scheme, Solution, SolveError,
-    Stats, VectorField,
+    ConfigError, Norm, Ode, OdeState, Outcome, Rate, Real, Resolved, SaveAt, Scheme, Solution, Solvable,
+    SolveError, StateFunctions, Stats, VectorField,
 };
 
 /// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need one.
@@ -18,10 +19,26 @@ use super::{
     label = "saved functions, in-place vector fields and stepping by hand need one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
-pub trait PlainState: OdeState<Clock = f64> {
+pub trait PlainState: OdeState<Clock = f64> + 'static {
     /// Whether loops compiled per method pay off: they do if a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
+
+    /// The number that linear systems of its components are solved in.
+    #[doc(hidden)]
+    type Number: Solvable + Real<Clock = f64>;
+
+    /// The rounding unit of its numbers.
+    #[doc(hidden)]
+    const EPSILON: f64;
+
+    /// Copies the components, in order, to `out`, which is as long.
+    #[doc(hidden)]
+    fn read(&self, out: &mut [Self::Number]);
+
+    /// Replaces the components, in order.
+    #[doc(hidden)]
+    fn write(&mut self, from: &[Self::Number]);
 
     /// Calls `f` with each component, in order.
     fn each_component(&self, f: &mut dyn FnMut(f64));
@@ -36,7 +53,7 @@ pub trait PlainState: OdeState<Clock = f64> {
 
 /// Implements [`Ode`] solves for a type that is a [`State`](super::State) with an f64 clock.
 macro_rules! plain_drive {
-    ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, |$y:ident, $f:ident| $each:expr) => {
+    ({$($generics:tt)*} $t:ty, |$of:ident| $tolerance:expr, $unrolled:expr, $number:ty, |$y:ident| $each:expr, |$to:ident| $each_mut:expr) => {
         impl<$($generics)*> $crate::ode::OdeState for $t {
             type Solution<O> = $crate::ode::Solution<Self, O>;
             type Options = ();
@@ -66,9 +83,22 @@ macro_rules! plain_drive {
         impl<$($generics)*> $crate::ode::PlainState for $t {
             const UNROLLED: bool = $unrolled;
 
-            fn each_component(&self, $f: &mut dyn FnMut(f64)) {
+            type Number = <$number as $crate::ode::Real>::Wide;
+            const EPSILON: f64 = <$number as $crate::ode::Real>::EPSILON;
+
+            fn each_component(&self, f: &mut dyn FnMut(f64)) {
                 let $y = self;
-                $each
+                $each.for_each(|x| f($crate::ode::Real::value(*x)));
+            }
+            #[inline]
+            fn read(&self, out: &mut [Self::Number]) {
+                let $y = self;
+                $each.zip(out).for_each(|(x, out)| *out = $crate::ode::Real::widen(*x));
+            }
+            #[inline]
+            fn write(&mut self, from: &[Self::Number]) {
+                let $to = self;
+                $each_mut.zip(from).for_each(|(x, from)| *x = $crate::ode::Real::narrow(*from));
             }
         }
     };
@@ -99,7 +129,7 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     pub fn stepper(&self, t0: f64, t1: f64, y0: Y) -> Result<Stepper<'_, Y, F>, SolveError<()>> {
         self.requested().check(Driver::Steps)?;
         let resolved = resolved(&self.settings, &self.save_at, ((t0, t1), true), &y0)?;
-        let options = (self.norm.as_deref(), self.settings.allow_incomplete);
+        let options = (self.norm.as_deref(), &self.functions, self.settings.allow_incomplete);
         Stepper::new(&self.field, options, resolved, (t0, t1), y0)
     }
 }
@@ -154,27 +184,29 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
-    Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref()), span, y0))
+    Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
 }
 
 /// The solve of a kind of state, for any vector field.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     selection: Selection<'_, '_, Y, O>,
-    (resolved, norm): (Resolved, Option<&Norm<'_, Y>>),
+    (resolved, norm, functions): (Resolved, Option<&Norm<'_, Y>>, &StateFunctions<'_, Y>),
     span: (f64, f64),
     y0: Y,
 ) -> Ran<Y, O> {
     let needs_curve = selection.needs_curve();
     let resolved = resolved.keeping_first(needs_curve);
-    let scheme: Scheme<Y> = resolved.scheme(norm);
-    let mut integrator = match Integrator::new(field, &scheme, span, y0.clone()) {
+    let scheme: Scheme<Y> = resolved.scheme(norm).differentiated_by(Some(functions));
+    let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
+    let schemes = Schemes { first: &scheme, stiff: stiff.as_ref(), resolved: &resolved };
+    let mut integrator = match Integrator::new(field, (&scheme, &resolved), span, y0.clone()) {
         Ok(integrator) => integrator,
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
     let mut recorder = Recorder::new(selection, &mut integrator);
     let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
-    let (how, observers) = ((&scheme, resolved.native(), needs_curve), (&mut recorder, &mut stiffness));
+    let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);
     let outcome = match failure {
@@ -194,7 +226,8 @@ fn run_any<Y: PlainState, O>(
         events,
         stats,
         outcome,
-        warnings: stiffness.warning().into_iter().collect(),
+        // A method that switches has done what a warning would ask for.
+        warnings: stiffness.warning().filter(|_| stiff.is_none()).into_iter().collect(),
         dense,
         ..unstarted(span.0, integrator.carry.y, &resolved, &scheme)
     };
@@ -204,23 +237,27 @@ fn run_any<Y: PlainState, O>(
 /// Takes steps until the solve has ended.
 fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
-    (scheme, native, needs_curve): (&Scheme<Y>, Native, bool),
+    (schemes, needs_curve): (&Schemes<'_, '_, Y>, bool),
     integrator: &mut Integrator<Y>,
     (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
 ) -> Result<(), SolveError> {
-    let plain = recorder.keeps_ends_alone();
+    let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
     loop {
-        let is_tested = stiffness.is_due();
-        let most = if plain && !is_tested { stiffness.steps_to_next() } else { 1 };
+        let (scheme, native) = (switch.scheme(schemes), switch.native(schemes.resolved));
+        let is_tested = !switch.is_stiff() && stiffness.is_due();
+        let most = if plain && !is_tested && !switch.is_stiff() { stiffness.steps_to_next() } else { 1 };
         let (remember, step_times) = (needs_curve || is_tested, &mut recorder.step_times);
         let accepted = integrator.advance(field, scheme, native, (remember, most), step_times)?;
         if accepted == 0 {
             return Ok(());
         }
-        stiffness.after_steps(accepted, integrator, field, scheme)?;
+        if !switch.is_stiff() {
+            stiffness.after_steps(accepted, integrator, field, scheme)?;
+        }
         if !plain {
             recorder.after_step(integrator, scheme)?;
         }
+        switch.after_step(field, schemes, integrator, stiffness)?;
     }
 }
 

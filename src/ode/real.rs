@@ -4,7 +4,7 @@
 //! distinct from [`Clock`] because the two differ for `f32`: its clock is `f64`, so that a solve in single
 //! precision does not stall where t + dt rounds to t. A `Real` never decides anything about a step.
 
-use super::{Clock, Tolerance};
+use super::{Clock, Solvable, Tolerance};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A component of an array state.
@@ -15,6 +15,8 @@ pub trait Real:
     + Mul<Output = Self>
     + Div<Output = Self>
     + Neg<Output = Self>
+    + Send
+    + Sync
     + 'static
 {
     /// The number type of t and dt.
@@ -25,6 +27,21 @@ pub trait Real:
     const UNROLLED: bool = true;
     /// The default tolerance: about what the precision supports.
     const TOLERANCE: Tolerance<'static>;
+    /// The number that linear systems are solved in: f64 of f32, which their matrices are too badly scaled for.
+    type Wide: Solvable + Real<Clock = Self::Clock>;
+    /// The distance from 1 to the next larger number.
+    const EPSILON: f64;
+
+    /// As the number that linear systems are solved in.
+    fn widen(self) -> Self::Wide;
+    /// Rounded from that number.
+    fn narrow(wide: Self::Wide) -> Self;
+    /// `x`, in every lane.
+    fn constant(x: f64) -> Self;
+    /// `|self| > |other|`.
+    fn exceeds(self, other: Self) -> <Self::Clock as Clock>::Mask;
+    /// Whether it is `other`, with all that either carries. Never of lanes.
+    fn is_same(self, other: Self) -> bool;
 
     /// `self * x`.
     fn scale(self, x: f64) -> Self;
@@ -56,7 +73,30 @@ macro_rules! float {
     ($t:ty, $tolerance:expr) => {
         impl Real for $t {
             type Clock = f64;
+            type Wide = f64;
             const TOLERANCE: Tolerance<'static> = $tolerance;
+            const EPSILON: f64 = <$t>::EPSILON as f64;
+
+            #[inline(always)]
+            fn widen(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn narrow(wide: f64) -> $t {
+                wide as $t
+            }
+            #[inline(always)]
+            fn constant(x: f64) -> $t {
+                x as $t
+            }
+            #[inline(always)]
+            fn exceeds(self, other: $t) -> bool {
+                self.abs() > other.abs()
+            }
+            #[inline(always)]
+            fn is_same(self, other: $t) -> bool {
+                self.to_bits() == other.to_bits()
+            }
 
             #[inline(always)]
             fn scale(self, x: f64) -> $t {

@@ -195,7 +195,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
             self.save(t_end, &y_end);
         }
         if let Some(dense) = &mut self.dense {
-            dense.push(&integrator.segment(), t_end, &y_end);
+            dense.push(&integrator.interpolant, &integrator.segment(), (t_end, &y_end));
         }
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! vector field needs a shorter step, or that the step ends at an event. This module updates the carry in these
 //! cases, for plain states and for tensors.
 
-use super::attempt::NON_FINITE_MAX;
+use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
 use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
@@ -105,6 +105,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
     carry.num_steps += 1.0;
     carry.num_rejected += 1.0;
     carry.num_fn_evals += scheme.evals_per_attempt() as f64;
+    count_stiff(&true, carry);
     carry.non_finite_in_row += 1.0;
     shorten(scheme, &true, carry);
     if carry.num_steps >= scheme.limits.max_steps as f64 {

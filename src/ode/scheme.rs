@@ -6,7 +6,10 @@
 
 use super::inline::InlineMethod;
 use super::step_end::dt_least;
-use super::{ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StepTo, Tolerance};
+use super::tableau::Kind;
+use super::{
+    ButcherTableau, Clock, ConfigError, Controller, Sides, Span, State, StateFunctions, StepTo, Tolerance,
+};
 
 /// A custom norm, of the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`.
 pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
@@ -57,6 +60,8 @@ pub struct Scheme<'a, S: State> {
     pub tolerance: Tolerance<'a>,
     /// A custom error norm; `None` for the RMS.
     pub norm: Option<&'a Norm<'a, S>>,
+    /// What the user says of the field's derivatives.
+    pub functions: Option<&'a StateFunctions<'a, S>>,
     /// The limits of every controller.
     pub limits: Limits<'a>,
     /// [`ButcherTableau::is_fsal`] of the tableau, computed once.
@@ -97,8 +102,8 @@ impl<'a, S: State> Scheme<'a, S> {
         tolerance: Tolerance<'a>,
         limits: Limits<'a>,
     ) -> Self {
-        let (is_fsal, keeps_first) = (tableau.is_fsal(), controller.is_adaptive());
-        Scheme { tableau, controller, tolerance, norm: None, limits, is_fsal, keeps_first }
+        let (is_fsal, keeps_first) = (tableau.is_fsal(), controller.is_adaptive() && !is_linear(&tableau));
+        Scheme { tableau, controller, tolerance, norm: None, functions: None, limits, is_fsal, keeps_first }
     }
 
     /// The scheme with another error norm.
@@ -106,9 +111,14 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { norm, ..self }
     }
 
+    /// The scheme with derivatives of the field that the user gives.
+    pub(super) fn differentiated_by(self, functions: Option<&'a StateFunctions<'a, S>>) -> Self {
+        Scheme { functions, ..self }
+    }
+
     /// The scheme that always keeps f(t, y) in `k[0]` between steps, because dense output needs both ends.
     pub fn keeping_first(self) -> Self {
-        Scheme { keeps_first: true, ..self }
+        Scheme { keeps_first: !is_linear(&self.tableau), ..self }
     }
 
     /// The scheme that treats no method as FSAL: the last stage is at the method's y1, which is not the start
@@ -171,8 +181,13 @@ impl<'a, S: State> Scheme<'a, S> {
     }
 
     /// Function evaluations in one attempt, without the one at an accepted step's end if that is carried.
+    ///
+    /// Stages of another kind count their own evaluations.
     #[inline(always)]
     pub fn evals_per_attempt(&self) -> usize {
+        if !self.tableau.is_explicit() {
+            return 0;
+        }
         self.num_stages_of_y1() - usize::from(self.keeps_first && !self.is_fsal)
     }
 
@@ -251,6 +266,11 @@ impl<'a, S: State> Scheme<'a, S> {
         debug_assert_eq!(tableau, self.tableau);
         Scheme { tableau, is_fsal: const { M::METHOD.tableau().is_fsal() }, ..*self }
     }
+}
+
+/// Whether its stages solve linear systems, for which f(t, y) is evaluated with the Jacobian.
+fn is_linear(tableau: &ButcherTableau) -> bool {
+    matches!(tableau.kind, Kind::Rosenbrock(_))
 }
 
 /// Rejects tolerances and controller parameters out of range, times that are not strictly monotone, and

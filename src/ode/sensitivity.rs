@@ -9,24 +9,50 @@
 use super::check::Driver;
 use super::plain::run;
 use super::{
-    DIRECTIONS, Dual, FieldError, FieldNumber, GenericField, Ode, Outcome, SolveError, Stats, Tol,
-    VectorField,
+    DIRECTIONS, Dual, FieldDual, FieldError, FieldNumber, GenericField, JACOBIAN_DIRECTIONS, Linearize,
+    NestedDual, Ode, Outcome, SolveError, Stats, Tol, VectorField,
 };
 use std::array::from_fn;
 use std::fmt;
 use std::sync::Arc;
 
-/// The number type of one pass.
-type Pass = Dual<DIRECTIONS>;
+/// The number of one pass.
+type Pass = FieldDual;
 
-/// A vector field with dual parameters.
-struct Differentiated<G: GenericField<N>, const N: usize>(G::Of<Pass>);
+/// A field with dual parameters, and with the same ones for its Jacobian.
+struct Differentiated<G: GenericField<N>, const N: usize> {
+    field: G::Of<Pass>,
+    nested: G::Of<NestedDual>,
+}
 
 impl<G: GenericField<N>, const N: usize> VectorField<[Pass; N]> for Differentiated<G, N> {
     #[inline(always)]
     fn eval(&self, t: &f64, y: &[Pass; N], dy: &mut [Pass; N]) -> Result<(), FieldError> {
-        *dy = Pass::eval::<G, N>(&self.0, Pass::time(t), y);
+        *dy = Pass::eval::<G, N>(&self.field, Pass::time(t), y);
         Ok(())
+    }
+    fn linearize(&self) -> Option<&dyn Linearize<[Pass; N]>> {
+        Some(self)
+    }
+}
+
+impl<G: GenericField<N>, const N: usize> Linearize<[Pass; N]> for Differentiated<G, N> {
+    fn columns(
+        &self,
+        t: &f64,
+        y: &[Pass; N],
+        colors: &[usize],
+        num_colors: usize,
+        column: &mut dyn FnMut(usize, &[Pass; N]),
+    ) {
+        for first in (0..=num_colors).step_by(JACOBIAN_DIRECTIONS) {
+            let variable = |x: Pass, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
+            let y = from_fn(|j| variable(y[j], colors[j]));
+            let dy = NestedDual::eval::<G, N>(&self.nested, variable(Pass::from(*t), num_colors), &y);
+            for p in 0..JACOBIAN_DIRECTIONS.min(num_colors + 1 - first) {
+                column(first + p, &dy.map(|dy| dy.tangent[p]));
+            }
+        }
     }
 }
 
@@ -137,8 +163,14 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
                 direction += 1;
                 variable(x, direction - 1)
             });
+            direction = 0;
+            let nested = self.0.field.map_params(|x| {
+                direction += 1;
+                NestedDual::fixed(variable(x, direction - 1))
+            });
             let y0 = from_fn(|j| variable(y0[j], num_params + j));
-            let (solution, failure) = run(&self.differentiated(field), (t0, t1), y0)?;
+            let (solution, failure) =
+                run(&self.differentiated(Differentiated { field, nested }), (t0, t1), y0)?;
             assert!(failure.is_none(), "invariant: a `vector_field!` has no errors and there are no events");
             for (p, column) in columns.iter_mut().enumerate() {
                 *column = solution.y1.map(|y| y.tangent[p]);
@@ -163,8 +195,8 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
     }
 
     /// The same solve in dual numbers, with errors measured by their values.
-    fn differentiated(&self, field: G::Of<Pass>) -> Ode<'static, [Pass; N], Differentiated<G, N>> {
-        let ode = self.0.with_field(Differentiated(field));
+    fn differentiated(&self, field: Differentiated<G, N>) -> Ode<'static, [Pass; N], Differentiated<G, N>> {
+        let ode = self.0.with_field(field);
         match &self.0.norm {
             None => ode,
             Some(norm) => {

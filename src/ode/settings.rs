@@ -5,8 +5,8 @@
 
 use super::scheme;
 use super::{
-    ButcherTableau, ConfigError, Controller, Limits, Method, Norm, OwnSides, PidController, Scheme, State,
-    Tableau, Tol, Tolerance,
+    ButcherTableau, ConfigError, Controller, Limits, Mass, Method, Norm, OwnSides, PidController, Scheme,
+    Sparsity, State, Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -30,6 +30,10 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) tstops: Vec<f64>,
     pub(crate) discontinuities: Vec<f64>,
+    /// Which entries of the Jacobian can differ from 0.
+    pub(crate) sparsity: Option<Arc<Sparsity>>,
+    /// M of `M y' = f(t, y)`.
+    pub(crate) mass: Option<Arc<Mass>>,
     /// The instructions that loops over steps may use.
     pub(crate) level: Level,
 }
@@ -50,6 +54,8 @@ impl Default for Settings {
             dt_max: f64::INFINITY,
             tstops: Vec::new(),
             discontinuities: Vec::new(),
+            sparsity: None,
+            mass: None,
             level: Level::detect(),
         }
     }
@@ -62,6 +68,8 @@ pub struct Resolved {
     own: Option<Arc<Tableau>>,
     /// The controller with its first step size.
     pub controller: Controller,
+    /// That of the method for stiff parts, where the method switches.
+    stiff_controller: Option<Controller>,
     /// The relative tolerance, per component if it differs.
     pub rtol: Tol,
     /// The absolute tolerance, per component if it differs.
@@ -72,6 +80,8 @@ pub struct Resolved {
     stops: Vec<f64>,
     sides: OwnSides,
     keeps_first: bool,
+    sparsity: Option<Arc<Sparsity>>,
+    mass: Option<Arc<Mass>>,
     level: Level,
 }
 
@@ -95,11 +105,24 @@ impl Settings {
             (Some(controller), Some(dt0)) => controller.clone().starting_with(dt0),
             (Some(controller), None) => Ok(controller.clone()),
             (None, dt0) if tableau.b_err.is_some() => {
-                Ok(PidController { dt0, ..PidController::default() }.into())
+                let pid = if tableau.is_explicit() {
+                    PidController::default()
+                } else {
+                    PidController::predictive()
+                };
+                Ok(PidController { dt0, ..pid }.into())
             }
             (None, Some(dt0)) => Ok(super::ConstantStepSize { dt0 }.into()),
             (None, None) => Err(ConfigError::NoErrorEstimate { method: tableau.name.into() }),
         }
+    }
+
+    /// The controller of the method for stiff parts, where there is one.
+    fn stiff_controller(&self) -> Result<Option<Controller>, ConfigError> {
+        if self.own.is_some() || self.method != Method::AutoTsit5Rodas5P {
+            return Ok(None);
+        }
+        Settings { method: Method::Rodas5P, ..self.clone() }.controller().map(Some)
     }
 
     pub(super) fn has_error_estimate(&self) -> bool {
@@ -141,6 +164,7 @@ impl Settings {
             method: self.method,
             own: self.own.clone(),
             controller: self.controller()?,
+            stiff_controller: self.stiff_controller()?,
             rtol: bound("rtol", &self.rtol, rtol)?,
             atol: bound("atol", &self.atol, atol)?,
             max_steps: self.max_steps,
@@ -149,8 +173,13 @@ impl Settings {
             stops,
             sides,
             keeps_first: false,
+            sparsity: self.sparsity.clone(),
+            mass: self.mass.clone(),
             level: self.level,
         };
+        let components = parts.iter().sum();
+        resolved.mass().map_or(Ok(()), |mass| mass.check(components))?;
+        resolved.sparsity().map_or(Ok(()), |sparsity| sparsity.check(components))?;
         scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
         Ok(resolved)
@@ -165,9 +194,34 @@ impl Resolved {
         if self.keeps_first { scheme.keeping_first() } else { scheme }
     }
 
+    /// The scheme of stiff parts, where the method of [`scheme`](Self::scheme) is for the others alone.
+    pub(super) fn stiff_scheme<'a, S: State>(
+        &'a self,
+        norm: Option<&'a Norm<'a, S>>,
+    ) -> Option<Scheme<'a, S>> {
+        let controller = self.stiff_controller.as_ref()?;
+        let tableau = *Method::Rodas5P.tableau();
+        Some(Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm))
+    }
+
+    /// Which entries of the Jacobian can differ from 0.
+    pub(super) fn sparsity(&self) -> Option<&Sparsity> {
+        self.sparsity.as_deref()
+    }
+
+    /// M of `M y' = f(t, y)`.
+    pub(super) fn mass(&self) -> Option<&Mass> {
+        self.mass.as_deref()
+    }
+
     /// What loops may be compiled for.
     pub(super) fn native(&self) -> Native {
-        Native { method: self.own.is_none().then_some(self.method), level: self.level }
+        let method = match self.method {
+            // What it starts with. The loop of the other method asks for its table.
+            Method::AutoTsit5Rodas5P => Method::Tsit5,
+            method => method,
+        };
+        Native { method: self.own.is_none().then_some(method), level: self.level }
     }
 
     fn tableau(&self) -> ButcherTableau<'_> {

@@ -75,7 +75,30 @@ operators!(Add add AddAssign add_assign, Sub sub SubAssign sub_assign, Mul mul M
 
 impl Real for Single {
     type Clock = f64;
+    type Wide = f64;
     const TOLERANCE: Tolerance<'static> = <f32 as Real>::TOLERANCE;
+    const EPSILON: f64 = f32::EPSILON as f64;
+
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        f64::from(self.0)
+    }
+    #[inline(always)]
+    fn narrow(wide: f64) -> Self {
+        Single(wide as f32)
+    }
+    #[inline(always)]
+    fn constant(x: f64) -> Self {
+        Single(x as f32)
+    }
+    #[inline(always)]
+    fn exceeds(self, other: Self) -> bool {
+        self.0.exceeds(other.0)
+    }
+    #[inline(always)]
+    fn is_same(self, other: Self) -> bool {
+        self.0.is_same(other.0)
+    }
 
     #[inline(always)]
     fn scale(self, x: f64) -> Self {

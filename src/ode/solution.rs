@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on: stability limits the explicit steps there, and a looser tolerance does not help; use an implicit solver from another crate"
+                "the problem seems stiff from t={t} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)"
             ),
         }
     }
@@ -108,6 +108,8 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::StatesApart { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }
+            | Outcome::NonFiniteJacobian { .. }
+            | Outcome::SingularMatrix { .. }
             | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }
         write!(f, ": {method}, rtol={rtol:e}, atol={atol:e}, {stats}")?;

@@ -8,7 +8,7 @@ use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, 
 
 /// Where the first stage comes from.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum First {
+pub enum First {
     /// `k[0]` is f(t, y) already. The last stage of a FSAL method, f(t_next, y1), is evaluated for the next
     /// step.
     Given,
@@ -17,10 +17,10 @@ pub(super) enum First {
 }
 
 /// The times of the evaluations at c = 0 and c = 1, and the origin of the times between.
-pub(super) struct Times<C> {
-    first: C,
-    last: C,
-    t: C,
+pub struct Times<C> {
+    pub(super) first: C,
+    pub(super) last: C,
+    pub(super) t: C,
 }
 
 impl<C: Clock> Times<C> {
@@ -42,6 +42,14 @@ impl<C: Clock> Times<C> {
             last: scheme.before_next(span, t_next, &carry.num_stops),
             t: carry.t.clone(),
         }
+    }
+}
+
+impl<C: Clock> Times<C> {
+    /// The time of a stage at c. At c = 1 it is t_next itself, which t + h may miss by an ulp.
+    #[inline(always)]
+    pub(super) fn at(&self, c: f64, h: &C) -> C {
+        if c == 1.0 { self.last.clone() } else { self.t.add(&h.mul(&h.like(c))) }
     }
 }
 
@@ -84,7 +92,7 @@ pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: Vecto
     Ok(())
 }
 
-/// Stage i >= 1. At c = 1 it is evaluated at t_next itself, which t + h may miss by an ulp.
+/// Stage i >= 1.
 #[inline(always)]
 fn stage<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -98,12 +106,7 @@ fn stage<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
 ) -> Result<(), FieldFailure<S::Clock>> {
     let (before, after) = k.split_at_mut(i);
     combine::<UNROLLED, FUSED, S>(argument, y, h, tableau.row(i), before);
-    let c = tableau.c[i];
-    if c == 1.0 {
-        eval(f, &times.last, argument, &mut after[0])
-    } else {
-        eval(f, &times.t.add(&h.mul(&h.like(c))), argument, &mut after[0])
-    }
+    eval(f, &times.at(tableau.c[i], h), argument, &mut after[0])
 }
 
 /// `out = y + h sum_i a_i k_i`.

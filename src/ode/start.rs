@@ -46,7 +46,7 @@ pub(super) fn start_in<S: State, F: VectorField<S>>(
     if let Controller::Hairer(_) = scheme.controller {
         carry.inv_prev = code(HairerController::INV_PREV_MAX);
     }
-    if scheme.carries_first() {
+    if scheme.carries_first() || scheme.is_adaptive() {
         let t = scheme.after(span, &carry.t);
         eval(f, &t, &carry.y, &mut carry.k[0])?;
         carry.num_fn_evals = code(1.0);

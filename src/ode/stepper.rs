@@ -5,8 +5,10 @@
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
+use super::switch::{Schemes, Switch};
 use super::{
-    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, Stats, VectorField, Warning,
+    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, StateFunctions, Stats, VectorField,
+    Warning,
 };
 
 /// A solve with one accepted step per call, created by [`Ode::stepper`](super::Ode::stepper).
@@ -15,6 +17,7 @@ use super::{
 pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
+    functions: &'a StateFunctions<'a, Y>,
     resolved: Resolved,
     /// Whether an early end is `Ok`.
     allow_incomplete: bool,
@@ -22,6 +25,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     /// Whether the caller may have changed y.
     touched: bool,
     stiffness: StiffnessTest,
+    switch: Switch,
     /// Scratch.
     step_times: Vec<f64>,
 }
@@ -43,23 +47,25 @@ pub struct Step<'s, Y> {
 impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub(super) fn new(
         field: &'a F,
-        (norm, allow_incomplete): (Option<&'a Norm<'a, Y>>, bool),
+        (norm, functions, allow_incomplete): (Option<&'a Norm<'a, Y>>, &'a StateFunctions<'a, Y>, bool),
         resolved: Resolved,
         span: (f64, f64),
         y0: Y,
     ) -> Result<Self, SolveError<()>> {
-        let scheme = resolved.scheme(norm);
-        let mut integrator = Integrator::new(field, &scheme, span, y0)?;
+        let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
+        let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
         let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
             norm,
+            functions,
             resolved,
             allow_incomplete,
             integrator,
             touched: false,
             stiffness,
+            switch: Switch::default(),
             step_times: Vec::new(),
         })
     }
@@ -82,18 +88,28 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
 
     /// Attempts steps until one is accepted; returns whether one was.
     fn advance(&mut self) -> Result<bool, SolveError> {
-        let scheme = self.resolved.scheme(self.norm);
+        let Stepper { field, norm, functions, ref resolved, ref mut integrator, ref mut switch, .. } = *self;
+        let first = resolved.scheme(norm).differentiated_by(Some(functions));
+        let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
+        let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved };
+        // Not before: the curve of the last step is that of its own method.
+        if integrator.carry.accepted {
+            switch.after_step(field, &schemes, integrator, &mut self.stiffness)?;
+        }
+        let scheme = switch.scheme(&schemes);
         if self.touched {
-            let t = self.integrator.carry.t;
-            self.integrator.resume(self.field, &scheme, t)?;
+            let t = integrator.carry.t;
+            integrator.resume(field, scheme, t)?;
             self.touched = false;
         }
         self.step_times.clear();
-        let native = self.resolved.native();
-        if self.integrator.advance(self.field, &scheme, native, (true, 1), &mut self.step_times)? == 0 {
+        let native = switch.native(resolved);
+        if integrator.advance(field, scheme, native, (true, 1), &mut self.step_times)? == 0 {
             return Ok(false);
         }
-        self.stiffness.after_steps(1, &mut self.integrator, self.field, &scheme)?;
+        if !switch.is_stiff() {
+            self.stiffness.after_steps(1, integrator, field, scheme)?;
+        }
         Ok(true)
     }
 
@@ -134,7 +150,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
             return Err(ConfigError::OutsideInterval { t, t0, t1 }.into());
         }
-        let scheme = self.resolved.scheme(self.norm);
+        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.complete(self.field, &scheme)?;
         let mut out = self.integrator.carry.y.clone();
         self.integrator.eval_into(t, &mut out);
@@ -150,7 +166,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     }
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self) -> Option<Outcome> {
-        let scheme = self.resolved.scheme(self.norm);
+        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.outcome(&scheme)
     }
 }

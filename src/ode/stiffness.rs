@@ -154,6 +154,11 @@ impl StiffnessTest {
         Ok(())
     }
 
+    /// As before the first look.
+    pub fn forget(&mut self) {
+        self.suspicion = Suspicion::none(&0.0);
+    }
+
     /// The warning, if stiffness was detected.
     pub fn warning(&self) -> Option<Warning> {
         self.suspicion.warning()
@@ -163,6 +168,9 @@ impl StiffnessTest {
 /// The last two stages at c = 1, if steps are adaptive and the method has them.
 fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
     let tableau = &scheme.tableau;
+    if !tableau.is_explicit() {
+        return None;
+    }
     let mut at_end = (1..tableau.num_stages()).rev().filter(|&i| tableau.c[i] == 1.0);
     let pair = at_end.next().and_then(|last| at_end.next().map(|other| (other, last)));
     pair.filter(|_| scheme.is_adaptive())
@@ -227,6 +235,10 @@ const INTERVALS: [f64; Method::ALL.len()] = {
     let mut i = 0;
     while i < intervals.len() {
         let tableau = Method::ALL[i].tableau();
+        if !tableau.is_explicit() {
+            i += 1;
+            continue;
+        }
         let (mut power, mut coefficients) = ([0.0; 16], [0.0; 16]);
         let s = tableau.num_stages();
         let (power, coefficients) = (power.split_at_mut(s).0, coefficients.split_at_mut(s).0);
@@ -235,6 +247,9 @@ const INTERVALS: [f64; Method::ALL.len()] = {
     }
     intervals
 };
+
+/// That of Tsit5.
+pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
 /// The largest x for which a step of y' = -x y / h does not grow: the stability interval on the negative real
 /// axis.

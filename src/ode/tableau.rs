@@ -1,4 +1,4 @@
-//! `ButcherTableau`: the coefficients of an explicit Runge-Kutta method and of its dense output.
+//! `ButcherTableau`: the coefficients of a method and of its dense output.
 //!
 //! Data only: FSAL and the presence of an error estimate are derived from the numbers, not flags set by hand,
 //! so that a tableau cannot contradict itself. A tableau borrows its numbers: the ones of `tableaux/` are
@@ -8,7 +8,7 @@
 /// The highest degree of dense output.
 pub const DEGREE_MAX: usize = 16;
 
-/// An explicit Runge-Kutta method of s stages:
+/// A one-step method of s stages. Of an explicit Runge-Kutta method
 /// `k_i = f(t + c_i h, y + h sum_j a_ij k_j)`, `y1 = y + h sum_i b_i k_i`, error estimate `h sum_i b_err_i k_i`.
 ///
 /// # References
@@ -34,6 +34,8 @@ pub struct ButcherTableau<'a> {
     /// k, the power of h in the error estimate: one more than the order of the embedded solution. The
     /// controller uses 1/k as its exponent. Unused without `b_err`.
     pub error_order: u32,
+    /// How its stages are computed.
+    pub kind: Kind<'a>,
     /// The method's own interpolant; `None` for the cubic Hermite interpolant.
     pub dense: Option<DenseTableau<'a>>,
 }
@@ -59,7 +61,46 @@ pub struct DenseTableau<'a> {
     pub order: u32,
 }
 
+/// How the stages of a table are computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind<'a> {
+    /// One after the other, from the table's own numbers.
+    Explicit,
+    /// Each by a linear system.
+    Rosenbrock(Rosenbrock<'a>),
+    /// By a recursion of as many stages as stability asks for; the table has what they leave.
+    Chebyshev,
+}
+
+/// What a Rosenbrock method has beside the numbers of its table, in the transformed form, scaled by the step size:
+/// `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`.
+///
+/// # References
+/// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.7, eq. (7.25).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rosenbrock<'a> {
+    /// The diagonal of the method's triangle.
+    pub gamma: f64,
+    /// Weights of the field's time derivative.
+    pub d: &'a [f64],
+    /// The rows of C, i weights of each stage i >= 1 (counted from 0).
+    pub coupling: &'a [f64],
+}
+
+impl<'a> Rosenbrock<'a> {
+    /// The i weights `C_i0, C_i1, ...` of stage i.
+    pub const fn row(&self, i: usize) -> &'a [f64] {
+        row(self.coupling, 0, i)
+    }
+}
+
 impl<'a> ButcherTableau<'a> {
+    /// Its stages are evaluations of the field and nothing else.
+    #[inline(always)]
+    pub const fn is_explicit(&self) -> bool {
+        matches!(self.kind, Kind::Explicit)
+    }
+
     /// s, the number of stages.
     #[inline(always)]
     pub const fn num_stages(&self) -> usize {
@@ -75,6 +116,9 @@ impl<'a> ButcherTableau<'a> {
     /// Whether the method is FSAL (first same as last): the last stage is f(t + h, y1), the next step's first.
     pub const fn is_fsal(&self) -> bool {
         let s = self.b.len();
+        if matches!(self.kind, Kind::Rosenbrock(_)) {
+            return false;
+        }
         if s < 2 || self.b[s - 1] != 0.0 || self.c[s - 1] != 1.0 || self.c[0] != 0.0 {
             return false;
         }

@@ -201,8 +201,8 @@ const TERMS: &[(&str, &str)] = &[
     ("told", "printed, reported, given"),
 ];
 
-/// Phrases in which such a word has its usual meaning: "mass" is a term of physics here.
-const ALLOWED: &[&str] = &["center of mass"];
+/// Phrases in which such a word has its usual meaning: "mass" is a term of physics, and of the matrix M of M y' = f.
+const ALLOWED: &[&str] = &["center of mass", "mass matrix", "ode mass", "mass dense"];
 
 /// The words of a name or a text, in lower case with a space around each.
 fn words(text: &str) -> String {

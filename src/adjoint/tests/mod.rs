@@ -18,6 +18,7 @@ mod second;
 mod settings;
 mod small;
 mod steps;
+mod stiff_methods;
 mod stiffness;
 mod union;
 

@@ -2,8 +2,8 @@
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{
-    Closure, ConfigError, ConstantStepSize, EnsembleBuilder, Event, HairerController, Method, Ode, SaveAt,
-    SolveError, StepTo, Tableau, ensemble,
+    Closure, ConfigError, ConstantStepSize, EnsembleBuilder, Event, HairerController, Mass, Method, Ode,
+    SaveAt, SolveError, Sparsity, StepTo, Tableau, ensemble,
 };
 use crate::tensor::{Tensor, Tree, jit};
 use crate::vector_field;
@@ -143,8 +143,40 @@ fn of_plain(name: &str) -> Option<Given<Plain>> {
         "on_event" => (|o| o, |o| o.on_event(Event::rising(), |_t, y| y[0] - 1.05, |_t, y| y[1] = 0.0)),
         "on_step" => (|o| o, |o| o.on_step(|_t, _y| ControlFlow::Break(()))),
         "max_events" => (|o| o, |o| o.max_events(3)),
+        "jacobian" => (|o| o, jacobian),
+        "jacobian by Rodas5P" => (rodas5p, jacobian),
+        "time_derivative" => (|o| o, time_derivative),
+        "time_derivative by Rodas5P" => (rodas5p, time_derivative),
+        "jacobian_sparsity" => (|o| o, sparsity),
+        "jacobian_sparsity by Rodas5P" => (rodas5p, sparsity),
+        "mass_matrix" => (|o| o, mass),
+        "mass_matrix by Rodas5P" => (rodas5p, mass),
+        "spectral_radius" => (|o| o, |o| o.spectral_radius(|_t, _y| 50.0)),
+        "spectral_radius by Rkc2" => (|o| o.method(Method::Rkc2), |o| o.spectral_radius(|_t, _y| 50.0)),
         _ => return common!(name),
     })
+}
+
+fn rodas5p(ode: Plain) -> Plain {
+    ode.method(Method::Rodas5P)
+}
+
+/// Not exact, so that it shows in the result.
+fn jacobian(ode: Plain) -> Plain {
+    ode.jacobian(|_t, _y, jacobian| (jacobian[(0, 1)], jacobian[(1, 0)]) = (1.0, -2.001))
+}
+
+fn time_derivative(ode: Plain) -> Plain {
+    ode.time_derivative(|_t, _y, f_t| *f_t = [0.0, 1.001])
+}
+
+/// Without an entry that is not 0.
+fn sparsity(ode: Plain) -> Plain {
+    ode.jacobian_sparsity(Sparsity::pattern([(0, 1)]))
+}
+
+fn mass(ode: Plain) -> Plain {
+    ode.mass_matrix(Mass::diagonal([1.0, 2.0]))
 }
 
 fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
@@ -168,7 +200,7 @@ fn of_tensors(name: &str) -> Option<Given<OnTensors>> {
     })
 }
 
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 36] = [
     "method",
     "tableau",
     "controller",
@@ -195,6 +227,16 @@ const SETTINGS: [&str; 26] = [
     "max_events with an event",
     "batching",
     "adjoint",
+    "jacobian",
+    "jacobian by Rodas5P",
+    "time_derivative",
+    "time_derivative by Rodas5P",
+    "jacobian_sparsity",
+    "jacobian_sparsity by Rodas5P",
+    "mass_matrix",
+    "mass_matrix by Rodas5P",
+    "spectral_radius",
+    "spectral_radius by Rkc2",
 ];
 
 fn line(name: &str) -> String {

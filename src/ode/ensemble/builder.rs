@@ -254,6 +254,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         G: GenericField<N>,
     {
         self.ode.settings.check_steps(false, false)?;
+        self.ode.settings.check_lanes()?;
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let (mine, params, problem_of) = (self.part(), self.params, &self.problem);

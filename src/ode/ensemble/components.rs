@@ -5,7 +5,8 @@
 //! the same bits; the number of components only decides where the loop over them ends.
 
 use crate::ode::states::{MOST_TERMS, PARTIAL_SUMS};
-use crate::ode::{Clock, LaneNumber, Real, Stages, State, Tolerance};
+use crate::ode::{Clock, LaneNumber, Real, Scheme, Stages, State, StiffStages, Tolerance};
+use crate::simd::Level;
 
 /// The components of as many trajectories as `R` has lanes.
 #[derive(Clone, Debug)]
@@ -162,6 +163,11 @@ pub(super) trait LaneState<T>: State {
     fn lane(&self, j: usize, lane: usize) -> T;
     /// Sets component `j` in one lane.
     fn set_lane(&mut self, j: usize, lane: usize, x: T);
+    /// The memory that steps of a method that is not explicit need, for `n` components; loops that are compiled for a method
+    /// have none of these.
+    fn stiff(_scheme: &Scheme<Self>, _n: usize, _level: Level) -> Option<Box<dyn StiffStages<Self>>> {
+        None
+    }
 }
 
 impl<T, R: LaneNumber<T>> LaneState<T> for Components<R> {
@@ -173,6 +179,9 @@ impl<T, R: LaneNumber<T>> LaneState<T> for Components<R> {
     }
     fn set_lane(&mut self, j: usize, lane: usize, x: T) {
         self.0[j].set_lane(lane, x);
+    }
+    fn stiff(scheme: &Scheme<Self>, n: usize, level: Level) -> Option<Box<dyn StiffStages<Self>>> {
+        super::stiff::memory_of(scheme, n, level)
     }
 }
 

@@ -108,7 +108,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         let span = Span::new(t0.clone(), t0.like(self.span.1));
         let scheme: Scheme<'a, S> = self.resolved.scheme(None);
         let mut waiting = Waiting::new(self, &span, starting);
-        let mut pack = Pack::idle(&scheme, &t0, self.dim, field);
+        let mut pack = Pack::idle(&scheme, &t0, (self.dim, self.level), field);
         let mut until = Until { span, running: 0, budget: 0 };
         let mut looks = Looks::of(&scheme, self.resolved.native().method);
         loop {
@@ -149,6 +149,8 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 num_rejected: clock(&carry.num_rejected) as u64,
                 num_fn_evals: clock(&carry.num_fn_evals) as u64,
                 num_recomputed: 0,
+                num_jac_evals: clock(&carry.num_jac_evals) as u64,
+                num_factorizations: clock(&carry.num_factorizations) as u64,
             };
             let code = clock(&carry.status);
             let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };

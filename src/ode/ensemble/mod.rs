@@ -24,6 +24,7 @@ mod problems;
 mod ranks;
 mod report;
 mod shared;
+mod stiff;
 
 pub use builder::{EnsembleBuilder, ensemble};
 pub use report::{EnsembleProgress, EnsembleSolution};

@@ -26,12 +26,13 @@ pub(super) struct Pack<S: State, F> {
 
 impl<S: State<Clock: LaneClock>, F> Pack<S, F> {
     /// A pack whose lanes hold no trajectory.
-    pub fn idle<T>(scheme: &Scheme<S>, t0: &S::Clock, dim: usize, field: F) -> Self
+    pub fn idle<T>(scheme: &Scheme<S>, t0: &S::Clock, (dim, level): (usize, Level), field: F) -> Self
     where
         S: LaneState<T>,
     {
         let mut carry = Carry::new(t0.clone(), S::zeros(dim), scheme.tableau.num_stages());
         carry.status = t0.like(status::COMPLETED);
+        carry.stiff = S::stiff(scheme, dim, level);
         Pack { carry, field, index: [0; MOST], taken: 0 }
     }
 
@@ -55,7 +56,7 @@ pub(super) struct Waiting<'a, T, R: LaneNumber<T>> {
 impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
     pub fn new(packs: &Packs<'a, T>, span: &Span<R::Clock>, field: DynField<'a, R>) -> Self {
         let scheme = packs.resolved.scheme(None);
-        let ready = Pack::idle(&scheme, &span.t0, packs.dim, field);
+        let ready = Pack::idle(&scheme, &span.t0, (packs.dim, packs.level), field);
         let &Packs { problems, level, order, .. } = packs;
         Waiting { problems, level, scheme, span: span.clone(), rest: order, ready }
     }
@@ -148,6 +149,6 @@ where
             ($($clock:ident)*) => { $( pack.carry.$clock.set_lane(to, ready.carry.$clock.lane(from)); )* };
         }
         move_clocks!(t dt inv_prev inv_prev2 h_prev slack num_steps num_accepted num_rejected);
-        move_clocks!(num_stops num_off_grid num_fn_evals non_finite_in_row status h error_ratio component);
+        move_clocks!(num_stops num_off_grid num_fn_evals num_jac_evals num_factorizations non_finite_in_row status h error_ratio component);
     }
 }

@@ -15,7 +15,30 @@ macro_rules! ratio {
 /// The parts of [`Real`] that are the same in both precisions.
 macro_rules! real_of {
     ($t:ident) => {
+        type Wide = Self;
         const LOCKSTEP: bool = true;
+        const EPSILON: f64 = $t::EPSILON as f64;
+
+        #[inline(always)]
+        fn widen(self) -> Self {
+            self
+        }
+        #[inline(always)]
+        fn narrow(wide: Self) -> Self {
+            wide
+        }
+        #[inline(always)]
+        fn constant(x: f64) -> Self {
+            Self::from(x)
+        }
+        #[inline(always)]
+        fn exceeds(self, other: Self) -> LaneMask<W> {
+            self.test(other, |a, b| a.abs() > b.abs())
+        }
+        #[inline(always)]
+        fn is_same(self, _other: Self) -> bool {
+            false
+        }
         const TOLERANCE: Tolerance<'static> = <$t as Real>::TOLERANCE;
 
         #[inline(always)]

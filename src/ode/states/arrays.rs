@@ -120,4 +120,4 @@ fn write<R, const N: usize>(y: &mut [R; N]) -> &mut [R; N] {
 }
 
 fixed_state!({R: Real, const N: usize} [R; N], N, read, write);
-plain_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N), |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>, const N: usize} [R; N], |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N), R, |y| y.iter(), |y| y.iter_mut());

@@ -153,6 +153,29 @@ macro_rules! __plain_state_of_parts {
         fn each_component(&self, f: &mut dyn FnMut(f64)) {
             $($crate::ode::PlainState::each_component(&self.$part, f);)+
         }
+        type Number = f64;
+        const EPSILON: f64 = {
+            let (mut all, mut i) = ([$(<$t as $crate::ode::PlainState>::EPSILON),+], 1);
+            while i < all.len() {
+                if all[0] < all[i] {
+                    all[0] = all[i];
+                }
+                i += 1;
+            }
+            all[0]
+        };
+        fn read(&self, out: &mut [f64]) {
+            let rest = out;
+            $(let (out, rest) = rest.split_at_mut($crate::ode::State::num_components(&self.$part));
+            $crate::ode::PlainState::read(&self.$part, out);)+
+            let _ = rest;
+        }
+        fn write(&mut self, from: &[f64]) {
+            let rest = from;
+            $(let (from, rest) = rest.split_at($crate::ode::State::num_components(&self.$part));
+            $crate::ode::PlainState::write(&mut self.$part, from);)+
+            let _ = rest;
+        }
     };
 }
 
@@ -213,7 +236,7 @@ macro_rules! tuples {
                 DriveOn::drive(ode, t0, t1, y0)
             }
         }
-        impl<$A: PlainState, $($T: PlainState),*> DriveOn<f64> for ($A, $($T,)*) {
+        impl<$A: PlainState<Number = f64>, $($T: PlainState<Number = f64>),*> DriveOn<f64> for ($A, $($T,)*) {
             type Solution<O> = Solution<Self, O>;
             type Options = ();
 
@@ -232,7 +255,7 @@ macro_rules! tuples {
                 plain::solve(ode, t0, t1, y0)
             }
         }
-        impl<$A: PlainState, $($T: PlainState),*> PlainState for ($A, $($T,)*) {
+        impl<$A: PlainState<Number = f64>, $($T: PlainState<Number = f64>),*> PlainState for ($A, $($T,)*) {
             $crate::__plain_state_of_parts!(0: $A $(, $i: $T)*);
         }
     )* };

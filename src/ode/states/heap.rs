@@ -258,4 +258,4 @@ macro_rules! heap_state {
 pub(super) use heap_state;
 
 heap_state!({R: Real<Clock = f64>} Vec<R>, |y| y, |y| y, Vec::len, usize::to_string);
-plain_drive!({R: Real<Clock = f64>} Vec<R>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>} Vec<R>, |_y| R::TOLERANCE, false, R, |y| y.iter(), |y| y.iter_mut());

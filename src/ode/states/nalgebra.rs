@@ -20,7 +20,7 @@ fn write<R: Real, const N: usize, const M: usize>(y: &mut SMatrix<R, N, M>) -> &
 fixed_state!({R: Real + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>, N * M, read, write);
 plain_drive!(
     {R: Real<Clock = f64> + Scalar, const N: usize, const M: usize} SMatrix<R, N, M>,
-    |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N * M), |y, f| y.iter().for_each(|x| f(x.value()))
+    |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N * M), R, |y| y.iter(), |y| y.iter_mut()
 );
 
 /// One number for a vector, rows by columns for a matrix.
@@ -33,7 +33,7 @@ fn describe((rows, columns): &(usize, usize)) -> String {
 macro_rules! dynamic {
     ($({$($generics:tt)*} $t:ty;)*) => { $(
         heap_state!({$($generics)*} $t, |y| y.data.as_slice(), |y| y.data.as_mut_slice(), |y: &$t| y.shape(), describe);
-        plain_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+        plain_drive!({$($generics)*} $t, |_y| R::TOLERANCE, false, R, |y| y.iter(), |y| y.iter_mut());
     )* };
 }
 dynamic!(

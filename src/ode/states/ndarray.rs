@@ -122,9 +122,9 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
         })
     }
 }
-plain_drive!({R: Real<Clock = f64>, D: Dimension} Array<R, D>, |_y| R::TOLERANCE, false, |y, f| y.iter().for_each(|x| f(x.value())));
+plain_drive!({R: Real<Clock = f64>, D: Dimension + 'static} Array<R, D>, |_y| R::TOLERANCE, false, R, |y| y.iter(), |y| y.iter_mut());
 
-impl<R: Real<Clock = f64>, D: Dimension> View for ArrayRef<R, D> {
+impl<R: Real<Clock = f64>, D: Dimension + 'static> View for ArrayRef<R, D> {
     type Owned = Array<R, D>;
     fn view(y: &Array<R, D>) -> &ArrayRef<R, D> {
         y

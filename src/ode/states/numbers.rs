@@ -46,5 +46,5 @@ macro_rules! number_state {
 }
 number_state!(f64 f32);
 
-plain_drive!({} f64, |_y| <f64 as Real>::TOLERANCE, true, |y, f| f(*y));
-plain_drive!({} f32, |_y| <f32 as Real>::TOLERANCE, true, |y, f| f(f64::from(*y)));
+plain_drive!({} f64, |_y| <f64 as Real>::TOLERANCE, true, f64, |y| std::iter::once(y), |y| std::iter::once(y));
+plain_drive!({} f32, |_y| <f32 as Real>::TOLERANCE, true, f32, |y| std::iter::once(y), |y| std::iter::once(y));

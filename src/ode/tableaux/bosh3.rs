@@ -1,5 +1,6 @@
 //! Bogacki and Shampine (1989), A 3(2) pair of Runge-Kutta formulas, Appl. Math. Lett. 2, 321-325.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// Four stages, first same as last, order 3 with an embedded order 2.
 #[rustfmt::skip]
@@ -17,5 +18,6 @@ pub const BOSH3: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0 / 2.0, 3.0 / 4.0, 1.0],
     order: 3,
     error_order: 3,
+    kind: Kind::Explicit,
     dense: None,
 };

@@ -1,6 +1,7 @@
 //! Cash and Karp (1990), A variable order Runge-Kutta method for initial value problems with rapidly varying
 //! right-hand sides, ACM TOMS 16, 201-222, p. 206; the pair of orders 5(4).
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// Six stages, order 5 with an embedded order 4.
 #[rustfmt::skip]
@@ -20,5 +21,6 @@ pub const CASHKARP: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0 / 5.0, 3.0 / 10.0, 3.0 / 5.0, 1.0, 7.0 / 8.0],
     order: 5,
     error_order: 5,
+    kind: Kind::Explicit,
     dense: None,
 };

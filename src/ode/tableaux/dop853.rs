@@ -2,7 +2,7 @@
 //! Wanner (1993), section II.5 (the pair, eq. II.10.17 on for its two error estimates) and II.6 (the
 //! interpolant); digits as published in that code. `B_ERR` is its `er`, `B_ERR_LOW` its `b - bhh`, `BEYOND` its
 //! `d4` to `d7`.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Twelve stages, order 8, error estimates of orders 5 and 3, an interpolant of order 7 with four extra stages.
@@ -15,6 +15,7 @@ pub const DOP853: ButcherTableau<'static> = ButcherTableau {
     c: &C,
     order: 8,
     error_order: 8,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &EXTRA_A,
         extra_c: &EXTRA_C,

@@ -1,7 +1,7 @@
 //! RK5(4)7M: Dormand and Prince (1980), A family of embedded Runge-Kutta formulae, J. Comp. Appl. Math. 6,
 //! 19-26, table 2; also Hairer, Norsett, Wanner (1993), table II.5.2. The interpolant is Shampine's (1986), as in
 //! their code `dopri5.f`: `BEYOND` is its `d1` to `d7`.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Seven stages, first same as last, order 5 with an embedded order 4, an interpolant of order 4.
@@ -25,6 +25,7 @@ pub const DOPRI5: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0 / 5.0, 3.0 / 10.0, 4.0 / 5.0, 8.0 / 9.0, 1.0, 1.0],
     order: 5,
     error_order: 5,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &[],
         extra_c: &[],

@@ -1,5 +1,6 @@
 //! Euler's method (1768), order 1.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// `y1 = y + h f(t, y)`.
 pub const EULER: ButcherTableau<'static> = ButcherTableau {
@@ -11,5 +12,6 @@ pub const EULER: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0],
     order: 1,
     error_order: 1,
+    kind: Kind::Explicit,
     dense: None,
 };

@@ -2,6 +2,7 @@
 //! Schrittweiten-Kontrolle, Computing 6, 61-71; also Hairer, Norsett, Wanner (1993), table II.5.1. As in the
 //! paper, the solution has order 4, and the order 5 solution is used only for the estimate.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// Six stages, order 4 with an embedded order 5.
 #[rustfmt::skip]
@@ -21,5 +22,6 @@ pub const FEHLBERG45: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0 / 4.0, 3.0 / 8.0, 12.0 / 13.0, 1.0, 1.0 / 2.0],
     order: 4,
     error_order: 5,
+    kind: Kind::Explicit,
     dense: None,
 };

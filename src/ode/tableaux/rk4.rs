@@ -1,5 +1,6 @@
 //! The classical method of order 4: Kutta (1901); Hairer, Norsett, Wanner (1993), table II.1.2.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// Four stages, order 4, no error estimate.
 #[rustfmt::skip]
@@ -16,5 +17,6 @@ pub const RK4: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 0.5, 0.5, 1.0],
     order: 4,
     error_order: 4,
+    kind: Kind::Explicit,
     dense: None,
 };

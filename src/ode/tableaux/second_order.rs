@@ -2,6 +2,7 @@
 //! II.1; Ralston (1962), Runge-Kutta methods with minimum error bounds, Math. Comp. 16, 431-437. The embedded
 //! solution of each is Euler's method, which costs no extra stage.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// The explicit midpoint method.
 pub const MIDPOINT: ButcherTableau<'static> = ButcherTableau {
@@ -13,6 +14,7 @@ pub const MIDPOINT: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 0.5],
     order: 2,
     error_order: 2,
+    kind: Kind::Explicit,
     dense: None,
 };
 
@@ -26,6 +28,7 @@ pub const HEUN: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0],
     order: 2,
     error_order: 2,
+    kind: Kind::Explicit,
     dense: None,
 };
 
@@ -39,5 +42,6 @@ pub const RALSTON: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 2.0 / 3.0],
     order: 2,
     error_order: 2,
+    kind: Kind::Explicit,
     dense: None,
 };

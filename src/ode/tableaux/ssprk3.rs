@@ -1,6 +1,7 @@
 //! SSPRK(3,3): Shu and Osher (1988), Efficient implementation of essentially non-oscillatory shock-capturing
 //! schemes, J. Comput. Phys. 77, 439-471, eq. 2.18, written as a tableau. It has no error estimate of its own.
 use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
 
 /// Three stages, order 3, strong stability preserving with coefficient 1, no error estimate.
 #[rustfmt::skip]
@@ -16,5 +17,6 @@ pub const SSPRK3: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 1.0, 0.5],
     order: 3,
     error_order: 3,
+    kind: Kind::Explicit,
     dense: None,
 };

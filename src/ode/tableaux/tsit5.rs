@@ -3,7 +3,7 @@
 //! Stone's Maple worksheets, RKcoeff5n_1 (rounded here to 32). The interpolant is from the paper's section 4:
 //! `BEYOND` holds the leading coefficient of each of its polynomials; y1 and the derivatives at the ends
 //! determine the rest.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Seven stages, first same as last, order 5 with an embedded order 4 and small error constants, an interpolant
@@ -33,6 +33,7 @@ pub const TSIT5: ButcherTableau<'static> = ButcherTableau {
     c: &[0.0, 0.161, 0.327, 0.9, 0.98002554090450968572981028628702, 1.0, 1.0],
     order: 5,
     error_order: 5,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &[],
         extra_c: &[],

@@ -7,7 +7,7 @@
 //! The published interpolant satisfies the conditions of order 7 only to 3e-7, so strictly its order is 6. The
 //! terms of order 8 are a hundred times larger, so at the step sizes of tolerances above 1e-14 it behaves as
 //! order 7.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Ten stages, order 7 with an embedded order 6, an interpolant of order 7 with six extra stages.
@@ -20,6 +20,7 @@ pub const VERN7: ButcherTableau<'static> = ButcherTableau {
     c: &C,
     order: 7,
     error_order: 7,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &EXTRA_A,
         extra_c: &EXTRA_C,

@@ -3,7 +3,7 @@
 //! OrdinaryDiffEq.jl and diffrax carry them, rounded here to 32.
 //!
 //! `BEYOND` was worked out from the published powers of theta in exact arithmetic.
-use crate::ode::tableau::through_both_ends;
+use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
 /// Sixteen stages, order 9 with an embedded order 8, an interpolant of order 9 with ten extra stages.
@@ -16,6 +16,7 @@ pub const VERN9: ButcherTableau<'static> = ButcherTableau {
     c: &C,
     order: 9,
     error_order: 9,
+    kind: Kind::Explicit,
     dense: Some(DenseTableau {
         extra_a: &EXTRA_A,
         extra_c: &EXTRA_C,

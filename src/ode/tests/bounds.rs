@@ -75,7 +75,7 @@ fn stops_change_only_steps_that_end_on_them() {
 #[test]
 fn a_discontinuity_is_never_evaluated_and_costs_no_rejection() {
     // y' = 1 before t = 1 and 100 after it, with either value at t = 1 itself.
-    for method in Method::ALL {
+    for method in Method::EXPLICIT {
         for at in [false, true] {
             let field = move |t: f64, _y: &f64| if t < 1.0 || at && t == 1.0 { 1.0 } else { 100.0 };
             let called_at_it = std::cell::Cell::new(false);
@@ -208,7 +208,7 @@ fn a_stiff_problem_gets_a_warning_with_a_remedy() {
         let stiff = Ode::new(|t: f64, y: &f64| -2000.0 * (y - t.cos())).method(method);
         let stiff = stiff.solve(0.0, 10.0, 0.0).unwrap();
         assert!(matches!(stiff.warnings[..], [Warning::Stiff { t }] if t < 2.0), "{stiff}");
-        assert!(stiff.to_string().contains("implicit solver"), "{stiff}");
+        assert!(stiff.to_string().contains("Method::Rodas5P"), "{stiff}");
         assert!(stiff.to_string().contains("a looser tolerance does not help"), "{stiff}");
     }
     let mild = Ode::new(oscillator).rtol(1e-8).atol(1e-8).solve(0.0, 1000.0, [1.0, 0.0]).unwrap();

@@ -93,7 +93,7 @@ fn the_factor_is_clipped_and_a_nan_shrinks() {
 #[test]
 fn counters_count_every_call() {
     let calls = Cell::new(0);
-    for method in Method::ALL {
+    for method in Method::EXPLICIT {
         calls.set(0);
         let ode = Ode::new(|t, y: &[f64; 2]| {
             calls.set(calls.get() + 1);
@@ -129,7 +129,7 @@ fn nothing_is_evaluated_outside_the_interval() {
     let spans: [(f64, f64); 7] =
         [(0.0, 1.0), (1.0, 0.0), (-0.7, 0.3), (0.3, -0.7), (1e6, 1e6 + 1.0), (0.0, 1e-9), (-1.0, 0.0)];
     for (t0, t1) in spans {
-        for method in Method::ALL {
+        for method in Method::EXPLICIT {
             for dt0 in [0.1, 0.3, 1.0 / 3.0, 0.07, 1e3].map(|part: f64| part * (t1 - t0).abs()) {
                 let ode = Ode::new(within(t0, t1)).method(method).controller(ConstantStepSize { dt0 });
                 assert_eq!(ode.solve(t0, t1, 1.0).unwrap().outcome, Outcome::Completed);

@@ -89,7 +89,7 @@ fn a_ball_bounces_as_the_closed_form_says() {
 fn the_first_stage_behind_a_changed_state_is_computed_anew() {
     // After y is reset from 1 to 10 at t = 1 the exact growth is 10 e^(t - 1): a stale k1 would be ten times
     // too small.
-    for method in Method::ALL.into_iter().filter(|m| m.tableau().order >= 4) {
+    for method in Method::EXPLICIT.into_iter().filter(|m| m.tableau().order >= 4) {
         let ode = Ode::new(|_t, y: &f64| *y).method(method);
         let ode = if method.tableau().b_err.is_some() { ode.rtol(1e-8).atol(1e-8) } else { ode.dt0(1e-3) };
         let ode = ode.on_event(Event::rising(), |t, _y| t - 1.0, |_t, y| *y = 10.0);

@@ -84,7 +84,7 @@ fn a_field_not_finite_at_the_start_ends_at_once() {
     let solution = ode.solve(3.0, 4.0, [1.0, 2.0]).unwrap();
     assert_eq!(solution.outcome, Outcome::NonFinite { t: 3.0, dt: 0.0, step: 0, component: Some(1) });
     assert_eq!((solution.y1, solution.step_times), ([1.0, 2.0], vec![3.0]));
-    for method in Method::ALL {
+    for method in Method::EXPLICIT {
         let ode = Ode::new(|_t, y: &[f64; 2]| [y[0], 1.0 / 0.0 * y[1]]).method(method);
         let solution = ode
             .allow_incomplete()

@@ -9,7 +9,7 @@ fn pulse(t: f64, _y: &[f64; 2]) -> [f64; 2] {
 
 #[test]
 fn end_value_dense_value_and_saved_value_agree_at_t1() {
-    for method in Method::ALL {
+    for method in Method::EXPLICIT {
         for (t0, t1) in [(-1.0, 1.0), (1.0, 0.0)] {
             let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1] * t.cos(), -y[0]]).method(method);
             let ode = if method.tableau().b_err.is_some() { ode } else { ode.dt0(0.07) };

@@ -137,7 +137,7 @@ fn an_empty_interval_and_an_early_end_have_derivatives_too() {
 
 #[test]
 fn dual_functions_agree_with_finite_differences() {
-    type D = Dual<2>;
+    type D = Dual<f64, 2>;
     let functions: [(&str, fn(D, D) -> D, fn(f64, f64) -> f64); 20] = [
         ("sin", |x, _| x.sin(), |x, _| x.sin()),
         ("cos", |x, _| x.cos(), |x, _| x.cos()),

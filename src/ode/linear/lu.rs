@@ -1,0 +1,226 @@
+//! `Lu`: the factors of a matrix by elimination with partial pivoting.
+//!
+//! Column by column, each a sum of earlier columns: all inner loops run over neighbors in memory. A row that is chosen as
+//! pivot is swapped from its column on, and right-hand sides are swapped alike between two columns, as LINPACK does, so
+//! that a band stays one. In lanes rows are compared one after the other and swapped where the lane asks for it: the same
+//! pivots as alone.
+//!
+//! # References
+//! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
+
+use super::Matrix;
+use crate::ode::{Clock, Real};
+
+/// A matrix and then its factors.
+#[derive(Clone)]
+pub struct Lu<R: Real> {
+    /// The matrix to be factored; afterwards its factors, with the inverses of the pivots on the diagonal.
+    matrix: Matrix<R>,
+    /// The row that each column took its pivot from.
+    pivots: Vec<usize>,
+    /// Of lanes: which of them swapped row k with each row below it, column after column.
+    swaps: Vec<<R::Clock as Clock>::Mask>,
+    /// Diagonals above the main one before elimination.
+    upper: usize,
+}
+
+impl<R: Real> Lu<R> {
+    /// For matrices with so many diagonals below and above the main one.
+    pub fn new(n: usize, lower: usize, upper: usize) -> Self {
+        let matrix = Matrix::zeros(n, lower, upper + lower);
+        let upper = if matrix.lower() + 1 >= n { n.max(1) - 1 } else { upper };
+        Lu { matrix, pivots: vec![0; n], swaps: Vec::new(), upper }
+    }
+
+    /// Takes the matrix whose columns `write(j, rows, column)` writes, and factors it.
+    ///
+    /// Gives the first column without a pivot; solutions are then not finite.
+    #[inline(always)]
+    pub fn factor(
+        &mut self,
+        mut write: impl FnMut(usize, std::ops::Range<usize>, &mut [R]),
+    ) -> Option<usize> {
+        let n = self.matrix.n();
+        let zero = R::constant(0.0);
+        if self.matrix.upper() > self.upper {
+            self.matrix.fill(zero);
+        }
+        for j in 0..n {
+            let rows = j.saturating_sub(self.upper)..n.min(j + self.matrix.lower() + 1);
+            write(j, rows.clone(), self.matrix.column_mut(j, rows));
+        }
+        self.swaps.clear();
+        let mut singular = None;
+        for k in 0..n {
+            let below = n.min(k + self.matrix.lower() + 1);
+            let right = n.min(k + self.matrix.upper() + 1);
+            if R::LOCKSTEP {
+                self.swap_lanes(k, below, right);
+            } else {
+                self.swap_largest(k, below, right);
+            }
+            let at = self.matrix.at(k, k);
+            let pivot = self.matrix.data[at];
+            if singular.is_none() && pivot.value() == 0.0 && !R::LOCKSTEP {
+                singular = Some(k);
+            }
+            let inverse = R::constant(1.0) / pivot;
+            self.matrix.data[at] = inverse;
+            for entry in self.matrix.column_mut(k, k + 1..below) {
+                *entry = *entry * inverse;
+            }
+            for j in k + 1..right {
+                let (to, from) = (self.matrix.at(k, j), self.matrix.at(k + 1, k));
+                let (before, after) = self.matrix.data.split_at_mut(to);
+                let factors = &before[from..from + (below - k - 1)];
+                let (first, rest) = after.split_at_mut(1);
+                for (entry, &factor) in rest.iter_mut().zip(factors) {
+                    *entry = *entry - factor * first[0];
+                }
+            }
+        }
+        singular
+    }
+
+    /// Swaps row k with the row of the largest entry of its column, the first of equal ones.
+    #[inline(always)]
+    fn swap_largest(&mut self, k: usize, below: usize, right: usize) {
+        let column = self.matrix.column(k, k..below);
+        let mut largest = 0;
+        for i in 1..column.len() {
+            if R::Clock::known(&column[i].exceeds(column[largest])) == Some(true) {
+                largest = i;
+            }
+        }
+        let row = k + largest;
+        self.pivots[k] = row;
+        if row != k {
+            for j in k..right {
+                let (a, b) = (self.matrix.at(k, j), self.matrix.at(row, j));
+                self.matrix.data.swap(a, b);
+            }
+        }
+    }
+
+    /// Swaps row k, in each lane, with every row below it whose entry is larger than all before.
+    #[inline(always)]
+    fn swap_lanes(&mut self, k: usize, below: usize, right: usize) {
+        for i in k + 1..below {
+            let mask = self.matrix[(i, k)].exceeds(self.matrix[(k, k)]);
+            for j in k..right {
+                let (a, b) = (self.matrix.at(k, j), self.matrix.at(i, j));
+                let (x, y) = (self.matrix.data[a], self.matrix.data[b]);
+                self.matrix.data[a] = R::select(&mask, y, x);
+                self.matrix.data[b] = R::select(&mask, x, y);
+            }
+            self.swaps.push(mask);
+        }
+    }
+
+    /// Replaces the right-hand side `b` by the solution.
+    #[inline(always)]
+    pub fn solve(&self, b: &mut [R]) {
+        let n = self.matrix.n();
+        let b = &mut b[..n];
+        let mut swap = 0;
+        for k in 0..n {
+            let below = n.min(k + self.matrix.lower() + 1);
+            if R::LOCKSTEP {
+                for i in k + 1..below {
+                    let (x, y) = (b[k], b[i]);
+                    b[k] = R::select(&self.swaps[swap], y, x);
+                    b[i] = R::select(&self.swaps[swap], x, y);
+                    swap += 1;
+                }
+            } else {
+                b.swap(k, self.pivots[k]);
+            }
+            let x = b[k];
+            for (b, &factor) in b[k + 1..below].iter_mut().zip(self.matrix.column(k, k + 1..below)) {
+                *b = *b - factor * x;
+            }
+        }
+        for k in (0..n).rev() {
+            let rows = k.saturating_sub(self.matrix.upper())..k;
+            let x = b[k] * self.matrix[(k, k)];
+            b[k] = x;
+            for (b, &entry) in b[rows.clone()].iter_mut().zip(self.matrix.column(k, rows)) {
+                *b = *b - entry * x;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ode::Lanes;
+
+    /// Numbers without pattern between -1 and 1.
+    fn entry(i: usize, j: usize, seed: f64) -> f64 {
+        (seed + 12.9898 * i as f64 + 78.233 * j as f64).sin()
+    }
+
+    /// The largest residual of a system with ones for its solution.
+    fn residual(n: usize, lower: usize, upper: usize) -> f64 {
+        let is_inside = |i: usize, j: usize| i <= j + lower && j <= i + upper;
+        let a = |i, j| if is_inside(i, j) { entry(i, j, 1.0) } else { 0.0 };
+        let mut lu = Lu::<f64>::new(n, lower, upper);
+        let singular = lu.factor(|j, rows, column| {
+            column.iter_mut().zip(rows).for_each(|(entry, i)| *entry = a(i, j));
+        });
+        assert_eq!(singular, None);
+        let mut x: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a(i, j)).sum()).collect();
+        let b = x.clone();
+        lu.solve(&mut x);
+        let product = |i: usize| (0..n).map(|j| a(i, j) * x[j]).sum::<f64>();
+        (0..n).map(|i| (product(i) - b[i]).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn dense_and_banded_systems_are_solved_to_rounding() {
+        for (n, lower, upper) in
+            [(1, 0, 0), (2, 1, 1), (7, 6, 6), (30, 29, 29), (40, 2, 3), (40, 0, 5), (9, 3, 0)]
+        {
+            let residual = residual(n, lower, upper);
+            assert!(residual < 1e-11, "{n} {lower} {upper}: {residual:e}");
+        }
+    }
+
+    #[test]
+    fn a_column_without_a_pivot_is_named() {
+        let mut lu = Lu::<f64>::new(3, 2, 2);
+        // The third equation is the sum of the others.
+        let rows = [[1.0, 2.0, 4.0], [2.0, 1.0, 8.0], [3.0, 3.0, 12.0]];
+        assert_eq!(
+            lu.factor(
+                |j, rows_of, column| (column.iter_mut().zip(rows_of)).for_each(|(c, i)| *c = rows[i][j])
+            ),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn each_lane_pivots_as_it_does_beside_others() {
+        const N: usize = 5;
+        let solution = |seeds: [f64; 4]| {
+            let number = |i, j| Lanes::new(seeds.map(|seed| entry(i, j, seed)));
+            let mut lu = Lu::<Lanes<f64, 4>>::new(N, N - 1, N - 1);
+            lu.factor(|j, rows, column| (column.iter_mut().zip(rows)).for_each(|(c, i)| *c = number(i, j)));
+            let mut b: Vec<_> = (0..N).map(|i| number(i, N)).collect();
+            lu.solve(&mut b);
+            b
+        };
+        let (together, alone) = (solution([1.0, 2.0, 3.0, 4.0]), solution([3.0; 4]));
+        for i in 0..N {
+            assert_eq!(together[i].lane(2).to_bits(), alone[i].lane(0).to_bits());
+        }
+        for seed in 0..4 {
+            let at = |i, j| entry(i, j, (seed + 1) as f64);
+            for i in 0..N {
+                let sum: f64 = (0..N).map(|j| at(i, j) * together[j].lane(seed)).sum();
+                assert!((sum - at(i, N)).abs() < 1e-13, "{seed} {i}");
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `Mass`: the constant matrix M of M y' = f(t, y).
+
+use super::Matrix;
+use crate::ode::ConfigError;
+
+/// The constant matrix M of a problem `M y' = f(t, y)`; where it is singular, some of the equations are constraints.
+///
+/// The constraints must determine the components that have no derivative (index 1), and y0 must fulfill them.
+///
+/// # Examples
+/// ```
+/// use flowline::ode::{Mass, Method, Ode};
+/// // y' = -z, 0 = z - y
+/// let ode = Ode::new(|_t, y: &[f64; 2]| [-y[1], y[1] - y[0]]).method(Method::Rodas5P);
+/// let y1 = ode.mass_matrix(Mass::diagonal([1.0, 0.0])).rtol(1e-8).solve(0.0, 1.0, [1.0, 1.0])?.y1;
+/// assert!((y1[0] - (-1.0_f64).exp()).abs() < 1e-7 && (y1[1] - y1[0]).abs() < 1e-7);
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mass {
+    matrix: Matrix<f64>,
+}
+
+impl Mass {
+    /// By its rows.
+    ///
+    /// # Panics
+    /// If there are not as many entries in each row as there are rows.
+    #[track_caller]
+    pub fn dense<Row: AsRef<[f64]>>(rows: impl IntoIterator<Item = Row>) -> Mass {
+        let rows: Vec<Row> = rows.into_iter().collect();
+        let n = rows.len();
+        let mut matrix = Matrix::zeros(n, n, n);
+        for (i, row) in rows.iter().enumerate() {
+            let row = row.as_ref();
+            assert!(row.len() == n, "`Mass::dense`: row {i} has {} entries, there are {n} rows", row.len());
+            for (j, &entry) in row.iter().enumerate() {
+                matrix[(i, j)] = entry;
+            }
+        }
+        Mass { matrix }
+    }
+
+    /// By its diagonal: 1 of an equation with a derivative, 0 of a constraint.
+    pub fn diagonal(diagonal: impl IntoIterator<Item = f64>) -> Mass {
+        let diagonal: Vec<f64> = diagonal.into_iter().collect();
+        let mut matrix = Matrix::zeros(diagonal.len(), 0, 0);
+        for (i, entry) in diagonal.into_iter().enumerate() {
+            matrix[(i, i)] = entry;
+        }
+        Mass { matrix }
+    }
+
+    /// Of n equations, with `lower` diagonals below the main one and `upper` above it: `entry(i, j)` is the entry in row i
+    /// and column j.
+    pub fn banded(n: usize, lower: usize, upper: usize, entry: impl Fn(usize, usize) -> f64) -> Mass {
+        let mut matrix = Matrix::zeros(n, lower, upper);
+        for j in 0..n {
+            for i in j.saturating_sub(upper)..n.min(j + lower + 1) {
+                matrix[(i, j)] = entry(i, j);
+            }
+        }
+        Mass { matrix }
+    }
+
+    pub(in crate::ode) fn matrix(&self) -> &Matrix<f64> {
+        &self.matrix
+    }
+
+    /// Whether row i has no entry but 0: a constraint.
+    pub(in crate::ode) fn is_constraint(&self, i: usize) -> bool {
+        let n = self.matrix.n();
+        (0..n).all(|j| !self.matrix.contains(i, j) || self.matrix[(i, j)] == 0.0)
+    }
+
+    /// Refuses another number of equations than the state has, and entries that are not finite.
+    pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
+        if self.matrix.n() != n {
+            return Err(ConfigError::LinearShape {
+                setting: "mass_matrix",
+                found: self.matrix.n(),
+                components: n,
+            });
+        }
+        match self.matrix.data.iter().find(|x| !x.is_finite()) {
+            Some(&value) => Err(ConfigError::MatrixEntry { value }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! `Sparsity`: which entries of a Jacobian can differ from 0; `Plan`: how few directions determine them all.
+
+use super::Matrix;
+use crate::ode::{ConfigError, Real};
+
+/// Which entries of the Jacobian can differ from 0.
+///
+/// Columns without a common row are determined together, so a Jacobian takes as many evaluations as there are groups of such
+/// columns: `lower + upper + 1` of a banded one, however many components there are. Its linear systems are banded too where the
+/// band is narrow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sparsity(Kind);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Banded { lower: usize, upper: usize },
+    Pattern(Vec<(usize, usize)>),
+}
+
+impl Sparsity {
+    /// Row i depends on the components `i - lower` to `i + upper`.
+    pub fn banded(lower: usize, upper: usize) -> Sparsity {
+        Sparsity(Kind::Banded { lower, upper })
+    }
+
+    /// The entries (i, j) for which f[i] depends on y[j], in any order.
+    pub fn pattern(entries: impl IntoIterator<Item = (usize, usize)>) -> Sparsity {
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_unstable_by_key(|&(i, j)| (j, i));
+        entries.dedup();
+        Sparsity(Kind::Pattern(entries))
+    }
+
+    /// Refuses entries that a state of n components does not have.
+    pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
+        let Kind::Pattern(entries) = &self.0 else { return Ok(()) };
+        match entries.iter().find(|&&(i, j)| i >= n || j >= n) {
+            Some(&(i, j)) => Err(ConfigError::SparsityEntry { row: i, column: j, components: n }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How the entries of a Jacobian are found by few directions, and where they are kept.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The direction of each column.
+    color: Vec<usize>,
+    num_colors: usize,
+    /// Of a pattern: its entries by columns, and where each column starts.
+    pattern: Option<(Vec<usize>, Vec<usize>)>,
+    lower: usize,
+    upper: usize,
+}
+
+impl Plan {
+    /// For n components.
+    pub fn new(n: usize, sparsity: Option<&Sparsity>) -> Plan {
+        match sparsity.map(|sparsity| &sparsity.0) {
+            None => Plan { color: (0..n).collect(), num_colors: n, pattern: None, lower: n, upper: n },
+            Some(&Kind::Banded { lower, upper }) => {
+                let width = (lower + upper + 1).min(n);
+                let color = (0..n).map(|j| j % width.max(1)).collect();
+                Plan { color, num_colors: width, pattern: None, lower, upper }
+            }
+            Some(Kind::Pattern(entries)) => Plan::of_pattern(n, entries),
+        }
+    }
+
+    /// Each column takes the first color that no column before it with a common row has.
+    fn of_pattern(n: usize, entries: &[(usize, usize)]) -> Plan {
+        let mut starts = vec![0; n + 1];
+        for &(_, j) in entries {
+            starts[j + 1] += 1;
+        }
+        for j in 0..n {
+            starts[j + 1] += starts[j];
+        }
+        let rows: Vec<usize> = entries.iter().map(|&(i, _)| i).collect();
+        // The colors that each row has seen.
+        let mut seen: Vec<Vec<bool>> = vec![Vec::new(); n];
+        let (mut color, mut num_colors) = (vec![0; n], 0);
+        for j in 0..n {
+            let column = &rows[starts[j]..starts[j + 1]];
+            let is_free = |c: usize| column.iter().all(|&i| !seen[i].get(c).copied().unwrap_or(false));
+            let free = (0..=num_colors).find(|&c| is_free(c)).expect("invariant: a new color is free");
+            color[j] = free;
+            num_colors = num_colors.max(free + 1);
+            for &i in column {
+                let len = seen[i].len().max(free + 1);
+                seen[i].resize(len, false);
+                seen[i][free] = true;
+            }
+        }
+        let distance =
+            |f: fn(usize, usize) -> usize| entries.iter().map(|&(i, j)| f(i, j)).max().unwrap_or(0);
+        let lower = distance(usize::saturating_sub);
+        let upper = distance(|i, j| j.saturating_sub(i));
+        // Elimination in a band fills as many diagonals again: a wide one is treated as dense.
+        let (lower, upper) = if 2 * (2 * lower + upper) < n { (lower, upper) } else { (n, n) };
+        Plan { color, num_colors, pattern: Some((rows, starts)), lower, upper }
+    }
+
+    /// Diagonals that a matrix of these entries has below and above the main one.
+    pub fn band(&self) -> (usize, usize) {
+        (self.lower, self.upper)
+    }
+
+    /// The direction of each component.
+    pub fn colors(&self) -> &[usize] {
+        &self.color
+    }
+
+    /// How many directions there are.
+    pub fn num_colors(&self) -> usize {
+        self.num_colors
+    }
+
+    /// The columns of a direction.
+    #[inline(always)]
+    fn columns(&self, color: usize) -> impl Iterator<Item = usize> + '_ {
+        // Of a dense or banded matrix they follow each other at equal distances.
+        let is_regular = self.pattern.is_none();
+        let (first, step) = if is_regular { (color, self.num_colors.max(1)) } else { (0, 1) };
+        (first..self.color.len()).step_by(step).filter(move |&j| is_regular || self.color[j] == color)
+    }
+
+    /// Calls `f(i, j)` for each entry in the columns of a direction.
+    #[inline(always)]
+    pub fn each_entry<R: Real>(
+        &self,
+        color: usize,
+        matrix: &mut Matrix<R>,
+        mut f: impl FnMut(usize, usize) -> R,
+    ) {
+        for j in self.columns(color) {
+            match &self.pattern {
+                None => {
+                    let n = self.color.len();
+                    for i in
+                        j.saturating_sub(self.upper)..n.min(j.saturating_add(self.lower).saturating_add(1))
+                    {
+                        matrix[(i, j)] = f(i, j);
+                    }
+                }
+                Some((rows, starts)) => {
+                    for &i in &rows[starts[j]..starts[j + 1]] {
+                        matrix[(i, j)] = f(i, j);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_one_color_share_no_row() {
+        // A 2-D five-point stencil, row by row.
+        let (n, side) = (30, 6);
+        let is_neighbor = |i: usize, j: usize| {
+            let (a, b) = ((i / side, i % side), (j / side, j % side));
+            a.0.abs_diff(b.0) + a.1.abs_diff(b.1) <= 1
+        };
+        let entries: Vec<_> =
+            (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| is_neighbor(i, j)).collect();
+        let plan = Plan::new(n, Some(&Sparsity::pattern(entries.clone())));
+        assert!(plan.num_colors() <= 9, "{}", plan.num_colors());
+        for &(i, j) in &entries {
+            for &(k, l) in &entries {
+                assert!(i != k || j == l || plan.colors()[j] != plan.colors()[l]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_band_takes_as_many_directions_as_it_is_wide() {
+        let plan = Plan::new(100, Some(&Sparsity::banded(2, 1)));
+        assert_eq!((plan.num_colors(), plan.band()), (4, (2, 1)));
+        assert_eq!(plan.columns(3).take(3).collect::<Vec<_>>(), [3, 7, 11]);
+    }
+}

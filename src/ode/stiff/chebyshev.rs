@@ -1,0 +1,238 @@
+//! `Chebyshev`: steps of the Runge-Kutta-Chebyshev method of order 2.
+//!
+//! An explicit recursion of s stages that is stable as far as `(s^2 - 1) / 1.54` on the negative real axis: s is the
+//! smallest number for which that covers h times the spectral radius of the Jacobian. The radius is given by the user, or
+//! estimated by a power iteration on differences of the field, again when 25 steps have passed and after a rejected step.
+//! States are combined by [`State::lincomb`] alone, in memory that is made once.
+//!
+//! # References
+//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326; their
+//! Fortran code of the same name.
+
+use super::plain::is_given;
+use super::{Counts, Diagnosis, Request, StiffStages};
+use crate::ode::stages::eval;
+use crate::ode::{FieldFailure, PlainState, Real, Stages, VectorField};
+
+/// Attempts after which the spectral radius is estimated anew.
+const RENEW: u64 = 25;
+/// What an estimate is multiplied by: a power iteration approaches the radius from below.
+const SAFETY: f64 = 1.2;
+/// The most iterations, and the relative change that ends them.
+const ITERATIONS: usize = 50;
+const CHANGE: f64 = 0.01;
+/// The damping of the stability polynomial.
+const DAMPING: f64 = 2.0 / 13.0;
+/// With s stages a step is stable as far as `REACH (s^2 - 1)` on the negative real axis.
+const REACH: f64 = 1.0 / 1.54;
+/// The most stages of a step: rounding grows with their square.
+const STAGES_MAX: usize = 1000;
+
+/// The states that a step needs beside those of its table: zeros, Y_{j-2}, Y_{j-1} and the field there.
+pub(super) const MEMORY: usize = 4;
+
+/// States side by side that are not neighbors in memory.
+struct Refs<'a, S, const N: usize>([&'a S; N]);
+
+impl<S, const N: usize> Stages<S> for Refs<'_, S, N> {
+    #[inline(always)]
+    fn stage(&self, i: usize) -> &S {
+        self.0[i]
+    }
+    #[inline(always)]
+    fn count(&self) -> usize {
+        N
+    }
+}
+
+/// What such steps keep between them.
+#[derive(Clone)]
+pub struct Chebyshev<R> {
+    /// The eigenvector that the last estimate found, of length 1 in the norm of components.
+    direction: Vec<R>,
+    numbers: Vec<R>,
+    radius: f64,
+    /// Attempts since the last estimate.
+    age: u64,
+    /// Where the last attempt started: the same again after a rejected one.
+    t: f64,
+    counts: Counts,
+}
+
+impl<R: Real<Clock = f64>> Chebyshev<R> {
+    /// Of n components.
+    pub fn new(n: usize) -> Self {
+        let zeros = vec![R::constant(0.0); n];
+        let (numbers, direction) = (zeros.clone(), zeros);
+        Chebyshev { direction, numbers, radius: 0.0, age: RENEW, t: f64::NAN, counts: Counts::default() }
+    }
+
+    /// The spectral radius for the step that is attempted; `f0` is the field at (t, y).
+    fn radius<Y: PlainState<Number = R>>(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        request: &Request<'_, '_, Y>,
+        (y, f0): (&Y, &Y),
+        memory: &mut [Y],
+    ) -> Result<f64, FieldFailure<f64>> {
+        let t = request.times.first;
+        if let Some(given) = request.scheme.functions.and_then(|functions| functions.spectral_radius.as_ref())
+        {
+            return Ok(given(t, y));
+        }
+        if self.age >= RENEW || t == self.t {
+            self.estimate(f, t, (y, f0), memory)?;
+            self.age = 0;
+        }
+        self.age += 1;
+        self.t = t;
+        Ok(SAFETY * self.radius)
+    }
+
+    /// The recursion of s stages, from y to y1.
+    fn recurse<Y: PlainState<Number = R>>(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        request: &Request<'_, '_, Y>,
+        s: usize,
+        (y, f0): (&Y, &Y),
+        (memory, y1): (&mut [Y], &mut Y),
+    ) -> Result<(), FieldFailure<f64>> {
+        let (times, &h) = (request.times, request.h);
+        let [older, old, rate] = memory else { unreachable!("invariant: three states of memory") };
+        let w0 = 1.0 + DAMPING / (s * s) as f64;
+        let of_s =
+            (1..s).fold((LINEAR(w0), CONSTANT), |(now, before), _| (following(w0, &now, &before), now)).0;
+        let w1 = of_s[1] / of_s[2];
+        let (mut before, mut now) = (LINEAR(w0), following(w0, &LINEAR(w0), &CONSTANT));
+        // b_0 = b_1 = b_2.
+        let (mut b_older, mut b_old) = (now[2] / now[1].powi(2), now[2] / now[1].powi(2));
+        let mut c = w1 * now[2] / now[1] / (4.0 * w0);
+        let mut a_old = 1.0 - b_old * w0;
+        older.copy_of(y);
+        old.lincomb(y, &h, &[b_old * w1], std::slice::from_ref(f0));
+        for j in 2..=s {
+            let b = now[2] / now[1].powi(2);
+            let (mu, nu, mu_f) = (2.0 * b * w0 / b_old, -b / b_older, 2.0 * b * w1 / b_old);
+            eval(&f, &(times.t + c * h), old, rate)?;
+            self.counts.evals += 1;
+            let weights = [-mu - nu, mu, nu, mu_f * h, -a_old * mu_f * h];
+            y1.lincomb(y, &1.0, &weights, &Refs([y, old, older, rate, f0]));
+            if j < s {
+                (b_older, b_old, a_old) = (b_old, b, 1.0 - b * now[0]);
+                c = w1 * now[2] / now[1];
+                (before, now) = (now, following(w0, &now, &before));
+                std::mem::swap(older, old);
+                std::mem::swap(old, y1);
+            }
+        }
+        Ok(())
+    }
+
+    /// A nonlinear power iteration: `v = (f(t, y + d v) - f(t, y)) / d`, each time of length 1.
+    fn estimate<Y: PlainState<Number = R>>(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        t: f64,
+        (y, f0): (&Y, &Y),
+        memory: &mut [Y],
+    ) -> Result<(), FieldFailure<f64>> {
+        let Chebyshev { direction, numbers, radius, counts, .. } = self;
+        let [moved, _, rate] = memory else { unreachable!("invariant: three states of memory") };
+        let norm = |x: &[Y::Number]| x.iter().map(|x| x.value().powi(2)).sum::<f64>().sqrt();
+        y.read(numbers);
+        let distance = Y::EPSILON.sqrt() * norm(numbers).max(1e-5 * (numbers.len() as f64).sqrt());
+        if norm(direction) == 0.0 {
+            // f(t, y) has a part of every eigenvector that the solution feels.
+            f0.read(direction);
+            // Alternating signs have one of the fastest oscillations on a grid, which a smooth f lacks.
+            let size = norm(direction).max(f64::MIN_POSITIVE) * 0.1 / (direction.len() as f64).sqrt();
+            for (j, v) in direction.iter_mut().enumerate() {
+                *v = *v + Y::Number::constant(if j % 2 == 0 { size } else { -size });
+            }
+        }
+        let mut before = 0.0;
+        for _ in 0..ITERATIONS {
+            let scale = distance / norm(direction);
+            if !scale.is_finite() {
+                break;
+            }
+            y.read(numbers);
+            for (y, &v) in numbers.iter_mut().zip(&*direction) {
+                *y = *y + v.scale(scale);
+            }
+            moved.write(numbers);
+            eval(&f, &t, moved, rate)?;
+            counts.evals += 1;
+            rate.read(direction);
+            f0.read(numbers);
+            for (v, &f0) in direction.iter_mut().zip(&*numbers) {
+                *v = *v - f0;
+            }
+            *radius = norm(direction) / distance;
+            if (*radius - before).abs() <= CHANGE * *radius {
+                break;
+            }
+            before = *radius;
+        }
+        Ok(())
+    }
+}
+
+/// T_0 and its derivatives.
+const CONSTANT: [f64; 3] = [1.0, 0.0, 0.0];
+
+/// T_1 and its derivatives.
+const LINEAR: fn(f64) -> [f64; 3] = |x| [x, 1.0, 0.0];
+
+/// `T_{j+1} = 2 x T_j - T_{j-1}` with two derivatives.
+fn following(x: f64, now: &[f64; 3], before: &[f64; 3]) -> [f64; 3] {
+    [
+        2.0 * x * now[0] - before[0],
+        2.0 * (now[0] + x * now[1]) - before[1],
+        2.0 * (2.0 * now[1] + x * now[2]) - before[2],
+    ]
+}
+
+impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
+    fn stages(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        request: &Request<'_, '_, Y>,
+        y: &Y,
+        k: &mut [Y],
+        y1: &mut Y,
+    ) -> Result<(), FieldFailure<f64>> {
+        let (times, &h) = (request.times, request.h);
+        let (k, memory) = k.split_at_mut(3);
+        let [zero, memory @ ..] = memory else { unreachable!("invariant: the carry has memory") };
+        if !is_given(request) {
+            eval(&f, &times.first, y, &mut k[0])?;
+            self.counts.evals += 1;
+        }
+        let radius = self.radius(f, request, (y, &k[0]), memory)?;
+        // Of a radius that is not finite, which a step of such numbers is refused for.
+        let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
+        let s = (1 + reach).clamp(2, STAGES_MAX);
+        self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;
+        zero.lincomb(y, &-1.0, &[1.0], std::slice::from_ref(y));
+        k[1].lincomb(zero, &(1.0 / h), &[-1.0, 1.0], &Refs([y, &*y1]));
+        if is_given(request) {
+            eval(&f, &times.last, y1, &mut k[2])?;
+            self.counts.evals += 1;
+        }
+        Ok(())
+    }
+    fn take_counts(&mut self) -> Counts {
+        std::mem::take(&mut self.counts)
+    }
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        None
+    }
+    fn jacobian_norm(&self) -> f64 {
+        self.radius
+    }
+    fn boxed_clone(&self) -> Box<dyn StiffStages<Y>> {
+        Box::new(self.clone())
+    }
+}

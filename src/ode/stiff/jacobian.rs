@@ -1,0 +1,123 @@
+//! Jacobians that are given: by the user, or by a field that differentiates itself.
+
+use crate::ode::linear::Matrix;
+use crate::ode::{DIRECTIONS, Dual, FieldDual, GenericField, State};
+use std::fmt;
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+
+/// A Jacobian to be written: `jacobian[(i, j)]` is df_i / dy_j, 0 where nothing was written.
+///
+/// Of a [`Sparsity::banded`](crate::ode::Sparsity::banded) Jacobian only entries of the band may be written.
+#[derive(Clone, Debug)]
+pub struct Jacobian(pub(super) Matrix<f64>);
+
+impl Jacobian {
+    /// Rows and columns: as many as the state has components.
+    pub fn n(&self) -> usize {
+        self.0.n()
+    }
+
+    #[track_caller]
+    fn check(&self, (i, j): (usize, usize)) {
+        let (n, lower, upper) = (self.0.n(), self.0.lower(), self.0.upper());
+        assert!(i < n && j < n, "the Jacobian has {n} rows and columns: there is no entry ({i}, {j})");
+        assert!(
+            self.0.contains(i, j),
+            "the Jacobian has {lower} diagonals below and {upper} above the main one: entry ({i}, {j}) is outside of the band"
+        );
+    }
+}
+
+impl Index<(usize, usize)> for Jacobian {
+    type Output = f64;
+
+    #[track_caller]
+    fn index(&self, at: (usize, usize)) -> &f64 {
+        self.check(at);
+        &self.0[at]
+    }
+}
+
+impl IndexMut<(usize, usize)> for Jacobian {
+    #[track_caller]
+    fn index_mut(&mut self, at: (usize, usize)) -> &mut f64 {
+        self.check(at);
+        &mut self.0[at]
+    }
+}
+
+/// A field that differentiates itself.
+pub trait Linearize<S: State> {
+    /// Calls `column(c, df/dy v_c)` for each of `num_colors` directions `v_c = sum of e_j over colors[j] == c`, and
+    /// `column(num_colors, df/dt)`.
+    fn columns(
+        &self,
+        t: &S::Clock,
+        y: &S,
+        colors: &[usize],
+        num_colors: usize,
+        column: &mut dyn FnMut(usize, &S),
+    );
+}
+
+/// The columns of a `vector_field!` by dual numbers, [`DIRECTIONS`] at a time; t is the last direction.
+#[doc(hidden)]
+pub fn dual_columns<G: GenericField<N>, const N: usize>(
+    field: &G,
+    t: f64,
+    y: &[f64; N],
+    (colors, num_colors): (&[usize], usize),
+    column: &mut dyn FnMut(usize, &[f64; N]),
+) {
+    let params = field.map_params(FieldDual::from);
+    for first in (0..=num_colors).step_by(DIRECTIONS) {
+        // A direction of another pass is out of range here, and then nothing moves.
+        let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
+        let y = std::array::from_fn(|j| variable(y[j], colors[j]));
+        let dy = G::eval_dual(&params, variable(t, num_colors), &y);
+        for p in 0..DIRECTIONS.min(num_colors + 1 - first) {
+            column(first + p, &dy.map(|dy| dy.tangent[p]));
+        }
+    }
+}
+
+type JacobianFn<'f, Y> = dyn Fn(f64, &Y, &mut Jacobian) + Send + Sync + 'f;
+type TimeDerivativeFn<'f, Y> = dyn Fn(f64, &Y, &mut Y) + Send + Sync + 'f;
+type RadiusFn<'f, Y> = dyn Fn(f64, &Y) -> f64 + Send + Sync + 'f;
+
+/// What a user says of df/dy and df/dt, as functions of the state.
+pub struct StateFunctions<'f, Y> {
+    pub(in crate::ode) jacobian: Option<Arc<JacobianFn<'f, Y>>>,
+    pub(in crate::ode) time_derivative: Option<Arc<TimeDerivativeFn<'f, Y>>>,
+    pub(in crate::ode) spectral_radius: Option<Arc<RadiusFn<'f, Y>>>,
+}
+
+impl<Y> StateFunctions<'_, Y> {
+    /// Which of them are given: Jacobian, time derivative, spectral radius.
+    pub(in crate::ode) fn given(&self) -> [bool; 3] {
+        [self.jacobian.is_some(), self.time_derivative.is_some(), self.spectral_radius.is_some()]
+    }
+}
+
+impl<Y> Clone for StateFunctions<'_, Y> {
+    fn clone(&self) -> Self {
+        StateFunctions {
+            jacobian: self.jacobian.clone(),
+            time_derivative: self.time_derivative.clone(),
+            spectral_radius: self.spectral_radius.clone(),
+        }
+    }
+}
+
+impl<Y> Default for StateFunctions<'_, Y> {
+    fn default() -> Self {
+        StateFunctions { jacobian: None, time_derivative: None, spectral_radius: None }
+    }
+}
+
+impl<Y> fmt::Debug for StateFunctions<'_, Y> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateFunctions").finish_non_exhaustive()
+    }
+}

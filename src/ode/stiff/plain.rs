@@ -1,0 +1,216 @@
+//! Stages of methods for stiff problems on plain states: between a state and its components.
+
+use super::chebyshev::{self, Chebyshev};
+use super::jacobian::{Jacobian, StateFunctions};
+use super::rosenbrock::{Rosenbrock, Solvable, StepOf};
+use super::{Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, StiffStages};
+use crate::ode::linear::{Matrix, Plan};
+use crate::ode::stages::{First, Times};
+use crate::ode::tableau::Kind;
+use crate::ode::{Carry, FieldFailure, PlainState, Real, Resolved, Scheme, State, VectorField};
+
+/// The stages and y1 of a method that is not explicit, by the memory that the carry holds for it.
+///
+/// # Errors
+/// What the field said, with the time it was evaluated at.
+pub fn stiff_stages<S: State, F: VectorField<S>>(
+    f: &F,
+    scheme: &Scheme<S>,
+    first: First,
+    times: &Times<S::Clock>,
+    h: &S::Clock,
+    carry: &mut Carry<S>,
+) -> Result<(), FieldFailure<S::Clock>> {
+    let Carry { y, k, y1, stiff, .. } = carry;
+    let stiff = stiff.as_mut().expect("invariant: a driver of such a method makes its memory");
+    stiff.stages(f, &Request { scheme, first, times, h }, y, k, y1)
+}
+
+/// Makes the memory that steps of the scheme's method need.
+pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry: &mut Carry<Y>) {
+    let (n, stages) = (carry.y.num_components(), scheme.tableau.num_stages());
+    if carry.k.len() <= stages {
+        carry.k.resize(stages + 1, carry.y.clone());
+    }
+    carry.stiff = match scheme.tableau.kind {
+        Kind::Explicit => None,
+        Kind::Chebyshev => {
+            carry.k.resize(stages + chebyshev::MEMORY, carry.y.clone());
+            Some(Box::new(Chebyshev::<Y::Number>::new(n)))
+        }
+        Kind::Rosenbrock(_) => {
+            let plan = Plan::new(n, resolved.sparsity());
+            let mass = resolved.mass().map(|mass| mass.matrix().clone());
+            let level = resolved.native().level;
+            let sizes = (n, stages);
+            let core = Y::Number::core(Rosenbrock::new(sizes, plan, mass, Y::EPSILON, level));
+            Some(Box::new(Plain::<Y> { core, written: None }))
+        }
+    };
+}
+
+/// Rosenbrock stages of a plain state.
+struct Plain<Y: PlainState> {
+    core: Box<dyn Core<Y::Number>>,
+    /// A Jacobian of the user's, once there was one.
+    written: Option<Jacobian>,
+}
+
+impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
+    fn stages(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        request: &Request<'_, '_, Y>,
+        y: &Y,
+        k: &mut [Y],
+        y1: &mut Y,
+    ) -> Result<(), FieldFailure<f64>> {
+        let Request { scheme, times, h, .. } = *request;
+        let Kind::Rosenbrock(numbers) = &scheme.tableau.kind else {
+            unreachable!("invariant: Rosenbrock stages of another method")
+        };
+        let (k, scratch) = k.split_at_mut(scheme.tableau.num_stages());
+        y.read(self.core.y_mut());
+        let (functions, rate) = (scheme.functions, &mut scratch[0]);
+        let is_first = self.written.is_none();
+        let mut field = PlainField { f, functions, argument: &mut *y1, rate, written: &mut self.written };
+        if cfg!(debug_assertions) && is_first {
+            check_jacobian(&mut field, request, y)?;
+        }
+        let of = StepOf { tableau: &scheme.tableau, numbers, tolerance: &scheme.tolerance, times, h };
+        self.core.step(&mut field, &of)?;
+        for (i, k) in k.iter_mut().enumerate() {
+            k.write(self.core.stage(i));
+        }
+        y1.write(self.core.y1());
+        Ok(())
+    }
+    fn take_counts(&mut self) -> Counts {
+        self.core.take_counts()
+    }
+    fn diagnosis(&self) -> Option<Diagnosis> {
+        self.core.diagnosis()
+    }
+    fn jacobian_norm(&self) -> f64 {
+        self.core.jacobian_norm()
+    }
+    fn boxed_clone(&self) -> Box<dyn StiffStages<Y>> {
+        Box::new(Plain::<Y> { core: self.core.boxed_clone(), written: self.written.clone() })
+    }
+}
+
+/// A field of a plain state in terms of components.
+pub(super) struct PlainField<'a, Y: PlainState> {
+    pub f: &'a dyn VectorField<Y>,
+    pub functions: Option<&'a StateFunctions<'a, Y>>,
+    /// Scratch: what the field is evaluated at, and what it gives.
+    pub argument: &'a mut Y,
+    pub rate: &'a mut Y,
+    pub written: &'a mut Option<Jacobian>,
+}
+
+impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
+    fn eval(&mut self, t: &f64, y: &[Y::Number], dy: &mut [Y::Number]) -> Result<(), FieldFailure<f64>> {
+        self.argument.write(y);
+        self.f.eval(t, self.argument, self.rate).map_err(|source| FieldFailure { t: *t, source })?;
+        self.rate.read(dy);
+        Ok(())
+    }
+
+    fn linearize(
+        &mut self,
+        t: &f64,
+        y: &[Y::Number],
+        plan: &Plan,
+        into: Derivatives<'_, Y::Number>,
+    ) -> Known {
+        let Derivatives { jacobian, f_t, column } = into;
+        let given = self.functions;
+        let mut known = Known::default();
+        if let Some(given) = given.and_then(|given| given.jacobian.as_ref()) {
+            self.argument.write(y);
+            let zeros = || Jacobian(Matrix::zeros(y.len(), jacobian.lower(), jacobian.upper()));
+            let written = self.written.get_or_insert_with(zeros);
+            written.0.fill(0.0);
+            given(*t, self.argument, written);
+            for j in 0..y.len() {
+                for i in jacobian.rows(j) {
+                    jacobian[(i, j)] = Y::Number::constant(written.0[(i, j)]);
+                }
+            }
+            known.jacobian = true;
+        }
+        if let Some(given) = given.and_then(|given| given.time_derivative.as_ref()) {
+            self.argument.write(y);
+            given(*t, self.argument, self.rate);
+            self.rate.read(f_t);
+            known.f_t = true;
+        }
+        if known.jacobian && known.f_t {
+            return known;
+        }
+        let Some(itself) = self.f.linearize() else { return known };
+        self.argument.write(y);
+        let num_colors = plan.num_colors();
+        itself.columns(t, self.argument, plan.colors(), num_colors, &mut |color, dy: &Y| {
+            if color == num_colors {
+                if !known.f_t {
+                    dy.read(f_t);
+                }
+            } else if !known.jacobian {
+                dy.read(column);
+                plan.each_entry(color, jacobian, |i, _| column[i]);
+            }
+        });
+        Known { jacobian: true, f_t: true }
+    }
+}
+
+/// Compares the user's Jacobian with central differences.
+///
+/// # Panics
+/// Where they differ by more than differences can.
+fn check_jacobian<Y: PlainState>(
+    field: &mut PlainField<'_, Y>,
+    request: &Request<'_, '_, Y>,
+    y: &Y,
+) -> Result<(), FieldFailure<f64>> {
+    let Some(given) = field.functions.and_then(|functions| functions.jacobian.as_ref()) else {
+        return Ok(());
+    };
+    let (t, n) = (request.times.first, y.num_components());
+    let mut written = Jacobian(Matrix::zeros(n, n, n));
+    given(t, y, &mut written);
+    let zeros = || vec![Y::Number::constant(0.0); n];
+    let (mut at, mut low, mut high) = (zeros(), zeros(), zeros());
+    y.read(&mut at);
+    for j in 0..n {
+        let (rtol, atol) = request.scheme.tolerance.at(j);
+        let size =
+            if rtol > 0.0 { at[j].value().abs().max(atol / rtol) } else { at[j].value().abs().max(1e-5) };
+        let distance = Y::Number::constant(size * Y::EPSILON.cbrt());
+        let y_j = at[j];
+        at[j] = y_j - distance;
+        field.eval(&t, &at, &mut low)?;
+        at[j] = y_j + distance;
+        field.eval(&t, &at, &mut high)?;
+        at[j] = y_j;
+        for i in 0..n {
+            let (a, low, high) = (written.0[(i, j)], low[i].value(), high[i].value());
+            let difference = (high - low) / (2.0 * distance.value());
+            // Rounding of f, and of what it adds up, in units of the difference.
+            let noise = 1e3 * Y::EPSILON * (high.abs() + low.abs() + (a * size).abs()) / distance.value();
+            assert!(
+                (a - difference).abs() <= 1e-2 * a.abs().max(difference.abs()) + noise
+                    || !difference.is_finite(),
+                "`jacobian` gives df[{i}]/dy[{j}] = {a} at t = {t}, differences of the field give {difference}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What [`Request`] and [`First`] say of a step whose first stage may be given.
+pub(super) fn is_given<S: State>(request: &Request<'_, '_, S>) -> bool {
+    request.first == First::Given
+}

@@ -1,0 +1,25 @@
+//! Sommeijer, Shampine and Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326.
+//!
+//! A step's number of stages is chosen from its size, so the table has what they leave: f(t, y), the mean rate
+//! (y1 - y) / h, and f(t + h, y1). With these three the method is first same as last, its estimate is the paper's eq.
+//! (3.1), `0.8 (y - y1) + 0.4 h (f(t, y) + f(t + h, y1))`, and its dense output the cubic Hermite interpolant.
+use crate::ode::ButcherTableau;
+use crate::ode::tableau::Kind;
+
+/// Order 2, stable on the negative real axis as far as (s^2 - 1) / 1.54 with s stages.
+#[rustfmt::skip]
+pub const RKC2: ButcherTableau<'static> = ButcherTableau {
+    name: "rkc2",
+    a: &[
+        0.0,
+        0.0, 1.0,
+    ],
+    b: &[0.0, 1.0, 0.0],
+    b_err: Some(&[0.4, -0.8, 0.4]),
+    b_err_low: None,
+    c: &[0.0, 0.0, 1.0],
+    order: 2,
+    error_order: 3,
+    kind: Kind::Chebyshev,
+    dense: None,
+};
