@@ -71,7 +71,8 @@ fn process(place: &Place, rank: usize) -> Option<u32> {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         let environment = fs::read(entry.path().join("environ")).ok()?;
         let is_rank = environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes());
-        let is_here = fs::read_link(entry.path().join("cwd")).ok()? == fs::canonicalize(place.0.path()).ok()?;
+        let is_here =
+            fs::read_link(entry.path().join("cwd")).ok()? == fs::canonicalize(place.0.path()).ok()?;
         (is_rank && is_here).then_some(pid)
     })
 }
@@ -118,7 +119,8 @@ fn killed_jobs_go_on_on_any_number_of_processes() {
     let kills = if is_short() { 3 } else { 20 };
     for kill in 0..kills {
         let ranks = [4, 2, 3][kill % 3];
-        let mut job = place.mpirun(&[(ranks, env!("CARGO_BIN_EXE_flowline"), &format!("{} --resume", train("parts")))]);
+        let mut job =
+            place.mpirun(&[(ranks, env!("CARGO_BIN_EXE_flowline"), &format!("{} --resume", train("parts")))]);
         let mut job = job.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         wait_for(&place.path("parts/model.safetensors"), &mut job);
         thread::sleep(Duration::from_millis(below(1500) as u64));
@@ -178,7 +180,10 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
         let output = place.mpirun(&parts).output().unwrap();
         let printed = text(&output);
         assert!(!output.status.success(), "{what}: {printed}");
-        assert!(printed.contains("rank 1 (") && printed.contains(&format!("has another {what}")), "{printed}");
+        assert!(
+            printed.contains("rank 1 (") && printed.contains(&format!("has another {what}")),
+            "{printed}"
+        );
         assert!(!place.path("run").exists(), "{what}");
     }
 }
@@ -187,7 +192,11 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
 fn commands_that_share_no_work_refuse_to_run_in_parallel() {
     let place = Place::new();
     let output = place.ranks(2, "sample latest");
-    assert!(!output.status.success() && text(&output).contains("only `train` shares its work"), "{}", text(&output));
+    assert!(
+        !output.status.success() && text(&output).contains("only `train` shares its work"),
+        "{}",
+        text(&output)
+    );
     let output = place.ranks(3, "train moons --updates 3 --shards 2 --out run");
     assert!(text(&output).contains("give --shards N with N of at least 3"), "{}", text(&output));
 }

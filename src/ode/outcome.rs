@@ -32,6 +32,10 @@ pub mod status {
     pub const ZENO: f64 = 9.0;
     /// The vector field or an event failed.
     pub const FAILED: f64 = 10.0;
+    /// A Jacobian is not finite. Carries have [`NON_FINITE`] for it; this is its number beside other outcomes.
+    pub const NON_FINITE_JACOBIAN: f64 = 11.0;
+    /// A matrix of a method for stiff problems is singular; likewise.
+    pub const SINGULAR: f64 = 12.0;
 }
 
 /// Why a solve ended.
@@ -166,6 +170,10 @@ impl Outcome {
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
             status::FAILED => Some(Outcome::Failed { t, step }),
             status::STATES_APART => Some(Outcome::StatesApart { t, difference: component, step }),
+            status::NON_FINITE_JACOBIAN => {
+                Some(Outcome::NonFiniteJacobian { t, row: step as usize, column: component as usize, y: dt })
+            }
+            status::SINGULAR => Some(Outcome::SingularMatrix { t, component: component as usize, step }),
             status::NON_FINITE => {
                 if component <= -2.0 {
                     let index = (-2.0 - component) as usize;
@@ -197,6 +205,12 @@ impl Outcome {
             Outcome::Failed { t, step } => [status::FAILED, t, none, step as f64, none, none],
             Outcome::StatesApart { t, difference, step } => {
                 [status::STATES_APART, t, none, step as f64, difference, none]
+            }
+            Outcome::NonFiniteJacobian { t, row, column, y } => {
+                [status::NON_FINITE_JACOBIAN, t, y, count(row), count(column), none]
+            }
+            Outcome::SingularMatrix { t, component, step } => {
+                [status::SINGULAR, t, none, step as f64, count(component), none]
             }
             Outcome::NonFiniteEvent { index, t, dt, step } => {
                 [status::NON_FINITE, t, dt, step as f64, Self::code_of_event(index), none]
@@ -377,6 +391,8 @@ mod tests {
             Outcome::NonFinite { t, dt, step, component: Some(3) },
             Outcome::NonFinite { t, dt, step, component: None },
             Outcome::NonFiniteEvent { index: 4, t, dt, step },
+            Outcome::NonFiniteJacobian { t, row: 1, column: 2, y: dt },
+            Outcome::SingularMatrix { t, component: 3, step },
         ];
         for outcome in all {
             let [status, t, dt, step, component, dt_min] = outcome.encode();

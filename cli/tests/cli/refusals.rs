@@ -152,6 +152,9 @@ fn a_build_without_mpi_refuses_to_run_in_parallel() {
         let output = place.command("train tiny.png").env(name, "4").output().unwrap();
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {message}");
-        assert!(message.contains("4 processes were launched, but this build has no MPI"), "{name}: {message}");
+        assert!(
+            message.contains("4 processes were launched, but this build has no MPI"),
+            "{name}: {message}"
+        );
     }
 }

@@ -5,8 +5,9 @@ use super::many::Results;
 use crate::ode::{Outcome, Stats, Warning};
 use crate::world::{World, WorldError};
 
-/// The numbers of a trajectory beside its state: five counters, six of its outcome, and whether and when it was stiff.
-const BESIDE: usize = 5 + 6 + 2;
+/// The numbers of a trajectory beside its state: its counters, six of its outcome, and whether and when it was stiff.
+const COUNTERS: usize = 7;
+const BESIDE: usize = COUNTERS + 6 + 2;
 
 /// The results of all ranks, in order. `dim` is the number of components of a trajectory.
 ///
@@ -33,11 +34,13 @@ pub(super) fn gather<T: LaneFloat>(
             num_rejected: beside[2],
             num_fn_evals: beside[3],
             num_recomputed: beside[4],
+            num_jac_evals: beside[5],
+            num_factorizations: beside[6],
         });
-        let number = |k: usize| f64::from_bits(beside[k]);
-        let outcome = Outcome::decode(number(5), number(6), number(7), number(8), number(9), number(10));
+        let number = |k: usize| f64::from_bits(beside[COUNTERS + k]);
+        let outcome = Outcome::decode(number(0), number(1), number(2), number(3), number(4), number(5));
         found.outcomes.push(outcome.expect("invariant: every trajectory has ended"));
-        found.warnings.push((beside[11] == 1).then(|| Warning::Stiff { t: number(12) }));
+        found.warnings.push((beside[COUNTERS + 6] == 1).then(|| Warning::Stiff { t: number(7) }));
     }
     Ok(found)
 }
@@ -45,8 +48,24 @@ pub(super) fn gather<T: LaneFloat>(
 /// A trajectory in words of 64 bits.
 fn row<T: LaneFloat>(of: &Results<T>, i: usize, dim: usize) -> impl Iterator<Item = u64> {
     let y = of.y1[i * dim..(i + 1) * dim].iter().map(|y| y.value().to_bits());
-    let Stats { num_steps, num_accepted, num_rejected, num_fn_evals, num_recomputed } = of.stats[i];
-    let counters = [num_steps, num_accepted, num_rejected, num_fn_evals, num_recomputed];
+    let Stats {
+        num_steps,
+        num_accepted,
+        num_rejected,
+        num_fn_evals,
+        num_recomputed,
+        num_jac_evals,
+        num_factorizations,
+    } = of.stats[i];
+    let counters: [u64; COUNTERS] = [
+        num_steps,
+        num_accepted,
+        num_rejected,
+        num_fn_evals,
+        num_recomputed,
+        num_jac_evals,
+        num_factorizations,
+    ];
     let outcome = of.outcomes[i].encode().map(f64::to_bits);
     let stiff = of.warnings[i].map_or([0, 0], |Warning::Stiff { t }| [1, t.to_bits()]);
     y.chain(counters).chain(outcome).chain(stiff)
