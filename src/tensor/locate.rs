@@ -87,10 +87,9 @@ pub struct NanReport {
 /// let found = debug_nans(norm, &Tensor::from([0.0, 0.0]))?.expect("the derivative of sqrt at 0");
 /// assert_eq!(
 ///     found.to_string(),
-/// "the gradient with respect to the argument is not finite: `div` in the backward pass gives inf from 1
-/// (f64[]) and 0 (f64[]): \
-/// a divisor of 0, or the derivative of sqrt, ln or a power at 0: bound the argument away from 0 before the
-/// operation"
+///     "the gradient with respect to the argument is not finite: `div` in the backward pass gives inf from 1 \
+///      (f64[]) and 0 (f64[]): a divisor of 0, or the derivative of sqrt, ln or a power at 0: bound the argument \
+///      away from 0 before the operation"
 /// );
 /// assert_eq!(debug_nans(norm, &Tensor::from([3.0, 4.0]))?, None);
 /// # Ok::<(), flowline::Error>(())
