@@ -48,7 +48,7 @@ const CLIP_NORM: f64 = 1.0;
 /// For SGD with momentum.
 pub(super) const MOMENTUM: f64 = 0.9;
 
-/// Number of level ranges in a U-Net's mixture; their ends are fitted to the images.
+/// Number of boundaries between a U-Net's ranges of pixel values; they are fitted to the images.
 const LEVEL_ENDS: usize = 8;
 /// For images: a U-Net on patches of 2 x 2 pixels, its channels doubled per level, or layers of one width.
 const UNET_CHANNELS: usize = 32;
