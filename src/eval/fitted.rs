@@ -121,7 +121,8 @@ impl Fitted {
     /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data, a solve that ended early.
+    /// Tolerances out of range; a point that is not finite or farther than [`FAR`] from the data; a solve that ended
+    /// early.
     ///
     /// # Panics
     /// If points have another dimension than 2.

@@ -1,9 +1,9 @@
 //! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
 //!
-//! An image or a toy density gives fresh points in each update, so the last average is the best. A file of points is
-//! overfitted sooner or later: runs on points validate ten times per phase and keep the averaged weights with the
-//! lowest NLL in their own file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with
-//! the weights of an uninterrupted one. Under a time limit it happens at fixed tenths of a phase's seconds.
+//! An image or a toy density is not overfitted, so the last average is the best. A file of points is overfitted sooner
+//! or later: runs on points validate ten times per phase and keep the averaged weights with the lowest NLL in their own
+//! file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with the weights of an
+//! uninterrupted one. Under a time limit it happens at fixed tenths of a phase's seconds.
 //!
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.

@@ -1,8 +1,8 @@
 //! The options of a run as the user gives them; those not given are `None`.
 //!
 //! They are kept in the run folder with the resulting [`TrainConfig`]. A resumed run may repeat any of them; one that
-//! leads to another configuration is an error that names it. Configurations are compared, not options, so that `--batch
-//! 4096` agrees with a default of 4096.
+//! leads to another configuration is an error that names it. Configurations are compared, not options, so that
+//! `--batch 4096` agrees with a default of 4096.
 
 use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};

@@ -20,8 +20,8 @@ const FEATURES: usize = 24;
 const LOG_FREQUENCY_MAX: f64 = 2.6;
 const WIDTH: usize = 80;
 const DEPTH: usize = 3;
-/// For points: features and width for at most 9,300 weights in the plane, and more of both in more dimensions; the
-/// largest dimension with the exact divergence.
+/// For points: features and width, for at most 9,300 weights in the plane and more in higher dimensions; the largest
+/// dimension with the exact divergence.
 const POINTS_FEATURES: usize = 16;
 const POINTS_WIDTH: usize = 56;
 const SPACE_FEATURES: usize = 32;

@@ -60,7 +60,7 @@ pub struct Chebyshev<R> {
 }
 
 impl<R: Real<Clock = f64>> Chebyshev<R> {
-    /// Of n components.
+    /// For n components.
     pub fn new(n: usize) -> Self {
         let zeros = vec![R::constant(0.0); n];
         let (numbers, direction) = (zeros.clone(), zeros);

@@ -1,8 +1,8 @@
 //! `Rosenbrock`: the stages of a Rosenbrock step on components.
 //!
-//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`, `y1 = y + h sum_i b_i
-//! k_i`. The Jacobian and df/dt depend on (t, y), the factors also on h: an attempt after a rejected one factors again,
-//! but evaluates neither f(t, y) nor the Jacobian.
+//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`,
+//! `y1 = y + h sum_i b_i k_i`. The Jacobian and df/dt depend on (t, y), the factors also on h: an attempt after a
+//! rejected one factors again, but evaluates neither f(t, y) nor the Jacobian.
 
 use super::differences::{self, Base};
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
