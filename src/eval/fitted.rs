@@ -38,7 +38,7 @@ pub struct Fitted {
 /// Log-densities per square pixel on a square grid.
 #[derive(Debug)]
 pub struct DensityGrid {
-    /// Row-major, first row on top, [size, size].
+    /// Row-major, first row on top, `[size, size]`.
     pub log_density: Vec<f64>,
     /// Cells along each side.
     pub size: usize,

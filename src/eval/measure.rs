@@ -48,7 +48,7 @@ impl LogDensity {
         LogDensity::of_rows(PART, rtol, atol)
     }
 
-    /// With these tolerances, for `n` points anywhere.
+    /// With these tolerances, for `num_points` points anywhere.
     pub fn for_points(num_points: usize, rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(LogDensity::rows_for(num_points), rtol, atol)
     }

@@ -158,7 +158,7 @@ pub struct ImageTables {
 tree! {
 /// Training points.
 pub struct Batch {
-    /// Standardised coordinates, [rows, d].
+    /// Standardized coordinates, `[rows, d]`.
     pub points: Tensor,
     /// Loss weights, `[rows]`.
     pub weight: Tensor,

@@ -57,7 +57,8 @@ impl World {
         World::of(Box::new(alone::Alone))
     }
 
-    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns what each rank returns, in order.
+    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns the results in order of the
+    /// ranks.
     ///
     /// If a rank ends while others wait for it, their calls return [`WorldError::Ended`].
     ///

@@ -6,8 +6,8 @@
 //! [`State::lincomb`] alone, in memory that is allocated once.
 //!
 //! # References
-//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326; their
-//! Fortran code of the same name.
+//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326,
+//! and their Fortran code of the same name.
 
 use super::plain::is_given;
 use super::{Counts, Diagnosis, Request, StiffStages};
