@@ -1,43 +1,43 @@
-//! A moment by which measures and figures are to be done: how much fits in by the rate of what was done so far.
+//! A deadline for scores and figures: how much fits, at the rate measured so far.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Part of the time left that nothing is planned into: the machine may become slower.
+/// Fraction of the remaining time kept in reserve: the machine may become slower.
 const SPARE: f64 = 0.2;
 
-/// A moment by which something is to be done; none for as long as it takes.
+/// A point in time by which work must end; `None` for no deadline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(pub Option<Instant>);
 
 impl Deadline {
-    /// As long as it takes.
+    /// No deadline.
     #[cfg(test)]
     pub const NONE: Deadline = Deadline(None);
 
-    /// Seconds left; infinitely many without a deadline.
+    /// Remaining seconds; infinite without a deadline.
     pub fn left_s(self) -> f64 {
         self.0.map_or(f64::INFINITY, |at| at.saturating_duration_since(Instant::now()).as_secs_f64())
     }
 
-    /// When such a share of what is left will have gone.
+    /// The deadline for this fraction of the remaining time.
     pub fn share(self, share: f64) -> Deadline {
         Deadline(self.0.map(|_| Instant::now() + Duration::from_secs_f64(share * self.left_s())))
     }
 
-    /// Whether something that takes so long fits in, with time to spare.
+    /// Whether work of this duration fits, with some reserve.
     pub fn fits(self, seconds: f64) -> bool {
         seconds <= (1.0 - SPARE) * self.left_s()
     }
 
-    /// How many of `n` things fit in of which each takes so long.
+    /// How many of `n` items fit if each takes `each_s` seconds.
     pub fn count(self, n: usize, each_s: f64) -> usize {
         let fit = (1.0 - SPARE) * self.left_s() / each_s.max(1e-12);
         if fit >= n as f64 { n } else { fit as usize }
     }
 
-    /// Runs `f` on `n` things, `chunk` at a time, for as long as the next chunk fits in by the slowest so far; the first
-    /// always runs. Reports the share that is done after each, and how many things are done at the end.
+    /// Runs `f` on `n` items in chunks, while the next chunk fits if it takes as long as the slowest so far; the first
+    /// always runs. Reports the fraction done after each chunk; returns the number of items done.
     pub fn in_chunks<E>(
         self,
         n: usize,
@@ -49,7 +49,7 @@ impl Deadline {
         while done < n && (done == 0 || self.fits(slowest)) {
             let (end, since) = (n.min(done + chunk), Instant::now());
             f(done..end)?;
-            // The first one may have compiled.
+            // The first chunk may have compiled.
             slowest = if done == 0 {
                 0.5 * since.elapsed().as_secs_f64()
             } else {

@@ -1,7 +1,8 @@
-//! A learned density over the plane: how far it reaches, its total probability, and its values in cells.
+//! A learned density over the plane: its domain, its total probability, and its values on a grid.
 //!
-//! The domain is the image grown on all sides until its outer band is empty; it is evaluated once, as finely as is asked
-//! for. With a deadline it is evaluated coarsely first, which measures what a cell costs; then as finely as fits.
+//! The domain is the image, grown on all sides until its outer band is nearly empty. It is evaluated once, at the
+//! requested resolution. With a deadline a coarse evaluation comes first, which measures the time per cell; then the
+//! finest grid that fits.
 
 use super::frame::Cells;
 use super::measure::{LogDensity, ROWS};
@@ -10,37 +11,37 @@ use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
 use std::time::Instant;
 
-/// The outer band of the domain holds less than this, else the domain grows.
+/// The domain grows until its outer band holds less than this probability.
 pub const OUTER_MASS: f64 = 1e-5;
-/// Bands in the image's longer side: the domain grows by one on each side, to at most 4 times the image's sides.
+/// Bands along the image's longer side: the domain grows by one per side, up to 4 times the image's sides.
 const BANDS: usize = 16;
-/// Cells along the longer side of the image with which a deadline is begun.
+/// Cells along the longer side of the image in the coarse evaluation.
 const COARSE: usize = 48;
 
-/// What a learned density integrates to.
+/// The integral of a learned density.
 #[derive(Clone, Copy, Debug)]
 pub struct TotalProbability {
     /// The integral over the domain.
     pub total: f64,
-    /// The part in its outermost band, a sixteenth of the image's longer side wide.
+    /// The part in the outermost band, whose width is a sixteenth of the image's longer side.
     pub outer: f64,
 }
 
 /// The density over the image itself: values per square pixel, rows, columns.
 pub type Inner = (Vec<f64>, usize, usize);
 
-/// A density that is evaluated on cells.
+/// A density to evaluate on a grid.
 pub struct OnPlane<'a> {
-    /// Its program.
+    /// The compiled program.
     pub density: &'a LogDensity,
-    /// Its flow.
+    /// The flow.
     pub flow: &'a Flow,
     /// The image.
     pub frame: &'a ImageFrame,
 }
 
 impl OnPlane<'_> {
-    /// The total probability, and the values over the image, of at most `finest` cells along its longer side.
+    /// The total probability, and the values over the image on at most `finest` cells along its longer side.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -78,7 +79,7 @@ impl OnPlane<'_> {
         Ok(on(side, by, told)?.unwrap_or(coarse))
     }
 
-    /// Values per square pixel; none where they are not all there by the deadline.
+    /// Values per square pixel; `None` if the deadline passed first.
     fn on_cells(&self, cells: &Cells, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Option<Vec<f64>>> {
         let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centers.len()));
         let done = by.in_chunks(cells.centers.len(), ROWS, told, |part| {
@@ -89,10 +90,10 @@ impl OnPlane<'_> {
         Ok((done == cells.centers.len()).then_some(values))
     }
 
-    /// Pixels by which the image grows until its outer band is nearly empty, and the probability in that band.
+    /// The margin in pixels at which the outer band is nearly empty, and the probability in that band.
     ///
-    /// A band is found with one cell a pixel, or 32 along the longer side of a small image; with fewer where there is a
-    /// deadline.
+    /// A band is evaluated with one cell per pixel, or 32 along the longer side of a small image; with at most `COARSE`
+    /// under a deadline.
     fn reach(&self, by: Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));
@@ -105,7 +106,8 @@ impl OnPlane<'_> {
         Ok((margin, outer))
     }
 
-    /// The probability between the image grown by `margin - width` and by `margin` pixels, `side` cells along its longer side.
+    /// The probability between the image grown by `margin - width` and by `margin` pixels, on `side` cells along its
+    /// longer side.
     fn band_mass(&self, side: usize, margin: usize, width: usize) -> Result<f64> {
         let (mut cells, _) = self.frame.cells_around(side, margin);
         let inner = (margin - width) as f64;
@@ -119,7 +121,7 @@ impl OnPlane<'_> {
     }
 }
 
-/// The values over the image itself, of cells that reach over it by so many rows and columns.
+/// The values over the image itself, without the given rows and columns around it.
 fn crop(cells: &Cells, values: &[f64], [around_rows, around_cols]: [usize; 2]) -> Inner {
     let (rows, cols) = (cells.rows - 2 * around_rows, cells.cols - 2 * around_cols);
     let row = |r: usize| &values[(r + around_rows) * cells.cols + around_cols..][..cols];

@@ -1,72 +1,72 @@
-//! What a learned density can be asked wrongly. Each message names what was asked, its value and the remedy.
+//! Errors of evaluation. Each message names the request, its value and the remedy.
 
 use crate::ode::Outcome;
 
-/// Why a question to a learned density has no answer.
+/// Why a learned density cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvalError {
-    /// A class that a run does not have was asked for, or none of a run that has some.
+    /// The class does not exist in this run, or the run has classes and none is given.
     #[error("{}", class_asked(*asked, *classes))]
     Class {
-        /// The class asked for.
+        /// The class given.
         asked: Option<usize>,
-        /// How many the run has.
+        /// The number of classes in the run.
         classes: Option<usize>,
     },
-    /// What only images have was asked of a run on other data.
+    /// The request is only defined for runs on image sets.
     #[error("{what} is only available for runs trained on a set of images; this run was trained on {name}")]
     NoImages {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
-        /// What it learned.
+        /// The data of the run.
         name: String,
     },
-    /// Bits of images by the mean over no draw.
+    /// Bits/dim need at least one draw.
     #[error("--draws=0: must be a whole number from 1")]
     NoDraws,
-    /// What only a figure of the plane has was asked of points of another number of coordinates.
+    /// The request is only defined for points in the plane.
     #[error(
         "{what} needs two coordinates, and this run's points have {dim}; draw points with `sample` and plot pairs of columns"
     )]
     NoPlane {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
-        /// Coordinates of the points.
+        /// Number of coordinates of the points.
         dim: usize,
     },
-    /// A sample is no number in the units of the data.
+    /// A sample is not finite in the units of the data.
     #[error(
         "sample {row} is {value} in the units of the data, beyond the range of 64-bit numbers (1.8e308); scale the columns down and train again"
     )]
     Overflow {
-        /// Which, from 1.
+        /// Its index, from 1.
         row: usize,
         /// The sample.
         value: String,
     },
-    /// A point where no density is evaluated.
+    /// The density cannot be evaluated at this point.
     #[error("{place} is {value}: {reason}")]
     Point {
-        /// Which: `point 3`, counted from 1, or a line of a file.
+        /// Which one: `point 3`, counted from 1, or a line of a file.
         place: String,
-        /// Which, from 0.
+        /// Its index, from 0.
         row: usize,
         /// The point, in pixels.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A margin that reaches farther than densities are evaluated.
+    /// The margin reaches farther than densities are evaluated.
     #[error(
         "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, and densities are evaluated within {far}; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
         margin: f64,
-        /// Where the farthest corner would lie.
+        /// Distance of the farthest corner, in standard deviations.
         reach: f64,
-        /// Where it may lie.
+        /// The limit.
         far: f64,
         /// The largest margin.
         most: f64,
@@ -77,13 +77,13 @@ pub enum EvalError {
         stopped(outcome)
     )]
     Unsolved {
-        /// Which: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
+        /// Which ones: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
         place: String,
-        /// The first and the last, from 0.
+        /// The first and the last index, from 0.
         rows: [usize; 2],
-        /// The one farthest from the image's center of mass, in pixels.
+        /// The point farthest from the image's center of mass, in pixels.
         value: String,
-        /// Why, with t and step.
+        /// The reason, with t and step.
         outcome: Outcome,
     },
 }
@@ -103,7 +103,7 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
     }
 }
 
-/// Why a solve ended, without the remedies of who calls the solver himself.
+/// Why a solve ended, without remedies that are only open to callers of the solver.
 pub(crate) fn stopped(outcome: &Outcome) -> String {
     match outcome {
         Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={t}"),

@@ -1,6 +1,6 @@
-//! The figures of a density over points or the plane, and the draws that they show.
+//! Figures of densities over points or the plane, and the samples that they show.
 //!
-//! All densities and samples of a run have one color scale, that of the density to learn.
+//! All densities and samples of a run use the color scale of the target density.
 
 use super::domain::Inner;
 use super::frame::Cells;
@@ -14,26 +14,26 @@ use crate::plot::{self, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
-/// Points of the samples' figure, and of the flow's.
+/// Points in the figure of samples, and in that of the flow.
 pub(crate) const SAMPLES: usize = 40_000;
 pub(crate) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
 /// Frames of the animation from one panel to the next.
 const FRAMES_PER_PANEL: usize = 9;
 pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
-/// Points of the corner's panels.
+/// Points in the panels of the corner plot.
 pub(crate) const CORNER_POINTS: usize = 2_000;
-/// Fewest points of the flow's figure.
+/// Minimum number of points in the figure of the flow.
 const FLOW_LEAST: usize = 500;
-/// Places on a line where a density is evaluated.
+/// Grid points on a line where a density is evaluated.
 const LINE: usize = 600;
 
-/// Who draws a run.
+/// Draws the figures of a run.
 pub(crate) struct Artist {
     frame: ImageFrame,
-    /// What the truth is called.
+    /// The label of the target density.
     title: &'static str,
-    /// What the axes are called.
+    /// The labels of the axes.
     names: [String; 2],
     truth: Vec<f64>,
     rows: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Artist {
 }
 
 impl Artist {
-    /// With the density to learn over the image, what it is called, and what the axes are.
+    /// With the target density over the image, its label, and those of the axes.
     pub(crate) fn new(
         frame: &ImageFrame,
         (title, names): (&'static str, [String; 2]),
@@ -50,7 +50,7 @@ impl Artist {
         Artist { frame: frame.clone(), title, names, truth, rows, cols }
     }
 
-    /// The plane that figures show, its axes called as the data's columns.
+    /// The plane of the figures, its axes labeled by the data's columns.
     fn plane(&self) -> Plane<'_> {
         Plane {
             frame: self.frame.window(),
@@ -63,14 +63,14 @@ impl Artist {
         Heatmap { values, rows, cols, frame: self.frame.window() }
     }
 
-    /// `density.png` as it is after an update.
+    /// `density.png` after an update.
     pub(crate) fn density(&self, folder: &RunFolder, learned: &Inner, update: u64) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
         let title = format!("Learned density after {} updates", grouped(update));
         Ok(self.plane().density(&title, &map)?.save(folder.file("density.png"))?)
     }
 
-    /// The density to learn beside the learned one.
+    /// The target density beside the learned one.
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
         let truth = self.map(&self.truth, self.rows, self.cols);
         let learned = self.map(&learned.0, learned.1, learned.2);
@@ -78,12 +78,12 @@ impl Artist {
         Ok(figure.save(folder.file("comparison.png"))?)
     }
 
-    /// A scatter and a histogram of points in pixel coordinates.
+    /// A scatter plot and a histogram of points in pixel coordinates.
     pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
         Ok(self.plane().samples(points)?.save(folder.file("samples.png"))?)
     }
 
-    /// Points in pixel coordinates on their way from the base to the data: a few times side by side, and all of them in turn.
+    /// Trajectories from the base to the data, in pixel coordinates: some times side by side, and all as an animation.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let frames: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
         let panels: Vec<_> = frames.iter().copied().step_by(FRAMES_PER_PANEL).collect();
@@ -92,7 +92,7 @@ impl Artist {
     }
 }
 
-/// `corner.png`: the data and samples `[n, d]` in units, pair by pair.
+/// `corner.png`: the data and samples `[n, d]` in units, for each pair of columns.
 pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
     let shown = points.len().min(SAMPLES) * points.dim();
     let title = "Samples (dots) over the data";
@@ -100,7 +100,7 @@ pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Re
     Ok(figure.save(folder.file("corner.png"))?)
 }
 
-/// Where the density of points on a line is drawn: evenly, over the data and a tenth of their extent on either side.
+/// The grid for the density of points on a line: uniform over the data, plus a tenth of their extent on either side.
 pub(crate) fn on_line(points: &Points) -> Vec<f64> {
     let [low, high] = extent(points.values());
     let margin = 0.1 * (high - low);
@@ -111,7 +111,7 @@ fn extent(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], &x| [low.min(x), high.max(x)])
 }
 
-/// `density.png` of points on a line: the data counted in bins, the learned density `(x, p)` over them.
+/// `density.png` of points on a line: a histogram of the data and the learned density `(x, p)`.
 pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) -> Result<()> {
     let [low, high] = extent(points.values());
     let bins = ((points.len() as f64).sqrt() as usize).clamp(10, 100);
@@ -129,7 +129,7 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
     Ok(axes.render()?.save(folder.file("density.png"))?)
 }
 
-/// Places on a line, in units, each with the density there.
+/// The density at points on a line, in units.
 pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
     let there: Vec<f32> = standard.transform(&places).into_iter().map(|x| x as f32).collect();
     let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
@@ -138,7 +138,7 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     Ok(places.into_iter().zip(found).map(told).collect())
 }
 
-/// Samples, and samples on their way, both in pixels.
+/// Samples and trajectories, both in pixels.
 pub fn draws(
     flow: &Flow,
     image: &ImageFrame,
@@ -175,10 +175,10 @@ pub fn on_cells(
     Ok(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()).collect())
 }
 
-/// Points of the plane at times on their way from the base to the data.
+/// Trajectories in the plane: points by time, from the base to the data.
 pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 
-/// n draws at evenly spaced times from the base to the data: the share of the way, and points.
+/// n trajectories at evenly spaced times from the base to the data: each time as a fraction, and the points.
 ///
 /// # Errors
 /// A solve that ended early.

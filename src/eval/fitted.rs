@@ -1,7 +1,7 @@
-//! A learned density in the frame of its data: its values, draws and figures.
+//! A fitted density in the coordinates of its data: log-densities, samples and figures.
 //!
-//! Flows work in standardized coordinates; people and other programs speak of pixels, or of the units of their points.
-//! This is where the two meet. Points of any number of coordinates go in and out as rows; those of the plane as pairs too.
+//! Flows work in standardized coordinates; users work in pixels, or in the units of their points. This module converts
+//! between the two. Points of any dimension are rows; those in the plane are also pairs.
 
 use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
 use super::{EvalError, Frames, ImageFrame};
@@ -19,30 +19,30 @@ use {
     std::path::Path,
 };
 
-/// Deviations from the data's center of mass beyond which no log-density is evaluated: there are no data within 90 of them, a
-/// normal density would be exp(-5000), and a solve takes thousands of steps.
+/// Limit in standard deviations from the data's mean beyond which log-densities are not evaluated: data stay within 90
+/// of them, a normal density would be exp(-5000), and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
-/// A flow in the frame of the data that it was fitted to.
+/// A flow in the coordinates of the data that it was fitted to.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fitted {
     /// The flow with its averaged weights, in standardized coordinates.
     pub flow: Flow,
-    /// What of its data it needs.
+    /// The frames of the data.
     pub frames: Frames,
-    /// What takes gray levels of images to the numbers of the flow.
+    /// The pixel transform of the flow.
     pub(crate) pixels: Option<PixelTransform>,
 }
 
 /// Log-densities per square pixel on a square grid.
 #[derive(Debug)]
 pub struct DensityGrid {
-    /// Row-major, first row on top, [size, size].
+    /// Row-major, first row on top, `[size, size]`.
     pub log_density: Vec<f64>,
     /// Cells along each side.
     pub size: usize,
-    /// What the cells cover, in pixel coordinates.
+    /// The extent of the grid, in pixel coordinates.
     pub frame: Extent,
     /// The color scale of the run's figures.
     pub scale: ColorScale,
@@ -55,34 +55,34 @@ impl Fitted {
         Fitted { flow, frames: frames.clone(), pixels }
     }
 
-    /// The image's size, units and entropy; of points over the plane, their window.
+    /// The image's size, units and entropy; for points in the plane, their window.
     ///
     /// # Errors
-    /// [`EvalError::NoPlane`] for points of another number of coordinates.
+    /// [`EvalError::NoPlane`] for points of another dimension.
     pub fn plane(&self, what: &'static str) -> Result<&ImageFrame> {
         let dim = self.dim();
         self.frames.image.as_ref().ok_or_else(|| EvalError::NoPlane { what, dim }.into())
     }
 
-    /// Length of a point.
+    /// Number of coordinates of a point.
     pub fn dim(&self) -> usize {
         self.flow.base.dim
     }
 
-    /// The way between standardized coordinates and those that people see: pixels, or the units of points.
+    /// The transform between standardized coordinates and the data's: pixels, or the units of points.
     fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
 
-    /// Names of a point's coordinates: those of the columns that were learned, or x and y of an image.
+    /// Names of the coordinates: the data's columns, or x and y of an image.
     pub fn columns(&self) -> Vec<String> {
         let plane = || vec!["x".to_owned(), "y".to_owned()];
         self.frames.points.as_ref().map_or_else(plane, |points| points.columns.clone())
     }
 
-    /// n draws of points of any number of coordinates, row-major `[n, d]`, in units (or pixels), in parts; a longer draw by the
-    /// same key begins with the points of a shorter one. A part whose solve ended early, or that holds
-    /// what is no number in units, is an error.
+    /// n samples of any dimension, row-major `[n, d]`, in units (or pixels), as an iterator of parts. With the same key
+    /// a longer draw starts with the samples of a shorter one. A part is an error if its solve ended early or a value
+    /// is not finite in units.
     pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
         let (standard, d, mut drawn) = (self.standard(), self.dim(), 0);
         Sampler::new().draw(&self.flow, n, key).map(move |part| {
@@ -96,20 +96,20 @@ impl Fitted {
         })
     }
 
-    /// n draws in pixel coordinates, x to the right and y down; of points over the plane, in units.
+    /// n samples in pixel coordinates, x to the right and y down; for points in the plane, in units.
     ///
     /// # Errors
     /// A solve that ended early.
     ///
     /// # Panics
-    /// When points have another number of coordinates.
+    /// If points have another dimension than 2.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
         assert!(self.dim() == 2, "points of {} coordinates are no pairs", self.dim());
         let parts: Vec<_> = self.sample_rows(n, key).collect::<Result<_>>()?;
         Ok(parts.concat().as_chunks::<2>().0.to_vec())
     }
 
-    /// n draws and their log-densities in nats, both in standardized coordinates.
+    /// n samples and their log-densities in nats, both in standardized coordinates.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -118,26 +118,27 @@ impl Fitted {
         flow.sample_with_log_prob(n, key)
     }
 
-    /// The log-density per square pixel of points in pixel coordinates; of points over the plane, per unit.
+    /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data, a solve that ended early.
+    /// Tolerances out of range; a point that is not finite or farther than [`FAR`] from the data; a solve that ended
+    /// early.
     ///
     /// # Panics
-    /// When points have another number of coordinates.
+    /// If points have another dimension than 2.
     pub fn log_prob(&self, points: &[[f64; 2]], rtol: f64, atol: f64) -> Result<Vec<f64>> {
         let parts: Vec<_> = self.log_prob_parts(points.as_flattened(), rtol, atol)?.collect::<Result<_>>()?;
         Ok(parts.concat())
     }
 
-    /// [`Fitted::log_prob`] of rows of as many coordinates as the points have, in parts as they are solved. A part whose
-    /// solve ended early is an error.
+    /// [`Fitted::log_prob`] for rows of any dimension, as an iterator of parts. A part whose solve ended early is an
+    /// error.
     ///
     /// # Errors
     /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data.
     ///
     /// # Panics
-    /// When they are no whole number of points.
+    /// If the length is not a multiple of the dimension.
     pub fn log_prob_parts<'a>(
         &'a self,
         points: &'a [f64],
@@ -169,7 +170,7 @@ impl Fitted {
         Ok(points.chunks(rows * d).enumerate().map(solve))
     }
 
-    /// What is wrong with a point.
+    /// Why a point cannot be evaluated.
     fn check_point(&self, p: &[f64]) -> Result<(), String> {
         let (of, whose) = if self.frames.points.is_some() { ("", "data") } else { (" of pixels", "image") };
         if !p.iter().all(|x| x.is_finite()) {
@@ -185,7 +186,7 @@ impl Fitted {
         Ok(())
     }
 
-    /// How many deviations a point lies from the data's center of mass.
+    /// The distance of a point from the data's mean, in standard deviations.
     fn deviations(&self, p: &[f64]) -> f64 {
         self.standard().transform(p).into_iter().fold(0.0, f64::hypot)
     }
@@ -215,8 +216,8 @@ impl Fitted {
         Ok(DensityGrid { log_density: parts.concat(), size, frame, scale, names })
     }
 
-    /// [`Fitted::log_grid`] in parts, row-major, first row on top; what lies farther out than [`FAR`] has log-density -inf. A
-    /// part whose solve ended early is an error.
+    /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] the log-density is -inf. A part whose
+    /// solve ended early is an error.
     ///
     /// # Errors
     /// As [`plane`](Self::plane).
@@ -246,7 +247,7 @@ impl Fitted {
         Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
     }
 
-    /// Draws the density over the image on a grid of `size` cells along its longer side.
+    /// Plots the density over the image on a grid of `size` cells along its longer side.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
@@ -255,10 +256,10 @@ impl Fitted {
         Ok(self.density_figure(size)?.save(path)?)
     }
 
-    /// The figure that [`plot_density`](Self::plot_density) writes.
+    /// The figure of [`plot_density`](Self::plot_density).
     ///
     /// # Errors
-    /// A solve that ended early, a density that is not over the plane.
+    /// A solve that ended early, a density that is not defined over the plane.
     #[cfg(feature = "plot")]
     pub fn density_figure(&self, size: usize) -> Result<Figure> {
         let (values, rows, cols) = self.over_image(size)?;
@@ -270,14 +271,14 @@ impl Fitted {
     }
 }
 
-/// A number of any size in a few digits.
+/// Formats a number of any magnitude in a few digits.
 fn in_short(x: f64) -> String {
     if x < 1e9 { format!("{x:.0}") } else { format!("{x:.1e}") }
 }
 
 #[cfg(feature = "plot")]
 impl DensityGrid {
-    /// Draws the density on the color scale of the run.
+    /// Plots the density on the color scale of the run.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -1,15 +1,15 @@
-//! What of its data a learned density needs without the data: their size, their units, their entropy.
+//! Frames: what a fitted density keeps of its data, such as size, units and entropy.
 //!
-//! Kept in every checkpoint, so that a run folder draws, samples and evaluates in pixel coordinates, or in the units of
-//! points, by itself. The plane that figures show is one type for both: of points it is a window that is divided into
-//! cells as an image is into pixels, with the data's own coordinates and y upward.
+//! Every checkpoint holds them, so that a run folder alone can plot, sample and evaluate in pixel coordinates or in the
+//! units of points. Figures use one type of plane for both: points get a window that is divided into cells as an image
+//! is into pixels, with the data's own coordinates and y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
-/// The frame of the image that a density was learned from.
+/// The frame of an image.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ImageFrame {
@@ -24,48 +24,48 @@ pub struct ImageFrame {
     pub std: [f64; 2],
     /// Entropy of the image's density in standardized coordinates.
     pub entropy_nats: f64,
-    /// Density per square pixel that has the lightest color in every figure of the run: of the image's own density.
+    /// Density per square pixel that gets the lightest color in every figure of the run; from the image's own density.
     pub density_max: f64,
-    /// How points were drawn from the image.
+    /// The rule by which points are sampled from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
     pub rule: Rule,
-    /// A number that identifies images, hexadecimal.
+    /// A hash of the image, hexadecimal.
     pub fingerprint: String,
-    /// Where the pixels lie in the coordinates of points; none for an image, whose coordinates are pixels.
+    /// The pixels in the coordinates of points; `None` for an image, whose coordinates are pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<Units>,
 }
 
-/// A window over the plane of points: its upper left corner, and the way from pixel to pixel, in units.
+/// A window over points in the plane: its upper left corner, and the size of a pixel, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Units {
     /// The upper left corner.
     pub origin: [f64; 2],
-    /// From one pixel to the next right of it, and to the next below it: negative, for y points up.
+    /// From one pixel to the next on the right, and to the next below; the latter is negative, because y points up.
     pub pixel: [f64; 2],
 }
 
-/// What of its points a learned density needs without them.
+/// The frame of points.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PointsFrame {
-    /// What the points were called.
+    /// The name of the data.
     pub name: String,
-    /// Names of the columns `[d]`.
+    /// Names of the columns, `[d]`.
     pub columns: Vec<String>,
     /// Center of standardized coordinates, in units.
     pub mean: Vec<f64>,
     /// Unit of standardized coordinates, in units.
     #[serde(rename = "sd")]
     pub std: Vec<f64>,
-    /// Entropy of the density per unit, where it is known.
+    /// Entropy of the density per unit, if known.
     pub entropy_nats: Option<f64>,
-    /// A number that identifies data.
+    /// A hash of the data.
     pub fingerprint: String,
 }
 
 impl PointsFrame {
-    /// Of points to learn from.
+    /// For training points.
     pub(crate) fn of(train: &Points, fingerprint: String) -> PointsFrame {
         PointsFrame {
             name: file_name(&train.name),
@@ -77,29 +77,29 @@ impl PointsFrame {
         }
     }
 
-    /// The way between units and standardized coordinates.
+    /// The transform between units and standardized coordinates.
     pub fn standard(&self) -> Standardizer {
         Standardizer { mean: self.mean.clone(), std: self.std.clone() }
     }
 }
 
-/// What data are called in a checkpoint: the same however the path to them was typed.
+/// The name of the data in a checkpoint; it does not depend on how the path was typed.
 pub(crate) fn file_name(name: &str) -> String {
     let path = Path::new(name);
-    // `.` and `..` are called as the folder they are.
+    // `.` and `..` get the name of the folder.
     let whole = if path.file_name().is_none() { path.canonicalize().ok() } else { None };
     let path = whole.as_deref().unwrap_or(path);
     path.file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Cells over the image grown by a margin, row-major, first row on top.
+/// A grid over the image grown by a margin, row-major, first row on top.
 #[derive(Clone, Debug)]
 pub struct Cells {
-    /// Cells from top to bottom.
+    /// Number of rows.
     pub rows: usize,
-    /// Cells from left to right.
+    /// Number of columns.
     pub cols: usize,
-    /// The rectangle that they cover, in pixel coordinates.
+    /// The extent of the grid, in pixel coordinates.
     pub frame: Extent,
     /// Centers in standardized coordinates.
     pub centers: Vec<[f32; 2]>,
@@ -108,7 +108,7 @@ pub struct Cells {
 }
 
 impl ImageFrame {
-    /// Of an image.
+    /// For an image.
     pub fn of(data: &ImageDensity) -> ImageFrame {
         ImageFrame {
             width: data.width,
@@ -123,8 +123,8 @@ impl ImageFrame {
         }
     }
 
-    /// The window that shows points of the plane: nearly all of them and a tenth around, cells of equal sides where the
-    /// axes have comparable units. The color scale is the caller's to set.
+    /// The window over points in the plane: nearly all of them plus a tenth around, with square cells if the axes have
+    /// comparable units. The caller sets the color scale.
     pub(crate) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
         let ends: [[f64; 2]; 2] = std::array::from_fn(|a| ends(train, a));
         let extent = ends.map(|[from, to]| to - from);
@@ -134,10 +134,10 @@ impl ImageFrame {
         } else {
             extent.map(|e| e / WINDOW)
         };
-        // Less a rounding error, so that the longer side has as many as it was divided into.
+        // Minus a rounding error, so that the longer side has the intended number of cells.
         let count = |a: usize| (extent[a] / pixel[a] - 1e-9).ceil().max(1.0);
         let (width, height) = (count(0), count(1));
-        // The window is whole cells; what they are more than the points is divided between the sides.
+        // The window is a whole number of cells; the excess is divided between both sides.
         let from = |a: usize, n: f64| 0.5 * (ends[a][0] + ends[a][1] - n * pixel[a]);
         let top = from(1, height) + height * pixel[1];
         ImageFrame {
@@ -153,32 +153,32 @@ impl ImageFrame {
         }
     }
 
-    /// The coordinate along axis `a` that people see at `p` pixels from the left or upper edge.
+    /// The data's coordinate along axis `a` at `p` pixels from the left or upper edge.
     fn seen(&self, a: usize, p: f64) -> f64 {
         self.units.map_or(p, |units| units.origin[a] + units.pixel[a] * p)
     }
 
-    /// The same the other way.
+    /// The inverse.
     fn pixels(&self, a: usize, seen: f64) -> f64 {
         self.units.map_or(seen, |units| (seen - units.origin[a]) / units.pixel[a])
     }
 
-    /// Pixels that a point in coordinates that people see lies from the left and the upper edge.
+    /// Distance in pixels from the left and the upper edge, for a point in the data's coordinates.
     pub(crate) fn place(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.pixels(a, p[a]))
     }
 
-    /// Standardized to pixel coordinates; of points, to units.
+    /// Standardized to pixel coordinates; for points, to units.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
-    /// Pixel to standardized coordinates; of points, from units.
+    /// Pixel to standardized coordinates; for points, from units.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
-    /// What to add to a log-density in standardized coordinates to have it per square pixel; of points, per unit of area.
+    /// Added to a log-density in standardized coordinates to get it per square pixel; for points, per unit area.
     pub fn log_jacobian(&self) -> f64 {
         -(self.std[0] * self.std[1]).ln()
     }
@@ -188,8 +188,8 @@ impl ImageFrame {
         ColorScale { max: self.density_max }
     }
 
-    /// Deviations between the center of standardized coordinates and the farthest corner of the image grown by `margin`
-    /// pixels on all sides.
+    /// Distance, in standard deviations, from the center of standardized coordinates to the farthest corner of the
+    /// image grown by `margin` pixels on all sides.
     pub fn reach(&self, margin: f64) -> f64 {
         let far = |a: usize, side: usize| {
             let [from, to] =
@@ -199,8 +199,8 @@ impl ImageFrame {
         far(0, self.width).hypot(far(1, self.height))
     }
 
-    /// The largest margin in whole pixels with which no corner lies more than so many deviations out; 0 where the image
-    /// itself reaches farther.
+    /// The largest margin in whole pixels with all corners within this many standard deviations; 0 if the image itself
+    /// reaches farther.
     pub fn margin_within(&self, deviations: f64) -> f64 {
         let std = |a: usize| self.std[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
         let (mut fits, mut reaches) = (0.0, deviations * std(0).max(std(1)) + 1.0);
@@ -211,8 +211,9 @@ impl ImageFrame {
         fits.floor()
     }
 
-    /// Cells along a pixel of the last figure and of the total probability: of an image at least 2, and about 400 along the longer
-    /// side; of a window of points 2, which is 200 along its longer side and half of the finest toy's deviation.
+    /// Cells per pixel in the final figure and for the total probability. For an image at least 2, and about 400 along
+    /// the longer side; for a window over points 2, which is 200 along its longer side and half of the finest toy's
+    /// standard deviation.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }
     }
@@ -222,12 +223,12 @@ impl ImageFrame {
         self.width.max(self.height)
     }
 
-    /// The image itself as what a figure covers.
+    /// The extent of the image.
     pub fn window(&self) -> Extent {
         self.grown(0.0)
     }
 
-    /// The image and so many pixels around it.
+    /// The extent of the image grown by `margin` pixels.
     pub fn grown(&self, margin: f64) -> Extent {
         self.grown_by([margin; 2])
     }
@@ -253,7 +254,7 @@ impl ImageFrame {
         }
     }
 
-    /// Centers of those cells by their number, row-major, first row on top, in standardized coordinates.
+    /// Centers of those cells by index, row-major, first row on top, in standardized coordinates.
     pub fn centers(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
         self.centers_on(self.grown(margin), rows, cols)
     }
@@ -266,8 +267,8 @@ impl ImageFrame {
         }
     }
 
-    /// Nearly square cells, `side` of them along the longer side of the image, and so many around it on each side that they
-    /// reach over it by `margin` pixels: the cells, and rows and columns of those around.
+    /// Nearly square cells, `side` along the longer side of the image, and enough around it to cover `margin` pixels
+    /// per side: the grid, and the rows and columns added per side.
     pub fn cells_around(&self, side: usize, margin: usize) -> (Cells, [usize; 2]) {
         let count = |pixels: usize| (pixels * side).div_ceil(self.side());
         let (rows, cols) = (count(self.height), count(self.width));
@@ -279,7 +280,7 @@ impl ImageFrame {
     }
 }
 
-/// A rule, which earlier runs recorded as whether it was the uniform one of `--preset documented`.
+/// The sampling rule; older runs recorded whether it was the uniform one of `--preset documented`.
 fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -294,27 +295,26 @@ fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
     })
 }
 
-/// Cells along the longer side of a window of points.
+/// Cells along the longer side of a window over points.
 const WINDOW: f64 = 100.0;
-/// Share of the points that may lie beyond each end of a window, and the room around the others, in their extent.
+/// Fraction of the points that may lie beyond each end of a window, and its margin as a fraction of the others' extent.
 const BEYOND: f64 = 0.001;
 const ROOM: f64 = 0.1;
 
-/// Where a window of points begins and ends along an axis.
+/// The ends of a window over points along an axis.
 fn ends(points: &Points, axis: usize) -> [f64; 2] {
     let mut along: Vec<f64> = points.values().iter().skip(axis).step_by(points.dim()).copied().collect();
     along.sort_by(f64::total_cmp);
     let most = along.len() - 1;
     let [mut from, mut to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most as f64).round() as usize]);
     if from == to {
-        // Nearly all are equal: the few that are not are the extent.
+        // Nearly all are equal: use the extent of all points.
         (from, to) = (along[0], along[most]);
     }
     [from - ROOM * (to - from), to + ROOM * (to - from)]
 }
 
-/// The scale that fits the image's own density, at two or more cells a pixel but for images whose pixels are as many as the
-/// scale needs.
+/// The color scale of the image's own density, at two cells per pixel, or one for large images.
 fn scale_of(data: &ImageDensity) -> ColorScale {
     let per_pixel = if data.width.max(data.height) > 1000 { 1 } else { 2 };
     let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(frame.to_pixels(cells.centers[0].map(f64::from)), [-0.75, -0.75]);
         assert_eq!(frame.to_pixels(cells.centers[12 * 8 - 1].map(f64::from)), [4.75, 2.75]);
         assert!((frame.log_jacobian() - 0.0).abs() < 1e-15);
-        // The corners are 1 and 2 deviations away, 1.5 and 4 with a margin of a pixel.
+        // The corners are 1 and 2 standard deviations away, 1.5 and 4 with a margin of one pixel.
         assert_eq!((frame.reach(0.0), frame.reach(1.0)), (5f64.sqrt(), (1.5f64 * 1.5 + 16.0).sqrt()));
         let margin = frame.margin_within(10.0);
         assert!(frame.reach(margin) <= 10.0 && frame.reach(margin + 1.0) > 10.0, "{margin}");

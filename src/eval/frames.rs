@@ -1,26 +1,26 @@
-//! What of its data a learned density needs without them, whichever kind they are of.
+//! The frames of any kind of data.
 
 use super::{ImageFrame, ImagesFrame, PointsFrame};
 use crate::data::Standardizer;
 use serde::{Deserialize, Serialize};
 
-/// The frames of the data that a density was learned from; a checkpoint keeps them.
+/// The frames of the training data; a checkpoint keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Frames {
-    /// The image's size, units and entropy; of points over the plane, the window that figures show.
+    /// The image's size, units and entropy; for points in the plane, the window of figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<ImageFrame>,
     /// Units and entropy of points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<PointsFrame>,
-    /// Size of images, each a point.
+    /// Size and pixel transform of an image set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub images: Option<ImagesFrame>,
 }
 
 impl Frames {
-    /// What the axes of figures over the plane are called: as the columns of points, or pixels.
+    /// The labels of the axes over the plane: the columns of points, or pixels.
     #[cfg(feature = "plot")]
     pub fn axis_names(&self) -> [String; 2] {
         match &self.points {
@@ -29,8 +29,8 @@ impl Frames {
         }
     }
 
-    /// The way between standardized coordinates and those that people see, pixels or the units of points; images, each a
-    /// point of `dim` coordinates, have none.
+    /// The transform between standardized coordinates and the data's, pixels or the units of points; the identity for
+    /// image sets, with `dim` coordinates.
     pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
             (Some(points), _) => points.standard(),
@@ -39,7 +39,7 @@ impl Frames {
         }
     }
 
-    /// Entropy of the density to learn, where it is known, in the coordinates that NLLs are reported in: standardized for an
+    /// Entropy of the target density, if known, in the coordinates that NLLs are reported in: standardized for an
     /// image, units for points.
     pub fn entropy_nats(&self) -> Option<f64> {
         match (&self.points, &self.image) {
@@ -48,7 +48,7 @@ impl Frames {
         }
     }
 
-    /// What is added to an NLL in standardized coordinates where it is reported: `sum ln std` for points, 0 for an image.
+    /// Added to an NLL in standardized coordinates for reporting: `sum ln std` for points, 0 for an image.
     pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

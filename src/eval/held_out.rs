@@ -1,4 +1,4 @@
-//! What training never sees, and what it says of a flow: the validation part, and the test part.
+//! The validation and test parts, and the scores of a flow on them.
 
 use super::measure::{LogDensity, Rows, Score, score};
 use super::{Deadline, Images};
@@ -7,21 +7,21 @@ use crate::data::Estimate;
 use crate::error::Result;
 use std::time::Instant;
 
-/// Standard error of the gap at the end, in nats, and the most points that it is measured by: a flow whose gap is 0.1 nats
-/// needs about 50,000.
+/// Target standard error of the final KL divergence in nats, and the maximum number of points: a flow with a KL
+/// divergence of 0.1 nats needs about 50,000.
 const GAP_STDERR: f64 = 0.002;
 const GAP_POINTS: u64 = 1 << 16;
 
-/// What training never sees.
+/// The validation and test parts.
 pub(crate) enum HeldOut {
-    /// Points, of which those of a known density's test are drawn when they are measured.
+    /// Points; test points of a known density are sampled during scoring.
     Rows { validation: Rows, test: Option<Rows> },
-    /// Images, and the others beside them.
+    /// Image sets.
     Images(Box<Images>),
 }
 
 impl HeldOut {
-    /// What the validation part says of a flow, by as many of its points as there is time for.
+    /// The validation score of a flow, over as many points as there is time for.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -38,8 +38,8 @@ impl HeldOut {
         }
     }
 
-    /// What the test part says of a flow, by as many of its points as there is time for. Points of a known density are
-    /// drawn part by part, by `fresh`, until the gap is known well enough.
+    /// The test score of a flow, over as many points as there is time for. For a known density `fresh` samples points
+    /// part by part, until the KL divergence is precise enough.
     ///
     /// # Errors
     /// As [`HeldOut::validation`].
@@ -76,7 +76,7 @@ impl HeldOut {
         }
     }
 
-    /// The images, where they are some.
+    /// The images, if the data are image sets.
     pub fn images(&self) -> Option<&Images> {
         match self {
             HeldOut::Images(images) => Some(images),

@@ -1,7 +1,7 @@
-//! Measuring a learned density: the NLL of held-out points and its gap to a known density, samples.
+//! Scores of a learned density: NLL on held-out points, KL divergence from a known density, and samples.
 //!
-//! Every log-density here is exact in the divergence and solved to a tolerance of its own, whatever the training used.
-//! A program takes a fixed number of rows, so it is compiled once for any number of points.
+//! Every log-density uses the exact divergence and its own tolerance, whatever the training used. A program takes a
+//! fixed number of rows, so it is compiled once for any number of points.
 
 use super::Deadline;
 use crate::cnf::config::Flow;
@@ -14,22 +14,23 @@ use crate::tensor::{Key, Tensor};
 use rand::Rng;
 use rayon::prelude::*;
 
-/// Most rows of one call: enough to keep many threads busy, few enough for a short last call.
+/// Most rows per call: enough to keep many threads busy, few enough for a short last call.
 pub const ROWS: usize = 4096;
-/// Rows of a call for points that may lie far out, where one may take a minute: progress is reported in between.
+/// Rows per call for points that may be far out, where a call may take a minute: progress is reported in between.
 pub const PART: usize = 1024;
-/// Rows that are solved together; fewer points than [`PART`] are filled up to a multiple of it.
+/// Rows per tile; fewer points than [`PART`] are padded to a multiple of it.
 const TILE: usize = 64;
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;
-/// Tolerance of densities on grids and of samples: errors far below what a figure or a total probability to 1e-3 shows.
+/// Tolerance of densities on grids and of samples: the errors are far too small to show in a figure or in a total
+/// probability to 1e-3.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
-/// Deviations from the center beyond which a figure or a total probability has nothing to show: of a normal density it holds
-/// exp(-450). Points out there would be solved in thousands of steps each.
+/// Distance from the center in standard deviations beyond which densities count as 0 in figures and total
+/// probabilities: a normal density has exp(-450) there. A solve takes thousands of steps for points farther out.
 const REACH: f64 = 30.0;
 
-/// Log-densities of any number of points, solved to one tolerance by one program.
+/// Log-densities of any number of points, with one tolerance and one compiled program.
 pub struct LogDensity {
     program: Streamed<'static, Flow, Tensor>,
     rows: usize,
@@ -37,17 +38,17 @@ pub struct LogDensity {
 }
 
 impl LogDensity {
-    /// With these tolerances, for figures and total probabilities: what lies more than 30 deviations out has density 0.
+    /// With these tolerances, for figures and total probabilities: the density is 0 beyond 30 standard deviations.
     pub fn new(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
     }
 
-    /// With these tolerances, for held-out points, in parts with progress reported in between.
+    /// With these tolerances, for held-out points, in parts so that progress can be reported.
     pub fn for_measures(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(PART, rtol, atol)
     }
 
-    /// With these tolerances, for so many points wherever they lie.
+    /// With these tolerances, for `num_points` points anywhere.
     pub fn for_points(num_points: usize, rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(LogDensity::rows_for(num_points), rtol, atol)
     }
@@ -60,17 +61,17 @@ impl LogDensity {
         LogDensity { program: Streamed::new(rows, solve), rows, reach: f64::INFINITY }
     }
 
-    /// Points farther out than so many deviations have density 0.
+    /// Sets the distance in standard deviations beyond which the density is 0.
     pub fn within(self, reach: f64) -> LogDensity {
         LogDensity { reach, ..self }
     }
 
-    /// Points that one call of the program takes where there are so many.
+    /// Maximum number of points per call.
     pub fn rows_for(num_points: usize) -> usize {
         num_points.min(PART).next_multiple_of(TILE).max(TILE)
     }
 
-    /// The log-density of each point in nats, all in standardized coordinates.
+    /// The log-density of each point in nats, both in standardized coordinates.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -78,7 +79,7 @@ impl LogDensity {
         self.eval_rows(flow, points.as_flattened(), 2)
     }
 
-    /// [`LogDensity::eval`] of points of any number of coordinates, row-major.
+    /// [`LogDensity::eval`] for points of any dimension, row-major.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -97,17 +98,17 @@ impl LogDensity {
         Ok(found)
     }
 
-    /// Times that the program was traced.
+    /// Number of traces of the program.
     pub fn traces(&self) -> usize {
         self.program.traces()
     }
 }
 
-/// Points that training never sees.
+/// Held-out points.
 pub struct Rows {
     /// Standardized, row-major.
     pub points: Vec<f32>,
-    /// Log-density of each under the density to learn, in standardized coordinates, where that is known.
+    /// Log-density of each under the target density, in standardized coordinates, if known.
     pub log_p: Option<Vec<f64>>,
 }
 
@@ -119,8 +120,8 @@ impl Rows {
         Rows { points: points.into_flattened(), log_p }
     }
 
-    /// Points of a toy with their true log-densities at the points as they were drawn: one that is rounded may lie off the
-    /// checkerboard.
+    /// Points of a toy density with their true log-densities, evaluated before rounding to f32: a rounded point may lie
+    /// off the checkerboard.
     pub(crate) fn of_toy<R: Rng + ?Sized>(
         toy: ToyDensity,
         standard: &Standardizer,
@@ -133,30 +134,30 @@ impl Rows {
     }
 }
 
-/// What held-out points say of a flow, in nats.
+/// The score of a flow on held-out points, in nats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
     /// Negative log-density.
     pub nll: Estimate,
-    /// `log p(x) - log q(x)`, whose mean is the KL divergence and whose spread is that of the model's errors alone; where p is
-    /// known.
+    /// `log p(x) - log q(x)`, if p is known. The mean is the KL divergence; the spread comes from the model's errors
+    /// alone.
     pub gap: Option<Estimate>,
 }
 
 impl Score {
-    /// The NLL as well as it is known: with the entropy of a known density, that plus the gap.
+    /// The most precise NLL: for a known density, its entropy plus the KL divergence.
     pub fn best_nll(self, entropy_nats: Option<f64>) -> Estimate {
         self.gap.zip(entropy_nats).map_or(self.nll, |(gap, entropy)| gap.plus(entropy))
     }
 
-    /// Of both.
+    /// The score over both sets of points.
     pub fn merge(self, other: Score) -> Score {
         let gap = self.gap.zip(other.gap).map(|(a, b)| a.merge(b));
         Score { nll: self.nll.merge(other.nll), gap }
     }
 }
 
-/// Scores a flow by as many rows as there is time for, in standardized coordinates.
+/// Scores a flow on as many rows as there is time for, in standardized coordinates.
 ///
 /// # Errors
 /// A solve that ended early.
@@ -187,20 +188,20 @@ pub fn score(
     Ok(all.unwrap_or_default())
 }
 
-/// Draws of a flow, any number of them by one program.
+/// Samples of a flow, any number of them with one compiled program.
 pub struct Sampler {
     program: Streamed<'static, Flow, Tensor>,
 }
 
 impl Sampler {
-    /// Solved to the tolerance of figures.
+    /// With the tolerance of figures.
     pub fn new() -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
-    /// n points in standardized coordinates, row-major, in parts of 4,096; those of a longer draw begin with those of a
-    /// shorter.
+    /// n samples in standardized coordinates, row-major, in parts of 4,096. A longer draw starts with the samples of a
+    /// shorter one.
     pub fn draw<'a>(
         self,
         flow: &'a Flow,
@@ -210,7 +211,7 @@ impl Sampler {
         let dim = flow.blocks[0].dim();
         (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
             let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
-            // A tile's rows share their steps, so the last part is pushed whole and cut afterwards.
+            // The rows of a tile share their steps, so the last part is computed whole and truncated.
             let mut points = self.program.call(flow, &z, key)?.to_vec();
             points.truncate((n - start) * dim);
             Ok(points)
@@ -218,7 +219,7 @@ impl Sampler {
     }
 }
 
-/// A flow as it is solved for draws, to a relative and absolute tolerance, whatever the training used.
+/// The flow with solver options for sampling, whatever the training used.
 pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
     flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
 }

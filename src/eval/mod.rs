@@ -1,13 +1,14 @@
-//! Evaluation of a learned density: its values, draws and figures, in the coordinates of its data.
+//! Evaluation of a learned density: log-densities, samples and figures, in the coordinates of its data.
 //!
-//! Every log-density is solved to a tolerance of its own with the exact divergence, whatever the training used; that of
-//! images is an estimate with its error. Nothing here knows how a flow was trained.
+//! Every log-density uses the exact divergence and its own tolerance, whatever the training used; for images it is an
+//! estimate with a standard error. Nothing here knows how a flow was trained.
 //!
-//! - [`Fitted`] is a flow in the frame of its data, and answers whoever asks from outside.
-//! - [`Frames`] is what of its data it needs without them: sizes, units, entropies.
-//! - [`TrainingData`] is the density to learn: its points and its values, where they are known.
-//! - `measure` scores held-out points, `domain` finds the total probability over the plane, `images` does both for sets of images.
-//! - `figures` draws where the feature `plot` is on. A `Deadline` bounds each of them, which do as much as fits.
+//! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
+//! - [`Frames`] is what it keeps of its data: sizes, units, entropies.
+//! - [`TrainingData`] is the target density: its points and, if known, its values.
+//! - `measure` scores held-out points, `domain` computes the total probability over the plane, `images` scores image
+//!   sets.
+//! - `figures` plots, with the feature `plot`. A `Deadline` bounds each of them; they do as much as fits.
 
 mod deadline;
 mod domain;

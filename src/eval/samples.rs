@@ -1,4 +1,4 @@
-//! Figures of samples of a learned density.
+//! Figures of samples.
 
 use super::Fitted;
 use super::images::sample_figure;
@@ -8,19 +8,19 @@ use crate::tensor::Key;
 use std::path::Path;
 
 impl Fitted {
-    /// Plots n samples: of images a sheet, with a column per class where the run has classes; of an image or of points over the
-    /// plane a scatter and a histogram.
+    /// Plots n samples: for image sets a grid, with one column per class if there are classes; for an image or points
+    /// in the plane a scatter plot and a histogram.
     ///
     /// # Errors
-    /// A solve that ended early, points of another number of coordinates, a file that cannot be written.
+    /// A solve that ended early, points of another dimension than 2, a file that cannot be written.
     pub fn plot_samples(&self, path: impl AsRef<Path>, n: usize, key: &Key) -> Result<()> {
         Ok(self.samples_figure(n, key)?.save(path)?)
     }
 
-    /// The figure that [`plot_samples`](Self::plot_samples) writes.
+    /// The figure of [`plot_samples`](Self::plot_samples).
     ///
     /// # Errors
-    /// A solve that ended early, points of another number of coordinates.
+    /// A solve that ended early, points of another dimension than 2.
     pub fn samples_figure(&self, n: usize, key: &Key) -> Result<Figure> {
         if self.frames.images.is_some() {
             return sample_figure(&self.flow, self.images("a figure of samples")?, n, key);

@@ -1,7 +1,7 @@
-//! The density to learn, as evaluation sees it: points of it with their true log-densities where these are known, and its
-//! values over the plane.
+//! The target density as evaluation sees it: points with their true log-densities, if known, and its values over the
+//! plane.
 //!
-//! Four kinds, one list: the exhaustive matches here are the places that a fifth would change.
+//! There are four kinds; a fifth would change every exhaustive match here.
 
 use super::ImageFrame;
 use super::measure::Rows;
@@ -13,21 +13,21 @@ use std::sync::Arc;
 
 /// Separates this use of a seed from all others.
 pub(crate) const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
-/// Cells along a side of the histogram that stands for the density of points.
+/// Cells along a side of the histogram that represents the density of points.
 const COUNTED: usize = 64;
 
-/// What a density is learned from.
+/// The training data.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TrainingData {
     /// One image.
     Image(ImageDensity),
-    /// Points, and those of validation and test where they are given; otherwise a seeded tenth is held out for each.
+    /// Points, with optional validation and test points; by default a seeded tenth is held out for each.
     Points(Points, Given<Points>),
     /// A toy density, whose entropy is known.
     Toy(ToyDensity),
-    /// Images, each a point, and those of validation and test where they are given; otherwise a seeded tenth is held out for
-    /// each, every class in proportion.
+    /// An image set, with optional validation and test images; by default a seeded, stratified tenth is held out for
+    /// each.
     Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
 }
 
@@ -56,7 +56,7 @@ impl From<ToyDensity> for TrainingData {
 }
 
 impl TrainingData {
-    /// What it is called in messages.
+    /// The name in messages.
     pub fn name(&self) -> String {
         match self {
             TrainingData::Image(image) => image.name.clone(),
@@ -66,7 +66,7 @@ impl TrainingData {
         }
     }
 
-    /// Length of a point.
+    /// Number of coordinates.
     pub fn dim(&self) -> usize {
         match self {
             TrainingData::Image(_) | TrainingData::Toy(_) => 2,
@@ -75,7 +75,7 @@ impl TrainingData {
         }
     }
 
-    /// Mean weight of a loss's points.
+    /// Mean weight of the points in the loss.
     #[cfg(feature = "plot")]
     pub(crate) fn mean_weight(&self) -> f64 {
         match self {
@@ -84,7 +84,7 @@ impl TrainingData {
         }
     }
 
-    /// An image by another rule; other data have none.
+    /// The image with another sampling rule; other data have none.
     pub(crate) fn with_rule(self, rule: Rule) -> Result<TrainingData> {
         Ok(match self {
             TrainingData::Image(image) => TrainingData::Image(image.with_rule(rule)?),
@@ -92,7 +92,7 @@ impl TrainingData {
         })
     }
 
-    /// Points of a density that is known, drawn for the test and for nothing else; the parts of one seed are independent.
+    /// Fresh test points of a known density; parts with the same seed are independent.
     pub(crate) fn fresh(&self, standard: &Standardizer, n: usize, seed: u64, part: u32) -> Option<Rows> {
         let mut rng = Key::new(seed ^ TEST_STREAM).fold_in(Tensor::from(part)).rng();
         match self {
@@ -102,8 +102,8 @@ impl TrainingData {
         }
     }
 
-    /// The density to learn over a plane's window, as well as it is known, at about `per_pixel` cells along a pixel: values,
-    /// rows, columns. Of points it is a histogram.
+    /// The best known values of the target density over a window, at about `per_pixel` cells per pixel: values, rows,
+    /// columns. For points it is a histogram.
     pub(crate) fn truth(&self, frame: &ImageFrame, per_pixel: usize) -> (Vec<f64>, usize, usize) {
         let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
         match self {
@@ -121,7 +121,7 @@ impl TrainingData {
         }
     }
 
-    /// What the truth is called over its figure.
+    /// The title of the target density in figures.
     #[cfg(feature = "plot")]
     pub(crate) fn title(&self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl TrainingData {
     }
 }
 
-/// The share of points in each cell, per unit of area.
+/// The fraction of points in each cell, per unit area.
 fn counted(points: &Points, Extent { x, y }: Extent, rows: usize, cols: usize) -> Vec<f64> {
     let mut values = vec![0.0; rows * cols];
     let area = (x[1] - x[0]) * (y[1] - y[0]).abs() / (rows * cols) as f64;

@@ -1,4 +1,4 @@
-//! Points as tensors, for training loops of a program's own.
+//! Points as tensors, for custom training loops.
 
 use crate::data::Points;
 use crate::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! The mass of a flow over the plane, and its gap to a known density.
+//! The total probability of a flow over the plane, and its KL divergence from a known density.
 
 use super::measure::score;
 use super::*;
@@ -9,7 +9,7 @@ use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};
 use crate::tensor::Key;
 
-/// A flow that was not trained, near enough to its base that its density lies about the image.
+/// An untrained flow, close enough to its base that its density covers the image.
 fn flow() -> Flow {
     let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
     let flow = Cnf::new(block).fixed_steps(4);
@@ -28,7 +28,7 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let ((again, _), center) = (frame.cells_around(32, 0), 12 * 32 + 16);
     let found = density.eval(&flow, &again.centers[center..=center]).unwrap()[0];
     assert!((f64::from(found) + frame.log_jacobian() - inside[center].ln()).abs() < 1e-3);
-    // Out of time from the start: coarse, and whole.
+    // Out of time from the start: the result is coarse but complete.
     let late = Deadline(Some(std::time::Instant::now()));
     let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
     assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
@@ -72,7 +72,7 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         let exact: f64 = terms.map(|(p, &q)| p.exp() * (p - f64::from(q)) * area).sum();
         let off = found.plus(-exact);
         assert!(off.mean.abs() < 3.0 * off.stderr.unwrap(), "{}: {found} {exact}", data.name());
-        // Unpaired, the same points would leave the spread of log p in the error too.
+        // Without pairing, the spread of log p would add to the error.
         assert!(exact > 0.1, "{exact}");
     }
 }

@@ -1,19 +1,19 @@
-//! `Switch`: a solve by two methods, an explicit one and one for stiff problems, each where it is the cheaper.
+//! `Switch`: a solve by two methods, one explicit and one for stiff problems; each runs where it is the cheaper.
 //!
-//! It decides at accepted steps and must never know how they were attempted. From the explicit method it goes where the
-//! stiffness test would warn; back where ten steps in a row are of a size that the explicit method could take too. A method
-//! starts anew behind a switch: its controller remembers nothing, as at the start of a solve.
+//! It decides at accepted steps and must never know how they were attempted. It leaves the explicit method where the
+//! stiffness test would warn, and returns after ten steps in a row of a size that the explicit method could take. The
+//! controller forgets earlier steps at a switch, as at the start of a solve.
 
 use super::integrator::Integrator;
 use super::stiffness::{StiffnessTest, TSIT5_INTERVAL};
 use super::{Method, Native, PlainState, Resolved, Scheme, SolveError, VectorField};
 
-/// Steps in a row that the explicit method could take, before it is taken.
+/// Steps in a row that the explicit method could take before the solve returns to it.
 const CALM: u32 = 10;
-/// The part of its stability interval that such steps keep to.
+/// The fraction of its stability interval that such steps may use.
 const PART: f64 = 0.5;
 
-/// Which of two methods is stepped by.
+/// The method in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switch {
     is_stiff: bool,
@@ -21,7 +21,7 @@ pub(super) struct Switch {
     calm: u32,
 }
 
-/// The methods of a solve: the one that it starts with, and the one for stiff parts if there are two.
+/// The methods of a solve: the first one and, with automatic switching, one for stiff parts.
 pub(super) struct Schemes<'s, 'a, Y: PlainState> {
     pub first: &'s Scheme<'a, Y>,
     pub stiff: Option<&'s Scheme<'a, Y>>,
@@ -29,29 +29,29 @@ pub(super) struct Schemes<'s, 'a, Y: PlainState> {
 }
 
 impl Switch {
-    /// The method to step by.
+    /// The method of the next step.
     #[inline]
     pub fn scheme<'s, 'a, Y: PlainState>(&self, schemes: &Schemes<'s, 'a, Y>) -> &'s Scheme<'a, Y> {
         schemes.stiff.filter(|_| self.is_stiff).unwrap_or(schemes.first)
     }
 
-    /// Whether the method for stiff parts is stepped by.
+    /// Whether the method for stiff parts is in use.
     #[inline]
     pub fn is_stiff(&self) -> bool {
         self.is_stiff
     }
 
-    /// What loops may be compiled for: that of the default method inlines its numbers.
+    /// The method that loops are compiled for: with the default method its coefficients are inlined.
     #[inline]
     pub fn native(&self, resolved: &Resolved) -> Native {
         let native = resolved.native();
         if self.is_stiff { Native { method: Some(Method::Rodas5P), ..native } } else { native }
     }
 
-    /// After an accepted step: goes over to the other method where it is time to.
+    /// Switches to the other method, if it is due, after an accepted step.
     ///
     /// # Errors
-    /// What the field said, which is evaluated for the explicit method's first stage.
+    /// An error of the vector field, which is evaluated for the explicit method's first stage.
     pub fn after_step<Y: PlainState>(
         &mut self,
         f: &dyn VectorField<Y>,

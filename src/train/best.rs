@@ -1,12 +1,12 @@
-//! The best weights so far, by the validation part alone: what a run on few points ends with.
+//! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
 //!
-//! An image and a toy are drawn from without end, and their last average is their best; the points of a file are learned
-//! by heart sooner or later. So runs on points measure at fixed updates, ten a phase, and keep the averaged weights of the
-//! least NLL in a file of their own. The updates are fixed and not clocked: a run that was killed and resumed measures
-//! where one that was not does, and ends with the same weights. Under a time limit tenths of a phase's seconds are fixed.
+//! An image or a toy density is not overfitted, so the last average is the best. A file of points is overfitted sooner
+//! or later: runs on points validate ten times per phase and keep the averaged weights with the lowest NLL in their own
+//! file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with the weights of an
+//! uninterrupted one. Under a time limit it happens at fixed tenths of a phase's seconds.
 //!
-//! There is room for them from the start, in buffers that nobody shares: a run holds as many at its end as before its
-//! first measure, and an update writes into the state's own.
+//! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
+//! validation, and updates still write in place.
 
 use super::{Flow, Phase, RunInfo, TrainConfig, TrainError};
 use crate::error::Result;
@@ -15,10 +15,10 @@ use crate::io::{IoError, read_checkpoint, write_checkpoint};
 use crate::tensor::{Tensor, Tree};
 use serde::{Deserialize, Serialize};
 
-/// Measures of a phase.
+/// Validation checks per phase.
 pub(super) const MEASURES: u64 = 10;
 
-/// What a validation measured of weights.
+/// The result of a validation check.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     pub nll_nats: f64,
@@ -29,27 +29,27 @@ pub(super) struct Measured {
 /// The header of the file.
 #[derive(Serialize, Deserialize)]
 struct Named {
-    /// The run's [`id`](RunInfo::run): weights of an older run may lie in the same folder.
+    /// The run's [`id`](RunInfo::run): the folder may hold weights of an older run.
     run: String,
     #[serde(flatten)]
     measured: Measured,
 }
 
-/// The averaged weights with the least NLL that was measured.
+/// The averaged weights with the lowest validation NLL.
 #[derive(Clone, Debug)]
 pub(super) struct Best {
-    /// None before the first measure.
+    /// `None` before the first check.
     pub measured: Option<Measured>,
-    /// In buffers of their own.
+    /// In buffers that nothing else shares.
     pub flow: Flow,
 }
 
-/// Whether the weights after the `done`-th update of a phase are measured for this.
+/// Whether a validation check is due after the `done`-th update of a phase.
 pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
     done == phase.updates || done.is_multiple_of((phase.updates / MEASURES).max(1))
 }
 
-/// Measures of [`is_due`] between two updates, the second counted.
+/// Checks of [`is_due`] after update `from`, up to and including `to`.
 pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
     for phase in &config.phases {
@@ -61,12 +61,12 @@ pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
 }
 
 impl Best {
-    /// Room for the weights of such a flow.
+    /// Allocates buffers for the weights of such a flow.
     pub(super) fn room(like: &Flow) -> Best {
         Best { measured: None, flow: copy(like) }
     }
 
-    /// Keeps weights of the run `run` that are better than the best so far.
+    /// Keeps the weights if they are better than the best so far.
     pub(super) fn keep(
         &mut self,
         measured: Measured,
@@ -84,8 +84,8 @@ impl Best {
         Ok(())
     }
 
-    /// What the run of a checkpoint kept up to it. A file from after the checkpoint is no error: the same weights come
-    /// again.
+    /// The best weights of the run up to a checkpoint. A file written after the checkpoint is accepted: the resumed run
+    /// finds the same weights again.
     pub(super) fn read(
         folder: &RunFolder,
         header: &RunInfo,
@@ -109,7 +109,7 @@ impl Best {
     }
 }
 
-/// The same numbers in other buffers: where the state's own are shared, the next update makes new ones.
+/// The same values in new buffers: an update cannot write in place where its buffers are shared.
 fn copy(flow: &Flow) -> Flow {
     flow.map_leaves(|leaf| Tensor::from_array(leaf.array().clone()))
 }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((leaves(&read.flow), leaves(&best.flow)), (leaves(&flows[1]), leaves(&flows[1])));
         let other = Best::read(&folder, &header("other"), 20, &flows[0]).unwrap_err().to_string();
         assert!(other.contains("best.safetensors belongs to another run"), "{other}");
-        // Missing is what a run without a measure has, and no other.
+        // The file may be missing only before the first check.
         std::fs::remove_file(folder.file(BEST_FILE)).unwrap();
         assert!(Best::read(&folder, &header("one"), 0, &flows[0]).unwrap().is_none());
         let measured = config.phases[0].updates;

@@ -1,17 +1,17 @@
-//! What a run may take: refused before it is compiled or allocated, with the options that it follows from.
+//! Limits on the size of a run, checked before anything is compiled or allocated.
 //!
-//! Ranges of single options stand in [`super::TrainOptions::check`]; here is what follows from several together.
+//! [`super::TrainOptions::check`] checks each option by itself; this module checks combinations.
 
 use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::process;
 
-/// Layers of all fields along all directions that one step may compile: 1,024 of them take some 20 s.
+/// Most layers of all vector fields along all directions that one step may compile: 1,024 of them take some 20 s.
 const LAYERS: usize = 1024;
-/// Numbers kept for each weight: model, average, two moments, gradient, and copies of three of them while they change.
+/// Values stored per weight: model, average, two moments, gradient, and copies of three of them during an update.
 const COPIES: u64 = 8;
 
-/// Refuses models that would not fit into memory or not be compiled within a minute.
+/// Refuses models that do not fit into memory or take more than a minute to compile.
 ///
 /// # Errors
 /// [`TrainError::Layers`], [`TrainError::Memory`].
@@ -28,7 +28,7 @@ pub(super) fn check_model(config: &TrainConfig) -> Result<()> {
     check_fits(config, &format!("a model of at least {weights} weights"), COPIES * 4 * weights)
 }
 
-/// Refuses an update whose plan needs more than is free.
+/// Refuses an update whose plan needs more than the free memory.
 ///
 /// # Errors
 /// [`TrainError::Memory`].
@@ -41,7 +41,7 @@ fn check_fits(config: &TrainConfig, what: &str, needed: u64) -> Result<()> {
     Err(TrainError::Memory { options: options(config), what: what.to_owned(), needed, free }.into())
 }
 
-/// The options that memory follows from.
+/// The options that determine the memory.
 fn options(config: &TrainConfig) -> String {
     let model = &config.model;
     let batch = config.phases.iter().map(|p| p.batch).max().unwrap_or(0);

@@ -1,19 +1,19 @@
-//! How long a run trains: a number of updates, or seconds that its phases share.
+//! The length of a run: a number of updates, or seconds that its phases share.
 //!
-//! Under a time limit nothing is timed ahead and no number of updates is fixed. Each phase has a part of the run's clock,
-//! and its schedule stands where its part does: a loaded machine makes fewer updates, and the schedule ends with the time
-//! all the same. Reading, compiling, looking and saving take their time from the phase that they fall into. What lies
-//! behind the last phase belongs to the end, which measures and draws as much as fits ([`Deadline`]).
+//! Under a time limit the number of updates is not fixed. Each phase gets a share of the run's time, and its schedule
+//! follows the elapsed part of it: a loaded machine makes fewer updates, but the schedule still ends on time. Reading,
+//! compiling, validating and saving take time from the phase in which they happen. The rest of the limit is for the
+//! final evaluation and the figures, which do as much as fits ([`Deadline`]).
 
 use super::{PlotsKind, TrainError};
 use crate::eval::Deadline;
 use std::time::{Duration, Instant};
 
-/// Part of a limit that is the end's, within these bounds of seconds; never more than half of the limit.
+/// Share of a limit that is kept for the end, and its maximum in seconds; never more than half of the limit.
 const END_SHARE: f64 = 0.25;
 const END_MOST_S: f64 = 120.0;
 
-/// The least seconds of the end: scores take one, each figure about as long.
+/// The minimum number of seconds for the end: one for the scores and about one per figure.
 fn end_least_s(plots: PlotsKind) -> f64 {
     match plots {
         PlotsKind::All => 4.0,
@@ -22,7 +22,7 @@ fn end_least_s(plots: PlotsKind) -> f64 {
     }
 }
 
-/// The clock of a run: this process and those before it.
+/// The clock of a run, over all its processes.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     started: Instant,
@@ -31,25 +31,25 @@ pub(super) struct Clock {
     limit: Option<Limit>,
 }
 
-/// Seconds of a run, and where on its clock each phase ends.
+/// The limit of a run in seconds, and the time at which each phase ends.
 #[derive(Clone, Debug)]
 struct Limit {
     seconds: f64,
     ends: Vec<f64>,
-    /// The least seconds of the end.
+    /// The minimum number of seconds for the end.
     least_s: f64,
 }
 
 impl Limit {
-    /// Where the last phase ends.
+    /// The time at which the last phase ends.
     fn end(&self) -> f64 {
         self.ends[self.ends.len() - 1]
     }
 }
 
 impl Clock {
-    /// Of a process started at `started` whose phases share the training time under a limit, if there is one; figures take
-    /// their time from the end.
+    /// For a process started at `started`. Under a limit the phases share the training time; the figures belong to the
+    /// end.
     pub fn new(started: Instant, limit_s: Option<f64>, shares: &[f64], plots: PlotsKind) -> Clock {
         let least_s = end_least_s(plots);
         let limit = limit_s.map(|seconds| {
@@ -64,8 +64,8 @@ impl Clock {
         Clock { started, earlier_s: 0.0, limit }
     }
 
-    /// Goes on behind earlier processes that took so many seconds. A run whose counters hold none has its updates fixed: its
-    /// counters are lost, or it was begun when a limit fixed them.
+    /// Continues after earlier processes that took this many seconds. Without a recorded time the number of updates is
+    /// fixed: the counters are lost, or an older version began the run and fixed it.
     pub fn resume(&mut self, earlier_s: Option<f64>) {
         match earlier_s {
             Some(seconds) => self.earlier_s = seconds,
@@ -73,7 +73,7 @@ impl Clock {
         }
     }
 
-    /// Whether time ends the phases, not a number of updates.
+    /// Whether time ends the phases rather than a number of updates.
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
@@ -83,18 +83,18 @@ impl Clock {
         self.earlier_s + self.started.elapsed().as_secs_f64()
     }
 
-    /// Seconds of the run that a later process goes on behind: the end is each process's own.
+    /// Seconds of the run for a later process to continue from: each process has its own end.
     pub fn trained_s(&self) -> f64 {
         let all = self.limit.as_ref().map_or(f64::INFINITY, Limit::end);
         self.seconds().min(all)
     }
 
-    /// Seconds of a phase that are left; none without a limit.
+    /// Remaining seconds of a phase; `None` without a limit.
     pub fn left_s(&self, phase: usize) -> Option<f64> {
         self.limit.as_ref().map(|limit| limit.ends[phase] - self.seconds())
     }
 
-    /// The share of a phase's seconds that has gone, from 0 to 1; none without a limit.
+    /// The elapsed fraction of a phase's seconds, from 0 to 1; `None` without a limit.
     pub fn share(&self, phase: usize) -> Option<f64> {
         let limit = self.limit.as_ref()?;
         let begin = if phase == 0 { 0.0 } else { limit.ends[phase - 1] };
@@ -102,28 +102,28 @@ impl Clock {
         Some(if length > 0.0 { ((self.seconds() - begin) / length).clamp(0.0, 1.0) } else { 1.0 })
     }
 
-    /// What a phase's schedule divides the number of updates done by, so that it stands where the phase's seconds do: as many
-    /// updates as there would be if all took as long as those done. None without a limit.
+    /// The expected number of updates of a phase at the pace so far: its schedule divides the updates done by it, and
+    /// so follows the elapsed seconds. `None` without a limit.
     pub fn updates(&self, phase: usize, done: u64) -> Option<f64> {
-        // Without an update done the schedule is at its start whatever it divides by.
+        // Before the first update the schedule is at its start, whatever the divisor.
         let of = |share: f64| (done as f64 / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX));
         self.share(phase).map(of)
     }
 
-    /// The share of all training that is done, where `of_updates` is that of the updates.
+    /// The fraction of all training that is done; without a limit it is `of_updates`, the fraction of updates.
     pub fn done(&self, of_updates: f64) -> f64 {
         let Some(limit) = &self.limit else { return of_updates };
         (self.seconds() / limit.end()).clamp(0.0, 1.0)
     }
 
-    /// Refuses a limit whose first phase was over before its first update, `compiled_s` being what compiling took.
+    /// Refuses a limit whose first phase ended before its first update, after `compiled_s` seconds of compiling.
     ///
     /// # Errors
     /// [`TrainError::NoTime`].
     pub fn check(&self, compiled_s: f64) -> Result<(), TrainError> {
         match &self.limit {
             Some(limit) if self.seconds() >= limit.ends[0] => {
-                // As long again to train, and as much for the end.
+                // As long again for training, and as much for the end.
                 let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * limit.least_s);
                 Err(TrainError::NoTime { limit_s: limit.seconds, compiled_s, least_s })
             }
@@ -131,7 +131,7 @@ impl Clock {
         }
     }
 
-    /// When the run's seconds are over.
+    /// The end of the run's time.
     pub fn deadline(&self) -> Deadline {
         let left =
             |limit: &Limit| self.started + Duration::from_secs_f64((limit.seconds - self.earlier_s).max(0.0));
@@ -156,7 +156,7 @@ mod tests {
         let near = |found: Option<f64>, wanted: f64| {
             assert!((found.unwrap() - wanted).abs() < 1e-2, "{found:?} {wanted}");
         };
-        // A quarter is the end's: 60 s and 15 s for the phases.
+        // The end has a quarter; the phases have 60 s and 15 s.
         near(at(0.0).share(0), 0.0);
         near(at(30.0).share(0), 0.5);
         near(at(30.0).share(1), 0.0);

@@ -1,58 +1,58 @@
-//! What is done in a run: the model, the phases, the rates.
+//! `TrainConfig`: the model, the phases and the learning rates of a run.
 //!
-//! A configuration is complete data without defaults, written into every checkpoint; where its numbers come from is the business
-//! of `presets`. It knows how updates are divided between phases, and nothing of how one is computed.
+//! A configuration is complete, without defaults, and is written into every checkpoint; its values come from `presets`.
+//! It knows how updates are divided between phases, but not how one is computed.
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
 use super::{DivergenceKind, Kept, ModelConfig, OptimizerKind, PixelTransformKind, Preset, Steps};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The shape of what is learned.
+/// The shape of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DataShape {
-    /// Length of a row.
+    /// Number of columns.
     pub dim: usize,
     /// Height, width and channels, where rows are images.
     pub image: Option<[usize; 3]>,
-    /// Number of classes, 0 for rows of none.
+    /// Number of classes, 0 without labels.
     pub classes: usize,
 }
 
 impl DataShape {
-    /// Of points of the plane.
+    /// For points in the plane.
     pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0 };
 }
 
-/// Everything that the weights at the end are a function of, the image apart.
+/// Everything that, with the data, determines the final weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The set of defaults it came from.
+    /// The preset that it came from.
     pub preset: Preset,
     /// The model.
     pub model: ModelConfig,
-    /// The seed of weights and draws.
+    /// The seed of the initial weights and of all random numbers.
     pub seed: u64,
-    /// The optimizer of every phase, begun anew in each.
+    /// The optimizer of every phase; each phase starts it anew.
     pub optimizer: OptimizerKind,
-    /// The decoupled weight decay; 0 for optimizers that have none by name.
+    /// The decoupled weight decay; 0 for optimizers without one.
     pub weight_decay: f64,
-    /// The largest global norm of a gradient; none bounds it not.
+    /// The maximum global norm of a gradient; `None` does not clip.
     pub clip_norm: Option<f64>,
-    /// Whether rates fall to 0 along half a cosine over their phase.
+    /// Whether the learning rate decays to 0 by a cosine in each phase.
     pub cosine: bool,
-    /// What takes gray levels of images to numbers.
+    /// How pixel values of images are transformed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Measures of a phase without a better one after which the run ends.
+    /// Early stopping: validation checks in a row without improvement after which the run ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
-    /// Parts that a batch is cut into, each with draws of its own: as many ranks can share an update. Other numbers of
-    /// shards give other bits, other numbers of ranks do not.
+    /// Parts of a batch with separate random numbers, so that as many ranks can share an update. The results depend on
+    /// the number of shards, to the bit, but not on the number of ranks.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub shards: usize,
-    /// What is done, in order.
+    /// The phases, in order.
     pub phases: Vec<Phase>,
 }
 
@@ -68,23 +68,23 @@ fn is_one(shards: &usize) -> bool {
 /// One objective for a number of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// What is minimized.
+    /// The objective.
     pub objective: Objective,
-    /// For how many updates; in a run under a time limit, how many it has made.
+    /// The number of updates; under a time limit, the number made.
     pub updates: u64,
-    /// Points an update.
+    /// Points per update.
     pub batch: usize,
     /// The peak learning rate.
     pub lr: f64,
-    /// Decay of the average of weights; 0 keeps the last weights.
+    /// Decay of the exponential moving average of the weights; 0 keeps the last weights.
     pub ema_decay: f64,
 }
 
-/// What a phase minimizes.
+/// The objective of a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
-    /// The squared distance of the field from `x1 - x0` on straight lines between base and data.
+    /// Flow matching: the squared error of the velocity against `x1 - x0` on straight lines from base to data.
     #[default]
     FlowMatching,
     /// The negative log-likelihood, through the solver.
@@ -100,7 +100,7 @@ impl Objective {
         }
     }
 
-    /// Its name for people.
+    /// Its human-readable name.
     pub fn title(self) -> &'static str {
         match self {
             Objective::FlowMatching => "flow matching",
@@ -123,7 +123,7 @@ impl TrainConfig {
         self.phases.iter().map(|p| p.updates).sum()
     }
 
-    /// Steps of a solve in training, 1 where they are adaptive and nobody knows; and the most there can be.
+    /// Steps per solve in training (1 where they are adaptive and their number is unknown), and the maximum.
     pub(super) fn steps(&self) -> (usize, usize) {
         match self.model.solve.steps {
             Steps::Fixed { steps } => (steps, steps),
@@ -131,7 +131,7 @@ impl TrainConfig {
         }
     }
 
-    /// The phase that an update, counted from 1, belongs to.
+    /// The phase of an update, counted from 1.
     pub(super) fn phase_of(&self, update: u64) -> &Phase {
         let mut end = 0;
         let of = |p: &&Phase| {
@@ -141,7 +141,7 @@ impl TrainConfig {
         self.phases.iter().find(of).unwrap_or(&self.phases[self.phases.len() - 1])
     }
 
-    /// As many updates in all, divided as before, with at least one a phase while there are enough.
+    /// Changes the total number of updates in proportion, with at least one per phase if there are enough.
     pub fn with_updates(mut self, updates: u64) -> TrainConfig {
         let (mut left, mut weight) = (updates, self.updates().max(1));
         let mut after = self.phases.len() as u64;
@@ -155,7 +155,7 @@ impl TrainConfig {
         self
     }
 
-    /// The same updates a phase as another configuration of as many phases.
+    /// Copies the updates per phase from a configuration with as many phases.
     pub(super) fn with_updates_of(mut self, other: &TrainConfig) -> TrainConfig {
         if self.phases.len() == other.phases.len() {
             self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);
@@ -163,7 +163,7 @@ impl TrainConfig {
         self
     }
 
-    /// Parts of the training time under a time limit.
+    /// Each phase's share of the training time under a time limit.
     pub(super) fn time_shares(&self) -> Vec<f64> {
         match self.phases.len() {
             2 => vec![1.0 - MAXIMUM_LIKELIHOOD_TIME, MAXIMUM_LIKELIHOOD_TIME],
@@ -171,7 +171,7 @@ impl TrainConfig {
         }
     }
 
-    /// The value that an option has where it is not given, for messages.
+    /// The default value of an option, for messages.
     pub(super) fn default_of(&self, option: &str) -> Value {
         let (model, solve) = (&self.model, &self.model.solve);
         let tolerance = |pick: fn(f64, f64) -> f64| match solve.steps {

@@ -1,10 +1,10 @@
-//! What follows from the data before the first update: a source of batches, what is held out, and the frames that a
-//! checkpoint keeps.
+//! Preparation of the data: the source of batches, the validation and test parts, and the frames that a checkpoint
+//! keeps.
 //!
-//! Files have three parts, drawn by the seed: training, validation (which chooses weights) and test (which is measured
-//! once, at the end). Images and toys are drawn from without end, so their test points are fresh. A toy is learned from a
-//! million of its points: drawing anew in each update would be eight more programs, and what a table of N points costs a
-//! model of W weights, about W / 2N nats, is 0.005 at a million.
+//! Files are split by the seed into training, validation (selects the weights) and test (scored once, at the end).
+//! Images and toy densities can be sampled without end, so their test points are fresh. A toy is trained on a fixed
+//! million of its points: sampling in each update would need eight more programs, and a model of W weights loses about
+//! W / 2N nats on N points, 0.005 at a million.
 
 use super::config::DataShape;
 use super::state::{Source, Tables};
@@ -20,15 +20,16 @@ use crate::nn::{AnyVelocityField, Buffer};
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
-/// Points of a toy that a run learns from.
+/// Training points of a toy density.
 const TOY_POINTS: usize = 1 << 20;
 /// Separates this use of a seed from all others.
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
-/// Most points of a part of a file that are measured, chosen by the seed, and points of a known density that are watched.
+/// Maximum number of points of a file's part that are scored, chosen by the seed; also the validation points of a known
+/// density.
 const MEASURED: usize = 4_000;
 
-/// Data ready to be learned from.
+/// Data ready for training.
 pub(super) struct Prepared {
     pub source: Source,
     pub held_out: HeldOut,
@@ -37,10 +38,10 @@ pub(super) struct Prepared {
 }
 
 impl TrainingData {
-    /// A number that two sets of points have in common if they are the same.
+    /// A hash of the data: equal for equal sets of points.
     ///
     /// # Errors
-    /// A file that has gone or shrunk.
+    /// A file is missing or truncated.
     pub(super) fn fingerprint(&self) -> Result<u64> {
         Ok(match self {
             TrainingData::Image(image) => image.fingerprint(),
@@ -58,7 +59,7 @@ impl TrainingData {
         })
     }
 
-    /// The shape of a point.
+    /// The shape of the data.
     pub(super) fn shape(&self) -> DataShape {
         let dim = self.dim();
         match self {
@@ -72,7 +73,7 @@ impl TrainingData {
         }
     }
 
-    /// Everything that a run of a configuration needs of it. The transform of pixels is fitted where none is given.
+    /// Prepares the data for a configuration. The pixel transform is fitted if none is given.
     pub(super) fn prepare(&self, config: &TrainConfig, pixels: Option<PixelTransform>) -> Result<Prepared> {
         let seed = config.seed;
         match self {
@@ -96,7 +97,7 @@ impl TrainingData {
             Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
-        // The test rows have no part in the number: they influence nothing that is kept.
+        // The hash leaves out the test rows: they influence nothing that is kept.
         let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
         let frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test }, parts))
@@ -113,7 +114,8 @@ impl TrainingData {
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test: None }, parts))
     }
 
-    /// Points with a window over the plane where they lie in one, whose colors are those of the density to learn.
+    /// Points and, if they lie in the plane, the window of their figures, whose color scale is that of the target
+    /// density.
     fn over(&self, train: &Points, points: PointsFrame, held_out: HeldOut, parts: Parts) -> Prepared {
         let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(train, &points));
         if let Some(frame) = &mut image {
@@ -137,7 +139,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
     }
 }
 
-/// A set of images, split, with the transform of its pixels.
+/// A set of images, split, with its pixel transform.
 fn prepare_images(
     set: &Arc<ImageSet>,
     given: &Given<Arc<ImageSet>>,
@@ -171,7 +173,7 @@ fn prepare_images(
     Ok(Prepared { source, held_out, frames: Frames { images: Some(frame), ..Frames::default() }, parts })
 }
 
-/// Refuses images to measure by that are of another size, or have no classes where the others do.
+/// Refuses validation and test images of another size, or without labels if the training images have them.
 fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
     let size = |set: &ImageSet| [set.height, set.width, set.channels];
     if size(set) != size(others) {
@@ -185,7 +187,7 @@ fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
 }
 
 impl Prepared {
-    /// Puts the ends of ranges of levels into fields that were made by a configuration, before the images were read.
+    /// Sets the level ends of models that were configured before the images were read.
     pub(super) fn set_ends(&self, flow: &mut Flow) {
         let Some(images) = self.held_out.images() else { return };
         let PixelTransform::Marginals(marginals) = &images.transform else { return };
@@ -198,7 +200,7 @@ impl Prepared {
         }
     }
 
-    /// What a checkpoint keeps of the transform of pixels.
+    /// The pixel transform as a checkpoint keeps it.
     pub(super) fn pixels(&self) -> Option<PixelTables> {
         self.held_out.images().map(|images| PixelTables::of(&images.transform))
     }

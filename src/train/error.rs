@@ -1,42 +1,42 @@
-//! What a run can be asked wrongly. Each message names the option or file, the value and the remedy.
+//! Errors of training. Each message names the option or file, the value and the remedy.
 
 use crate::data::Parts;
 use crate::eval::stopped;
 use std::path::PathBuf;
 
-/// Why a run cannot start or go on.
+/// Why a run cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// An option's value lies outside its range.
+    /// An option is out of range.
     #[error("{option}={value}: must be {range}")]
     Option {
-        /// Which.
+        /// Its name.
         option: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         range: &'static str,
     },
-    /// An option that the run has no use for.
+    /// An option has no effect in this run.
     #[error("{option}={value}: {reason}; leave {option} out")]
     Useless {
-        /// Which.
+        /// Its name.
         option: &'static str,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// Two options that exclude each other.
+    /// Two options exclude each other.
     #[error("{first} and {second} cannot be combined; leave one out")]
     Exclusive {
-        /// One.
+        /// The first.
         first: &'static str,
-        /// The other.
+        /// The second.
         second: &'static str,
     },
-    /// A run is to be resumed with another option than it was begun with.
+    /// A run cannot be resumed with another value of an option.
     #[error(
         "the run in {} was begun with {option}={was}, not {option}={asked}; resume it without that option, or start another with --out",
         folder.display()
@@ -44,14 +44,14 @@ pub enum TrainError {
     OtherOption {
         /// The run's folder.
         folder: PathBuf,
-        /// Which option.
+        /// The option.
         option: String,
-        /// Its value in the run.
+        /// The run's value.
         was: String,
-        /// Its value now.
+        /// The value given now.
         asked: String,
     },
-    /// A run is to be resumed on another image.
+    /// A run cannot be resumed on another image.
     #[error(
         "the run in {} was begun with an image of {was}; {name} ({asked}) is another image; give the run's image, or start another run with --out",
         folder.display()
@@ -66,7 +66,7 @@ pub enum TrainError {
         /// Size of the image given.
         asked: String,
     },
-    /// A run is to be resumed on other points, or on points instead of an image.
+    /// A run cannot be resumed on other points, or on points instead of an image.
     #[error(
         "the run in {} was begun with {was}; {name} holds other data; give the run's data, or start another run with --out",
         folder.display()
@@ -79,7 +79,7 @@ pub enum TrainError {
         /// The run's data.
         was: String,
     },
-    /// A run is to be resumed on the same data with other parts.
+    /// A run cannot be resumed with another split of the same data.
     #[error(
         "the run in {} split its rows into {was}; these options give {asked}; repeat its --validation and --test",
         folder.display()
@@ -89,130 +89,130 @@ pub enum TrainError {
         folder: PathBuf,
         /// Sizes of the run's parts.
         was: Parts,
-        /// Sizes of those asked for.
+        /// Sizes of the parts given now.
         asked: Parts,
     },
-    /// Labels were given to a field that has no classes.
+    /// Labels were given to a model without classes.
     #[error("--field={field} takes no classes; leave out --labels, or choose --field unet or mlp")]
     NoClasses {
-        /// The field.
+        /// The model.
         field: &'static str,
     },
-    /// A file in the folder is of another run than the checkpoint beside it.
+    /// A file in the folder belongs to another run than the checkpoint.
     #[error("{} belongs to another run than model.safetensors beside it; restore the file of this run", path.display())]
     OtherRun {
         /// The file.
         path: PathBuf,
     },
-    /// A run cannot be resumed because of a file in its folder.
+    /// A file in the folder prevents the run from being resumed.
     #[error("{cause}; {remedy}; nothing was changed")]
     Unusable {
-        /// The file and what is wrong with it.
+        /// The file and its problem.
         cause: String,
-        /// How to go on.
+        /// The remedy.
         remedy: &'static str,
     },
-    /// The run was asked to stop, and did.
+    /// The run was stopped on request.
     #[error("stopped after update {update} of {updates}; {}", kept(folder.as_ref()))]
     Stopped {
         /// Updates done.
         update: u64,
         /// Updates of the whole run.
         updates: u64,
-        /// Where it was saved, if it has a folder.
+        /// The run folder, if there is one.
         folder: Option<PathBuf>,
     },
-    /// What the options ask for does not fit into memory.
+    /// The run does not fit into memory.
     #[error(
         "{options}: {what} needs {} of memory and {} are free; make one of these options smaller",
         gigabytes(*needed), gigabytes(*free)
     )]
     Memory {
-        /// The options that it follows from, with their values.
+        /// The options that determine the memory, with their values.
         options: String,
-        /// What takes it.
+        /// What needs it.
         what: String,
-        /// Bytes that it takes.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes available.
         free: u64,
     },
-    /// More layers than are compiled in reasonable time.
+    /// Too many layers to compile in reasonable time.
     #[error(
         "--depth={depth} --blocks={blocks} --probes={probes}: this configuration compiles {layers} layers per step; the limit is {limit}; make one of these options smaller"
     )]
     Layers {
         /// Hidden layers.
         depth: usize,
-        /// Fields.
+        /// Vector fields.
         blocks: usize,
         /// Probes, 2 where the divergence is exact.
         probes: usize,
-        /// Layers of all fields along all directions.
+        /// Layers of all vector fields along all directions.
         layers: usize,
-        /// The most there may be.
+        /// The limit.
         limit: usize,
     },
-    /// No method has this name.
+    /// Unknown method.
     #[error("--solver={name}: unknown method; choose one of {known}")]
     Solver {
-        /// The name asked for.
+        /// The name given.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Steps of adaptive length were asked of a method that estimates no error.
+    /// Adaptive steps need a method with an error estimate.
     #[error(
         "--solver={method} has no error estimate, so {option} cannot choose its steps; give --fixed-steps N instead, or choose tsit5 or dopri5"
     )]
     NoErrorEstimate {
         /// The method.
         method: &'static str,
-        /// The option that asks for it.
+        /// The option that requires adaptive steps.
         option: &'static str,
     },
-    /// The time limit leaves no time to train.
+    /// The time limit is too short to train.
     #[error(
         "a time limit of {limit_s} s leaves no time to train: compiling took {compiled_s:.1} s, and scores and figures need a part of it; allow at least {least_s:.0} s"
     )]
     NoTime {
-        /// The limit.
+        /// The limit in seconds.
         limit_s: f64,
-        /// What compiling took.
+        /// Seconds of compiling.
         compiled_s: f64,
-        /// A limit that would do.
+        /// A sufficient limit in seconds.
         least_s: f64,
     },
-    /// A batch that cannot be cut into so many shards.
+    /// A batch cannot be cut into this many shards.
     #[error("--shards={shards} does not divide a batch of {batch} points: take a divisor of it")]
     Shards {
-        /// How many.
+        /// Number of shards.
         shards: usize,
         /// Points per update.
         batch: usize,
     },
-    /// More ranks than shards.
+    /// There are more ranks than shards.
     #[error(
         "{ranks} ranks cannot share {shards} shard(s) of a batch: give --shards N with N of at least {ranks}"
     )]
     Ranks {
-        /// How many ranks there are.
+        /// Number of ranks.
         ranks: usize,
-        /// How many shards the run has.
+        /// Number of shards.
         shards: usize,
     },
-    /// The threads asked for cannot be had.
+    /// The thread pool cannot be started.
     #[error("--threads {threads}: {reason}; ask for fewer")]
     Threads {
-        /// How many.
+        /// Number of threads.
         threads: usize,
-        /// What the system said.
+        /// The system's message.
         reason: String,
     },
-    /// A solve of an update ended early.
+    /// A solve in an update ended early.
     #[error("{}, at update {update} ({objective}); {}", stopped(outcome), remedy(outcome, *lr))]
     Diverged {
-        /// Why, with t and step.
+        /// The reason, with t and step.
         outcome: crate::ode::Outcome,
         /// The update.
         update: u64,
@@ -221,14 +221,14 @@ pub enum TrainError {
         /// The phase's learning rate.
         lr: f64,
     },
-    /// The loss is not finite though every solve went well.
+    /// The loss is not finite although every solve succeeded.
     #[error(
         "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
     )]
     Loss {
         /// The loss.
         loss: f64,
-        /// The update that gave it.
+        /// The update.
         update: u64,
         /// The phase's objective.
         objective: &'static str,

@@ -1,9 +1,9 @@
-//! Batches of images, each a function of (seed, update): read, dequantized and transformed while the update before runs.
+//! Batches of images, a function of (seed, update): read, dequantized and transformed during the previous update.
 //!
-//! Row i of update u is image `u * batch + i` of an endless list: the training images in one random order after another,
-//! so that every image comes once before any comes again, and the last part of an order fills the batch with the first of
-//! the next. The noise of a shard is drawn by the update's number and its own, so a rank reads its own shards alone. A
-//! resumed run reads what one that was not interrupted reads, and only one batch is in memory beside the one at work.
+//! Row i of update u is image `u * batch + i` of an endless list of shuffled epochs: every image comes once before any
+//! comes again, and a batch may span two epochs. The noise of a shard depends on the indices of update and shard alone,
+//! so a rank reads only its own shards and a resumed run reads what an uninterrupted one would. Only one batch is
+//! prefetched.
 
 use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
@@ -17,27 +17,27 @@ use std::thread::JoinHandle;
 const ORDER_STREAM: u64 = 0x70f5_0f7e_57da_7a12;
 const NOISE_STREAM: u64 = 0x70f5_0f7e_57da_7a13;
 
-/// Reads batches of a set.
+/// Reads batches of an image set.
 pub struct Feed {
     reader: Arc<Reader>,
-    /// The batch that is being made ready.
+    /// The batch that is being prefetched.
     ahead: Mutex<Option<Ahead>>,
 }
 
-/// Which rows are wanted: some shards of the batch of an update.
+/// Selected shards of an update's batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// From 0.
+    /// Counted from 0.
     pub update: u64,
     /// Rows of the whole batch.
     pub batch: usize,
-    /// The shards that it is cut into.
+    /// Number of shards in the batch.
     pub shards: usize,
-    /// Those that are wanted.
+    /// The selected shards.
     pub which: Range<usize>,
 }
 
-/// Rows of each shard and the classes of its images, where they have one.
+/// The rows of each shard and, with labels, the classes of its images.
 type Made = Result<Vec<(Vec<f32>, Option<Vec<u32>>)>, DataError>;
 
 struct Ahead {
@@ -47,23 +47,23 @@ struct Ahead {
 
 struct Reader {
     images: Arc<ImageSet>,
-    /// Numbers of the images to learn from.
+    /// Indices of the training images.
     train: Vec<u32>,
     transform: PixelTransform,
     seed: u64,
-    /// The order of a pass over them, and which pass it is.
+    /// The order of an epoch, and its index.
     order: Mutex<(u64, Vec<u32>)>,
 }
 
 impl Feed {
-    /// Of the images of the given numbers.
+    /// For images by index.
     pub(super) fn new(images: Arc<ImageSet>, train: &[usize], transform: PixelTransform, seed: u64) -> Feed {
         let train: Vec<u32> = train.iter().map(|&i| i as u32).collect();
         let reader = Reader { images, train, transform, seed, order: Mutex::new((u64::MAX, Vec::new())) };
         Feed { reader: Arc::new(reader), ahead: Mutex::new(None) }
     }
 
-    /// Length of a row.
+    /// Number of columns.
     pub fn dim(&self) -> usize {
         self.reader.images.dim()
     }
@@ -73,11 +73,11 @@ impl Feed {
         self.reader.images.labels().is_some()
     }
 
-    /// The rows `[batch / shards, dim]` of each shard that is wanted, and the classes `[batch / shards]`; those of the next
-    /// update are begun.
+    /// The rows `[batch / shards, dim]` of each selected shard and the classes `[batch / shards]`; starts to prefetch
+    /// the next update.
     ///
     /// # Errors
-    /// A file that has gone or shrunk.
+    /// A file is missing or truncated.
     pub(super) fn batch(&self, wanted: &Wanted) -> Result<Vec<(Tensor, Option<Tensor>)>> {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = ahead.take().filter(|ahead| ahead.wanted == *wanted);
@@ -112,7 +112,7 @@ impl Reader {
         which.clone().map(shard).collect()
     }
 
-    /// Numbers of the images of a batch.
+    /// Indices of the images in a batch.
     fn which(&self, update: u64, batch: usize) -> Vec<usize> {
         let (n, first) = (self.train.len() as u64, update * batch as u64);
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +178,7 @@ mod tests {
             [rows(&other, 4), rows(&other, 5), rows(&other, 0)],
             [in_turn[4].clone(), in_turn[5].clone(), in_turn[0].clone()]
         );
-        // The noise of an image is another each time it comes.
+        // An image gets new noise in each epoch.
         let all = in_turn.concat();
         assert!((0..all.len()).all(|i| (0..i).all(|j| all[i] != all[j])));
     }

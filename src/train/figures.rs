@@ -1,4 +1,4 @@
-//! The figures of a run's end, in builds with the feature `plot`.
+//! The figures at the end of a run, with the feature `plot`.
 
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
@@ -10,9 +10,9 @@ use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
 use crate::tensor::Tensor;
 
-/// Separate from the keys of updates, which are folds of small numbers.
+/// Disjoint from the keys of updates, which fold in small numbers.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
-/// Share of the time left that samples may take.
+/// Fraction of the remaining time that sampling may take.
 const DRAWS: f64 = 0.4;
 
 /// The figures of a set of images.
@@ -29,12 +29,12 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
     loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0)?;
-    // The program of the samples, and that of their ways.
+    // The sampling program, and the program of trajectories.
     session.compiles += 2;
     Ok(())
 }
 
-/// The figure of points that do not lie in the plane.
+/// The figure of points outside of the plane.
 pub(super) fn space(session: &mut Session) -> Result<()> {
     if session.plots == PlotsKind::None {
         return Ok(());
@@ -44,7 +44,7 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
         return Ok(());
     };
     let (flow, standard) = (&session.state.ema, session.header.standard());
-    // The program of the samples, or that of the density on a line.
+    // The program of samples, or of the density on a line.
     session.compiles += 1;
     if points.dim() == 1 {
         return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
@@ -56,7 +56,7 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     figures::corner(folder, points, &samples)
 }
 
-/// The figures of a density over the plane, by its values there.
+/// The figures of a density over the plane, from its values there.
 pub(super) fn plane(
     session: &mut Session,
     image: &ImageFrame,
@@ -76,7 +76,7 @@ pub(super) fn plane(
     let on_stage = &mut session.trainer.on_stage;
     let (points, way) =
         figures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
-    // The program of the samples, and that of the flow.
+    // The sampling program, and the program of trajectories.
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
         let (_, rows, cols) = *learned;
@@ -109,8 +109,8 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     loss_curve(folder, &header.config, entropy, mean_weight, header.frames.reported_nats())
 }
 
-/// The loss of every update and the NLL where it was measured. A weighted likelihood is divided by the mean weight, so
-/// that it has the entropy as its floor like the others; `told_nats` is added where NLLs are reported in units.
+/// The loss of every update and the validation NLLs. A weighted likelihood is divided by the mean weight, so that its
+/// lower bound is the entropy too; `told_nats` is added where NLLs are reported in the data's units.
 fn loss_curve(
     folder: &RunFolder,
     config: &TrainConfig,
@@ -119,7 +119,7 @@ fn loss_curve(
     reported_nats: f64,
 ) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
-    // A run that was over when its rows were lost has none to draw.
+    // A finished run whose rows were lost has no curve.
     if rows.is_empty() {
         return Ok(());
     }

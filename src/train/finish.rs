@@ -1,8 +1,8 @@
 //! The end of a run: the best weights, the test part, the total probability, the report.
 //!
-//! The test part is measured once, when the weights are final. Under a time limit each part may take a share of what is left,
-//! and does as much as fits: points that are measured, cells of the plane, samples in the figures. The rate is that of the
-//! part itself, so that it fits on a loaded machine too.
+//! The test part is scored once, with the final weights. Under a time limit each task may take a share of the remaining
+//! time and does as much as fits: points, cells of the plane, samples. Each measures its own rate, so that it also fits
+//! on a loaded machine.
 
 use super::best::Measured;
 #[cfg(feature = "plot")]
@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
 
-/// Shares of the time left that may go, one after the other, to measuring and to the plane.
+/// Fractions of the remaining time for scoring and then for the plane.
 const MEASURES: f64 = 0.3;
 const PLANE: f64 = 0.5;
 
-/// Measures and draws what was learned.
+/// Scores and plots the trained flow.
 pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     let validation = if let Some(score) = session.last_score {
         score
@@ -52,7 +52,7 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
-/// Puts the best weights in place of the last where those are worse; what the validation part says of what is left.
+/// Replaces the last weights by the best if those are better; returns the validation score of the weights kept.
 fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
     let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < last.nll.mean) else {
@@ -68,7 +68,7 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     Ok(Score { nll, ..last })
 }
 
-/// The measures of a set of images.
+/// The evaluation of a set of images.
 fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.stage(Activity::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -110,7 +110,7 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
     }
 }
 
-/// The report of a run, with the scores of its validation and test part.
+/// The report of a run, with its validation and test scores.
 fn report(
     session: &mut Session,
     (validation, test): (Score, Score),
@@ -119,7 +119,7 @@ fn report(
     let counters = session.counters().clone();
     let (header, config) = (&session.header, &session.header.config);
     let entropy_nats = header.frames.entropy_nats();
-    // No weights were chosen for a known density, and its gap is best known by the points of the test.
+    // For a known density no weights were selected, and its KL divergence is best known by the test points.
     let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));

@@ -1,4 +1,4 @@
-//! Ranks other than 0: they hold the state of the run, and make its updates on order.
+//! Ranks other than 0: they hold the state of the run and follow the orders of rank 0.
 
 use super::data::Prepared;
 use super::run::{RunInfo, Trainer};
@@ -14,14 +14,14 @@ use crate::tensor::Key;
 use crate::world::World;
 use std::path::Path;
 
-/// Trains with other ranks.
+/// Trains together with other ranks.
 pub(super) fn run(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
     world.set_deadline(None);
     world.agree(check(&trainer, world))?;
     if world.is_root() { lead(trainer, world) } else { follow(trainer, world) }
 }
 
-/// Compares what the bits follow from, before anything is written.
+/// Compares everything that determines the results, before anything is written.
 fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
     let mine = || -> Result<[(&'static str, String); 4]> {
         let (options, config) = trainer.settle()?;
@@ -38,13 +38,13 @@ fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
     Ok(world.compare(&mine)?)
 }
 
-/// A number of the program that runs.
+/// A hash of the running program.
 fn executable() -> String {
     let bytes = std::env::current_exe().and_then(std::fs::read).unwrap_or_default();
     Fnv::of(bytes).text()
 }
 
-/// Rank 0 runs the session, and tells the others how it ended.
+/// Rank 0 runs the session and reports its end to the others.
 fn lead(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
     let session = world.agree(trainer.begin())?;
     let team = session.team.clone();
@@ -66,7 +66,7 @@ fn lead(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
     result
 }
 
-/// What a rank that follows holds.
+/// The state of a rank other than 0.
 struct Follower<'a> {
     trainer: Trainer<'a>,
     team: Team<'a>,
@@ -74,7 +74,7 @@ struct Follower<'a> {
     state: TrainState,
     prepared: Prepared,
     pixels: Option<PixelTransform>,
-    /// The programs of the phase that has begun, or why there are none.
+    /// The programs of the current phase, or the error of compiling them.
     step: Result<Step, String>,
 }
 
@@ -86,7 +86,7 @@ fn follow(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
 }
 
 impl<'a> Follower<'a> {
-    /// From the checkpoint of rank 0.
+    /// Starts from the checkpoint of rank 0.
     fn new(mut trainer: Trainer<'a>, world: &'a World, start: &[u8]) -> Result<Follower<'a>> {
         let mut read = || -> Result<_> {
             let checkpoint = checkpoint_of::<RunInfo>(Path::new(MODEL_FILE), start)?;
@@ -147,7 +147,7 @@ impl<'a> Follower<'a> {
         step.apply(&mut self.state, gradient, updates)
     }
 
-    /// The flow that rank 0 ends with.
+    /// The final flow, from rank 0.
     fn end(self) -> Result<TrainedFlow> {
         let mut end = Vec::new();
         self.team.share(&mut end)?;

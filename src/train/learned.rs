@@ -1,4 +1,4 @@
-//! What a run leaves behind: a fitted density and what the run was, from its end or from its folder.
+//! The result of a run: a fitted density and its report, from a run that ended or from its folder.
 
 use super::state::TrainState;
 use super::{Flow, MODEL_FILE, PixelTables, RunInfo, TrainReport};
@@ -12,17 +12,18 @@ use crate::tensor::{Key, Tensor};
 use std::ops::Deref;
 use std::path::Path;
 
-/// A learned density of an image, of points or of images. It is [`Fitted`], which evaluates, samples and draws it.
+/// A trained flow of an image, of points or of images. It dereferences to [`Fitted`], which evaluates, samples and
+/// plots it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TrainedFlow {
-    /// What was learned.
+    /// The fitted density.
     pub fitted: Fitted,
-    /// What the checkpoint says: options, configuration, image or points.
+    /// The header of the checkpoint: options, configuration, frames of the data.
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// The run in numbers; none where it was only read. As text: [`report`](Self::report).
+    /// The numbers of the run; `None` if it was read from its folder. As text: [`report`](Self::report).
     pub train_report: Option<TrainReport>,
 }
 
@@ -45,8 +46,8 @@ impl TrainedFlow {
         TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
     }
 
-    /// What the run found of the model, one figure per line, each with its standard error; of a run that was only read, how far
-    /// it came.
+    /// The scores of the model, one per line, each with its standard error; for a run read from its folder, its
+    /// progress.
     pub fn report(&self) -> String {
         match &self.train_report {
             Some(report) => report.to_string(),
@@ -57,7 +58,7 @@ impl TrainedFlow {
     /// Reads a run folder.
     ///
     /// # Errors
-    /// No checkpoint, a damaged one, one of another version.
+    /// The checkpoint is missing, damaged or of another version.
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;
@@ -85,7 +86,7 @@ impl Cnf<AnyVelocityField> {
     /// The flow of a run folder, with its averaged weights.
     ///
     /// # Errors
-    /// No checkpoint, a damaged one, one of another version.
+    /// The checkpoint is missing, damaged or of another version.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Ok(TrainedFlow::open(folder)?.fitted.flow)
     }

@@ -1,15 +1,18 @@
-//! Learning the density of an image, of points, of a toy: the configuration, the loop, what it leaves behind.
+//! Training a flow on an image, points or a toy density: configuration, training loop, run folder.
 //!
-//! A run is a folder with one checkpoint, rows of metrics and, in builds with the feature `plot`, figures. It knows everything below it (flows, optimizers,
-//! images, figures, files) and prints nothing: progress and notes are values given to whoever asks.
+//! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module knows everything
+//! below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress and notes as
+//! values.
 //!
-//! - [`TrainOptions`] is what a person says, [`TrainConfig`] everything that follows from it by `presets`, and both lie in the checkpoint.
-//! - `step` is one update as one jitted call; its state is a tree, and randomness a function of (key, update).
-//! - `run` is the builder, and finds out whether there is a run to resume.
-//! - `session` is the loop. What looks at the clock (checkpoints, measures, figures) reads the state and never
-//!   writes it: **a run by updates that was killed and resumed ends with the bits of one that was not.**
-//! - Files have three parts: training, validation (which chooses weights) and test (measured once, at the end).
-//! - What is learned is measured and drawn by [`eval`](crate::eval), which knows no training.
+//! - [`TrainOptions`] is what the user sets; `presets` turn it into a complete [`TrainConfig`]. The checkpoint holds
+//!   both.
+//! - `step` is one update as a jitted call; its state is a tree, and randomness is a function of (key, update).
+//! - `run` is the builder; it decides whether there is a run to resume.
+//! - `session` is the loop. Whatever depends on the clock (checkpoints, validation, figures) reads the state and never
+//!   writes it: **a run with a fixed number of updates that is killed and resumed is bit-identical to an uninterrupted
+//!   one.**
+//! - Files are split into training, validation (selects the weights) and test (scored once, at the end).
+//! - [`eval`](crate::eval) scores and plots the trained flow; it knows no training.
 //!
 //! # Examples
 //! ```no_run
@@ -63,7 +66,7 @@ pub use report::{PhaseReport, TrainReport};
 pub use run::Trainer;
 
 pub mod extra {
-    //! Options by name, and what describes a run.
+    //! Named options, and the description of a run.
     pub use super::config::{Objective, Phase, TrainConfig};
     pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind};
     pub use super::progress::Activity;
@@ -75,7 +78,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// What a run is made of: the command line and the benches reach it by `__internal`.
+// Internals that the command line and the benches use through `__internal`.
 #[doc(hidden)]
 pub use self::{
     feed::Feed,

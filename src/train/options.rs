@@ -1,8 +1,8 @@
-//! The options of a run as a person gives them: what is not given is not there.
+//! The options of a run as the user gives them; those not given are `None`.
 //!
-//! They are kept in the run folder beside the [`TrainConfig`] that they led to. A resumed run may repeat any of them, or
-//! none; one that would lead to another configuration is an error that names it. Comparing configurations and not options lets
-//! `--batch 4096` agree with a default of 4096.
+//! They are kept in the run folder with the resulting [`TrainConfig`]. A resumed run may repeat any of them; one that
+//! leads to another configuration is an error that names it. Configurations are compared, not options, so that
+//! `--batch 4096` agrees with a default of 4096.
 
 use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// What a run is begun with; every field may be left out.
+/// The options of a run; every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainOptions {
-    /// Which set of defaults.
+    /// The preset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Preset>,
-    /// Updates of all phases together.
+    /// Total number of updates over all phases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<u64>,
-    /// Seconds for everything: the phases share them, and the end measures and draws what fits.
+    /// Total time budget in seconds: training, evaluation and figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
-    /// Points an update, in every phase.
+    /// Points per update, in every phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
     /// Width of the hidden layers.
@@ -35,16 +35,16 @@ pub struct TrainOptions {
     /// Number of hidden layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
-    /// Number of fields, one after the other.
+    /// Number of vector fields, composed in sequence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<usize>,
-    /// How the divergence is found in training.
+    /// How the divergence is computed in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divergence: Option<DivergenceKind>,
     /// Probes of the Hutchinson estimator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes: Option<usize>,
-    /// Name of the method in training.
+    /// The ODE method in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver: Option<String>,
     /// Relative tolerance in training.
@@ -53,63 +53,63 @@ pub struct TrainOptions {
     /// Absolute tolerance in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub atol: Option<f64>,
-    /// Steps of equal length in training, instead of tolerances.
+    /// Number of equal steps in training, instead of tolerances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_steps: Option<usize>,
-    /// States kept for a gradient.
+    /// Number of checkpoints for the gradient of a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<usize>,
     /// The optimizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<OptimizerKind>,
-    /// What is minimized.
+    /// The training objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveKind>,
-    /// The field of a flow of images.
+    /// The model for images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
-    /// What takes gray levels to numbers.
+    /// The pixel transform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Weight of the path's kinetic energy in maximum likelihood.
+    /// Weight of the kinetic energy of the path in maximum likelihood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinetic: Option<f64>,
-    /// Weight of the squared norm of the field's Jacobian on the path.
+    /// Weight of the squared Frobenius norm of the Jacobian along the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jacobian: Option<f64>,
-    /// Measures without a better one after which a run ends.
+    /// Early stopping: validation checks in a row without improvement after which the run ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
-    /// Peak learning rate of the first phase; those of later phases keep their ratio to it.
+    /// Peak learning rate of the first phase; later phases scale with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lr: Option<f64>,
-    /// Parts that a batch is cut into, so that ranks can share an update.
+    /// Number of parts of a batch, so that ranks can share an update.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shards: Option<usize>,
-    /// The seed of everything that is drawn.
+    /// The seed of all random numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Which figures to draw. They change nothing of what is learned, so a checkpoint does not keep this.
+    /// Which figures to draw. They do not affect training, so a checkpoint does not keep this.
     #[serde(skip)]
     pub plots: Option<PlotsKind>,
 }
 
-/// Which set of defaults.
+/// A set of defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Preset {
-    /// The project's own configuration for one image.
+    /// For one image.
     Default,
-    /// The configuration for points and toy densities.
+    /// For points and toy densities.
     Points,
-    /// The configuration for sets of images.
+    /// For sets of images.
     Images,
-    /// A configuration that was given, by its name: see [`Trainer::config`](super::Trainer::config).
+    /// A configuration given by the user, by its name: see [`Trainer::config`](super::Trainer::config).
     Given(String),
 }
 
 impl Preset {
-    /// The names of the library's own, in order.
+    /// The names of the library's own presets, in order.
     pub const NAMES: &[&str] = &["default", "points", "images"];
 
     /// Its name on the command line and in files.
@@ -129,7 +129,7 @@ impl From<String> for Preset {
             "default" => Preset::Default,
             "points" => Preset::Points,
             "images" => Preset::Images,
-            // Diffrax's example of a continuous normalizing flow: files call it by its first name.
+            // Diffrax's CNF example; files use its older name.
             "diffrax" => Preset::Given("documented".to_owned()),
             _ => Preset::Given(name),
         }
@@ -143,18 +143,18 @@ impl From<Preset> for String {
 }
 
 names! {
-    /// What is minimized, one after the other.
+    /// The objectives of a run, in order.
     ObjectiveKind {
-        /// Flow matching alone.
+        /// Flow matching only.
         FlowMatching = "flow-matching",
-        /// Maximum likelihood alone, through the solver.
+        /// Maximum likelihood only, through the solver.
         MaximumLikelihood = "maximum-likelihood",
-        /// The second after the first.
+        /// Flow matching, then maximum likelihood.
         Both = "both",
     }
 }
 names! {
-    /// The kind of field of a flow of images.
+    /// The model of a flow of images.
     ModelKind {
         /// Convolutions at several scales ([`UNet`](crate::nn::UNet)).
         UNet = "unet",
@@ -167,7 +167,7 @@ names! {
 names! {
     /// Which figures a run draws.
     PlotsKind {
-        /// All, while it trains and at its end.
+        /// All, during training and at the end.
         All = "all",
         /// `density.png` and the loss.
         Density = "density",
@@ -182,30 +182,30 @@ names! {
         Adam = "adam",
         /// Adam with decoupled weight decay.
         AdamW = "adamw",
-        /// Gradient descent.
+        /// Stochastic gradient descent.
         Sgd = "sgd",
-        /// Gradient descent with momentum 0.9.
+        /// SGD with momentum 0.9.
         Momentum = "momentum",
-        /// Gradient descent with Nesterov's momentum 0.9.
+        /// SGD with Nesterov momentum 0.9.
         Nesterov = "nesterov",
-        /// Gradients over the root of the average of their squares.
+        /// RMSProp: gradients over the square root of the average of their squares.
         RmsProp = "rmsprop",
-        /// Gradients over the root of the sum of their squares.
+        /// Adagrad: gradients over the square root of the sum of their squares.
         AdaGrad = "adagrad",
-        /// Adam with the second moment of the gradient's distance from its average.
+        /// AdaBelief: Adam with the second moment of the gradient's distance from its average.
         AdaBelief = "adabelief",
-        /// Adam with Nesterov's momentum.
+        /// NAdam: Adam with Nesterov momentum.
         NAdam = "nadam",
-        /// Adam that begins as momentum.
+        /// RAdam: Adam that starts as momentum.
         RAdam = "radam",
-        /// The sign of a momentum, with decoupled weight decay.
+        /// Lion: the sign of a momentum, with decoupled weight decay.
         Lion = "lion",
-        /// Adam scaled leaf by leaf to the norm of the weights.
+        /// LAMB: Adam scaled leaf by leaf to the norm of the weights.
         Lamb = "lamb",
     }
 }
 
-/// Options that describe a model and how it is solved: names and flags.
+/// Options of the model and its solver: names, and whether they are set.
 const OF_A_FLOW: [(&str, &str); 13] = [
     ("width", "--width"),
     ("depth", "--depth"),
@@ -223,7 +223,7 @@ const OF_A_FLOW: [(&str, &str); 13] = [
 ];
 
 impl TrainOptions {
-    /// Finds values out of range and options that exclude each other.
+    /// Refuses values out of range and options that exclude each other.
     ///
     /// # Errors
     /// [`TrainError::Option`], [`TrainError::Exclusive`], or what the solver refuses.
@@ -296,10 +296,10 @@ impl TrainOptions {
         Ok(())
     }
 
-    /// The options of a run that is resumed: those it was begun with, where those given now agree.
+    /// The options of a resumed run: its original ones, if those given now agree with them.
     ///
     /// # Errors
-    /// [`TrainError::OtherOption`] for the first that does not.
+    /// [`TrainError::OtherOption`] for the first that differs.
     pub(super) fn resume(
         &self,
         run: &TrainOptions,
@@ -324,7 +324,7 @@ impl TrainOptions {
         Ok(run.clone())
     }
 
-    /// Whether one more option leaves a run as it is.
+    /// Whether one more option leaves a run unchanged.
     fn agrees(
         &self,
         (option, value): (&str, &Value),
@@ -337,7 +337,7 @@ impl TrainOptions {
             "time_limit" => with.time_limit == self.time_limit,
             _ => {
                 let found = match &with.preset {
-                    // Its configuration lies in the checkpoint alone.
+                    // The configuration is in the checkpoint only.
                     Some(given @ Preset::Given(_)) if *given != config.preset => return false,
                     Some(Preset::Given(_)) => config.clone().with(with),
                     _ => TrainConfig::of(with, shape),
@@ -347,7 +347,7 @@ impl TrainOptions {
         }
     }
 
-    /// These options and those given in others, which take the place of these.
+    /// These options, overridden by those given in `other`.
     pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
         macro_rules! either {
             ($($field:ident)*) => {
@@ -360,7 +360,7 @@ impl TrainOptions {
         }
     }
 
-    /// Refuses options of the model and its solver where a flow is given.
+    /// Refuses options of the model and its solver when a flow is given.
     ///
     /// # Errors
     /// [`TrainError::Option`] for the first.

@@ -1,52 +1,52 @@
-//! What an update costs before it runs, by the configuration: where steps are adaptive, the numbers are those of one step.
+//! The cost of an update, planned from the configuration without running it; with adaptive steps, the cost of one step.
 
 use super::{Objective, Phase, Steps, TrainConfig};
 use crate::backend::work::{Trips, work};
 use crate::backend::{LoopReport, PlanReport};
 use serde::Serialize;
 
-/// What planned operations are counted over.
+/// What operations are counted over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlopsOf {
     /// A whole update.
     Update,
-    /// An update whose solves take one step.
+    /// An update with one step per solve.
     Step,
 }
 
-/// What an update of a phase does and needs.
+/// The cost of an update of a phase.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct PhasePlan {
-    /// What is minimized.
+    /// The objective.
     pub objective: Objective,
-    /// Updates of the phase.
+    /// Number of updates.
     pub updates: u64,
-    /// Points an update.
+    /// Points per update.
     pub batch: usize,
-    /// Kernels and loops of its program, each counted once however often it runs.
+    /// Kernels and loops of the program, each counted once however often it runs.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
-    /// Bytes that kernels read and write, in whichever cache they are.
+    /// Bytes that kernels read and write, in any cache or memory.
     pub bytes_moved: u64,
-    /// Of what both are: of an update, or of an update whose solves take one step where steps are adaptive and nobody knows how many
-    /// there will be.
+    /// What `flops` and `bytes_moved` are counted over: an update, or one step per solve where the number of adaptive
+    /// steps is unknown.
     pub flops_of: FlopsOf,
-    /// Bytes of workspace at their peak.
+    /// Peak bytes of workspace.
     pub peak_bytes: u64,
-    /// What they would be if no two values shared memory.
+    /// Peak bytes without memory reuse.
     pub peak_bytes_without_reuse: u64,
-    /// How its solves keep the states for their backward passes.
+    /// How the solves store states for the backward pass.
     pub states: Vec<StatesPlan>,
-    /// The plan for people.
+    /// The plan as human-readable text.
     #[serde(skip)]
     pub text: String,
 }
 
 impl PhasePlan {
-    /// Of a phase whose update has this plan.
+    /// For a phase whose update has this plan.
     pub(super) fn of(config: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
         let (steps, most_steps) = config.steps();
         let is_adaptive = matches!(config.model.solve.steps, Steps::Adaptive { .. });
@@ -68,27 +68,27 @@ impl PhasePlan {
     }
 }
 
-/// How a solve keeps the states for its backward pass.
+/// How a solve stores states for its backward pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StatesPlan {
-    /// Bytes of a state of a tile of rows.
+    /// Bytes per state of a tile of rows.
     pub state_bytes: usize,
-    /// The bytes that they may take, where that was what was asked for.
+    /// The memory budget of the states in bytes, if one was set.
     pub budget_bytes: Option<usize>,
-    /// The most states that are kept; `None` for all of them.
+    /// Maximum number of stored states; `None` stores all.
     pub slots: Option<usize>,
-    /// Steps of the solve, where they are known before.
+    /// Steps of the solve, if known in advance.
     pub steps: Option<usize>,
-    /// States that are kept of so many steps.
+    /// States stored for these steps.
     pub kept: Option<usize>,
-    /// Steps that the backward pass runs again.
+    /// Steps that the backward pass recomputes.
     pub recomputed: Option<u64>,
-    /// The same in words.
+    /// The same as human-readable text.
     pub text: String,
 }
 
-/// How the solves of a plan keep their states, `steps` being known before or not.
+/// How the solves of a plan store states; `steps` is `None` if unknown in advance.
 fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
     let told = |of: &LoopReport| {
         let run = steps.map(|n| of.with_steps(n));

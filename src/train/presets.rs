@@ -1,8 +1,8 @@
-//! From options to a configuration: the presets, and what options change in them. All numbers to tune stand in this file.
+//! From options to a configuration: the presets and how options change them. All tuned numbers are in this file.
 //!
-//! The default preset warms up by flow matching, whose update is one evaluation of the field, and finishes by maximum
-//! likelihood, whose update is a solve and its adjoint and which goes on improving where the first stalls. It knows
-//! options and the shape of the data, and must never know the data themselves: a configuration is a function of what is in the
+//! The default preset starts with flow matching, whose update costs one function evaluation, and ends with maximum
+//! likelihood, whose update costs a solve and its adjoint and which still improves where flow matching stalls. This
+//! module knows options and the shape of the data, but never the data themselves: a configuration is a function of the
 //! checkpoint's header.
 
 use super::config::DataShape;
@@ -12,16 +12,16 @@ use super::{
 };
 use crate::ode::Method;
 
-/// Tolerances in training where one of the two is asked for without the other.
+/// Training tolerance when only one of the two is given.
 const DEFAULT_TOLERANCE: f64 = 1e-4;
 
-/// Fourier features of the default field, their largest frequency `e^max`, and its hidden layers.
+/// Fourier features of the default model, their largest frequency `e^max`, and its hidden layers.
 const FEATURES: usize = 24;
 const LOG_FREQUENCY_MAX: f64 = 2.6;
 const WIDTH: usize = 80;
 const DEPTH: usize = 3;
-/// Of points: features and width for at most 9,300 weights over the plane, and more of both in more dimensions, where the
-/// exact divergence is affordable up to so many.
+/// For points: features and width, for at most 9,300 weights in the plane and more in higher dimensions; the largest
+/// dimension with the exact divergence.
 const POINTS_FEATURES: usize = 16;
 const POINTS_WIDTH: usize = 56;
 const SPACE_FEATURES: usize = 32;
@@ -34,23 +34,23 @@ pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
-/// The default configuration's solves in maximum likelihood: 54 evaluations of the field an update, as good as 16 equal steps of
-/// 96. Ten equal steps of 60 lose 0.002 nats.
+/// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal steps of 96
+/// in all. Ten equal steps (60 evaluations) lose 0.002 nats.
 const TOLERANCE: f64 = 1e-3;
-/// Of methods that estimate no error.
+/// For methods without an error estimate.
 const FIXED_STEPS: usize = 16;
-/// Its part of the training time under a time limit.
+/// The share of maximum likelihood in the training time under a time limit.
 pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
-/// Its rates are smaller, so that its decay is larger.
+/// Lion's learning rates are smaller, so its decay is larger.
 const LION_WEIGHT_DECAY: f64 = 1e-3;
 const CLIP_NORM: f64 = 1.0;
-/// Of gradient descent, where it is asked for.
+/// For SGD with momentum.
 pub(super) const MOMENTUM: f64 = 0.9;
 
-/// Ends of the ranges of gray levels that a U-Net weighs; where they lie follows from the images.
+/// Number of boundaries between a U-Net's ranges of pixel values; they are fitted to the images.
 const LEVEL_ENDS: usize = 8;
-/// Of images: a U-Net of patches of 2 x 2 pixels, its channels doubling with each level, or layers of a width.
+/// For images: a U-Net on patches of 2 x 2 pixels, its channels doubled per level, or layers of one width.
 const UNET_CHANNELS: usize = 32;
 const UNET_LEVELS: usize = 2;
 const IMAGES_WIDTH: usize = 1024;
@@ -61,7 +61,7 @@ const IMAGES_FLOW_MATCHING: Phase =
 const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
     Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
 
-/// The phases of a preset for what is asked to be minimized.
+/// The phases of a preset for an objective.
 fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     let (first, second) = match preset {
         Preset::Default | Preset::Given(_) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
@@ -70,16 +70,16 @@ fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     };
     match asked {
         ObjectiveKind::FlowMatching => vec![first],
-        // Alone it begins with weights that were drawn, and a rate as flow matching has.
+        // Maximum likelihood alone starts from random weights, with a learning rate like flow matching's.
         ObjectiveKind::MaximumLikelihood => vec![Phase { lr: ALONE_LR, ..second }],
         ObjectiveKind::Both => vec![first, second],
     }
 }
 
-/// Peak rate of maximum likelihood without flow matching before it.
+/// Peak learning rate of maximum likelihood without flow matching before it.
 const ALONE_LR: f64 = 1e-3;
 
-/// Sizes of hidden layers: one width for all, or of a U-Net that of the finest level, doubled with each below.
+/// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level.
 fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
     match field {
         FieldConfig::UNet { .. } => (0..depth).map(|level| width << level.min(3)).collect(),
@@ -87,12 +87,13 @@ fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
     }
 }
 
-/// The tolerances of options that give at least one of them.
+/// The tolerances, if at least one is given.
 pub(super) fn tolerances(options: &TrainOptions) -> (f64, f64) {
     (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
 }
 
-/// Changes in a solve what the options say. A method that estimates no error takes equal steps, unless they ask for a tolerance.
+/// Applies the options to a solve. A method without an error estimate takes equal steps, unless the options set a
+/// tolerance.
 fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
     solve.divergence = options.divergence.unwrap_or(solve.divergence);
     if options.probes.is_some() {
@@ -120,13 +121,13 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
 }
 
 impl TrainConfig {
-    /// The configuration that options lead to; under a time limit its updates are still the default ones.
+    /// The configuration for these options; under a time limit its updates are still the default ones.
     pub fn new(options: &TrainOptions) -> TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }
 
-    /// [`TrainConfig::new`] for data of some shape: only [`Preset::Points`] has a configuration for points of other than two
-    /// coordinates, and [`Preset::Images`] for images.
+    /// [`TrainConfig::new`] for data of any shape: points with other than two coordinates need [`Preset::Points`],
+    /// images need [`Preset::Images`].
     pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
         let mut config = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
         config.model.dim = shape.dim;
@@ -147,7 +148,7 @@ impl TrainConfig {
         config.with(options)
     }
 
-    /// The configuration in which options change what they name.
+    /// The configuration, changed by the options.
     pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
         let mut config = self;
         config.shards = options.shards.unwrap_or(config.shards);
@@ -184,7 +185,7 @@ impl TrainConfig {
         }
     }
 
-    /// The field and transform of images.
+    /// The model and the pixel transform for images.
     fn set_images(&mut self, options: &TrainOptions, image: [usize; 3], classes: usize) {
         self.pixels = Some(options.pixels.unwrap_or(PixelTransformKind::Marginals));
         let (field, hidden) = match options.field.unwrap_or(ModelKind::UNet) {

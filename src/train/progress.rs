@@ -1,48 +1,48 @@
-//! Where a run stands, as a value: who draws a bar and who writes a log see the same.
+//! The progress of a run as a value: for progress bars and logs alike.
 
 use super::Objective;
 use crate::data::Estimate;
 use std::fmt;
 
-/// A run after an update.
+/// The state of a run after an update.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Updates done, those before a resume included.
+    /// Updates done, including those before a resume.
     pub update: u64,
-    /// Updates of the whole run; under a time limit, as many as the phases begun so far will have at the pace so far.
+    /// Total updates; under a time limit, the expected number for the phases begun so far at the current pace.
     pub updates: u64,
-    /// The share of all training that is done: of its updates, or of its seconds under a time limit.
+    /// The fraction of training that is done: of updates, or of seconds under a time limit.
     pub done: f64,
-    /// Which phase, from 0.
+    /// The index of the phase, from 0.
     pub phase: usize,
-    /// How many there are.
+    /// Number of phases.
     pub phases: usize,
-    /// What this phase minimizes; its name and the unit of the loss.
+    /// The objective of this phase; it has the name and the unit of the loss.
     pub objective: Objective,
     /// Loss of the last batch.
     pub loss: f64,
-    /// Milliseconds an update, averaged over about the last 50.
+    /// Milliseconds per update, averaged over about the last 50.
     pub ms: f64,
-    /// Seconds until the last update, if later phases cost what they usually do beside this one.
+    /// Estimated seconds until the last update, from the usual cost of later phases relative to this one.
     pub seconds_left: f64,
-    /// The KL divergence from a known density, in nats, when it was last measured by the validation points.
+    /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,
-    /// Of images, bits a coordinate of those of validation when they were last measured.
+    /// For images, the last validation bits/dim.
     pub bits_per_dim: Option<Estimate>,
 }
 
-/// What a run does beside updates, where that takes so long that a person asks.
+/// Long work of a run other than updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activity {
-    /// Measuring the validation part.
+    /// Scoring the validation part.
     Measuring,
-    /// Measuring the test part, once, at the end.
+    /// Scoring the test part, once, at the end.
     Testing,
     /// Evaluating the density on a grid, for the total probability and the last figure.
     Evaluating,
-    /// Drawing the last figures.
+    /// Drawing the final figures.
     Drawing,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// The running mean of times.
+/// A running mean of update times.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     ms: f64,
@@ -74,7 +74,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// The mean after one more time; the first of a phase compiles, so the second replaces it.
+    /// Adds a time and returns the mean; the first update of a phase compiles, so the second replaces it.
     pub(super) fn add(&mut self, ms: f64) -> f64 {
         let share = if self.seen < 2.0 { 1.0 } else { (1.0 / self.seen).max(0.02) };
         self.ms += share * (ms - self.ms);

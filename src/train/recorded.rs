@@ -1,9 +1,8 @@
-//! `counters.json`: what a run counted that its rows of metrics do not hold; and the contents of both, read again.
+//! `counters.json`: counts of a run that are not in its metrics rows; reads both back.
 //!
-//! Clocks and memory have no place in a checkpoint, whose bytes are a function of the options alone; so they lie beside
-//! it. The file is written before each checkpoint. It says which run it is of and how much of `metrics.csv` it vouches
-//! for; one that is damaged is refused, and without one a resumed run reports what it counted itself. What is reported later is
-//! counted as the run counts.
+//! A checkpoint must be a function of the options alone, so it cannot hold times and memory; they are stored beside it.
+//! The file is written before each checkpoint. It names its run and the part of `metrics.csv` that it covers. A damaged
+//! file is refused; without the file a resumed run reports only its own counts.
 
 use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
@@ -21,68 +20,68 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::RunInfo::run).
     pub run: String,
-    /// Seconds of the run up to the checkpoint, of all processes together, without the end; none in earlier runs.
+    /// Seconds of the run up to the checkpoint, over all its processes, without the end; `None` in older runs.
     pub seconds: Option<f64>,
-    /// Updates at which a run under a time limit measured for its best weights.
+    /// Updates of the validation checks of a run under a time limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measured_at: Vec<u64>,
-    /// Rows of `metrics.csv` that were there.
+    /// The rows of `metrics.csv` at that time.
     pub metrics: Option<Extent>,
-    /// Seconds from the start of the process to the end of its first update, of the latest process that did one.
+    /// Seconds from the start of the process to the end of its first update, for the latest process that made one.
     pub first_update_s: Option<f64>,
-    /// Planned bytes of an update at their peak, of the last phase that was begun.
+    /// Planned peak bytes of an update in the last phase begun.
     pub plan_peak_bytes: u64,
-    /// The most states that a gradient kept at once.
+    /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// The largest resident memory of any process of the run.
+    /// Peak resident memory of any process of the run.
     pub peak_rss_mb: f64,
-    /// Threads that the latest process ran updates on.
+    /// Threads of the latest process.
     pub threads: usize,
-    /// Bits of images by tolerance, once a run has ended.
+    /// Bits/dim by tolerance, once a run on images has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
-    /// What the end of the run measured, once it has ended.
+    /// The final scores, once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
-    /// Each phase's.
+    /// Per phase.
     pub phases: Vec<PhaseCounters>,
 }
 
 /// Counts of one phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PhaseCounters {
-    /// Steps run again for gradients.
+    /// Steps recomputed for gradients.
     pub recomputed: f64,
-    /// Steps that solves tried, of all blocks together.
+    /// Steps attempted, over all blocks.
     pub attempted: f64,
-    /// Those they took.
+    /// Steps accepted.
     pub accepted: f64,
-    /// Updates that these are sums over.
+    /// The number of updates in these sums.
     pub updates: u64,
-    /// What an update of so many steps computes; none before the first.
+    /// The operations of an update by its steps; `None` before the first.
     pub work: Option<Work>,
 }
 
-/// The trained part of a run, as its folder records it.
+/// The training of a run as its folder records it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recorded {
-    /// The phases that have updates, in order.
+    /// The phases with updates, in order.
     pub phases: Vec<PhaseReport>,
-    /// Bits of images by tolerance, where a run on images has ended.
+    /// Bits/dim by tolerance, if a run on images has ended.
     pub tolerances: Vec<ToleranceRow>,
-    /// What the end of the run measured, where it has ended.
+    /// The final scores, if the run has ended.
     pub scores: Option<Scores>,
-    /// Threads that the latest process ran updates on, where that was noted.
+    /// Threads of the latest process, if recorded.
     pub threads: Option<usize>,
 }
 
 impl Recorded {
-    /// Reads the files beside a checkpoint with this header after so many updates; rows of later updates, which a killed
-    /// run may have left, do not count. Missing files count as empty.
+    /// Reads the files beside a checkpoint with this header and number of updates. Rows of later updates, left by a
+    /// killed run, are ignored. Missing files count as empty.
     ///
     /// # Errors
-    /// A file that is damaged, or of another run.
+    /// A file is damaged or belongs to another run.
     pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
         let mut tallies = Tallies::new(&header.config, header.frames.entropy_nats());
@@ -97,7 +96,7 @@ impl Recorded {
     }
 }
 
-/// Counters and rows up to an update of the run with this header, where there are such files.
+/// Counters and rows up to an update of the run with this header, if the files exist.
 ///
 /// # Errors
 /// As [`Recorded::read`].
@@ -140,7 +139,7 @@ mod tests {
             let message = read(&path).unwrap_err().to_string();
             assert!(message.contains("counters.json is damaged"), "{message}");
         }
-        // Written before there was a checksum.
+        // Written by a version without checksums.
         std::fs::write(&path, "{\"plan_peak_bytes\": 3}").unwrap();
         assert_eq!(read(&path).unwrap().unwrap().plan_peak_bytes, 3);
     }

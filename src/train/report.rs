@@ -1,144 +1,142 @@
-//! The numbers of a run, as they are reported at its end; [`tally`](super::tally) counts them.
+//! The report of a run in numbers; [`tally`](super::tally) counts them.
 
 use super::{Objective, Scores, ToleranceRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A run in numbers.
+/// The numbers of a run.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TrainReport {
-    /// Updates of the whole run.
+    /// Total number of updates.
     pub updates: u64,
-    /// Trained numbers of the model.
+    /// Number of trained parameters.
     pub weights: usize,
-    /// Loss of the last batch, in the last phase's unit.
+    /// Loss of the last batch, in the unit of the last phase.
     pub loss: f64,
-    /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, per unit for points, of an image's gray
-    /// levels for a set of them.
+    /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, per unit for points, of pixel
+    /// values for a set of images.
     ///
-    /// Where the density to learn is known, `entropy_nats + gap_nats`, by the points of the test. Of files, `validation_nats`:
-    /// the least of several measures on the rows that chose the weights, and so too small; `test_nll_nats` is the figure of
-    /// the model.
+    /// For a known density `entropy_nats + gap_nats`, from the test points. For files `validation_nats`: the lowest of
+    /// several checks on the rows that selected the weights, and so biased low; report `test_nll_nats` instead.
     pub nll_nats: f64,
-    /// Its standard error; none of one row.
+    /// Its standard error; `None` for one row.
     pub nll_stderr_nats: Option<f64>,
-    /// Mean NLL of the validation rows, which chose the weights of a run on files.
+    /// Mean NLL of the validation rows, which selected the weights of a run on files.
     pub validation_nats: f64,
     /// Its standard error over the rows.
     pub validation_stderr_nats: Option<f64>,
-    /// Validation rows that were measured.
+    /// Number of validation rows scored.
     pub validation_rows: u64,
-    /// Mean NLL of the test rows. They chose nothing and were measured once, at the end.
+    /// Mean NLL of the test rows. They selected nothing and were scored once, at the end.
     pub test_nll_nats: f64,
     /// Its standard error over the rows.
     pub test_nll_stderr_nats: Option<f64>,
-    /// Test rows that were measured.
+    /// Number of test rows scored.
     pub test_rows: u64,
-    /// Of images, bits a coordinate of those of validation, dequantized uniformly.
+    /// For images, bits/dim of the validation images with uniform dequantization.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim: Option<f64>,
     /// Its standard error over images, noise and probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_stderr: Option<f64>,
-    /// Draws of noise and probe for each image.
+    /// Draws of noise and probe per image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_draws: Option<usize>,
-    /// Of images, bits a coordinate of those of the test.
+    /// For images, bits/dim of the test images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_bits_per_dim: Option<f64>,
     /// Its standard error over images, noise and probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_bits_per_dim_stderr: Option<f64>,
-    /// Bits a coordinate of a few images by the tolerance of their solves.
+    /// Bits/dim of a few images by solver tolerance.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
-    /// Entropy of the density to learn, where it is known: the least that the NLL can be.
+    /// Entropy of the target density, if known: the lower bound of the NLL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy_nats: Option<f64>,
-    /// KL divergence of the model from a known density: the mean of `log p(x) - log q(x)` over the points of the test, each
-    /// evaluated under both.
+    /// KL divergence of the model from a known density: the mean of `log p(x) - log q(x)` over the test points.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
     /// Its standard error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_stderr_nats: Option<f64>,
-    /// Integral of the learned density over the plane; none in other dimensions.
+    /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
-    /// Probability in the outermost band of the domain of that integral; above 1e-5 the domain is too small.
+    /// The part of it in the outermost band of the domain; above 1e-5 the domain is too small.
     #[serde(rename = "mass_outer", skip_serializing_if = "Option::is_none")]
     pub outer_probability: Option<f64>,
-    /// Seconds from the start of the process to the end of its first update; where nothing was left to do, of the latest
-    /// process that did one.
+    /// Seconds from the start of the process to the end of its first update; if this process made none, of the latest
+    /// that did.
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
     /// Programs that this process traced and compiled.
     pub compiles: usize,
-    /// Where a resumed run went on.
+    /// The update from which the run was resumed.
     pub resumed_from_update: Option<u64>,
-    /// The most states that a gradient kept at once.
+    /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// Planned bytes of an update at their peak, of the last phase: the one that solves, whose memory `checkpoints` governs.
+    /// Planned peak bytes of an update in the last phase, whose solves `checkpoints` affects.
     pub plan_peak_bytes: u64,
-    /// The largest resident memory of any process of the run.
+    /// Peak resident memory of any process of the run.
     pub peak_rss_mb: f64,
-    /// Seconds of training until the gap was first measured below each bound, in nats.
+    /// Seconds of training until the KL divergence was first below each bound, in nats.
     pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
-    /// Threads that updates ran on.
+    /// Number of threads.
     pub threads: usize,
     /// The seed.
     pub seed: u64,
-    /// What lies in the run folder: name to path.
+    /// The files of the run folder: name to path.
     pub files: BTreeMap<String, String>,
 }
 
-/// A phase in numbers.
+/// The numbers of a phase.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
-    /// What was minimized.
+    /// The objective.
     pub objective: Objective,
-    /// Updates.
+    /// Number of updates.
     pub updates: u64,
-    /// Their wall time, measuring and drawing excluded.
+    /// Their wall time, without validation and figures.
     pub seconds: f64,
-    /// Median time of the steady state.
+    /// Median time per update, without the first ones.
     pub ms_per_update: f64,
-    /// Evaluations of the field an update.
+    /// Function evaluations per update.
     pub field_evals_per_update: f64,
-    /// Steps run again for a gradient an update.
+    /// Steps recomputed for gradients, per update.
     pub recomputed_steps_per_update: f64,
-    /// Kernels and loops of its program, each counted once however often it runs.
+    /// Kernels and loops of the program, each counted once however often it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<usize>,
-    /// Floating-point operations an update, by its program and the steps that solves took.
+    /// Floating-point operations per update, from the program and the number of solver steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flops_per_update: Option<f64>,
-    /// Bytes that its kernels read and write an update, in whichever cache they are.
+    /// Bytes that kernels read and write per update, in any cache or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_moved_per_update: Option<f64>,
     /// Times that the step function was traced.
     pub traces: usize,
-    /// Buffers alive after update 100 of the phase, where it has as many.
+    /// Live buffers after update 100 of the phase, if it has as many.
     pub live_buffers_at_100: Option<usize>,
-    /// Buffers alive after its last update.
+    /// Live buffers after the last update.
     pub live_buffers_at_end: usize,
-    /// Their bytes after update 100.
+    /// Bytes of live buffers after update 100.
     pub live_bytes_at_100: Option<usize>,
-    /// Their bytes after the last update.
+    /// Bytes of live buffers after the last update.
     pub live_bytes_at_end: usize,
     /// Resident memory after update 100.
     pub rss_mb_at_100: Option<f64>,
     /// Resident memory after the last update.
     pub rss_mb_at_end: f64,
-    /// NLL of the validation points at its end; of a known density, the entropy plus the gap.
+    /// Validation NLL at its end; for a known density, entropy plus KL divergence.
     pub nll_nats: Option<f64>,
     /// Its standard error.
     pub nll_stderr_nats: Option<f64>,
-    /// The gap at its end by the validation points, where an entropy is known.
+    /// KL divergence over the validation points at its end, if the entropy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
     /// Its standard error.
@@ -147,12 +145,12 @@ pub struct PhaseReport {
 }
 
 impl TrainReport {
-    /// What was found of the model, by name, each with its standard error: test figures first.
+    /// The scores of the model by name, each with its standard error: test scores first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         self.scores().figures()
     }
 
-    /// The scores alone.
+    /// The scores only.
     pub(super) fn scores(&self) -> Scores {
         Scores {
             update: self.updates,
@@ -174,7 +172,7 @@ impl TrainReport {
     }
 }
 
-/// The figures of the model, one per line.
+/// The scores of the model, one per line.
 impl fmt::Display for TrainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<_> =

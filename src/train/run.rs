@@ -1,7 +1,7 @@
-//! `Trainer`: what to train on what, where to, and who is notified; then one call that runs it.
+//! `Trainer`: the builder of a run: data, options, run folder and callbacks.
 //!
-//! The builder only collects, so the order of its calls does not matter. [`Trainer::run`] settles options and config, finds out
-//! whether there is a run to [`resume`], and hands over to the session, which knows nothing of options.
+//! Calls on the builder may come in any order. [`Trainer::run`] resolves options and configuration, checks whether
+//! there is a run to [`resume`], and starts the session, which knows nothing of options.
 
 mod resume;
 
@@ -31,32 +31,32 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a checkpoint says of its tensors.
+/// The header of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Identifies the run: a hash of everything that the first update begins with. The other files of the folder have it too. Empty in
-    /// earlier checkpoints.
+    /// Identifies the run: a hash of everything that the first update starts from. The other files of the folder hold
+    /// it too. Empty in older checkpoints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The options as they were given.
     pub options: TrainOptions,
-    /// What they led to.
+    /// The resulting configuration.
     #[serde(rename = "recipe")]
     pub config: TrainConfig,
-    /// What of its data the density needs.
+    /// The frames of the data.
     #[serde(flatten)]
     pub frames: Frames,
-    /// How many rows each part has; none in checkpoints of versions without a test part.
+    /// The number of rows in each part; `None` in checkpoints of versions without a test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
 }
 
 impl RunInfo {
-    /// The number of a run that begins with this header and this state: runs with the same bits have the same.
+    /// A hash of this header and this state: runs with the same bits have the same hash.
     pub(super) fn id(&self, state: &TrainState) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
         let mut hash = Fnv::of(header.to_string().into_bytes());
-        // Under a time limit the clock decides too, and no two runs have the same bits.
+        // Under a time limit results depend on the clock, so no two runs are bit-identical.
         if self.options.time_limit.is_some() {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             hash.add(now.as_nanos().to_le_bytes());
@@ -67,26 +67,26 @@ impl RunInfo {
         hash.text()
     }
 
-    /// Length of a point.
+    /// Number of columns.
     pub fn dim(&self) -> usize {
         self.config.model.dim
     }
 
-    /// The way between standardized coordinates and those that people see: pixels, or the units of points.
+    /// The transform between standardized coordinates and the data's: pixels, or the units of points.
     pub fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
 }
 
-/// Learns the density of an image, of points, of a toy or of a set of images; see [`Trainer::run`].
+/// Trains a flow on an image, points, a toy density or a set of images; see [`Trainer::run`].
 ///
-/// What is set may be set in any order. Nothing is checked or built before [`Trainer::run`] or [`Trainer::plan`].
+/// Methods may be called in any order. Nothing is checked or built before [`Trainer::run`] or [`Trainer::plan`].
 pub struct Trainer<'a> {
-    /// The caller's own flow; otherwise the config's model is drawn.
+    /// The caller's flow; otherwise the configuration's model is initialized.
     flow: Option<Flow>,
     pub(super) data: TrainingData,
     options: TrainOptions,
-    /// What options change; otherwise the preset for the kind of data.
+    /// Overridden by options; by default the preset for the kind of data.
     config: Option<TrainConfig>,
     pub(super) folder: Option<PathBuf>,
     pub(super) started: Instant,
@@ -94,17 +94,18 @@ pub struct Trainer<'a> {
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
     pub(super) on_stage: Box<dyn FnMut(Activity, f64) + 'a>,
     pub(super) stop: Box<dyn FnMut() -> bool + 'a>,
-    /// Whether a run that lies in the folder is moved aside.
+    /// Whether an existing run in the folder is moved aside.
     pub(super) restart: bool,
     /// The ranks that share the updates.
     pub(super) world: Option<&'a World>,
-    /// The least time after which a rank that does not answer is given up.
+    /// The shortest deadline for a rank that does not answer.
     pub(super) silent: Duration,
 }
 
 impl<'a> Trainer<'a> {
-    /// Learns from data: an [`ImageDensity`](crate::data::ImageDensity), [`Points`](crate::data::Points), a
-    /// [`ToyDensity`](crate::data::ToyDensity) or an [`ImageSet`](crate::data::ImageSet), by the preset for its kind.
+    /// Trains on an [`ImageDensity`](crate::data::ImageDensity), [`Points`](crate::data::Points), a
+    /// [`ToyDensity`](crate::data::ToyDensity) or an [`ImageSet`](crate::data::ImageSet), with the preset for that kind
+    /// of data.
     pub fn new(data: impl Into<TrainingData>) -> Trainer<'a> {
         Trainer {
             flow: None,
@@ -123,10 +124,10 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Trains this flow, from its weights, in place of one that the config describes; options of the model and its solver
-    /// are refused.
+    /// Trains this flow, starting from its weights, instead of one described by the configuration. Options of the model
+    /// and its solver are then errors.
     ///
-    /// Flow matching solves nothing; the flow's own settings are those of maximum likelihood.
+    /// Flow matching needs no solver; maximum likelihood uses the flow's own solver options.
     pub fn with_flow<D: VelocityField + Into<AnyVelocityField>>(
         flow: Cnf<D>,
         data: impl Into<TrainingData>,
@@ -136,85 +137,87 @@ impl<'a> Trainer<'a> {
         Trainer { flow: Some(flow), ..Trainer::new(data) }
     }
 
-    /// The phases, rates and model to train by, in place of the preset for the kind of data; options change what they name.
+    /// Sets phases, learning rates and model, in place of the preset for the kind of data; options override it.
     pub fn config(mut self, config: TrainConfig) -> Self {
         self.config = Some(config);
         self
     }
 
-    /// Options that are given here; those set before stay where these leave them out.
+    /// Sets options; those that are `None` here keep their previous values.
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
     }
 
-    /// Which figures are drawn: all, unless this is given.
+    /// Sets which figures are drawn; all by default.
     pub(super) fn plots(&self) -> PlotsKind {
         self.options.plots.unwrap_or(PlotsKind::All)
     }
 
-    /// Updates of all phases together.
+    /// Sets the total number of updates over all phases.
     pub fn updates(mut self, updates: u64) -> Self {
         self.options.updates = Some(updates);
         self
     }
 
-    /// Seconds for everything, the measures and plots of the end too, in place of a number of updates.
+    /// Sets the total time budget in seconds, including evaluation and figures, in place of a number of updates.
     pub fn time_limit(mut self, seconds: f64) -> Self {
         self.options.time_limit = Some(seconds);
         self
     }
 
-    /// The seed of everything that is drawn, 0 where none is given.
+    /// Sets the seed of all random numbers; 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.seed = Some(seed);
         self
     }
 
-    /// Where checkpoints, metrics and, with the feature `plot`, figures go. A folder with a checkpoint of the same run is
-    /// resumed: the result has the bits of a run that was never interrupted. Without a folder nothing is written.
+    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run found there is resumed:
+    /// the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
     pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self
     }
 
-    /// Begins anew in the run folder, whatever run lies there: its files are moved into a folder beside it, `runs/cat.1` of
-    /// `runs/cat`.
+    /// Starts a new run even if the folder holds one; the old files are moved to a folder beside it, `runs/cat` to
+    /// `runs/cat.1`.
     pub fn restart(mut self) -> Self {
         self.restart = true;
         self
     }
 
-    /// Asked before every update and every part of the end; where it says yes, the run is saved and ends with
-    /// [`TrainError::Stopped`].
+    /// Sets a predicate that is called before every update and every part of the end. When it returns true, the run is
+    /// saved and ends with [`TrainError::Stopped`].
     pub fn stop_when(mut self, f: impl FnMut() -> bool + 'a) -> Self {
         self.stop = Box::new(f);
         self
     }
 
-    /// Called after every update.
+    /// Sets a callback after every update.
     pub fn on_update(mut self, f: impl FnMut(&Progress) + 'a) -> Self {
         self.on_update = Box::new(f);
         self
     }
 
-    /// Called with notes for people: where the run is kept, that a run is resumed or moved aside, that rows are lost, that probability is missing.
+    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, missing
+    /// probability.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
     }
 
-    /// Called before and during long work other than updates: with the activity, and the share of it that is done.
+    /// Sets a callback before and during long work other than updates, with the activity and the fraction done.
     pub fn on_stage(mut self, f: impl FnMut(Activity, f64) + 'a) -> Self {
         self.on_stage = Box::new(f);
         self
     }
 
-    /// Shares the updates with the other ranks of a job, which call this with the same data and options.
+    /// Shares the updates with the other ranks of a job, which make the same call with the same data and options.
     ///
-    /// A batch is cut into [`shards`](Self::shards), at least one per rank; the weights depend on their number and never on
-    /// that of the ranks, so a run may be resumed on fewer or more. Rank 0 alone writes the run folder, measures, and calls
-    /// `on_update`, `on_note` and `on_stage`. All ranks ask `stop_when`, and all stop after the same update.
+    /// A batch is cut into [`shards`](Self::shards), at least one per rank. The weights depend on the number of shards,
+    /// never on the number of ranks, so a run may be resumed on fewer or more. Only rank 0 writes the run folder,
+    /// validates, and calls `on_update`, `on_note` and `on_stage`. All ranks call `stop_when`, and all stop after the
+    /// same update.
     ///
     /// # Examples
     /// ```
@@ -232,38 +235,39 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Cuts each batch into so many parts, each with draws of its own, so that as many ranks can share an update; 1 if not
-    /// set. Other numbers of shards give other bits.
+    /// Sets the number of parts of each batch, 1 by default. Parts have separate random numbers, so that as many ranks
+    /// can share an update. The results depend on this number, to the bit.
     pub fn shards(mut self, shards: usize) -> Self {
         self.options.shards = Some(shards);
         self
     }
 
-    /// Gives a rank up that does not answer for so long, 60 seconds if not set, or for ten times the longest update if that
-    /// is longer. Rank 0 then names it, saves the run and ends with [`WorldError::Silent`](crate::world::WorldError::Silent).
+    /// Sets the deadline after which a rank that does not answer is given up: 60 seconds by default, or ten times the
+    /// longest update if that is longer. Rank 0 then names it, saves the run and returns
+    /// [`WorldError::Silent`](crate::world::WorldError::Silent).
     pub fn silent_after(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
     }
 
-    /// When the process started, for time limits and the time of the first update; now, where it is not said.
+    /// Sets the start of the process, for time limits and the time of the first update; the default is now.
     pub fn started(mut self, at: Instant) -> Self {
         self.started = at;
         self
     }
 
-    /// The numbers of the model that are trained.
+    /// The number of trained parameters.
     ///
     /// # Errors
-    /// As [`Trainer::run`] for what was set.
+    /// Invalid settings, as in [`Trainer::run`].
     pub fn num_params(&self) -> Result<usize> {
         Ok(num_params(&self.build_flow(&self.settle()?.1)?))
     }
 
-    /// What an update of each phase does and needs; nothing is run.
+    /// A dry run: the cost of an update in each phase.
     ///
     /// # Errors
-    /// As [`Trainer::run`] for what was set; settings that a solve refuses.
+    /// Invalid settings, as in [`Trainer::run`]; settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
         let (_, config) = self.settle()?;
         let source = self.data.prepare(&config, None)?.source;
@@ -275,13 +279,13 @@ impl<'a> Trainer<'a> {
         config.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
     }
 
-    /// Trains: the config's phases, then the measures and plots of the end.
+    /// Trains: all phases, then the final evaluation and figures.
     ///
     /// # Errors
-    /// Options out of range, that exclude each other or that the data or the given flow have no use for; a config or a flow of
-    /// another dimension than the data. A folder that cannot be written, is another process's, or holds another run or a
-    /// damaged one (nothing is changed then); a solve that ended early, a loss that is not finite. What the last checkpoint
-    /// holds is still there then.
+    /// Options that are out of range, exclude each other, or have no effect for the data or the given flow; a
+    /// configuration or a flow of another dimension than the data; a folder that cannot be written, is in use by
+    /// another process, or holds another run or a damaged one (nothing is changed then); a solve that ended early; a
+    /// loss that is not finite. The last checkpoint stays intact.
     pub fn run(self) -> Result<TrainedFlow> {
         match self.world.filter(|world| world.size() > 1) {
             Some(world) => super::follow::run(self, world),
@@ -289,7 +293,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// The run before its first update, or where it was left.
+    /// The session of a new or a resumed run.
     pub(super) fn begin(mut self) -> Result<Session<'a>> {
         let (options, config) = self.settle()?;
         let (mut flow, key) = (self.build_flow(&config)?, Key::new(config.seed));
@@ -302,7 +306,7 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         let resumed = found.is_some();
-        // What is held out is by the run's own seed, and so is what becomes of gray levels by its own transform.
+        // The split uses the run's own seed, and pixel values its own transform.
         let mut prepared = match &found {
             Some(checkpoint) => self.data.prepare(&checkpoint.header.config, None)?,
             None => self.data.prepare(&config, None)?,
@@ -314,7 +318,7 @@ impl<'a> Trainer<'a> {
                 prepared.set_ends(&mut flow);
             }
             let state = step::begin(&config, flow, &key);
-            // The session gives the run its number.
+            // The session sets the run's id.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
@@ -326,7 +330,7 @@ impl<'a> Trainer<'a> {
         Session::new(self, team, prepared, header, state, folder, resumed)
     }
 
-    /// The options, with the preset that the data lead to, and the config that follows from all that was set.
+    /// The options, with the preset for the kind of data, and the resulting configuration.
     pub(super) fn settle(&self) -> Result<(TrainOptions, TrainConfig)> {
         let mut options = self.options.clone();
         options.check()?;
@@ -368,7 +372,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Refuses fields and transforms of images for other data.
+/// Refuses models and transforms of images for other data.
 fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     let fields = [
         ("--field", options.field.map(ModelKind::name)),
@@ -388,7 +392,7 @@ fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()>
     Err(TrainError::Option { option, value: value.to_owned(), range }.into())
 }
 
-/// Gives points and images the presets of their own, and refuses those of other data.
+/// Sets the preset for points and images; refuses presets for other kinds of data.
 fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
     check_kind(options, data)?;
     if let TrainingData::Images(images, _) = data {

@@ -1,14 +1,14 @@
-//! What the end of a run measured of its model, as its folder keeps it and as text.
+//! The final scores of a run, as its folder stores them and as text.
 
 use crate::data::{Estimate, grouped};
 use serde::{Deserialize, Serialize};
 
-/// The scores of a run: fields of [`TrainReport`](super::TrainReport) by their names there.
+/// The final scores of a run, named like the fields of [`TrainReport`](super::TrainReport).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "documented in `TrainReport`")]
 pub struct Scores {
-    /// Updates of the run that was measured.
+    /// Updates of the run at its end.
     pub update: u64,
     pub validation_nats: f64,
     pub validation_stderr_nats: Option<f64>,
@@ -35,7 +35,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Each by name with its standard error: test figures first.
+    /// The scores by name, each with its standard error: test scores first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let with_error = |mean, stderr| Estimate { mean, stderr, count: 0 };
         let mut all = Vec::new();

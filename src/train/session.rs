@@ -1,11 +1,12 @@
-//! The loop of a run.
+//! The training loop.
 //!
-//! What it keeps apart: the state, which is a function of options, key and update alone, and everything that looks at
-//! the clock (when to save, measure, draw, report). The second reads the first and never writes it, so a run that was
-//! killed and resumed any number of times ends with the same bits as one that was not. Under a time limit alone the
-//! schedule follows the clock ([`budget`](super::budget)): a resumed run has what is left of its seconds.
+//! The state is a function of options, key and update alone. Whatever depends on the clock (when to save, validate,
+//! draw, report) reads the state and never writes it, so a run that is killed and resumed any number of times is
+//! bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the clock
+//! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
-//! Here is the state and its updates. [`look`] measures and draws, [`keep`] writes to the folder, [`alarm`] has the clock.
+//! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder, [`alarm`]
+//! has the clock.
 
 mod alarm;
 mod keep;
@@ -38,24 +39,24 @@ use alarm::Alarm;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// A run while it runs.
+/// A run in progress.
 pub(super) struct Session<'a> {
     pub(super) trainer: Trainer<'a>,
-    /// The ranks that share its updates; this one is rank 0.
+    /// The ranks that share the updates; this one is rank 0.
     pub(super) team: Rc<Team<'a>>,
     pub(super) header: RunInfo,
     pub(super) state: TrainState,
     /// Which figures are drawn.
     #[cfg(feature = "plot")]
     pub(super) plots: PlotsKind,
-    /// Updates done: the state's own number, as a plain integer.
+    /// Updates done: the state's counter as an integer.
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
     pub(super) clock: Clock,
-    /// What a checkpoint keeps of the transform of images.
+    /// The pixel transform as a checkpoint keeps it.
     pub(super) pixels: Option<PixelTables>,
-    /// Step functions of phases that have one by now.
+    /// The step functions of the phases, once compiled.
     pub(super) steps: Vec<Option<Step>>,
     pub(super) tallies: Tallies,
     metrics: Option<Metrics>,
@@ -66,16 +67,16 @@ pub(super) struct Session<'a> {
     pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
     pub(super) compiles: usize,
-    /// What the validation part said when it was last measured.
+    /// The last validation score.
     pub(super) last_score: Option<Score>,
-    /// Of points and images: one image and a toy are never learned by heart.
+    /// For points and sets of images, which can be overfitted.
     pub(super) best: Option<Best>,
-    /// Whether measures have not become better for as long as the run is patient.
+    /// Whether early stopping has ended the run.
     stopped: bool,
-    /// When the phase began in this process, and whether it has been looked at.
+    /// When the phase began in this process, and whether its first validation is done.
     begun: Instant,
     looked: bool,
-    /// Tenths of the phase's seconds that had gone at its last measure for the best.
+    /// Tenths of the phase's seconds that had passed at the last check for the best weights.
     tenths: u64,
     pace: Pace,
     saving: Alarm,
@@ -148,7 +149,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Runs what is left of the phases, then the end.
+    /// Runs the remaining phases, then the end.
     pub(super) fn run(mut self) -> Result<TrainedFlow> {
         self.stopped = self.is_out_of_patience();
         for phase in 0..self.header.config.phases.len() {
@@ -168,7 +169,7 @@ impl<'a> Session<'a> {
         super::finish::finish(self)
     }
 
-    /// Saves and ends where somebody asks the run to stop.
+    /// Saves and returns an error if a stop is requested.
     fn check_stop(&mut self) -> Result<()> {
         if !(self.trainer.stop)() && !self.team.is_stopped() {
             return Ok(());
@@ -178,14 +179,14 @@ impl<'a> Session<'a> {
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
-    /// Reports a part of the end before it is done.
+    /// Reports a part of the end before it starts.
     pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
         (self.trainer.on_stage)(stage, 0.0);
         Ok(())
     }
 
-    /// The last phase that has updates by now.
+    /// The last phase with updates so far.
     pub(super) fn last_phase(&self) -> usize {
         (0..self.header.config.phases.len()).rev().find(|&phase| self.update > self.first(phase)).unwrap_or(0)
     }
@@ -195,7 +196,7 @@ impl<'a> Session<'a> {
         self.header.config.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    /// Whether all updates of a phase, or all of its seconds, are done. There is a first update whatever the clock says.
+    /// Whether all updates of a phase, or all of its seconds, are done. The first update is always made.
     fn is_over(&self, phase: usize) -> bool {
         match self.clock.left_s(phase) {
             None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
@@ -203,13 +204,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the schedule of a phase takes for its number of updates before the next one.
+    /// The number of updates that the schedule of a phase divides by for the next update.
     fn updates_of(&self, phase: usize) -> f64 {
         let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
         of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
     }
 
-    /// Updates of all phases: under a time limit, of those begun so far.
+    /// Total number of updates: under a time limit, of the phases begun so far.
     fn updates(&self) -> u64 {
         let phases = 0..self.header.config.phases.len();
         let begun = |&phase: &usize| !self.clock.is_limited() || self.update > self.first(phase);
@@ -226,7 +227,7 @@ impl<'a> Session<'a> {
             .sum()
     }
 
-    /// Compiles the step of a phase, once it is known that its bytes are free.
+    /// Compiles the step of a phase, after a check that its memory is free.
     fn prepare(&mut self, phase: usize) -> Result<()> {
         if self.steps[phase].is_some() {
             return Ok(());
@@ -258,8 +259,8 @@ impl<'a> Session<'a> {
         self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
     }
 
-    /// Whether weights are measured for being the best. Under a time limit that is so at fixed parts of a phase, unless
-    /// measuring would take up too much of it, and at its end.
+    /// Whether a check for the best weights is due. Under a time limit checks are at fixed parts of a phase, unless
+    /// they would take too much of it, and at its end.
     fn is_due(&mut self, phase: usize, last: bool) -> bool {
         if self.best.is_none() {
             return false;
@@ -277,14 +278,14 @@ impl<'a> Session<'a> {
         due
     }
 
-    /// One update, and what the clock asks for after it.
+    /// Makes one update, then validates, draws and saves as the clock requires.
     fn advance(&mut self, phase: usize) -> Result<()> {
         let mut row = self.step(phase)?;
         let last = self.is_over(phase);
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         let due = self.is_due(phase, last);
-        // Under a time limit the end of the last phase is measured by the end, for as long as there is time.
+        // Under a time limit the final evaluation scores the end of the last phase.
         let ends = last && (!self.clock.is_limited() || self.measuring.is_cheap());
         self.last_score = self.last_score.filter(|_| !last);
         if ends || first_look || due || self.measuring.rings() {
@@ -313,7 +314,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Makes an update and counts what it took.
+    /// Makes an update and counts its cost.
     fn step(&mut self, phase: usize) -> Result<Row> {
         let plan = self.header.config.phases[phase];
         let (started, updates) = (Instant::now(), self.updates_of(phase));
@@ -345,7 +346,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Makes an update with the other ranks. Where one of them is silent, what there is is saved.
+    /// Makes an update with the other ranks. If one of them is silent, the state is saved.
     fn make_update(&mut self, phase: usize, step: &Step, updates: f64) -> Result<Means> {
         let (plan, team) = (self.header.config.phases[phase], self.team.clone());
         team.order(&Order::Update { phase, updates })?;
@@ -362,8 +363,8 @@ impl<'a> Session<'a> {
         Ok(means)
     }
 
-    /// Whether the best weights are so many measures old as the run is patient. A run that stopped stops again where it is
-    /// resumed: the best and the update show it.
+    /// Early stopping: whether `patience` checks have passed since the best one. A resumed run reaches the same result
+    /// from the best weights and the update.
     fn is_out_of_patience(&self) -> bool {
         let config = &self.header.config;
         let kept = self.best.as_ref().and_then(|best| best.measured);
@@ -407,13 +408,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps what is reported of a phase's program at the end, and lets the program go.
+    /// Keeps the counts of a phase's program for the report, and drops the program.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }
 
-/// Whether a run may learn its data by heart, and ends with the best weights rather than the last.
+/// Whether a run may overfit, and so ends with the best weights rather than the last.
 fn keeps_best(data: &TrainingData) -> bool {
     matches!(data, TrainingData::Points(..) | TrainingData::Images(..))
 }

@@ -1,8 +1,8 @@
-//! What training carries from update to update, and the tables it draws from.
+//! The training state, and the data tables that updates read.
 //!
-//! Everything that changes is a tensor of [`TrainState`], the update's number and the key included, so a checkpoint
-//! is this tree and nothing else: an update is a function of the state and of constants, and what follows a resume is
-//! what would have followed without it.
+//! Everything that changes is a tensor of [`TrainState`], including the update's number and the key, so the state is
+//! the whole checkpoint. An update is a function of the state and constants, so a resumed run continues as if
+//! uninterrupted.
 
 use super::feed::Wanted;
 use super::{Feed, Flow, PixelTables};
@@ -16,15 +16,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 tree! {
-/// The state of a run.
+/// The training state.
 pub struct TrainState {
-    /// The model that gradients move.
+    /// The trained model.
     pub model: Flow,
-    /// The moving average of its weights: what is measured, drawn and sampled.
+    /// The exponential moving average of its weights, which is scored, plotted and sampled.
     pub ema: Flow,
     /// The optimizer's moments and counts.
     pub optimizer: OptState,
-    /// The key of every draw of the run.
+    /// The key of all random numbers.
     pub key: Key,
     /// Updates done, u32.
     pub update: Tensor,
@@ -32,11 +32,11 @@ pub struct TrainState {
 }
 
 tree! {
-/// What a checkpoint holds: the state, and the tables without which a flow of images has no images.
+/// The contents of a checkpoint: the state and, for images, the tables of the pixel transform.
 pub struct Stored {
     model: Flow,
     ema: Flow,
-    /// By this name checkpoints hold it.
+    /// The name in checkpoints.
     optimiser: OptState,
     key: Key,
     update: Tensor,
@@ -45,13 +45,13 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Of a state; what it holds is shared, not copied.
+    /// From a state; buffers are shared, not copied.
     pub fn of(state: &TrainState, pixels: Option<PixelTables>) -> Stored {
         let TrainState { model, ema, optimizer, key, update } = state.clone();
         Stored { model, ema, optimiser: optimizer, key, update, pixels }
     }
 
-    /// The tables of images, where there are some.
+    /// The tables of the pixel transform, for images.
     pub fn pixels(&self) -> Option<&PixelTables> {
         self.pixels.as_ref()
     }
@@ -63,17 +63,17 @@ impl Stored {
     }
 }
 
-/// Where the batches of a run come from.
+/// The source of batches.
 #[derive(Clone)]
 pub enum Source {
-    /// Tables on the device, which an update draws from itself.
+    /// Tables on the device; an update samples them itself.
     Tables(Tables),
-    /// Images, which are read for each update.
+    /// Images, read for each update.
     Feed(Arc<Feed>),
 }
 
 impl Source {
-    /// What the step of a phase is traced with: the tables, or rows of a batch.
+    /// The data argument of a phase's step: the tables, or the rows of a batch.
     pub fn tables(&self, batch: usize) -> Tables {
         match self {
             Source::Tables(tables) => tables.clone(),
@@ -85,10 +85,10 @@ impl Source {
         }
     }
 
-    /// What the shards `which` of update `update`, counted from 0, read: of `shards` that its batch is cut into.
+    /// The data for the shards `which` of the `shards` of update `update`, counted from 0.
     ///
     /// # Errors
-    /// A file that has gone or shrunk.
+    /// A file is missing or truncated.
     pub fn shards(
         &self,
         update: impl FnOnce() -> u64,
@@ -116,17 +116,17 @@ pub enum Tables {
     Image(ImageTables),
     /// Points.
     Points(PointsTable),
-    /// The very rows of an update.
+    /// The rows of an update.
     Rows(Rows),
 }
 }
 
 tree! {
-/// Rows that were made ready for an update.
+/// The prepared rows of an update.
 pub struct Rows {
     /// Points `[batch, d]`.
     pub rows: Tensor,
-    /// The class of each `[batch, 1]`, where they have one.
+    /// Their classes `[batch, 1]`, if they have labels.
     pub labels: Option<Tensor>,
 }
 }
@@ -134,7 +134,7 @@ pub struct Rows {
 tree! {
 /// Points on the device.
 pub struct PointsTable {
-    /// Standardised coordinates, [n, d].
+    /// Standardized coordinates, `[n, d]`.
     pub rows: Tensor,
 }
 }
@@ -142,27 +142,27 @@ pub struct PointsTable {
 tree! {
 /// An [`ImageDensity`] on the device.
 pub struct ImageTables {
-    /// Centres of the pixels, [n, 2], standardised.
+    /// Centers of the pixels, `[n, 2]`, standardized.
     pub positions: Tensor,
-    /// Probability to keep a bucket, `[n]`.
+    /// The alias method's probability to keep a bucket, `[n]`.
     pub alias_prob: Tensor,
-    /// Where a bucket that is not kept sends a draw, `[n]`.
+    /// The alias of a bucket, used if it is not kept, `[n]`.
     pub alias_index: Tensor,
-    /// Weight of a pixel's points in the loss, `[n]`.
+    /// Loss weight of a pixel's points, `[n]`.
     pub weight: Tensor,
-    /// Deviation of the jitter, `[2]`, standardised.
+    /// Standard deviation of the jitter, `[2]`, standardized.
     pub jitter_sd: Tensor,
 }
 }
 
 tree! {
-/// Points to learn from.
+/// Training points.
 pub struct Batch {
-    /// Standardised coordinates, [rows, d].
+    /// Standardized coordinates, `[rows, d]`.
     pub points: Tensor,
-    /// Weights in the loss, `[rows]`.
+    /// Loss weights, `[rows]`.
     pub weight: Tensor,
-    /// The class of each, `[rows, 1]`, where they have one.
+    /// Their classes, `[rows, 1]`, if they have labels.
     pub labels: Option<Tensor>,
 }
 }
@@ -187,12 +187,12 @@ impl Tables {
         Tables::Points(PointsTable { rows })
     }
 
-    /// `rows` independent points: a pixel by the alias method, then a normal step from its centre; or rows of a table, each
-    /// as likely as another.
+    /// `rows` independent samples: for an image, a pixel by the alias method plus Gaussian jitter; for points,
+    /// uniformly chosen rows.
     ///
     /// # Numerics
-    /// The bucket is `floor(n u)` with u of 32 bits in f64: in f32 some pixels of a large image would be drawn up to
-    /// n / 2^24 too often, and some never.
+    /// The bucket is `floor(n u)` with a 32-bit u in f64: in f32 some pixels of a large image would be sampled up to n
+    /// / 2^24 too often, and some never.
     pub fn draw(&self, rows: usize, key: &Key) -> Batch {
         match self {
             Tables::Image(image) => image.draw(rows, key),
@@ -206,14 +206,14 @@ impl Tables {
 }
 
 impl Batch {
-    /// Rows that count the same.
+    /// Rows of equal weight.
     fn plain(points: Tensor, labels: Option<Tensor>) -> Batch {
         let weight = Tensor::full(DType::F32, [points.shape()[0]], 1.0);
         Batch { points, weight, labels }
     }
 }
 
-/// Whole numbers below n, `[rows]`.
+/// Uniform integers below n, `[rows]`.
 fn below(n: usize, rows: usize, key: &Key) -> Tensor {
     let scale = n as f64 * 2.0f64.powi(-32);
     (key.bits([rows]).cast(DType::F64) * scale).floor().cast(DType::I32)

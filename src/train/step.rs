@@ -1,11 +1,11 @@
-//! One update: the gradient of each shard of its batch, their sum, and the change of the state.
+//! One update: the gradient of each shard of its batch, their sum, and the new state.
 //!
-//! A phase has two programs, each traced once. `gradient` draws the rows of a shard and differentiates their part of the
-//! loss; every shard of every rank runs the same program. `apply` takes the sum to the new state: optimizer and average.
-//! Between them gradients are added in an order that depends on the number of shards alone ([`team`](super::team)).
+//! A phase has two programs, each traced once. `gradient` samples the rows of a shard and differentiates their part of
+//! the loss; every shard of every rank runs the same program. `apply` computes the new state from the sum: optimizer
+//! and EMA. Gradients are summed in an order that depends on the number of shards alone ([`team`](super::team)).
 //!
-//! What differs between the updates of a phase is in the state or in the inputs: under a time limit nobody knows how many
-//! updates there will be, and the number that its schedule divides by changes from update to update.
+//! Everything that changes between the updates of a phase is in the state or an input. That includes the number of
+//! updates that the schedule divides by: under a time limit it is an estimate that changes.
 
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
@@ -23,23 +23,23 @@ use crate::tree;
 use std::ops::Range;
 
 tree! {
-/// What the gradient of a shard reads beside the model.
+/// The inputs of a shard's gradient besides the model.
 pub struct Inputs {
     /// The data.
     pub tables: Tables,
-    /// The key of every draw of the run.
+    /// The key of all random numbers.
     pub key: Key,
     /// Updates done, u32.
     pub update: Tensor,
-    /// The number of the shard, u32.
+    /// The index of the shard, u32.
     pub shard: Tensor,
 }
 }
 
 tree! {
-/// The gradient of a shard's part of the loss; of all shards, the sum.
+/// The gradient of a shard's part of the loss; after summation, of the batch.
 pub struct Gradient {
-    /// The loss, steps attempted and function evaluations, as parts of means over the rows of the batch: f64 `[3]`.
+    /// The loss, steps attempted and function evaluations, as parts of means over the batch: f64 `[3]`.
     pub means: Tensor,
     /// The gradient of the loss.
     pub of: Flow,
@@ -47,30 +47,30 @@ pub struct Gradient {
 }
 
 tree! {
-/// What the change of the state reads beside it.
+/// The inputs of an update besides the state.
 pub struct Change {
     /// The sum over all shards.
     pub gradient: Flow,
     /// The number of updates before the phase, u32.
     pub first: Tensor,
-    /// The updates of the phase, f64: its schedule divides the number of those done by it.
+    /// The number of updates in the phase, f64: its schedule divides the updates done by it.
     pub updates: Tensor,
 }
 }
 
-/// What an update reports.
+/// The result of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct Means {
     /// The loss of its batch.
     pub loss: f64,
-    /// Steps attempted, a mean over the rows.
+    /// Steps attempted, mean over the rows.
     pub steps: f64,
-    /// Evaluations of the field, a mean over the rows.
+    /// Function evaluations, mean over the rows.
     pub field_evals: f64,
 }
 
 impl Means {
-    /// Of the sum over all shards.
+    /// From the sum over all shards.
     pub fn of(sums: &[f64]) -> Means {
         Means { loss: sums[0], steps: sums[1], field_evals: sums[2] }
     }
@@ -82,7 +82,7 @@ pub struct Step {
     apply: Jit<'static, (TrainState, Change), (TrainState, ())>,
     source: Source,
     first: Tensor,
-    /// Rows of a shard.
+    /// Rows per shard.
     rows: usize,
     shards: usize,
 }
@@ -119,10 +119,10 @@ impl Step {
         }
     }
 
-    /// Makes the rows of the shards `which` of the next update ready, and returns what their gradients read.
+    /// Prepares the rows of the shards `which` of the next update; returns the inputs of their gradients.
     ///
     /// # Errors
-    /// A file of images that has gone or shrunk.
+    /// A file of images is missing or truncated.
     pub fn inputs(&self, state: &TrainState, which: Range<usize>) -> Result<Vec<Inputs>> {
         let batch = self.rows * self.shards;
         let tables = self.source.shards(|| state.update.item() as u64, batch, self.shards, which.clone())?;
@@ -135,7 +135,7 @@ impl Step {
         Ok(which.zip(tables).map(inputs).collect())
     }
 
-    /// The gradient of a shard.
+    /// Computes the gradient of a shard.
     ///
     /// # Errors
     /// A solve that ended early, with its t and step.
@@ -143,10 +143,10 @@ impl Step {
         self.gradient.call(model.clone(), inputs)
     }
 
-    /// Changes the state by the sum over all shards, as one of `updates` updates.
+    /// Updates the state with the sum over all shards; `updates` is the number of updates in the phase.
     ///
     /// # Errors
-    /// As tracing.
+    /// An error of tracing.
     pub fn apply(&self, state: &mut TrainState, gradient: Flow, updates: f64) -> Result<()> {
         self.apply.step(state, self.change(gradient, updates))
     }
@@ -155,20 +155,20 @@ impl Step {
         Change { gradient, first: self.first.clone(), updates: Tensor::from(updates) }
     }
 
-    /// Times that the gradient was traced.
+    /// Number of traces of the gradient.
     pub fn traces(&self) -> usize {
         self.gradient.num_traces()
     }
 
-    /// Counters of the gradient that ran last.
+    /// Counters of the last gradient.
     pub fn last_run(&self) -> RunReport {
         self.gradient.last_run()
     }
 
-    /// What an update does and needs, with the gradients of `shards` shards as bodies; compiles it if it has not run.
+    /// The cost of an update with `shards` shards; compiles it if it has not run.
     ///
     /// # Errors
-    /// As tracing.
+    /// An error of tracing.
     pub fn plan(&self, state: &TrainState, shards: usize) -> Result<PlanReport> {
         let inputs = Inputs {
             tables: self.source.tables(self.rows),
@@ -182,10 +182,10 @@ impl Step {
     }
 }
 
-/// What an update gave, unless it failed or its loss is not finite; then the state must stay as it was.
+/// Checks the result of an update. On an error the caller must leave the state unchanged.
 ///
 /// # Errors
-/// [`TrainError::Diverged`] for a solve that ended early, [`TrainError::Loss`].
+/// [`TrainError::Diverged`] if a solve ended early, [`TrainError::Loss`] if the loss is not finite.
 pub fn checked(found: Result<(Means, Flow)>, update: u64, phase: &Phase) -> Result<(Means, Flow)> {
     let (objective, lr) = (phase.objective.name(), phase.lr);
     let (means, gradient) = found.map_err(|e| match e {
@@ -200,13 +200,13 @@ pub fn checked(found: Result<(Means, Flow)>, update: u64, phase: &Phase) -> Resu
     Ok((means, gradient))
 }
 
-/// The state before the first update.
+/// The initial state.
 pub fn begin(config: &TrainConfig, model: Flow, key: &Key) -> TrainState {
     let optimizer = optimizer(config, &config.phases[0], &Tensor::from(1.0)).init(&model);
     TrainState { ema: model.clone(), model, optimizer, key: key.clone(), update: Tensor::from(0u32) }
 }
 
-/// The state with which a later phase begins: the averaged weights, a new optimizer.
+/// The initial state of a later phase: the averaged weights, a new optimizer.
 pub fn begin_phase(config: &TrainConfig, phase: &Phase, state: TrainState) -> TrainState {
     let optimizer = optimizer(config, phase, &Tensor::from(1.0)).init(&state.ema);
     TrainState { model: state.ema.clone(), optimizer, ..state }
@@ -240,22 +240,23 @@ fn rule(kind: OptimizerKind, rate: Schedule, weight_decay: f64) -> Optimizer {
     }
 }
 
-/// Which rows of a batch a shard has.
+/// The rows of a batch that belong to a shard.
 struct Part {
-    /// Its number, u32.
+    /// The index of the shard, u32.
     shard: Tensor,
     shards: usize,
     rows: usize,
 }
 
 impl Part {
-    /// The key of what this shard draws, out of that of the batch. A batch in one shard draws from its own.
+    /// The key of this shard, derived from the batch's. A batch with one shard uses its own key.
     fn key(&self, of_batch: &Key) -> Key {
         if self.shards == 1 { of_batch.clone() } else { of_batch.fold_in(&self.shard) }
     }
 }
 
-/// A shard's part of the loss of a batch, and of steps and function evaluations `[2]`. Parts add up to means over the rows.
+/// A shard's part of the batch loss, and of steps and function evaluations `[2]`. The parts add up to means over the
+/// rows.
 fn loss(
     objective: Objective,
     model: &Flow,

@@ -1,7 +1,7 @@
-//! What a run counts on its way, for the report of its end.
+//! Counts of a run, for its report.
 //!
-//! The counts come from rows of `metrics.csv`, written by this process or read from an earlier one, and from
-//! `counters.json`, so the report of a resumed run covers all of it. Only a few numbers an update are kept: resident
+//! The counts come from the rows of `metrics.csv`, written by this process or read from an earlier one, and from
+//! `counters.json`, so the report of a resumed run covers all of it. Few numbers per update are kept, because resident
 //! memory must not grow with the run.
 
 use super::recorded::{Counters, PhaseCounters};
@@ -12,28 +12,28 @@ use crate::io::run::metrics::Row;
 use crate::tensor::RunReport;
 use std::collections::BTreeMap;
 
-/// Gaps whose first passing is timed, in nats, as they are named in the report.
+/// Bounds on the KL divergence, in nats, for which the time is reported, with their names in the report.
 const GAPS: [(&str, f64); 3] = [("0.12", 0.12), ("0.08", 0.08), ("0.05", 0.05)];
-/// The update of a phase after which memory is noted, to be compared with its end.
+/// The update of a phase after which memory is measured, for comparison with its end.
 const NOTED: usize = 100;
-/// Updates that room is made for at the start, so that memory does not grow with them.
+/// Updates with preallocated counts, so that memory does not grow with them.
 const KEPT_AHEAD: u64 = 1 << 18;
-/// First updates of a phase that do not count as steady.
+/// First updates of a phase that are excluded from the median time.
 const UNSTEADY: usize = 10;
 
 /// Counts of one phase.
 #[derive(Debug)]
 struct Tally {
-    /// What rows hold, but for means over them.
+    /// Counts from rows that are not means over them.
     report: PhaseReport,
     ms: Vec<f32>,
     field_evals: u64,
-    /// Solves of an update, one a block.
+    /// Solves per update, one per block.
     blocks: usize,
     plan: Option<PlanReport>,
 }
 
-/// Counts of a run as it goes.
+/// The running counts.
 #[derive(Debug)]
 pub(super) struct Tallies {
     entropy_nats: Option<f64>,
@@ -42,7 +42,7 @@ pub(super) struct Tallies {
     /// Loss of the last update.
     pub(super) loss: f64,
     pub(super) seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
-    /// What rows do not hold, of this process and of those before it.
+    /// Counts that rows do not hold, over this process and earlier ones.
     pub(super) counters: Counters,
 }
 
@@ -88,25 +88,25 @@ impl Tallies {
         }
     }
 
-    /// Counts an update of an earlier process, by its row.
+    /// Counts an update of an earlier process from its row.
     pub(super) fn read(&mut self, config: &TrainConfig, row: &Row) {
         if let Some(phase) = config.phases.iter().position(|p| p.objective.name() == row.phase) {
             self.update(phase, row);
         }
     }
 
-    /// Goes on from the counts of an earlier process.
+    /// Restores the counts of an earlier process.
     pub(super) fn restore(&mut self, counters: Counters) {
         self.counters = counters;
         self.counters.phases.resize(self.phases.len(), PhaseCounters::default());
     }
 
-    /// Notes the program of a phase that begins.
+    /// Records the program of a phase that begins.
     pub(super) fn planned(&mut self, phase: usize, plan: PlanReport) {
         self.phases[phase].plan = Some(plan);
     }
 
-    /// Counts what the solves of an update took; each of its tiles attempted `steps` steps.
+    /// Counts the cost of an update's solves; each of its tiles attempted `steps` steps.
     pub(super) fn solves(&mut self, phase: usize, counts: RunReport, steps: f64) {
         // The backend counts over all tiles.
         let tiles = if steps > 0.0 { (counts.attempts as f64 / steps).max(1.0) } else { 1.0 };
@@ -118,7 +118,7 @@ impl Tallies {
         self.counters.states_kept_max = self.counters.states_kept_max.max(counts.states_kept_max as u64);
     }
 
-    /// Notes the NLL of the validation points after the last update.
+    /// Records the validation NLL after the last update.
     pub(super) fn measured(&mut self, phase: usize, nll_nats: f64, stderr: Option<f64>) {
         let report = &mut self.phases[phase].report;
         (report.nll_nats, report.nll_stderr_nats) = (Some(nll_nats), stderr);
@@ -129,14 +129,14 @@ impl Tallies {
         }
     }
 
-    /// Puts into the counters what the programs of this process computed in a mean update.
+    /// Adds the mean operations per update of this process's programs to the counters.
     pub(super) fn settle(&mut self) {
         for (tally, counters) in self.phases.iter().zip(&mut self.counters.phases) {
             counters.work = tally.work(counters).or(counters.work);
         }
     }
 
-    /// The phases that have updates, once the counters are [settled](Self::settle).
+    /// The phases with updates; the counters must be [settled](Self::settle).
     pub(super) fn phase_reports(&self) -> Vec<PhaseReport> {
         let phases = self.phases.iter().zip(&self.counters.phases).filter(|(tally, _)| !tally.ms.is_empty());
         phases.map(|(tally, counters)| tally.report(counters, self.entropy_nats)).collect()
@@ -144,7 +144,7 @@ impl Tallies {
 }
 
 impl Tally {
-    /// What the mean update computed by the program of this process.
+    /// The mean operations per update of this process's program.
     fn work(&self, counters: &PhaseCounters) -> Option<Work> {
         let per_solve = |sum: f64| sum / (counters.updates.max(1) as f64 * self.blocks.max(1) as f64);
         let trips = Trips {
@@ -171,7 +171,7 @@ impl Tally {
         }
     }
 }
-/// Median of the steady state: the first updates, at most half of them, are left out.
+/// The median without the first updates, at most half of them.
 fn median(ms: &[f32]) -> f64 {
     let mut steady = ms[UNSTEADY.min(ms.len() / 2)..].to_vec();
     steady.sort_by(f32::total_cmp);

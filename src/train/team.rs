@@ -1,10 +1,10 @@
-//! Ranks that train one model: whose shards are whose, the sum of their gradients, and what rank 0 tells the others.
+//! Data-parallel training over ranks: the shards of each rank, the sum of their gradients, and the orders of rank 0.
 //!
-//! Rank 0 runs the [session](super::session): it has the folder, the clock and the validation part. Every other rank
-//! [follows](super::follow) its orders. All ranks hold the same state and change it by the same sum, so the state itself
-//! travels at the start and at the end alone. An update sends an order, losses and counters, and the gradient.
+//! Rank 0 runs the [session](super::session) with the folder, the clock and the validation part. Every other rank
+//! [follows](super::follow) its orders. All ranks hold the same state and apply the same sum, so the state is sent only
+//! at the start and at the end. An update sends an order, losses and counters, and the gradient.
 //!
-//! An error of a shard travels in the place of its sum, and all ranks return it.
+//! An error of a shard is sent in place of its sum, and all ranks return it.
 
 use super::Flow;
 use super::step::{Gradient, Means, Step};
@@ -19,19 +19,18 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A rank is silent when it does not answer for so long, or for so many times the longest update if that is longer.
+/// The deadline for an answer: this duration, or this many times the longest update if that is longer.
 pub(super) const SILENT: Duration = Duration::from_secs(60);
 const SILENT_UPDATES: u32 = 10;
 
-/// What rank 0 tells the others to do.
+/// An order of rank 0.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// To begin a phase.
-    /// `is_new` says that none of its updates has been made, `first` how many were made before it.
+    /// Begin a phase, after `first` updates of earlier ones; `is_new` if it has no updates yet.
     Begin { phase: usize, first: u64, is_new: bool },
-    /// To make an update of it, as one of `updates`.
+    /// Make an update; `updates` is the number of updates in the phase.
     Update { phase: usize, updates: f64 },
-    /// To wait for as long as it takes: rank 0 measures, draws or writes.
+    /// Wait without a deadline: rank 0 validates, draws or writes.
     Wait,
     /// The run has ended; the final checkpoint follows.
     End,
@@ -41,16 +40,16 @@ pub(super) enum Order {
     Fail { message: String },
 }
 
-/// This rank's place among those that train.
+/// A rank's view of the team.
 pub(super) struct Team<'a> {
     world: Option<&'a World>,
     shards: usize,
     /// The shortest deadline.
     silent: Duration,
     longest: Cell<Duration>,
-    /// Whether others were told to wait since they were told anything else.
+    /// Whether the last order to the other ranks was to wait.
     waits: Cell<bool>,
-    /// Whether a rank was asked to stop.
+    /// Whether a rank has requested a stop.
     stop: Cell<bool>,
     /// Whether all ranks have returned the same error.
     has_failed: Cell<bool>,
@@ -69,33 +68,33 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// How many shards this rank has.
+    /// Number of shards of this rank.
     pub(super) fn own_shards(&self) -> usize {
         self.world.map_or(self.shards, |world| world.part(self.shards).len())
     }
 
-    /// Whether another rank was asked to stop in the last update.
+    /// Whether another rank requested a stop in the last update.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.get()
     }
 
-    /// Notes an error that every rank knows of by itself.
+    /// Records an error that every rank detects itself.
     pub(super) fn fail(&self) {
         self.has_failed.set(true);
     }
 
-    /// Whether there was one.
+    /// Whether an error was recorded.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed.get()
     }
 
-    /// An error of a rank, as the others return it.
+    /// The error of a rank, as the others return it.
     pub(super) fn error_of(&self, rank: usize, message: String) -> Error {
         let host = self.world.map_or_else(String::new, |world| world.host(rank));
         WorldError::Rank { rank, host, message }.into()
     }
 
-    /// Rank 0 tells the others.
+    /// Sends an order of rank 0.
     pub(super) fn order(&self, order: &Order) -> Result<()> {
         let Some(world) = self.world else { return Ok(()) };
         let is_wait = matches!(order, Order::Wait);
@@ -107,7 +106,7 @@ impl<'a> Team<'a> {
         Ok(world.broadcast(&mut text)?)
     }
 
-    /// The next order of rank 0.
+    /// Receives the next order of rank 0.
     pub(super) fn next_order(&self) -> Result<Order> {
         let world = self.world.expect("invariant: a rank that follows has others");
         if self.waits.get() {
@@ -121,7 +120,7 @@ impl<'a> Team<'a> {
         Ok(order)
     }
 
-    /// Bytes of rank 0 for all.
+    /// Broadcasts bytes of rank 0.
     pub(super) fn share(&self, bytes: &mut Vec<u8>) -> Result<()> {
         match self.world {
             Some(world) => Ok(world.broadcast(bytes)?),
@@ -135,10 +134,11 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// The gradient of all shards and what they report; `step` is an error where this rank could not compile its own.
+    /// The summed gradient of all shards, with losses and counters; `step` is an error if this rank could not compile
+    /// its program.
     ///
     /// # Errors
-    /// That of the first shard that failed, on all ranks; ranks that cannot be reached.
+    /// On all ranks the error of the first shard that failed; or a rank cannot be reached.
     pub(super) fn gradient(
         &self,
         step: Result<&Step>,
@@ -153,7 +153,7 @@ impl<'a> Team<'a> {
         self.set_deadline();
         let mine = match step.and_then(|step| self.own(world, step, state)) {
             Ok(mut sums) => {
-                // The flag is one of the few numbers that are added; one subtree of each rank has its own.
+                // The stop flag is summed with the losses; one subtree per rank carries it.
                 sums.iter_mut()
                     .enumerate()
                     .for_each(|(i, sum)| sum.few.push(f64::from(u8::from(stop && i == 0))));
@@ -167,7 +167,7 @@ impl<'a> Team<'a> {
         Ok((Means::of(&sum.few), flow(&state.model, &sum.many)))
     }
 
-    /// The error of the rank that failed first, as any rank returns it.
+    /// The error of the first rank that failed, as every rank returns it.
     fn received(&self, Failure { rank, message }: &Failure) -> Error {
         let text = |message: String| self.error_of(*rank, message);
         match serde_json::from_slice(message) {
@@ -183,7 +183,7 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// All shards of a rank without others. One shard needs no sum, and its gradient stays where it is.
+    /// All shards on a single rank. One shard needs no sum, and its gradient is not copied.
     fn alone(&self, step: &Step, state: &TrainState) -> Result<(Means, Flow)> {
         let mut inputs = step.inputs(state, 0..self.shards)?;
         if self.shards == 1 {
@@ -216,7 +216,7 @@ fn shard_sum(step: &Step, state: &TrainState, inputs: &super::step::Inputs) -> R
     Ok(Sum { few: means.to_vec(), many })
 }
 
-/// A gradient from its numbers, with the leaves of a model.
+/// A gradient from its values, with the leaves of a model.
 fn flow(like: &Flow, numbers: &[f32]) -> Flow {
     let mut at = 0;
     like.map_leaves(|leaf| {
@@ -226,10 +226,10 @@ fn flow(like: &Flow, numbers: &[f32]) -> Flow {
     })
 }
 
-/// An error as it travels between ranks: what every rank needs to return the same.
+/// An error as sent between ranks: enough for every rank to return the same.
 #[derive(Serialize, Deserialize)]
 enum Message {
-    /// A solve that ended early, by the bits of its numbers: they may be infinite.
+    /// A solve that ended early, as bits of its values, which may be infinite.
     Ended([u64; 6], Option<usize>),
     /// Anything else, by its text.
     Text(String),

@@ -1,4 +1,4 @@
-//! What all ranks must have in common, and errors that all of them return.
+//! Agreement between ranks: common errors and common values.
 
 use super::{World, WorldError};
 
@@ -8,11 +8,11 @@ impl World {
         self.collective.borrow().host(rank)
     }
 
-    /// The result of this rank where all ranks have one; else the same error on all of them: that of the first rank that
+    /// The result of this rank if every rank succeeded; otherwise all ranks return the error of the first rank that
     /// failed.
     ///
     /// # Errors
-    /// The own error on the rank that failed, [`WorldError::Rank`] with its message on the others.
+    /// On the rank that failed its own error, on the others [`WorldError::Rank`] with its message.
     pub fn agree<T, E>(&self, mine: Result<T, E>) -> Result<T, E>
     where
         E: std::fmt::Display + From<WorldError>,
@@ -32,10 +32,10 @@ impl World {
         Err(WorldError::Rank { rank, host: self.host(rank), message }.into())
     }
 
-    /// Compares values that all ranks must have in common: each has a name.
+    /// Compares named values that must be equal on all ranks.
     ///
     /// # Errors
-    /// [`WorldError::Differs`], on all ranks the same: the first rank and the first value that differ from rank 0.
+    /// [`WorldError::Differs`] on all ranks: the first rank and the first value that differ from rank 0.
     pub(crate) fn compare(&self, values: &[(&str, String)]) -> Result<(), WorldError> {
         let mine = values.iter().map(|(_, value)| value.replace('\0', " ")).collect::<Vec<_>>().join("\0");
         let all = self.all_gather(mine.as_bytes())?;

@@ -1,8 +1,8 @@
-//! A rank without others.
+//! A world with a single rank.
 
 use super::{Collective, Parts, Patience, WorldError};
 
-/// What it sends it has.
+/// Returns what it sends.
 pub(super) struct Alone;
 
 impl Collective for Alone {

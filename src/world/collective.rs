@@ -1,25 +1,25 @@
-//! What carries bytes between ranks.
+//! The transport between ranks.
 
 use super::{OnSilent, WorldError};
 use std::time::Duration;
 
-/// Collective calls of bytes, with deadlines.
+/// Collective calls on bytes, with deadlines.
 ///
-/// All ranks make the same calls in the same order; each call blocks until it has what it returns.
+/// All ranks make the same calls in the same order. Each call blocks until its result is complete.
 pub trait Collective {
-    /// The number of this rank, from 0.
+    /// The index of this rank, from 0.
     fn rank(&self) -> usize;
-    /// How many ranks there are.
+    /// The number of ranks.
     fn size(&self) -> usize;
     /// The name of the machine that a rank runs on.
     fn host(&self, rank: usize) -> String;
-    /// `all` becomes the bytes of every rank, in order.
+    /// Gathers the bytes of every rank into `all`, in order.
     ///
     /// # Errors
-    /// Ranks that have ended, are silent, or make another call.
+    /// A rank has ended, is silent, or makes another call.
     fn all_gather(&mut self, mine: &[u8], all: &mut Parts, wait: &mut Patience<'_>)
     -> Result<(), WorldError>;
-    /// Part i of `mine` goes to rank i; `all` becomes the parts for this rank, in order of the ranks that they come from.
+    /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their senders.
     ///
     /// # Errors
     /// As [`Collective::all_gather`].
@@ -29,43 +29,43 @@ pub trait Collective {
         all: &mut Parts,
         wait: &mut Patience<'_>,
     ) -> Result<(), WorldError>;
-    /// `bytes` becomes that of rank 0.
+    /// Replaces `bytes` by those of rank 0.
     ///
     /// # Errors
     /// As [`Collective::all_gather`].
     fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError>;
 }
 
-/// How long a call waits, and who is notified before it gives up.
+/// How long a call waits, and whom it notifies before it gives up.
 pub struct Patience<'a> {
-    /// The longest wait; forever where none.
+    /// The longest wait; `None` waits forever.
     pub deadline: Option<Duration>,
-    /// Sees the error before the call gives up. Under MPI it is the last that runs: a pending call cannot be taken back,
-    /// so the job is aborted.
+    /// Called with the error before the call gives up. Under MPI nothing runs after it: a pending call cannot be
+    /// canceled, so the job is aborted.
     pub on_silent: OnSilent<'a>,
 }
 
-/// Byte strings, one behind the other.
+/// Byte strings, stored contiguously.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each.
     ends: Vec<usize>,
 }
 
 impl Parts {
-    /// Puts a part behind the others.
+    /// Appends a part.
     pub fn push(&mut self, part: &[u8]) {
         self.bytes.extend_from_slice(part);
         self.ends.push(self.bytes.len());
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no parts.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -73,7 +73,7 @@ impl Parts {
     /// Part i.
     ///
     /// # Panics
-    /// When there is none.
+    /// If `i` is out of range.
     pub fn get(&self, i: usize) -> &[u8] {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         &self.bytes[start..self.ends[i]]
@@ -89,7 +89,7 @@ impl Parts {
         &self.bytes
     }
 
-    /// No parts; the room is kept.
+    /// Removes all parts; the capacity is kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -1,62 +1,62 @@
-//! What can go wrong between ranks.
+//! Errors between ranks.
 
-/// Ranks that cannot work together.
+/// Why ranks cannot work together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
-    /// Ranks that did not take part in a call in time.
+    /// Ranks did not answer a call in time.
     #[error(
         "{} did not answer within {seconds} s: the last checkpoint can be resumed on other machines",
         names(ranks)
     )]
     Silent {
-        /// Number and host of each.
+        /// Index and host of each.
         ranks: Vec<(usize, String)>,
         /// The deadline.
         seconds: u64,
     },
-    /// A rank that ended while others wait for it.
+    /// A rank ended while others wait for it.
     #[error("rank {rank} ({host}) has ended while other ranks wait for it")]
     Ended {
-        /// Its number.
+        /// Its index.
         rank: usize,
-        /// Where it runs.
+        /// Its host.
         host: String,
     },
-    /// A rank that makes another call than this one.
+    /// A rank makes another call than this one.
     #[error(
         "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: the ranks run different programs"
     )]
     OtherCall {
-        /// Its number.
+        /// Its index.
         rank: usize,
-        /// Where it runs.
+        /// Its host.
         host: String,
         /// Its call.
         theirs: &'static str,
         /// The call of this rank.
         ours: &'static str,
     },
-    /// Something that all ranks must have in common, and do not.
+    /// A value that must be equal on all ranks differs.
     #[error("rank {rank} ({host}) has another {what}: {theirs} where rank 0 has {ours}")]
     Differs {
-        /// Number of the first rank that differs.
+        /// Index of the first rank that differs.
         rank: usize,
-        /// Where it runs.
+        /// Its host.
         host: String,
-        /// What differs.
+        /// The name of the value.
         what: String,
-        /// Its value.
+        /// Its value there.
         theirs: String,
-        /// The value of rank 0.
+        /// Its value on rank 0.
         ours: String,
     },
-    /// An error of another rank.
+    /// Another rank failed.
     #[error("rank {rank} ({host}): {message}")]
     Rank {
-        /// Its number.
+        /// Its index.
         rank: usize,
-        /// Where it runs.
+        /// Its host.
         host: String,
         /// Its message.
         message: String,
@@ -64,7 +64,7 @@ pub enum WorldError {
     /// MPI did not start.
     #[error("MPI cannot be used: {reason}")]
     Mpi {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Ranks: threads or processes that work on one job together, and the bytes that they exchange.
+//! Ranks: threads or processes that work on one job and exchange bytes.
 //!
-//! A [`World`] is one rank's view of all of them. What carries the bytes is a [`Collective`]: nothing for a rank alone,
-//! memory for ranks that are threads, MPI for ranks that are processes. Everything else stands above it and is written
-//! once: agreement on errors, comparison of what all ranks must have in common, and [sums](sum) in an order that depends
-//! on the number of parts and never on the number of ranks. So almost every test runs on threads.
+//! A [`World`] is one rank's view of the job. A [`Collective`] transports the bytes: nothing for a single rank, shared
+//! memory for threads, MPI for processes. Everything above it is written once: common errors, comparison of values that
+//! must be equal on all ranks, and [sums](sum) whose order depends on the number of parts, never on the number of
+//! ranks. Almost every test can so run on threads.
 //!
 //! All ranks make the same calls in the same order. This layer knows no model, no data and no file.
 
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// One rank's view of all ranks of a job.
 ///
 /// # Examples
-/// Each of four threads has a pool of its own, and knows its number:
+/// Four threads, each with its own pool:
 /// ```
 /// use flowline::world::World;
 /// let ranks = World::threads(4, |world| (world.rank(), world.size()));
@@ -37,39 +37,40 @@ use std::time::Duration;
 /// ```
 pub struct World {
     collective: RefCell<Box<dyn Collective>>,
-    /// How long a call waits for other ranks; forever where none.
+    /// How long a call waits for other ranks; `None` waits forever.
     deadline: Cell<Option<Duration>>,
     traffic: Cell<Traffic>,
 }
 
-/// What a rank has sent.
+/// The traffic of a rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Collective calls.
     pub calls: u64,
-    /// Bytes for other ranks, as a rank writes them: how often a broadcast is repeated on its way is not counted.
+    /// Bytes for other ranks; the repeats inside a broadcast are not counted.
     pub bytes: u64,
 }
 
 impl World {
-    /// One rank without others.
+    /// A world with a single rank.
     pub fn alone() -> World {
         World::of(Box::new(alone::Alone))
     }
 
-    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns what each rank returns, in order.
+    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns the results in order of the
+    /// ranks.
     ///
-    /// A rank that ends while others wait for it makes their calls return [`WorldError::Ended`].
+    /// If a rank ends while others wait for it, their calls return [`WorldError::Ended`].
     ///
     /// # Panics
-    /// When a rank panics, after all have ended; when `ranks` is 0 or the system has no room for their threads.
+    /// If a rank panics, after all have ended; if `ranks` is 0 or the system cannot start the threads.
     pub fn threads<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
         threads::run(ranks, job)
     }
 
-    /// The world of a process that `mpirun`, `srun` or another MPI launcher started; a rank alone in any other process.
+    /// The world of a process started by `mpirun`, `srun` or another MPI launcher; a single rank in any other process.
     ///
-    /// Call it once per process, on the thread that trains or solves, inside of the rayon pool if there is one.
+    /// Call it once per process, on the thread that trains or solves, and inside the rayon pool if there is one.
     ///
     /// # Errors
     /// MPI cannot be initialized, or was initialized before.
@@ -86,17 +87,17 @@ impl World {
         }
     }
 
-    /// The number of this rank, from 0.
+    /// The index of this rank, from 0.
     pub fn rank(&self) -> usize {
         self.collective.borrow().rank()
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.collective.borrow().size()
     }
 
-    /// Whether this rank is 0, which has the files and the terminal.
+    /// Whether this is rank 0, which owns the files and the terminal.
     pub fn is_root(&self) -> bool {
         self.rank() == 0
     }
@@ -106,25 +107,25 @@ impl World {
         self.traffic.get()
     }
 
-    /// This rank's part of `n` things: contiguous, in order of the ranks, sizes differ by at most 1.
+    /// This rank's part of `n` items. Parts are contiguous, in order of the ranks, and differ in size by at most 1.
     pub fn part(&self, n: usize) -> Range<usize> {
         part(n, self.rank(), self.size())
     }
 
-    /// How long a call waits for other ranks before it returns [`WorldError::Silent`]; forever where none.
+    /// How long a call waits for other ranks before it returns [`WorldError::Silent`]; `None` waits forever.
     pub fn set_deadline(&self, deadline: Option<Duration>) {
         self.deadline.set(deadline);
     }
 
-    /// The bytes of all ranks.
+    /// Gathers the bytes of all ranks.
     ///
     /// # Errors
-    /// A rank that has ended, is silent for longer than the deadline, or makes another call.
+    /// A rank has ended, is silent for longer than the deadline, or makes another call.
     pub fn all_gather(&self, mine: &[u8]) -> Result<Parts, WorldError> {
         self.all_gather_or(mine, &mut |_| {})
     }
 
-    /// [`World::all_gather`] that calls `on_silent` before it gives ranks up. Under MPI the job is aborted behind it.
+    /// [`World::all_gather`] that calls `on_silent` before it gives up on ranks. Under MPI the job is then aborted.
     pub(crate) fn all_gather_or(&self, mine: &[u8], on_silent: OnSilent<'_>) -> Result<Parts, WorldError> {
         let mut all = Parts::default();
         let others = self.size() - 1;
@@ -132,7 +133,7 @@ impl World {
         Ok(all)
     }
 
-    /// Part i of `mine` goes to rank i; the answer has the part for this rank from each.
+    /// Sends part i of `mine` to rank i; returns the parts that the ranks sent to this one.
     pub(crate) fn all_to_all_or(&self, mine: &Parts, on_silent: OnSilent<'_>) -> Result<Parts, WorldError> {
         let mut all = Parts::default();
         let sent = mine.bytes().len() - mine.get(self.rank()).len();
@@ -140,7 +141,7 @@ impl World {
         Ok(all)
     }
 
-    /// The bytes of rank 0, in place of what `bytes` holds.
+    /// Replaces `bytes` by those of rank 0.
     ///
     /// # Errors
     /// As [`World::all_gather`].
@@ -162,10 +163,10 @@ impl World {
     }
 }
 
-/// Sees the error before ranks that are silent are given up.
+/// Called with the error before a call gives up on silent ranks.
 pub(crate) type OnSilent<'a> = &'a mut dyn FnMut(&WorldError);
 
-/// Part `i` of `n` things in `of` contiguous parts.
+/// Part `i` when `n` items are cut into `of` contiguous parts.
 pub(crate) fn part(n: usize, i: usize, of: usize) -> Range<usize> {
     let cut = |i: usize| (n as u128 * i as u128 / of as u128) as usize;
     cut(i)..cut(i + 1)

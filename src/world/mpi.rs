@@ -1,8 +1,8 @@
-//! Ranks that are processes, over MPI.
+//! Ranks as processes, over MPI.
 //!
-//! Calls are non-blocking collectives that are tested until they are complete, so that a rank that is silent is found by a
-//! deadline and not by nobody. A pending call cannot be taken back: the job is aborted behind the last words of rank 0.
-//! Lengths differ between ranks and travel first; then all send blocks of the greatest length.
+//! Calls are non-blocking collectives that are polled, so that a deadline finds a silent rank. A pending call cannot be
+//! canceled: the job is aborted after rank 0 has reported. Lengths differ between ranks and are sent first; then all
+//! ranks send blocks of the maximum length.
 
 use super::{Collective, Parts, Patience, WorldError};
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
@@ -11,9 +11,9 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
 use std::time::{Duration, Instant};
 
-/// The tag by which a rank that waits tells rank 0 that it is not the silent one.
+/// The tag of the message by which a waiting rank reports to rank 0 that it is alive.
 const WAITING: i32 = 0x666c;
-/// A call is tested without a pause for so long, then with pauses that grow to the longest.
+/// A call is polled without a pause for this long, then with pauses that grow to the longest.
 const BUSY: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
@@ -43,7 +43,7 @@ impl Mpi {
         Ok(mpi)
     }
 
-    /// Waits until a call is complete. Does not return where it never is.
+    /// Waits until a call is complete. Aborts the job after the deadline.
     fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
         let (since, mut pause, mut has_reported) = (Instant::now(), Duration::from_micros(5), false);
         loop {
@@ -53,7 +53,8 @@ impl Mpi {
             };
             let waited = since.elapsed();
             if let Some(deadline) = wait.deadline {
-                // Halfway the ranks that wait tell rank 0 so. It gives up first: it can save and name the others.
+                // Halfway, waiting ranks report to rank 0. It gives up first, because it can save the run and name the
+                // silent ranks.
                 if !has_reported && waited > deadline / 2 && self.rank() != 0 {
                     self.world.process_at_rank(0).buffered_send_with_tag(&[self.rank() as u64], WAITING);
                     has_reported = true;
@@ -71,7 +72,7 @@ impl Mpi {
         }
     }
 
-    /// Names the silent ranks, lets the job's last words be spoken, and aborts it.
+    /// Finds the silent ranks, calls `on_silent`, and aborts the job.
     fn give_up(&self, deadline: Duration, wait: &mut Patience<'_>) -> ! {
         let mut silent: Vec<bool> = (0..self.size()).map(|rank| rank != self.rank()).collect();
         if self.rank() == 0 {
@@ -81,7 +82,7 @@ impl Mpi {
                 word.iter().for_each(|&rank| silent[rank as usize] = false);
             }
         } else {
-            // Rank 0 would have given up before.
+            // Rank 0 alone can be silent: it would have given up before.
             silent = (0..self.size()).map(|rank| rank == 0).collect();
         }
         let ranks = silent.iter().enumerate().filter(|(_, silent)| **silent);
@@ -91,14 +92,14 @@ impl Mpi {
         self.world.abort(1)
     }
 
-    /// Blocks of equal length of all ranks.
+    /// Gathers blocks of equal length from all ranks.
     fn gather_equal(&self, mine: &[u8], wait: &mut Patience<'_>) -> Vec<u8> {
         let mut all = vec![0; mine.len() * self.size()];
         scope(|scope| self.complete(self.world.immediate_all_gather_into(scope, mine, &mut all[..]), wait));
         all
     }
 
-    /// What each rank says of its lengths.
+    /// Gathers the lengths of all ranks.
     fn lengths(&self, mine: &[usize], wait: &mut Patience<'_>) -> Vec<usize> {
         let mine: Vec<u8> = mine.iter().flat_map(|&n| (n as u64).to_le_bytes()).collect();
         let number = |x: &[u8]| x.iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte));
@@ -107,7 +108,7 @@ impl Mpi {
 }
 
 impl Drop for Mpi {
-    /// A rank that panics cannot finalize MPI with the others, which would wait for it.
+    /// A rank that panics must not finalize MPI: that would wait for the others.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.world.abort(1);

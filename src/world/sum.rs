@@ -1,18 +1,18 @@
-//! Sums over the parts of a job, each on the rank that has it, with the bits of one rank that has them all.
+//! Sums over the parts of a job, bit-identical for every number of ranks.
 //!
-//! A rank adds what the [tree](super::tree) allows and sends the sums of its subtrees. Few numbers are gathered by all
-//! ranks. Many are cut into a chunk per rank: each rank receives the chunk of all, adds it in the order of the tree, and
-//! sends the result to all. That is `8 W (P - 1) / P` bytes per rank for W f32 numbers and one subtree per rank, where
+//! A rank adds the subtrees of the [tree](super::tree) in its range and sends their sums. Short arrays are gathered by
+//! all ranks. Long ones are cut into one chunk per rank: each rank receives its chunk from all, adds it in tree order
+//! and sends the result to all. That is `8 W (P - 1) / P` bytes per rank for W f32 numbers and one subtree per rank;
 //! gathering would receive `4 W (P - 1)`.
 
 use super::tree::{cut, fold, roots};
 use super::{OnSilent, Parts, World, WorldError, part};
 use std::ops::Range;
 
-/// Up to so many bytes of a rank are gathered; more go in chunks.
+/// Up to this many bytes per rank are gathered; more are sent in chunks.
 const GATHERED: usize = 32 << 10;
 
-/// What is added: a few numbers of a job, and many.
+/// The addends: a short and a long array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     /// Losses and counters.
@@ -22,7 +22,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// The sum with another that stands behind it in the tree.
+    /// Adds a sum that follows this one in the tree.
     pub(crate) fn add(mut self, other: &Sum) -> Sum {
         self.few.iter_mut().zip(&other.few).for_each(|(a, b)| *a += b);
         add(&mut self.many, &other.many);
@@ -34,21 +34,21 @@ fn add(a: &mut [f32], b: &[f32]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
 }
 
-/// An error of a rank, as it travels.
+/// An error of a rank, as bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     /// The first rank that failed.
     pub rank: usize,
-    /// What it sent.
+    /// Its message.
     pub message: Vec<u8>,
 }
 
-/// The subtrees that a rank adds, out of `parts` parts of a job.
+/// The subtrees of `parts` parts that this rank adds.
 pub(crate) fn subtrees(world: &World, parts: usize) -> Vec<Range<usize>> {
     roots(parts, &world.part(parts))
 }
 
-/// The sum of a subtree whose parts are computed by `one`, in parallel.
+/// The sum of a subtree, whose parts `one` computes in parallel.
 pub(crate) fn local<E: Send>(
     node: Range<usize>,
     one: &(impl Fn(usize) -> Result<Sum, E> + Sync),
@@ -62,7 +62,8 @@ pub(crate) fn local<E: Send>(
 }
 
 impl World {
-    /// The sum over all `parts` parts, from the sums of this rank's [subtrees] or its error. All ranks return the same.
+    /// The sum over all `parts` parts, from the sums of this rank's [subtrees] or its error. All ranks return the same
+    /// result.
     pub(crate) fn sum(
         &self,
         parts: usize,
@@ -70,7 +71,7 @@ impl World {
         on_silent: OnSilent<'_>,
     ) -> Result<Result<Sum, Failure>, WorldError> {
         let sizes = mine.as_ref().map_or((0, 0), |sums| (sums[0].few.len(), sums[0].many.len()));
-        // All ranks have numbers of the same lengths, so all choose the same way.
+        // The lengths are equal on all ranks, so all take the same branch.
         let is_gathered = 4 * sizes.1 <= GATHERED;
         let mut head = Vec::new();
         match &mine {
@@ -119,7 +120,7 @@ impl World {
         Ok(Ok(Sum { few, many }))
     }
 
-    /// Sums of many numbers, a chunk per rank.
+    /// Sums of long arrays, one chunk per rank.
     fn chunked(
         &self,
         parts: usize,
@@ -143,8 +144,8 @@ impl World {
         Ok(read(self.all_gather_or(&bytes, on_silent)?.bytes()))
     }
 
-    /// Adds the sums of all ranks' subtrees by the tree. `read` takes one out of a rank's bytes: of how many there are, the
-    /// k-th.
+    /// Adds the sums of all ranks' subtrees in tree order. `read(bytes, n, k)` reads the k-th of n sums that a rank
+    /// sent.
     fn fold<T>(
         &self,
         parts: usize,

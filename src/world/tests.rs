@@ -1,4 +1,4 @@
-//! Worlds of threads: what every rank receives, sums by the tree, and ranks that fail.
+//! Worlds of threads: collectives, tree sums, and ranks that fail.
 
 use super::sum::{Failure, Sum, local, subtrees};
 use super::tree::{fold, roots};
@@ -45,7 +45,7 @@ fn parts_are_contiguous_and_differ_by_one_at_most() {
     }
 }
 
-/// The sum in brackets.
+/// The sum as a bracketed expression.
 fn brackets(parts: usize, cuts: &[usize]) -> String {
     let mut pieces = cuts.windows(2).flat_map(|cut| roots(parts, &(cut[0]..cut[1]))).peekable();
     let text = |node: Range<usize>| {
@@ -80,7 +80,7 @@ fn a_sum_has_one_order_however_its_parts_are_cut() {
     }
 }
 
-/// Part i of a job: numbers whose sum depends on its order.
+/// Part i of a job: numbers whose sum depends on the order.
 fn one(i: usize, len: usize) -> Sum {
     let number = |k: usize| ((i * 7919 + k * 104_729) % 1_000_003) as f32 * 1e-3 + 1e4 / (i + 1) as f32;
     Sum { few: vec![0.1 * i as f64, 1.0 / (i + 3) as f64], many: (0..len).map(number).collect() }
@@ -89,7 +89,7 @@ fn one(i: usize, len: usize) -> Sum {
 #[test]
 fn a_sum_has_the_same_bits_on_any_number_of_ranks_gathered_and_in_chunks() {
     for parts in [1, 3, 16, 21] {
-        // Gathered up to 8,192 numbers; lengths that no number of ranks divides.
+        // Up to 8,192 numbers are gathered; no number of ranks here divides these lengths.
         for len in [0, 1, 5, 8_192, 8_193, 20_011] {
             let whole = local(0..parts, &|i| Ok::<_, ()>(one(i, len))).unwrap();
             for ranks in [1, 2, 3, 4, 16].into_iter().filter(|&ranks| ranks <= parts) {
@@ -115,7 +115,7 @@ fn chunks_send_as_many_bytes_as_the_formula_says() {
         world.sum(16, mine, &mut |_| {}).unwrap().unwrap();
         world.traffic()
     });
-    // Two losses and a flag beside the gradient, to each of the others.
+    // Two losses and a flag with the gradient, to each other rank.
     let (gradient, head) = (8 * len * (ranks - 1) / ranks, (1 + 2 * 8) * (ranks - 1));
     assert!(sent.iter().all(|sent| (sent.calls, sent.bytes) == (3, (gradient + head) as u64)), "{sent:?}");
 }

@@ -1,7 +1,7 @@
-//! Ranks that are threads of one process.
+//! Ranks as threads of one process.
 //!
-//! A call is a round. Each rank puts what it sends on the round's board, waits until what it needs lies there, and copies
-//! it; the last one clears the board. Nothing is polled.
+//! Each call has a `Round` in shared memory. A rank stores what it sends, waits until what it needs is there, and
+//! copies it; the last one removes the round. Nothing is polled.
 
 use super::{Collective, Parts, Patience, World, WorldError};
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ pub(super) fn run<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Ve
     })
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Hub {
     size: usize,
     rounds: Mutex<Rounds>,
@@ -47,12 +47,12 @@ struct Rounds {
     ended: Vec<usize>,
 }
 
-/// What lies on the board of a call.
+/// The state of a call.
 struct Round {
     call: &'static str,
-    /// Of each rank that has taken part, what it sends.
+    /// What each rank has sent so far.
     sent: Vec<Option<Arc<Parts>>>,
-    /// Ranks that have what they need.
+    /// The number of ranks that have what they need.
     done: usize,
 }
 
@@ -62,7 +62,7 @@ impl Hub {
     }
 }
 
-/// Says that a rank has ended, by a panic too.
+/// Marks a rank as ended when dropped, also by a panic.
 struct Ended<'a> {
     hub: &'a Hub,
     rank: usize,
@@ -75,7 +75,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// A rank's place at the hub.
+/// A rank's connection to the hub.
 struct Seat {
     hub: Arc<Hub>,
     rank: usize,

@@ -1,16 +1,16 @@
-//! The tree by which parts are added: a function of their number alone.
+//! The summation tree over parts: a function of their number alone.
 //!
-//! An interval of parts is cut at the largest power of two below its length. So a sum has one order, whoever adds which
-//! parts of it: a rank adds the subtrees that lie in its own range, and sends their sums.
+//! An interval of parts is cut at the largest power of two below its length. A sum therefore has one order, however the
+//! parts are distributed: a rank adds the subtrees in its own range and sends their sums.
 
 use std::ops::Range;
 
-/// Where an interval of at least two parts is cut.
+/// The cut of an interval of at least two parts.
 pub(crate) fn cut(node: &Range<usize>) -> usize {
     node.start + (node.len().next_power_of_two() >> 1)
 }
 
-/// The largest subtrees of `0..parts` that lie in a range, in order.
+/// The largest subtrees of `0..parts` within a range, in order.
 pub(crate) fn roots(parts: usize, range: &Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     gather(0..parts, range, &mut found);
@@ -30,8 +30,8 @@ fn gather(node: Range<usize>, range: &Range<usize>, found: &mut Vec<Range<usize>
     gather(at..node.end, range, found);
 }
 
-/// The sum of a node whose subtrees come from `next`, which is asked for them in order: it returns the sum of the node that
-/// it is given, or none where that has to be made of its two halves.
+/// The sum of a node. `next` is called for nodes in order; it returns the sum of a node, or `None` where `fold` must
+/// add the sums of its two halves.
 pub(crate) fn fold<T, E>(
     node: Range<usize>,
     next: &mut impl FnMut(&Range<usize>) -> Result<Option<T>, E>,

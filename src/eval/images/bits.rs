@@ -1,9 +1,9 @@
-//! Bits a coordinate of images under a flow, and how far they can be trusted.
+//! Bits/dim of images under a flow, with standard errors.
 //!
-//! `bits/dim = 8 - log p(x) / (d ln 2)`, x an image dequantized uniformly: an upper bound of what the image's gray levels
-//! cost (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Two things in it are random, the
-//! dequantization and Hutchinson's probe; both are drawn together, once an image or more often, and their share of the
-//! error is reported beside that of the images themselves.
+//! `bits/dim = 8 - log p(x) / (d ln 2)`, x a uniformly dequantized image: an upper bound on the code length of its
+//! pixel values (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Dequantization noise and
+//! Hutchinson's probe are both random; they are drawn together, once or more per image, and their part of the standard
+//! error is reported beside that of the images.
 
 use super::samples::column;
 use crate::cnf::config::Flow;
@@ -19,13 +19,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Images of one call.
+/// Images per call.
 const ROWS: usize = 128;
-/// Rows that are solved together.
+/// Rows per tile.
 const TILE: usize = 16;
 /// Tolerance of bits/dim and of samples, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
-/// Images of validation that are watched on the way and measured for the table of tolerances, and images of the test.
+/// Number of validation images for checks and for the table of tolerances, and of test images.
 const WATCHED: usize = 128;
 const TESTED: usize = 1_000;
 /// Tolerances of the table.
@@ -34,7 +34,7 @@ const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
-/// The negative log-probability of an image's gray levels in nats, of bits a coordinate; and back.
+/// Converts bits/dim to nats per image, and back.
 pub(crate) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
     bits * dim as f64 * LN_2
 }
@@ -44,23 +44,23 @@ pub(crate) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
     nats / (dim as f64 * LN_2)
 }
 
-/// A mean of bits a coordinate and its errors.
+/// A mean of bits/dim and its errors.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BitsPerDim {
-    /// The mean over the images, and its standard error over another draw of as many.
+    /// The mean over the images, and its standard error over the choice of images.
     pub bits: Estimate,
-    /// The part of the error that dequantization and probe have, these images given; none where each was drawn once.
+    /// The part of the error from dequantization and probes for fixed images; `None` with one draw per image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_stderr: Option<f64>,
-    /// Draws of noise and probe for each.
+    /// Draws of noise and probe per image.
     pub draws: usize,
-    /// Evaluations of the field a solve took, with the divergence.
+    /// Function evaluations per solve, with the divergence.
     pub field_evals: f64,
 }
 
 impl BitsPerDim {
-    /// Of draws one after the other, each of as many images.
+    /// From consecutive draws over the same images.
     pub(super) fn of(bits: &[f64], draws: usize, field_evals: f64) -> BitsPerDim {
         let n = bits.len() / draws;
         let of_image = |i: usize| (0..draws).map(|k| bits[k * n + i]).sum::<f64>() / draws as f64;
@@ -79,22 +79,22 @@ impl fmt::Display for BitsPerDim {
     }
 }
 
-/// What a tolerance makes of the same images.
+/// The bits/dim of the same images at a tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToleranceRow {
     /// Relative and absolute.
     pub tolerance: f64,
-    /// Bits a coordinate.
+    /// Bits/dim.
     pub bits_per_dim: f64,
-    /// Its standard error over the images, which are the same in each row; none in earlier runs.
+    /// Its standard error over the images, which are the same in each row; `None` in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_stderr: Option<f64>,
-    /// Evaluations of the field with its divergence.
+    /// Function evaluations, with the divergence.
     pub field_evals: f64,
 }
 
-/// Log-densities of images by one program of one tolerance.
+/// Log-densities of images with one tolerance and one compiled program.
 pub(crate) struct ImageDensities {
     program: Streamed<'static, Flow, (Tensor, Tensor)>,
 }
@@ -115,7 +115,7 @@ impl ImageDensities {
         ImageDensities { program: Streamed::new(ROWS, solve) }
     }
 
-    /// `log q(z)` of each row that there is time for, and the mean of evaluations.
+    /// `log q(z)` of as many rows as there is time for, and the mean number of function evaluations.
     fn eval(
         &self,
         flow: &Flow,
@@ -143,7 +143,7 @@ impl ImageDensities {
         Ok((found, evals / n))
     }
 
-    /// Bits a coordinate of each image.
+    /// Bits/dim of each image.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -151,7 +151,7 @@ impl ImageDensities {
         self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
     }
 
-    /// Bits a coordinate of the first images, of as many as there is time for.
+    /// Bits/dim of the first images, as many as there is time for.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -168,7 +168,7 @@ impl ImageDensities {
         Ok((log_prob.into_iter().zip(&images.log_det).map(bits).collect(), evals))
     }
 
-    /// Times that the program was traced.
+    /// Number of traces of the program.
     pub(crate) fn traces(&self) -> usize {
         self.program.traces()
     }
@@ -184,7 +184,7 @@ pub(crate) struct Dequantized {
 }
 
 impl Dequantized {
-    /// The images of the given numbers, with noise by the key.
+    /// Reads the images with these indices, with noise from the key.
     pub(crate) fn read(
         images: &ImageSet,
         which: &[usize],
@@ -198,9 +198,9 @@ impl Dequantized {
     }
 }
 
-/// The sets of a run, and its held-out images as they are measured.
+/// The image sets of a run, with the held-out images ready to be scored.
 pub(crate) struct Images {
-    /// What is learned from, and the numbers of the images that are.
+    /// The training set, and the indices of its training images.
     #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
     pub set: Arc<ImageSet>,
     #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
@@ -210,15 +210,16 @@ pub(crate) struct Images {
     watched: (Dequantized, Key),
     test: (Dequantized, Key),
     densities: ImageDensities,
-    /// Programs of the table.
+    /// Programs compiled for the table of tolerances.
     compiled: usize,
 }
 
 impl Images {
-    /// Of a set, the numbers to learn from, and the images of validation and test: numbers in the same or in another set.
+    /// From the training set and its indices, and the validation and test images as indices into the same or another
+    /// set.
     ///
     /// # Errors
-    /// A file that has gone or shrunk.
+    /// A file is missing or truncated.
     pub(crate) fn new(
         set: Arc<ImageSet>,
         train: Vec<usize>,
@@ -237,12 +238,12 @@ impl Images {
         Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }
 
-    /// Nats of a few images of validation, the same ones each time.
+    /// NLL in nats of a few validation images, always the same ones.
     pub(crate) fn watch(&self, flow: &Flow) -> Result<Estimate> {
         self.nats(flow, &self.watched, Deadline(None), &mut |_| ())
     }
 
-    /// Nats of the images of the test, of as many as there is time for.
+    /// NLL in nats of the test images, as many as there is time for.
     pub(crate) fn test(&self, flow: &Flow, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Estimate> {
         self.nats(flow, &self.test, by, told)
     }
@@ -258,8 +259,7 @@ impl Images {
         Ok(Estimate::of(&bits).times(nats_of_bits(1.0, images.dim)))
     }
 
-    /// Bits a coordinate of a few images, noise and probes the same, for one tolerance after the other; none where there is no
-    /// time for all of them.
+    /// Bits/dim of the same images, noise and probes for each tolerance; empty if there is no time for all of them.
     pub(crate) fn tolerances(&mut self, flow: &Flow, by: Deadline) -> Result<Vec<ToleranceRow>> {
         let (few, key) = &self.watched;
         let row = |tolerance: f64| {
@@ -270,7 +270,7 @@ impl Images {
             Ok::<_, Error>(row)
         };
         let mut rows = Vec::new();
-        // A solve of a tenth of the tolerance takes about twice as many steps.
+        // A tenth of the tolerance takes about twice as many steps.
         let (mut expected_s, mut left) = (0.0, TOLERANCES.len() as f64);
         for tolerance in TOLERANCES {
             if !by.fits(expected_s * (left.exp2() - 1.0)) {
@@ -284,7 +284,7 @@ impl Images {
         Ok(rows)
     }
 
-    /// Programs that were compiled here.
+    /// Number of programs compiled.
     pub(crate) fn traces(&self) -> usize {
         self.densities.traces() + self.compiled
     }
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn errors_are_those_of_the_images_and_of_the_draws() {
-        // Two draws of three images: means 1, 2, 3; each image's draws 0.2 apart.
+        // Two draws of three images: means 1, 2, 3; the draws of an image differ by 0.2.
         let bits = [0.9, 1.9, 2.9, 1.1, 2.1, 3.1];
         let found = BitsPerDim::of(&bits, 2, 7.0);
         assert!((found.bits.mean - 2.0).abs() < 1e-12 && found.bits.count == 3);
         assert!((found.bits.stderr.unwrap() - (1.0f64 / 3.0).sqrt()).abs() < 1e-12, "{found:?}");
-        // Each draw varies by 0.02, and there are six.
+        // The variance of a draw is 0.02, and there are six.
         assert!((found.noise_stderr.unwrap() - (0.02f64 / 6.0).sqrt()).abs() < 1e-12, "{found:?}");
         assert_eq!(BitsPerDim::of(&bits, 1, 0.0).noise_stderr, None);
     }

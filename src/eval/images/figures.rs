@@ -1,5 +1,4 @@
-//! What a density of images is looked at by: samples, samples on their way, samples beside the images nearest to them, bits
-//! against time.
+//! Figures of a density of images: samples, trajectories, nearest training images, bits/dim over time.
 
 use super::ImagesFrame;
 use super::bits::Images;
@@ -13,18 +12,18 @@ use crate::plot::{self, Axes, Figure, ImageGrid};
 use crate::tensor::Key;
 use std::time::Instant;
 
-/// Images along the sides of the sheet of samples; of a set with classes each column is one, up to so many.
+/// Images along the sides of the sample grid; with labels each column is one class, up to this many.
 const ROWS: usize = 10;
 const COLUMNS: usize = 10;
-/// Samples on their way, and the times they are shown at.
+/// Trajectories, and the times shown.
 const WAYS: usize = 6;
 const TIMES: usize = 9;
-/// Samples beside their nearest images, and how many of those.
+/// Samples in the figure of nearest images, and the number of neighbors.
 const LIKE: usize = 8;
 const NEAREST: usize = 5;
-/// Images of a block that are compared at once.
+/// Images per block of the nearest-neighbor search.
 const BLOCK: usize = 1024;
-/// Who draws images.
+/// Draws the figures of an image set.
 pub(crate) struct Gallery<'a> {
     pub folder: &'a RunFolder,
     pub frame: &'a ImagesFrame,
@@ -32,7 +31,7 @@ pub(crate) struct Gallery<'a> {
 }
 
 impl Gallery<'_> {
-    /// Everything that is drawn at the end, but the curves; behind the samples, what there is time for.
+    /// All final figures except curves; after the samples, those that there is time for.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
@@ -58,7 +57,7 @@ impl Gallery<'_> {
         Ok(plot::image_grid(&sheet)?.save(self.folder.file(name))?)
     }
 
-    /// `samples.png`, as it is after an update; the bytes of the samples.
+    /// `samples.png` after an update; returns the pixel values of the samples.
     ///
     /// # Errors
     /// As [`Gallery::draw`].
@@ -71,7 +70,7 @@ impl Gallery<'_> {
         Ok(bytes)
     }
 
-    /// `flow.png`: a few samples on their way from noise.
+    /// `flow.png`: a few trajectories from noise to samples.
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
         let flow = for_samples(flow);
         let flow = match self.frame.classes {
@@ -92,10 +91,10 @@ impl Gallery<'_> {
         )
     }
 
-    /// `nearest.png`: samples, and the training images nearest to them in gray levels: a copy would stand beside itself.
+    /// `nearest.png`: samples beside the training images nearest in pixel values, so that a memorized image shows.
     fn nearest(&self, samples: &[u8]) -> Result<()> {
         let d = self.frame.dim();
-        // Spread over the sheet, so that there are several classes.
+        // Spread over the grid, to include several classes.
         let count = samples.len() / d;
         let shown = (0..LIKE.min(count)).map(|i| (i * (count + 1) / LIKE.min(count)) % count);
         let samples: Vec<&[u8]> = shown.map(|i| &samples[i * d..(i + 1) * d]).collect();
@@ -110,7 +109,7 @@ impl Gallery<'_> {
         self.sheet("nearest.png", "Samples beside the nearest training images", &rows, columns, &heads)
     }
 
-    /// `bits.png`: bits a coordinate of images of validation against minutes of training.
+    /// `bits.png`: validation bits/dim against minutes of training.
     ///
     /// # Errors
     /// As [`Gallery::draw`].
@@ -132,21 +131,21 @@ impl Gallery<'_> {
     }
 }
 
-/// Columns of a sheet of samples, one per class, where images have classes.
+/// Columns of a sample grid, one per class, if there are classes.
 fn columns(frame: &ImagesFrame) -> Option<usize> {
     frame.classes.map(|classes| classes.min(COLUMNS))
 }
 
-/// The classes over those columns, where the columns are wide enough.
+/// The classes as column headings, if the columns are wide enough.
 fn headings(frame: &ImagesFrame) -> Vec<(usize, String)> {
     let classes = columns(frame).filter(|_| frame.width >= 12).unwrap_or(0);
     (0..classes).map(|k| (k, format!("{k}"))).collect()
 }
 
-/// A sheet of n samples.
+/// A grid of n samples.
 ///
 /// # Errors
-/// A solve that ended early; no sample.
+/// A solve that ended early; n of 0.
 pub(in crate::eval) fn sample_figure(
     flow: &Flow,
     (frame, transform): (&ImagesFrame, &PixelTransform),
@@ -161,7 +160,7 @@ pub(in crate::eval) fn sample_figure(
     Ok(plot::image_grid(&sheet)?)
 }
 
-/// n draws z `[n, dim]`, row i of class `class(i)` where there are classes.
+/// n samples z `[n, dim]`, row i of class `class(i)` if there are classes.
 fn drawn(
     flow: &Flow,
     n: usize,
@@ -175,11 +174,10 @@ fn drawn(
 }
 
 impl Images {
-    /// The images learned from that are nearest to others, in the squared distance of gray levels: for each the `k`
-    /// nearest, the nearest first.
+    /// The `k` training images nearest to each given image by squared distance of pixel values, nearest first.
     ///
     /// # Errors
-    /// A file that has gone or shrunk.
+    /// A file is missing or truncated.
     pub(super) fn nearest(&self, to: &[&[u8]], k: usize) -> Result<Vec<Vec<Vec<u8>>>> {
         let d = self.set.dim();
         let mut best: Vec<Vec<(u64, Vec<u8>)>> = vec![Vec::new(); to.len()];

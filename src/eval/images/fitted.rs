@@ -1,4 +1,4 @@
-//! A learned density of images, asked from outside: samples as gray levels, bits of other images.
+//! The public interface to a density of images: samples as pixel values, bits/dim of other images.
 
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
@@ -10,9 +10,9 @@ use crate::error::Result;
 use crate::eval::{EvalError, Fitted, check_tolerances};
 use crate::tensor::{Key, Tensor};
 
-/// Images of a part: what is solved and handed over at once.
+/// Images per part.
 const PART: usize = 256;
-/// Images that are drawn a second time where each is drawn once, to measure what the draws add to the error.
+/// With one draw per image, the number of images drawn twice to estimate the error from the draws.
 const REPEATED: usize = 256;
 
 impl Fitted {
@@ -22,12 +22,12 @@ impl Fitted {
         of_images.ok_or_else(|| EvalError::NoImages { what, name: name() }.into())
     }
 
-    /// n images drawn from the density, of a class where the run has classes: gray levels
-    /// `[n, height, width, channels]`, in parts. A longer draw by the same key begins with the images of a shorter one. A
-    /// part whose solve ended early is an error.
+    /// n sampled images, of a class if the run has classes, as pixel values `[n, height, width, channels]` in an
+    /// iterator of parts. With the same key a longer draw starts with the images of a shorter one. A part whose solve
+    /// ended early is an error.
     ///
     /// # Errors
-    /// A run that learned no images; a class that it has not, or none where it has some.
+    /// The run was not trained on an image set; the class does not exist, or the run has classes and none is given.
     pub fn sample_images<'a>(
         &'a self,
         n: usize,
@@ -49,15 +49,15 @@ impl Fitted {
         Ok((0u32..).zip((0..n).step_by(PART)).map(move |(i, start)| {
             let z = flow.base.sample(PART, flow.dtype(), &key.fold_in(Tensor::from(i)));
             let (flow, rows) = given.as_ref().unwrap_or(&flow).join(&z);
-            // The rows of a tile share their steps, so the last part is pushed whole and cut afterwards.
+            // The rows of a tile share their steps, so the last part is computed whole and truncated.
             let mut points = program.call(&flow, &rows, key)?.to_vec();
             points.truncate((n - start) * d);
             Ok(levels(transform, &points))
         }))
     }
 
-    /// Bits per dimension of images that the flow has not seen, each dequantized once, solved to [`IMAGE_TOLERANCE`] with
-    /// Hutchinson's estimate: an upper bound of what their gray levels cost, with its standard error.
+    /// Bits/dim of unseen images, each dequantized once, solved to [`IMAGE_TOLERANCE`] with Hutchinson's estimator: an
+    /// upper bound on the code length of their pixel values, with its standard error.
     ///
     /// # Errors
     /// As [`image_log_probs`](Self::image_log_probs).
@@ -65,12 +65,12 @@ impl Fitted {
         Ok(self.image_log_probs(images, (IMAGE_TOLERANCE, IMAGE_TOLERANCE), 1, key, |_| {})?.1)
     }
 
-    /// The log-probability of the gray levels of images in nats, a lower bound of it: each dequantized `draws` times,
-    /// solved with Hutchinson's estimate, averaged; `told` after each part with how many images it had.
+    /// A lower bound on the log-probability of the images' pixel values, in nats (ELBO): the mean over `draws`
+    /// dequantizations, with Hutchinson's estimator. Calls `told` after each part with its number of images.
     ///
     /// # Errors
-    /// A run that learned no images, images of another size, tolerances out of range, no draw, no classes where the run
-    /// has some, a file that has gone, a solve that ended early.
+    /// The run was not trained on an image set; images of another size, tolerances out of range, `draws` of 0, missing
+    /// labels, a missing file, a solve that ended early.
     pub fn image_log_probs(
         &self,
         images: &ImageSet,
@@ -117,7 +117,7 @@ impl Fitted {
     }
 }
 
-/// Refuses images of another size than the run's, and images without classes where it has some.
+/// Refuses images of another size than the run's, and images without labels if the run has classes.
 fn check_images(frame: &ImagesFrame, images: &ImageSet) -> Result<()> {
     let found = [images.height, images.width, images.channels];
     if found != frame.size() {

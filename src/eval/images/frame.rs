@@ -1,26 +1,26 @@
-//! What of a set of images a learned density needs without them: their size, their classes, how pixels became numbers.
+//! The frame of an image set: size, classes and pixel transform.
 
 use super::PixelTransformKind;
 use serde::{Deserialize, Serialize};
 
-/// The frame of the images that a density was learned from.
+/// The frame of an image set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ImagesFrame {
-    /// What the set was called.
+    /// The name of the set.
     pub name: String,
-    /// Rows of an image.
+    /// Image height.
     pub height: usize,
-    /// Columns of an image.
+    /// Image width.
     pub width: usize,
     /// 1 for gray, 3 for colors.
     pub channels: usize,
-    /// How gray levels became numbers.
+    /// The pixel transform.
     pub pixels: PixelTransformKind,
-    /// Number of classes, where images have one.
+    /// Number of classes, if images have labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// A number that identifies sets.
+    /// A hash of the set.
     pub fingerprint: String,
 }
 
@@ -30,7 +30,7 @@ impl ImagesFrame {
         [self.height, self.width, self.channels]
     }
 
-    /// Coordinates of an image.
+    /// Number of coordinates: height x width x channels.
     pub fn dim(&self) -> usize {
         self.height * self.width * self.channels
     }

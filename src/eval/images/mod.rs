@@ -1,7 +1,7 @@
-//! Densities of sets of images, each a point of the unit cube: what is measured of them and how they are shown.
+//! Densities of image sets, each image a point of the unit cube: scores and figures.
 //!
-//! Their log-density is an estimate, reported in bits per coordinate with its errors ([`bits`](BitsPerDim)), and they are looked
-//! at as images. It knows sets, transforms and flows.
+//! The log-density is an estimate, reported in [bits/dim](BitsPerDim) with its standard errors. This module knows sets,
+//! transforms and flows.
 
 mod bits;
 #[cfg(feature = "plot")]

@@ -1,4 +1,4 @@
-//! The pixel transform as a checkpoint keeps it: tensors beside the weights, and its name.
+//! The pixel transform in a checkpoint: its name, and tensors beside the weights.
 
 use crate::array::DType;
 use crate::data::{DataError, ImageSet, LogitTransform, MarginalTransform, PixelTransform, SMOOTHING};
@@ -6,15 +6,15 @@ use crate::names::names;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
-/// How far the logit's argument is kept from 0 and 1.
+/// The margin of the logit's argument from 0 and 1.
 const ALPHA: f64 = 1e-6;
 /// Separates this use of a seed from all others.
 const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
 names! {
-    /// Which transform takes gray levels to the numbers that a flow learns.
+    /// The transform from pixel values to the coordinates of the flow.
     PixelTransformKind {
-        /// Each pixel through its own distribution ([`MarginalTransform`]).
+        /// Each pixel by its own distribution ([`MarginalTransform`]).
         Marginals = "marginals",
         /// The logit, standardized ([`LogitTransform`]).
         Logit = "logit",
@@ -22,7 +22,7 @@ names! {
 }
 
 impl PixelTransformKind {
-    /// The transform of this kind, fitted to the images of the given numbers.
+    /// The transform of this kind, fitted to the images with these indices.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].
@@ -47,16 +47,16 @@ tree! {
 pub enum PixelTables {
     /// [`MarginalTransform`].
     Marginals {
-        /// How often each pixel had each level, u32 `[dim, 256]`.
+        /// Counts of each value per pixel, u32 `[dim, 256]`.
         counts: Tensor,
     },
     /// [`LogitTransform`].
     Logit {
-        /// How far x is kept from 0 and 1, f64.
+        /// The margin of x from 0 and 1, f64.
         alpha: Tensor,
-        /// Mean of each pixel's logit, f64 `[dim]`.
+        /// Mean logit per pixel, f64 `[dim]`.
         mean: Tensor,
-        /// Its deviation, f64 `[dim]`.
+        /// Its standard deviation, f64 `[dim]`.
         sd: Tensor,
     },
 }
@@ -78,7 +78,7 @@ impl PixelTables {
         }
     }
 
-    /// Tables of the same shapes, for a file to fill.
+    /// Tables of the same shapes, to be filled from a file.
     pub(crate) fn like(kind: PixelTransformKind, dim: usize) -> PixelTables {
         let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
         match kind {

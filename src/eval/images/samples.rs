@@ -1,4 +1,4 @@
-//! How flows of images are solved for samples, and what samples are as gray levels.
+//! Solver options for samples of images, and their pixel values.
 
 use super::bits::IMAGE_TOLERANCE;
 use crate::cnf::config::Flow;
@@ -6,10 +6,10 @@ use crate::data::PixelTransform;
 use crate::eval::drawable;
 use crate::tensor::Tensor;
 
-/// Rows that are solved together for them.
+/// Rows per tile.
 const SAMPLE_TILE: usize = 16;
 
-/// A flow as it is solved for samples of images.
+/// The flow with solver options for sampling images.
 pub(super) fn for_samples(flow: &Flow) -> Flow {
     drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
 }
@@ -20,7 +20,7 @@ pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tenso
     Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
 }
 
-/// Gray levels of z.
+/// The pixel values of z.
 pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
     transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
 }

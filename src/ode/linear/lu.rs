@@ -1,9 +1,8 @@
-//! `Lu`: the factors of a matrix by elimination with partial pivoting.
+//! `Lu`: LU factorization with partial pivoting.
 //!
-//! Column by column, each a sum of earlier columns: all inner loops run over neighbors in memory. A row that is chosen as
-//! pivot is swapped from its column on, and right-hand sides are swapped alike between two columns, as LINPACK does, so
-//! that a band stays one. In lanes rows are compared one after the other and swapped where the lane asks for it: the same
-//! pivots as alone.
+//! The elimination is column-oriented, so all inner loops read contiguous memory. A pivot row is swapped from its
+//! column on, and right-hand sides are swapped between two columns, as in LINPACK; a banded matrix so stays banded.
+//! SIMD lanes compare rows one after the other and swap per lane: each lane has the pivots that it would have alone.
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
@@ -11,30 +10,30 @@
 use super::Matrix;
 use crate::ode::{Clock, Real};
 
-/// A matrix and then its factors.
+/// A matrix, overwritten by its factors.
 #[derive(Clone)]
 pub struct Lu<R: Real> {
-    /// The matrix to be factored; afterwards its factors, with the inverses of the pivots on the diagonal.
+    /// The matrix to factor; afterwards its factors, with the inverses of the pivots on the diagonal.
     matrix: Matrix<R>,
-    /// The row that each column took its pivot from.
+    /// The pivot row of each column.
     pivots: Vec<usize>,
-    /// Of lanes: which of them swapped row k with each row below it, column after column.
+    /// For SIMD lanes: which lanes swapped row k with each row below it, column after column.
     swaps: Vec<<R::Clock as Clock>::Mask>,
-    /// Diagonals above the main one before elimination.
+    /// Number of superdiagonals before elimination.
     upper: usize,
 }
 
 impl<R: Real> Lu<R> {
-    /// For matrices with so many diagonals below and above the main one.
+    /// For matrices with these numbers of subdiagonals and superdiagonals.
     pub fn new(n: usize, lower: usize, upper: usize) -> Self {
         let matrix = Matrix::zeros(n, lower, upper + lower);
         let upper = if matrix.lower() + 1 >= n { n.max(1) - 1 } else { upper };
         Lu { matrix, pivots: vec![0; n], swaps: Vec::new(), upper }
     }
 
-    /// Takes the matrix whose columns `write(j, rows, column)` writes, and factors it.
+    /// Factors the matrix whose columns `write(j, rows, column)` writes.
     ///
-    /// Gives the first column without a pivot; solutions are then not finite.
+    /// Returns the first column without a pivot; solutions are then not finite.
     #[inline(always)]
     pub fn factor(
         &mut self,
@@ -82,7 +81,7 @@ impl<R: Real> Lu<R> {
         singular
     }
 
-    /// Swaps row k with the row of the largest entry of its column, the first of equal ones.
+    /// Swaps row k with the row of the largest entry of its column, the first one in a tie.
     #[inline(always)]
     fn swap_largest(&mut self, k: usize, below: usize, right: usize) {
         let column = self.matrix.column(k, k..below);
@@ -102,7 +101,7 @@ impl<R: Real> Lu<R> {
         }
     }
 
-    /// Swaps row k, in each lane, with every row below it whose entry is larger than all before.
+    /// In each lane, swaps row k with every row below it whose entry is larger than all before.
     #[inline(always)]
     fn swap_lanes(&mut self, k: usize, below: usize, right: usize) {
         for i in k + 1..below {
@@ -156,12 +155,12 @@ mod tests {
     use super::*;
     use crate::ode::Lanes;
 
-    /// Numbers without pattern between -1 and 1.
+    /// Pseudorandom numbers between -1 and 1.
     fn entry(i: usize, j: usize, seed: f64) -> f64 {
         (seed + 12.9898 * i as f64 + 78.233 * j as f64).sin()
     }
 
-    /// The largest residual of a system with ones for its solution.
+    /// The largest residual of a system whose solution is all ones.
     fn residual(n: usize, lower: usize, upper: usize) -> f64 {
         let is_inside = |i: usize, j: usize| i <= j + lower && j <= i + upper;
         let a = |i, j| if is_inside(i, j) { entry(i, j, 1.0) } else { 0.0 };

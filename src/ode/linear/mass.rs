@@ -3,9 +3,9 @@
 use super::Matrix;
 use crate::ode::ConfigError;
 
-/// The constant matrix M of a problem `M y' = f(t, y)`; where it is singular, some of the equations are constraints.
+/// The constant matrix M of a problem `M y' = f(t, y)`. Where M is singular, some equations are algebraic constraints.
 ///
-/// The constraints must determine the components that have no derivative (index 1), and y0 must fulfill them.
+/// The constraints must determine the components without a derivative (index 1), and y0 must satisfy them.
 ///
 /// # Examples
 /// ```
@@ -22,10 +22,10 @@ pub struct Mass {
 }
 
 impl Mass {
-    /// By its rows.
+    /// From its rows.
     ///
     /// # Panics
-    /// If there are not as many entries in each row as there are rows.
+    /// If the matrix is not square.
     #[track_caller]
     pub fn dense<Row: AsRef<[f64]>>(rows: impl IntoIterator<Item = Row>) -> Mass {
         let rows: Vec<Row> = rows.into_iter().collect();
@@ -41,7 +41,7 @@ impl Mass {
         Mass { matrix }
     }
 
-    /// By its diagonal: 1 of an equation with a derivative, 0 of a constraint.
+    /// From its diagonal: 1 for a differential equation, 0 for a constraint.
     pub fn diagonal(diagonal: impl IntoIterator<Item = f64>) -> Mass {
         let diagonal: Vec<f64> = diagonal.into_iter().collect();
         let mut matrix = Matrix::zeros(diagonal.len(), 0, 0);
@@ -51,8 +51,7 @@ impl Mass {
         Mass { matrix }
     }
 
-    /// Of n equations, with `lower` diagonals below the main one and `upper` above it: `entry(i, j)` is the entry in row i
-    /// and column j.
+    /// An n x n banded matrix with `lower` subdiagonals and `upper` superdiagonals: `entry(i, j)` is row i, column j.
     pub fn banded(n: usize, lower: usize, upper: usize, entry: impl Fn(usize, usize) -> f64) -> Mass {
         let mut matrix = Matrix::zeros(n, lower, upper);
         for j in 0..n {
@@ -67,13 +66,13 @@ impl Mass {
         &self.matrix
     }
 
-    /// Whether row i has no entry but 0: a constraint.
+    /// Whether row i is all zeros: a constraint.
     pub(in crate::ode) fn is_constraint(&self, i: usize) -> bool {
         let n = self.matrix.n();
         (0..n).all(|j| !self.matrix.contains(i, j) || self.matrix[(i, j)] == 0.0)
     }
 
-    /// Refuses another number of equations than the state has, and entries that are not finite.
+    /// Refuses a size that differs from the state's, and entries that are not finite.
     pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
         if self.matrix.n() != n {
             return Err(ConfigError::LinearShape {

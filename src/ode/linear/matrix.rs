@@ -1,11 +1,11 @@
-//! `Matrix`: a square matrix, dense or within a band, column by column.
+//! `Matrix`: a square matrix, dense or banded, in column-major order.
 
 use crate::ode::Real;
 use std::ops::{Index, IndexMut, Range};
 
-/// A square matrix whose entries outside of a band are 0 and have no place.
+/// A square matrix. Entries outside of the band are 0 and are not stored.
 ///
-/// Entry (i, j) is at `j * step + i + shift`: dense ones are those with a step of n and no shift.
+/// Entry (i, j) is at `j * step + i + shift`; a dense matrix has a step of n and no shift.
 #[derive(Clone, Debug)]
 pub struct Matrix<R> {
     n: usize,
@@ -17,7 +17,7 @@ pub struct Matrix<R> {
 }
 
 impl<R: Real> Matrix<R> {
-    /// Zeros, with so many diagonals below and above the main one.
+    /// Zeros, with these numbers of subdiagonals and superdiagonals.
     pub fn zeros(n: usize, lower: usize, upper: usize) -> Self {
         let (lower, upper) = (lower.min(n.saturating_sub(1)), upper.min(n.saturating_sub(1)));
         let is_dense = lower + upper + 1 >= n;
@@ -27,37 +27,37 @@ impl<R: Real> Matrix<R> {
         Matrix { n, lower, upper, step, shift, data: vec![R::constant(0.0); len] }
     }
 
-    /// Rows and columns.
+    /// Number of rows, and of columns.
     #[inline(always)]
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// Diagonals below the main one.
+    /// Number of subdiagonals.
     #[inline(always)]
     pub fn lower(&self) -> usize {
         self.lower
     }
 
-    /// Diagonals above the main one.
+    /// Number of superdiagonals.
     #[inline(always)]
     pub fn upper(&self) -> usize {
         self.upper
     }
 
-    /// Whether (i, j) has a place.
+    /// Whether (i, j) is stored.
     #[inline(always)]
     pub fn contains(&self, i: usize, j: usize) -> bool {
         i < self.n && j < self.n && i <= j + self.lower && j <= i + self.upper
     }
 
-    /// The rows that column j has a place for.
+    /// The stored rows of column j.
     #[inline(always)]
     pub fn rows(&self, j: usize) -> Range<usize> {
         j.saturating_sub(self.upper)..self.n.min(j + self.lower + 1)
     }
 
-    /// Where (i, j) is.
+    /// The index of (i, j).
     #[inline(always)]
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
         j * self.step + i + self.shift

@@ -1,9 +1,10 @@
 //! Linear algebra of implicit steps: square matrices, dense or banded, and their LU factors.
 //!
-//! Small and in plain Rust, over any [`Real`](super::Real): f64, dual numbers, whose factors carry derivatives, and lanes,
-//! which pivot each on its own. The order of elimination is fixed, so that bits depend on the numbers alone; nothing here
-//! allocates after a matrix was made. Alternatives considered: nalgebra's LU, which allocates, and faer, a dependency
-//! larger than this crate's solver. It knows numbers; it must never know what they are the Jacobian of.
+//! Plain Rust for small matrices over any [`Real`](super::Real): f64, dual numbers (their factors carry derivatives)
+//! and SIMD lanes (each pivots on its own). The order of elimination is fixed, so results depend on the numbers alone,
+//! to the bit. Nothing here allocates after a matrix is made. Alternatives considered: nalgebra's LU, which allocates,
+//! and faer, a dependency larger than this crate's solver. This module must never know what its matrices are the
+//! Jacobian of.
 
 mod lu;
 mod mass;

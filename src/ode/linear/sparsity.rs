@@ -1,13 +1,13 @@
-//! `Sparsity`: which entries of a Jacobian can differ from 0; `Plan`: how few directions determine them all.
+//! `Sparsity`: the sparsity pattern of a Jacobian; `Plan`: its column coloring.
 
 use super::Matrix;
 use crate::ode::{ConfigError, Real};
 
-/// Which entries of the Jacobian can differ from 0.
+/// The sparsity pattern of the Jacobian.
 ///
-/// Columns without a common row are determined together, so a Jacobian takes as many evaluations as there are groups of such
-/// columns: `lower + upper + 1` of a banded one, however many components there are. Its linear systems are banded too where the
-/// band is narrow.
+/// Columns without a common row are computed together, so a Jacobian takes one evaluation per group of such columns:
+/// `lower + upper + 1` for a banded one, whatever the number of components. Where the band is narrow, the linear
+/// systems are banded too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sparsity(Kind);
 
@@ -31,7 +31,7 @@ impl Sparsity {
         Sparsity(Kind::Pattern(entries))
     }
 
-    /// Refuses entries that a state of n components does not have.
+    /// Refuses entries outside of a state of n components.
     pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
         let Kind::Pattern(entries) = &self.0 else { return Ok(()) };
         match entries.iter().find(|&&(i, j)| i >= n || j >= n) {
@@ -41,13 +41,13 @@ impl Sparsity {
     }
 }
 
-/// How the entries of a Jacobian are found by few directions, and where they are kept.
+/// The colors of a Jacobian's columns, and where its entries are stored.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The direction of each column.
+    /// The color of each column.
     color: Vec<usize>,
     num_colors: usize,
-    /// Of a pattern: its entries by columns, and where each column starts.
+    /// For a pattern: its entries by columns, and where each column starts.
     pattern: Option<(Vec<usize>, Vec<usize>)>,
     lower: usize,
     upper: usize,
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// Each column takes the first color that no column before it with a common row has.
+    /// Greedy coloring: each column takes the first color that no earlier column with a common row has.
     fn of_pattern(n: usize, entries: &[(usize, usize)]) -> Plan {
         let mut starts = vec![0; n + 1];
         for &(_, j) in entries {
@@ -77,7 +77,7 @@ impl Plan {
             starts[j + 1] += starts[j];
         }
         let rows: Vec<usize> = entries.iter().map(|&(i, _)| i).collect();
-        // The colors that each row has seen.
+        // The colors used in each row.
         let mut seen: Vec<Vec<bool>> = vec![Vec::new(); n];
         let (mut color, mut num_colors) = (vec![0; n], 0);
         for j in 0..n {
@@ -96,36 +96,36 @@ impl Plan {
             |f: fn(usize, usize) -> usize| entries.iter().map(|&(i, j)| f(i, j)).max().unwrap_or(0);
         let lower = distance(usize::saturating_sub);
         let upper = distance(|i, j| j.saturating_sub(i));
-        // Elimination in a band fills as many diagonals again: a wide one is treated as dense.
+        // Fill-in adds as many diagonals again: a wide band is treated as dense.
         let (lower, upper) = if 2 * (2 * lower + upper) < n { (lower, upper) } else { (n, n) };
         Plan { color, num_colors, pattern: Some((rows, starts)), lower, upper }
     }
 
-    /// Diagonals that a matrix of these entries has below and above the main one.
+    /// The numbers of subdiagonals and superdiagonals of a matrix with these entries.
     pub fn band(&self) -> (usize, usize) {
         (self.lower, self.upper)
     }
 
-    /// The direction of each component.
+    /// The color of each component.
     pub fn colors(&self) -> &[usize] {
         &self.color
     }
 
-    /// How many directions there are.
+    /// The number of colors.
     pub fn num_colors(&self) -> usize {
         self.num_colors
     }
 
-    /// The columns of a direction.
+    /// The columns of a color.
     #[inline(always)]
     fn columns(&self, color: usize) -> impl Iterator<Item = usize> + '_ {
-        // Of a dense or banded matrix they follow each other at equal distances.
+        // In a dense or banded matrix they are equally spaced.
         let is_regular = self.pattern.is_none();
         let (first, step) = if is_regular { (color, self.num_colors.max(1)) } else { (0, 1) };
         (first..self.color.len()).step_by(step).filter(move |&j| is_regular || self.color[j] == color)
     }
 
-    /// Calls `f(i, j)` for each entry in the columns of a direction.
+    /// Calls `f(i, j)` for each entry in the columns of a color.
     #[inline(always)]
     pub fn each_entry<R: Real>(
         &self,

@@ -1,37 +1,37 @@
 //! `Chebyshev`: steps of the Runge-Kutta-Chebyshev method of order 2.
 //!
-//! An explicit recursion of s stages that is stable as far as `(s^2 - 1) / 1.54` on the negative real axis: s is the
-//! smallest number for which that covers h times the spectral radius of the Jacobian. The radius is given by the user, or
-//! estimated by a power iteration on differences of the field, again when 25 steps have passed and after a rejected step.
-//! States are combined by [`State::lincomb`] alone, in memory that is made once.
+//! An explicit recursion of s stages, stable up to `(s^2 - 1) / 1.54` on the negative real axis. s is the smallest
+//! number that covers h times the spectral radius of the Jacobian. The user gives the radius, or a power iteration on
+//! differences of the vector field estimates it every 25 steps and after a rejected step. States are combined by
+//! [`State::lincomb`] alone, in memory that is allocated once.
 //!
 //! # References
-//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326; their
-//! Fortran code of the same name.
+//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326,
+//! and their Fortran code of the same name.
 
 use super::plain::is_given;
 use super::{Counts, Diagnosis, Request, StiffStages};
 use crate::ode::stages::eval;
 use crate::ode::{FieldFailure, PlainState, Real, Stages, VectorField};
 
-/// Attempts after which the spectral radius is estimated anew.
+/// Attempts between two estimates of the spectral radius.
 const RENEW: u64 = 25;
-/// What an estimate is multiplied by: a power iteration approaches the radius from below.
+/// Safety factor of an estimate: a power iteration approaches the radius from below.
 const SAFETY: f64 = 1.2;
-/// The most iterations, and the relative change that ends them.
+/// The maximum number of iterations, and the relative change that ends them.
 const ITERATIONS: usize = 50;
 const CHANGE: f64 = 0.01;
 /// The damping of the stability polynomial.
 const DAMPING: f64 = 2.0 / 13.0;
-/// With s stages a step is stable as far as `REACH (s^2 - 1)` on the negative real axis.
+/// With s stages a step is stable up to `REACH (s^2 - 1)` on the negative real axis.
 const REACH: f64 = 1.0 / 1.54;
-/// The most stages of a step: rounding grows with their square.
+/// The maximum number of stages: rounding errors grow with its square.
 const STAGES_MAX: usize = 1000;
 
-/// The states that a step needs beside those of its table: zeros, Y_{j-2}, Y_{j-1} and the field there.
+/// The states that a step needs besides its tableau's: zeros, Y_{j-2}, Y_{j-1} and f(Y_{j-1}).
 pub(super) const MEMORY: usize = 4;
 
-/// States side by side that are not neighbors in memory.
+/// A list of states that are not contiguous in memory.
 struct Refs<'a, S, const N: usize>([&'a S; N]);
 
 impl<S, const N: usize> Stages<S> for Refs<'_, S, N> {
@@ -45,29 +45,29 @@ impl<S, const N: usize> Stages<S> for Refs<'_, S, N> {
     }
 }
 
-/// What such steps keep between them.
+/// What is kept between steps.
 #[derive(Clone)]
 pub struct Chebyshev<R> {
-    /// The eigenvector that the last estimate found, of length 1 in the norm of components.
+    /// The eigenvector of the last estimate, of length 1 in the norm of components.
     direction: Vec<R>,
     numbers: Vec<R>,
     radius: f64,
     /// Attempts since the last estimate.
     age: u64,
-    /// Where the last attempt started: the same again after a rejected one.
+    /// The time of the last attempt: a rejected step starts at the same one.
     t: f64,
     counts: Counts,
 }
 
 impl<R: Real<Clock = f64>> Chebyshev<R> {
-    /// Of n components.
+    /// For n components.
     pub fn new(n: usize) -> Self {
         let zeros = vec![R::constant(0.0); n];
         let (numbers, direction) = (zeros.clone(), zeros);
         Chebyshev { direction, numbers, radius: 0.0, age: RENEW, t: f64::NAN, counts: Counts::default() }
     }
 
-    /// The spectral radius for the step that is attempted; `f0` is the field at (t, y).
+    /// The spectral radius for the attempted step; `f0` is f(t, y).
     fn radius<Y: PlainState<Number = R>>(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -89,7 +89,7 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         Ok(SAFETY * self.radius)
     }
 
-    /// The recursion of s stages, from y to y1.
+    /// The recursion of s stages from y to y1.
     fn recurse<Y: PlainState<Number = R>>(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -129,7 +129,7 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         Ok(())
     }
 
-    /// A nonlinear power iteration: `v = (f(t, y + d v) - f(t, y)) / d`, each time of length 1.
+    /// A nonlinear power iteration: `v = (f(t, y + d v) - f(t, y)) / d`, normalized each time.
     fn estimate<Y: PlainState<Number = R>>(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -143,9 +143,9 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         y.read(numbers);
         let distance = Y::EPSILON.sqrt() * norm(numbers).max(1e-5 * (numbers.len() as f64).sqrt());
         if norm(direction) == 0.0 {
-            // f(t, y) has a part of every eigenvector that the solution feels.
+            // f(t, y) has a component along every eigenvector that affects the solution.
             f0.read(direction);
-            // Alternating signs have one of the fastest oscillations on a grid, which a smooth f lacks.
+            // Alternating signs add one of the fastest oscillations on a grid, which a smooth f lacks.
             let size = norm(direction).max(f64::MIN_POSITIVE) * 0.1 / (direction.len() as f64).sqrt();
             for (j, v) in direction.iter_mut().enumerate() {
                 *v = *v + Y::Number::constant(if j % 2 == 0 { size } else { -size });
@@ -211,7 +211,7 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             self.counts.evals += 1;
         }
         let radius = self.radius(f, request, (y, &k[0]), memory)?;
-        // Of a radius that is not finite, which a step of such numbers is refused for.
+        // A radius that is not finite saturates; the step is rejected for its non-finite numbers.
         let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
         let s = (1 + reach).clamp(2, STAGES_MAX);
         self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;

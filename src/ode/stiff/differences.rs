@@ -1,30 +1,31 @@
-//! df/dy and df/dt by forward differences, for fields that are closures.
+//! df/dy and df/dt by forward differences, for vector fields that are closures.
 //!
-//! A component moves by `sqrt(eps)` of its own size, or of `atol / rtol` where that is larger: below it the tolerances do not
-//! read the component. Time moves into the step, never beyond its end, so never across a discontinuity.
+//! The increment of a component is `sqrt(eps)` times its size, or times `atol / rtol` where that is larger: smaller
+//! values do not matter to the tolerances. The increment of t points into the step and stays within it, so it never
+//! crosses a discontinuity.
 
 use super::FieldOn;
 use crate::ode::linear::{Matrix, Plan};
 use crate::ode::{Clock, FieldFailure, Real, Tolerance};
 
-/// The size of a component whose tolerances say nothing.
+/// The size of a component for which the tolerances give none.
 const SIZE: f64 = 1e-5;
 
-/// What the differences are taken from.
+/// The base point of the differences.
 pub(super) struct Base<'a, R: Real> {
     pub t: &'a R::Clock,
     pub y: &'a [R],
     /// f(t, y).
     pub f: &'a [R],
     pub tolerance: &'a Tolerance<'a>,
-    /// The square root of the rounding unit in which the field is evaluated.
+    /// The square root of the unit roundoff in which f is evaluated.
     pub part: f64,
 }
 
-/// Writes df/dy; gives how many evaluations that took.
+/// Writes df/dy; returns the number of evaluations.
 ///
 /// # Errors
-/// What the field said, with the time.
+/// An error of the vector field, with its time.
 #[inline(always)]
 pub(super) fn jacobian<R: Real>(
     field: &mut dyn FieldOn<R>,
@@ -44,7 +45,7 @@ pub(super) fn jacobian<R: Real>(
 }
 
 impl<R: Real> Base<'_, R> {
-    /// Component j, moved away from 0.
+    /// Component j plus its increment, away from 0.
     #[inline(always)]
     fn moved(&self, j: usize) -> R {
         let (rtol, atol) = self.tolerance.at(j);
@@ -55,10 +56,10 @@ impl<R: Real> Base<'_, R> {
     }
 }
 
-/// Writes df/dt by one evaluation at a time within the step of size h that starts at `base.t`.
+/// Writes df/dt with one evaluation at a time within the step of size h that starts at `base.t`.
 ///
 /// # Errors
-/// What the field said, with the time.
+/// An error of the vector field, with its time.
 #[inline(always)]
 pub(super) fn time_derivative<R: Real>(
     field: &mut dyn FieldOn<R>,

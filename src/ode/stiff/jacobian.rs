@@ -1,4 +1,4 @@
-//! Jacobians that are given: by the user, or by a field that differentiates itself.
+//! Jacobians without finite differences: from the user, or from a vector field that differentiates itself.
 
 use crate::ode::linear::Matrix;
 use crate::ode::{DIRECTIONS, Dual, FieldDual, GenericField, State};
@@ -6,14 +6,14 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// A Jacobian to be written: `jacobian[(i, j)]` is df_i / dy_j, 0 where nothing was written.
+/// A Jacobian to be written: `jacobian[(i, j)]` is df_i / dy_j, and 0 unless it is assigned.
 ///
-/// Of a [`Sparsity::banded`](crate::ode::Sparsity::banded) Jacobian only entries of the band may be written.
+/// With [`Sparsity::banded`](crate::ode::Sparsity::banded) only entries of the band may be assigned.
 #[derive(Clone, Debug)]
 pub struct Jacobian(pub(super) Matrix<f64>);
 
 impl Jacobian {
-    /// Rows and columns: as many as the state has components.
+    /// Rows, and columns: the number of components of the state.
     pub fn n(&self) -> usize {
         self.0.n()
     }
@@ -47,7 +47,7 @@ impl IndexMut<(usize, usize)> for Jacobian {
     }
 }
 
-/// A field that differentiates itself.
+/// A vector field that differentiates itself.
 pub trait Linearize<S: State> {
     /// Calls `column(c, df/dy v_c)` for each of `num_colors` directions `v_c = sum of e_j over colors[j] == c`, and
     /// `column(num_colors, df/dt)`.
@@ -61,7 +61,7 @@ pub trait Linearize<S: State> {
     );
 }
 
-/// The columns of a `vector_field!` by dual numbers, [`DIRECTIONS`] at a time; t is the last direction.
+/// The columns of a `vector_field!` by dual numbers, [`DIRECTIONS`] per pass; t is the last direction.
 #[doc(hidden)]
 pub fn dual_columns<G: GenericField<N>, const N: usize>(
     field: &G,
@@ -72,7 +72,7 @@ pub fn dual_columns<G: GenericField<N>, const N: usize>(
 ) {
     let params = field.map_params(FieldDual::from);
     for first in (0..=num_colors).step_by(DIRECTIONS) {
-        // A direction of another pass is out of range here, and then nothing moves.
+        // A direction of another pass is out of range here, and seeds nothing.
         let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
         let y = std::array::from_fn(|j| variable(y[j], colors[j]));
         let dy = G::eval_dual(&params, variable(t, num_colors), &y);
@@ -86,7 +86,7 @@ type JacobianFn<'f, Y> = dyn Fn(f64, &Y, &mut Jacobian) + Send + Sync + 'f;
 type TimeDerivativeFn<'f, Y> = dyn Fn(f64, &Y, &mut Y) + Send + Sync + 'f;
 type RadiusFn<'f, Y> = dyn Fn(f64, &Y) -> f64 + Send + Sync + 'f;
 
-/// What a user says of df/dy and df/dt, as functions of the state.
+/// df/dy and df/dt as functions of the state, given by the user.
 pub struct StateFunctions<'f, Y> {
     pub(in crate::ode) jacobian: Option<Arc<JacobianFn<'f, Y>>>,
     pub(in crate::ode) time_derivative: Option<Arc<TimeDerivativeFn<'f, Y>>>,
@@ -94,7 +94,7 @@ pub struct StateFunctions<'f, Y> {
 }
 
 impl<Y> StateFunctions<'_, Y> {
-    /// Which of them are given: Jacobian, time derivative, spectral radius.
+    /// Which of them are set: Jacobian, time derivative, spectral radius.
     pub(in crate::ode) fn given(&self) -> [bool; 3] {
         [self.jacobian.is_some(), self.time_derivative.is_some(), self.spectral_radius.is_some()]
     }

@@ -1,10 +1,10 @@
-//! Stages of methods for stiff problems: what such a step computes in place of [`stages`](super::stages).
+//! Stages of methods for stiff problems; such a step computes them in place of [`stages`](super::stages).
 //!
-//! A Rosenbrock step needs the Jacobian and solves linear systems, a Chebyshev step chooses how many stages it takes; both need
-//! memory of their own. It lies behind a pointer ([`StiffStages`]) in the [`Carry`](super::Carry), so that a loop over
-//! steps has one branch and one call for them, whatever the state, and explicit methods have nothing. Underneath, all of it works
-//! on slices of components ([`FieldOn`], [`Core`]) and is compiled with this crate once for f64. Nothing that is kept here
-//! outlives a step in its results: a Jacobian is used again only where t and y are the same.
+//! A Rosenbrock step needs the Jacobian and solves linear systems; a Chebyshev step chooses its number of stages. Both
+//! keep memory between steps, behind a pointer ([`StiffStages`]) in the [`Carry`](super::Carry): a loop over steps has
+//! one branch and one call for them, whatever the state, and explicit methods pay nothing. The implementation works on
+//! slices of components ([`FieldOn`], [`Core`]) and is compiled with this crate once for f64. Cached values never
+//! change results: a Jacobian is reused only at the same t and y.
 
 mod chebyshev;
 mod differences;
@@ -21,21 +21,21 @@ use super::linear::{Matrix, Plan};
 use super::stages::{First, Times};
 use super::{FieldFailure, Real, Scheme, State, VectorField};
 
-/// What a step is to compute.
+/// The inputs of a step.
 pub struct Request<'r, 'a, S: State> {
     pub(super) scheme: &'r Scheme<'a, S>,
-    /// Whether `k[0]` is f(t, y) already.
+    /// Whether `k[0]` already is f(t, y).
     pub(super) first: First,
     pub(super) times: &'r Times<S::Clock>,
     pub(super) h: &'r S::Clock,
 }
 
-/// The stages of a method for stiff problems, with the memory that they need between steps.
+/// The stages of a method for stiff problems, with the memory that they keep between steps.
 pub trait StiffStages<S: State>: Send + Sync {
-    /// Computes the stages and y1; what `k` has beside the stages, one state or more, is scratch.
+    /// Computes the stages and y1; `k` has at least one state beyond the stages, as scratch.
     ///
     /// # Errors
-    /// What the field said, with the time it was evaluated at.
+    /// An error of the vector field, with its time.
     fn stages(
         &mut self,
         f: &dyn VectorField<S>,
@@ -45,16 +45,16 @@ pub trait StiffStages<S: State>: Send + Sync {
         y1: &mut S,
     ) -> Result<(), FieldFailure<S::Clock>>;
 
-    /// What was counted since this was called last.
+    /// The counts since the last call.
     fn take_counts(&mut self) -> Counts;
 
-    /// Why the step last computed has numbers that are not finite, where that is known.
+    /// Why the last step is not finite, where that is known.
     fn diagnosis(&self) -> Option<Diagnosis>;
 
-    /// `max_i sum_j |df_i/dy_j|` of the step last computed.
+    /// `max_i sum_j |df_i/dy_j|` of the last step.
     fn jacobian_norm(&self) -> f64;
 
-    /// A copy of it, with its memory.
+    /// A copy, with its memory.
     fn boxed_clone(&self) -> Box<dyn StiffStages<S>>;
 }
 
@@ -64,10 +64,10 @@ impl<S: State> Clone for Box<dyn StiffStages<S>> {
     }
 }
 
-/// What stages took.
+/// The cost of the stages.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Evaluations of the field, those for differences included.
+    /// Evaluations of the vector field, including those for differences.
     pub evals: u64,
     /// Jacobians.
     pub jacobians: u64,
@@ -75,10 +75,10 @@ pub struct Counts {
     pub factorizations: u64,
 }
 
-/// Why a step has numbers that are not finite.
+/// Why a step is not finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Diagnosis {
-    /// An entry of the Jacobian is not finite; `y` is the component that it differentiates by.
+    /// An entry of the Jacobian is not finite; `y` is the component that it is a derivative by.
     Jacobian {
         /// Its row.
         row: usize,
@@ -94,26 +94,26 @@ pub enum Diagnosis {
     },
 }
 
-/// A vector field in terms of components.
+/// A vector field on slices of components.
 pub trait FieldOn<R: Real> {
     /// `f(t, y)`.
     ///
     /// # Errors
-    /// What the field said, with the time.
+    /// An error of the vector field, with its time.
     fn eval(&mut self, t: &R::Clock, y: &[R], dy: &mut [R]) -> Result<(), FieldFailure<R::Clock>>;
 
-    /// Writes what is known of df/dy and df/dt without differences, and says which of the two that is.
+    /// Writes what is known of df/dy and df/dt without differences, and returns which of the two that is.
     ///
     /// # Errors
-    /// What the field said, with the time.
+    /// An error of the vector field, with its time.
     fn linearize(&mut self, t: &R::Clock, y: &[R], plan: &Plan, into: Derivatives<'_, R>) -> Known;
 }
 
-/// Where derivatives are written to: df/dy, zero before, and df/dt.
+/// The output of derivatives: df/dy, initially zero, and df/dt.
 pub struct Derivatives<'a, R> {
     pub(super) jacobian: &'a mut Matrix<R>,
     pub(super) f_t: &'a mut [R],
-    /// Scratch of a column.
+    /// Scratch for a column.
     pub(super) column: &'a mut [R],
 }
 

@@ -1,15 +1,15 @@
-//! What a user says of a stiff problem: derivatives of the field, their pattern, the matrix in front of y'.
+//! Options for stiff problems: derivatives of the vector field, their sparsity, the mass matrix.
 
 use super::Jacobian;
 use crate::ode::{Mass, Ode, PlainState, Sparsity};
 use std::sync::Arc;
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// The Jacobian of the field, for methods that need it: `write(t, y, jacobian)` sets `jacobian[(i, j)]`, which is 0
-    /// before, to df_i / dy_j.
+    /// The Jacobian of the vector field, for methods that need it: `write(t, y, jacobian)` sets `jacobian[(i, j)]`,
+    /// initially 0, to df_i / dy_j.
     ///
-    /// Where it is not given, a [`vector_field!`](crate::vector_field) is differentiated by dual numbers and a closure by
-    /// forward differences. In builds with debug assertions a Jacobian that differs from differences of the field panics.
+    /// By default a [`vector_field!`](crate::vector_field) is differentiated by dual numbers and a closure by forward
+    /// differences. Builds with debug assertions panic if the Jacobian disagrees with finite differences.
     ///
     /// # Examples
     /// ```
@@ -29,14 +29,14 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.jacobian = Some(Arc::new(write));
         self
     }
-    /// df/dt, for methods that need it: `write(t, y, f_t)` writes the derivative of each component by t alone. Where it is not
-    /// given, it is found as the [Jacobian](Ode::jacobian) is; a difference in time never leaves the step.
+    /// df/dt, for methods that need it: `write(t, y, f_t)` writes the partial derivative of each component by t. The
+    /// default is that of the [Jacobian](Ode::jacobian); a finite difference in time stays within the step.
     pub fn time_derivative(mut self, write: impl Fn(f64, &Y, &mut Y) + Send + Sync + 'f) -> Self {
         self.functions.time_derivative = Some(Arc::new(write));
         self
     }
-    /// A bound on the spectral radius of the Jacobian, for [`Method::Rkc2`]; where it is not given, it is estimated by a power
-    /// iteration every 25 steps.
+    /// A bound on the spectral radius of the Jacobian, for [`Method::Rkc2`]; by default a power iteration estimates it
+    /// every 25 steps.
     ///
     /// # Examples
     /// ```
@@ -54,8 +54,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.spectral_radius = Some(Arc::new(radius));
         self
     }
-    /// Which entries of the [Jacobian](Ode::jacobian) can differ from 0: fewer evaluations determine it, and linear systems
-    /// within a narrow band take time in proportion to the number of components.
+    /// The sparsity pattern of the [Jacobian](Ode::jacobian): fewer evaluations determine it, and linear systems with a
+    /// narrow band take time in proportion to the number of components.
     ///
     /// # Examples
     /// ```
@@ -74,7 +74,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.settings.sparsity = Some(Arc::new(sparsity));
         self
     }
-    /// M of a problem `M y' = f(t, y)`, a constant matrix; a singular one makes some equations constraints.
+    /// The constant matrix M of a problem `M y' = f(t, y)`; a singular M makes some equations algebraic constraints.
     pub fn mass_matrix(mut self, mass: Mass) -> Self {
         self.settings.mass = Some(Arc::new(mass));
         self

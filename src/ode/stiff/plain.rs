@@ -1,4 +1,4 @@
-//! Stages of methods for stiff problems on plain states: between a state and its components.
+//! Stages of methods for stiff problems on plain states: conversion between states and components.
 
 use super::chebyshev::{self, Chebyshev};
 use super::jacobian::{Jacobian, StateFunctions};
@@ -9,10 +9,10 @@ use crate::ode::stages::{First, Times};
 use crate::ode::tableau::Kind;
 use crate::ode::{Carry, FieldFailure, PlainState, Real, Resolved, Scheme, State, VectorField};
 
-/// The stages and y1 of a method that is not explicit, by the memory that the carry holds for it.
+/// The stages and y1 of an implicit or stabilized method, with the memory that the carry holds for it.
 ///
 /// # Errors
-/// What the field said, with the time it was evaluated at.
+/// An error of the vector field, with its time.
 pub fn stiff_stages<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
@@ -26,7 +26,7 @@ pub fn stiff_stages<S: State, F: VectorField<S>>(
     stiff.stages(f, &Request { scheme, first, times, h }, y, k, y1)
 }
 
-/// Makes the memory that steps of the scheme's method need.
+/// Allocates the memory that the scheme's method needs.
 pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry: &mut Carry<Y>) {
     let (n, stages) = (carry.y.num_components(), scheme.tableau.num_stages());
     if carry.k.len() <= stages {
@@ -52,7 +52,7 @@ pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry
 /// Rosenbrock stages of a plain state.
 struct Plain<Y: PlainState> {
     core: Box<dyn Core<Y::Number>>,
-    /// A Jacobian of the user's, once there was one.
+    /// The user's Jacobian, from its first evaluation on.
     written: Option<Jacobian>,
 }
 
@@ -99,11 +99,11 @@ impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
     }
 }
 
-/// A field of a plain state in terms of components.
+/// The vector field of a plain state on slices of components.
 pub(super) struct PlainField<'a, Y: PlainState> {
     pub f: &'a dyn VectorField<Y>,
     pub functions: Option<&'a StateFunctions<'a, Y>>,
-    /// Scratch: what the field is evaluated at, and what it gives.
+    /// Scratch: the argument and the result of an evaluation.
     pub argument: &'a mut Y,
     pub rate: &'a mut Y,
     pub written: &'a mut Option<Jacobian>,
@@ -169,7 +169,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
 /// Compares the user's Jacobian with central differences.
 ///
 /// # Panics
-/// Where they differ by more than differences can.
+/// Where they differ by more than the error of the differences.
 fn check_jacobian<Y: PlainState>(
     field: &mut PlainField<'_, Y>,
     request: &Request<'_, '_, Y>,
@@ -198,7 +198,7 @@ fn check_jacobian<Y: PlainState>(
         for i in 0..n {
             let (a, low, high) = (written.0[(i, j)], low[i].value(), high[i].value());
             let difference = (high - low) / (2.0 * distance.value());
-            // Rounding of f, and of what it adds up, in units of the difference.
+            // Rounding of f and of its terms, in units of the difference.
             let noise = 1e3 * Y::EPSILON * (high.abs() + low.abs() + (a * size).abs()) / distance.value();
             assert!(
                 (a - difference).abs() <= 1e-2 * a.abs().max(difference.abs()) + noise
@@ -210,7 +210,7 @@ fn check_jacobian<Y: PlainState>(
     Ok(())
 }
 
-/// What [`Request`] and [`First`] say of a step whose first stage may be given.
+/// Whether `k[0]` already holds f(t, y).
 pub(super) fn is_given<S: State>(request: &Request<'_, '_, S>) -> bool {
     request.first == First::Given
 }

@@ -1,8 +1,8 @@
 //! `Rosenbrock`: the stages of a Rosenbrock step on components.
 //!
-//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`, `y1 = y + h sum_i b_i k_i`. The
-//! Jacobian and df/dt belong to (t, y), the factors to h too: an attempt after a rejected one factors anew and evaluates
-//! neither f(t, y) nor the Jacobian.
+//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`,
+//! `y1 = y + h sum_i b_i k_i`. The Jacobian and df/dt depend on (t, y), the factors also on h: an attempt after a
+//! rejected one factors again, but evaluates neither f(t, y) nor the Jacobian.
 
 use super::differences::{self, Base};
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
@@ -13,7 +13,7 @@ use crate::ode::tableau::{self, ButcherTableau};
 use crate::ode::{Clock, Dual, FieldFailure, Lanes, Real, Tolerance};
 use crate::simd::{Level, Work, is_fused, run_narrow};
 
-/// What a Rosenbrock step on components is given.
+/// The inputs of a Rosenbrock step on components.
 pub struct StepOf<'a, C> {
     pub(in crate::ode) tableau: &'a ButcherTableau<'a>,
     pub(in crate::ode) numbers: &'a tableau::Rosenbrock<'a>,
@@ -22,14 +22,14 @@ pub struct StepOf<'a, C> {
     pub(in crate::ode) h: &'a C,
 }
 
-/// [`Rosenbrock`] whose code is compiled with this crate.
+/// [`Rosenbrock`], compiled with this crate.
 pub trait Core<R: Real>: Send + Sync {
-    /// Where y is to be written before a step.
+    /// Where to write y before a step.
     fn y_mut(&mut self) -> &mut [R];
     /// Computes the stages and y1.
     ///
     /// # Errors
-    /// What the field said, with the time it was evaluated at.
+    /// An error of the vector field, with its time.
     fn step(
         &mut self,
         field: &mut dyn FieldOn<R>,
@@ -45,7 +45,7 @@ pub trait Core<R: Real>: Send + Sync {
     fn diagnosis(&self) -> Option<Diagnosis>;
     /// As [`StiffStages::jacobian_norm`](super::StiffStages::jacobian_norm).
     fn jacobian_norm(&self) -> f64;
-    /// The Jacobian last computed.
+    /// The last Jacobian.
     fn jacobian(&self) -> &Matrix<R>;
     /// A copy.
     fn boxed_clone(&self) -> Box<dyn Core<R>>;
@@ -57,17 +57,17 @@ pub struct Rosenbrock<R: Real> {
     n: usize,
     plan: Plan,
     mass: Option<Matrix<f64>>,
-    /// The square root of the rounding unit in which the field is evaluated.
+    /// The square root of the unit roundoff in which f is evaluated.
     part: f64,
     level: Level,
     jacobian: Matrix<R>,
     lu: Lu<R>,
-    /// What the Jacobian belongs to; `None` before the first.
+    /// The t of the Jacobian; `None` before the first.
     t: Option<R::Clock>,
-    /// What the factors belong to.
+    /// The h of the factors.
     h: Option<R::Clock>,
     y: Vec<R>,
-    /// Where the Jacobian was computed.
+    /// The y of the Jacobian.
     y_of_jacobian: Vec<R>,
     f: Vec<R>,
     f_t: Vec<R>,
@@ -79,7 +79,7 @@ pub struct Rosenbrock<R: Real> {
 }
 
 impl<R: Real> Rosenbrock<R> {
-    /// Of n components, for a method of so many stages; the field is evaluated in numbers of that rounding unit.
+    /// For n components and a method of this many stages; f is evaluated with this unit roundoff.
     pub fn new(
         (n, num_stages): (usize, usize),
         plan: Plan,
@@ -115,7 +115,7 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// Whether the Jacobian is that of (t, y).
+    /// Whether the Jacobian was computed at (t, y).
     #[inline(always)]
     fn is_current(&self, t: &R::Clock) -> bool {
         let Some(at) = &self.t else { return false };
@@ -198,7 +198,7 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// The step, with a number of components that the compiler knows where N is not 0.
+    /// The step, with a number of components known to the compiler if N is not 0.
     #[inline(always)]
     pub(super) fn run<const N: usize>(
         &mut self,
@@ -275,7 +275,7 @@ impl<R: Real> Rosenbrock<R> {
     }
 }
 
-/// A step with the machine's instructions.
+/// A step compiled for the machine's instructions.
 struct Run<'r, 'a, R: Real, const N: usize>(
     &'r mut Rosenbrock<R>,
     &'r mut dyn FieldOn<R>,
@@ -292,7 +292,7 @@ impl<R: Real, const N: usize> Work for Run<'_, '_, R, N> {
 }
 
 impl<R: Real<Clock = f64>> Rosenbrock<R> {
-    /// A step whose loops over few components are written out.
+    /// A step with unrolled loops over few components.
     fn run_few(&mut self, field: &mut dyn FieldOn<R>, of: &StepOf<'_, f64>) -> Result<(), FieldFailure<f64>> {
         let level = self.level;
         macro_rules! run {
@@ -308,13 +308,13 @@ impl<R: Real<Clock = f64>> Rosenbrock<R> {
     }
 }
 
-/// A number that linear systems are solved in.
+/// A number type that linear systems are solved in.
 pub trait Solvable: Real<Wide = Self> {
-    /// Rosenbrock steps of such numbers.
+    /// Rosenbrock steps in this number type.
     fn core(rosenbrock: Rosenbrock<Self>) -> Box<dyn Core<Self>>;
 }
 
-/// The `Core` of a kind of number: `$step` is the step.
+/// Implements `Core` for a number type: `$step` is the step.
 macro_rules! core {
     ({$($generics:tt)*} $t:ty, |$core:ident, $field:ident, $of:ident| $step:expr) => {
         impl<$($generics)*> Solvable for $t {

@@ -1,7 +1,7 @@
-//! The run that lies in a folder: whether there is one, and whether it is the run that is asked for.
+//! Resuming: whether the folder holds a run, and whether it is the requested one.
 //!
-//! It knows the checkpoint, the options, the configuration and the frames of the data, and refuses a difference by its name and
-//! both values. It must never know how a run goes on: what it hands over is a header and a state.
+//! It compares checkpoint, options, configuration and frames of the data, and refuses a difference with its name and
+//! both values. It must never know how a run continues: it returns a header and a state.
 
 use super::{RunInfo, Trainer};
 use crate::data::Rule;
@@ -17,11 +17,11 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The remedy where a run cannot go on.
+/// The remedy when a run cannot be resumed.
 pub(in crate::train) const RESTART: &str = "--restart moves the run aside and starts again";
 
 impl Trainer<'_> {
-    /// The checkpoint in a folder, if there is one to go on with.
+    /// The checkpoint of a folder, if there is one to resume.
     pub(super) fn find(&self, folder: &RunFolder) -> Result<Option<Checkpoint<RunInfo>>> {
         if self.restart && holds_run(folder.path()) {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Trainer<'_> {
         }
     }
 
-    /// The header and the state of a run to resume, if it is this one.
+    /// The header and the state of the run to resume, if it matches.
     pub(super) fn resume(
         &mut self,
         checkpoint: Checkpoint<RunInfo>,
@@ -65,7 +65,7 @@ impl Trainer<'_> {
             let asked = config.clone().with(&header.options);
             compare(&folder, "config", &header.config, &as_far(asked, &header))?;
         }
-        // The rule that reads the image is the run's own.
+        // The image is read with the run's own rule.
         let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
         if rule(&prepared.frames) != rule(&header.frames) {
             let rule = rule(&header.frames);
@@ -89,7 +89,7 @@ impl Trainer<'_> {
     }
 }
 
-/// A config with as many updates as a run has made, where the clock decided how many.
+/// The configuration with the updates that the run has made, if the clock decided their number.
 fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
     match header.options.time_limit {
         Some(_) => config.with_updates_of(&header.config),
@@ -124,7 +124,7 @@ fn check_data(folder: &Path, name: &str, header: &RunInfo, asked: &Prepared) -> 
     }
 }
 
-/// Refuses to resume a run whose data are the same and divided otherwise.
+/// Refuses to resume a run with another split of the same data.
 fn check_parts(folder: PathBuf, header: &RunInfo, asked: Parts) -> Result<()> {
     match header.parts {
         Some(was) if was != asked => Err(TrainError::OtherParts { folder, was, asked }.into()),

@@ -1,8 +1,7 @@
-//! What a run keeps in its folder on the way: checkpoints, rows of metrics, counters.
+//! Writing to the run folder during training: checkpoints, metrics rows, counters.
 //!
-//! It knows the folder's files and in which order they are written, so that a kill between any two leaves a folder that
-//! goes on: rows, then counters that vouch for them, then the checkpoint that they belong to. A run that is resumed reads
-//! and believes all of them before it writes one. A run without a folder keeps nothing and goes on all the same.
+//! The order of writing makes a kill at any moment recoverable: rows, then the counters that cover them, then their
+//! checkpoint. A resumed run reads and checks all of them before it writes any. Without a folder nothing is written.
 
 use super::Session;
 use crate::error::{Error, Result};
@@ -19,11 +18,11 @@ use crate::train::team::Order;
 use crate::train::{Scores, TrainError};
 use std::time::Instant;
 
-/// The remedy where what lies beside a checkpoint is damaged: only the report is of it.
+/// The remedy when a file beside the checkpoint is damaged: only the report depends on it.
 const WITHOUT: &str = "delete it, and --resume goes on without its numbers";
 
 impl Session<'_> {
-    /// The first checkpoint, and no rows.
+    /// Writes the first checkpoint, without rows.
     pub(super) fn begin_files(&mut self) -> Result<()> {
         self.header.run = self.header.id(&self.state);
         let Some(folder) = &mut self.folder else { return Ok(()) };
@@ -41,14 +40,14 @@ impl Session<'_> {
         Ok(write_sealed(&path, self.counters())?)
     }
 
-    /// The files of an earlier part of the run.
+    /// Reads the files of the earlier part of the run.
     pub(super) fn reopen_files(&mut self) -> Result<()> {
         let folder = self.folder.as_ref().expect("invariant: a run that is resumed lies in a folder");
         let unusable = |remedy| move |e: Error| TrainError::Unusable { cause: e.to_string(), remedy };
         let (counters, rows) = counts(folder.path(), &self.header, self.update).map_err(unusable(WITHOUT))?;
         let best = self.best.as_ref().map(|_| Best::read(folder, &self.header, self.update, &self.state.ema));
         let best = best.transpose().map_err(unusable(RESTART))?.flatten();
-        // Everything was read and fits together: from here on the folder is written.
+        // All files are read and consistent: writing starts here.
         folder.sweep();
         for (file, is_lost) in [(COUNTERS_FILE, counters.is_none()), (METRICS_FILE, rows.is_none())] {
             if is_lost && self.update > 0 {
@@ -61,7 +60,7 @@ impl Session<'_> {
         let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
-        // The counters vouch for fewer rows before there are fewer.
+        // The counters must cover fewer rows before rows are removed.
         write_sealed(&folder.file(COUNTERS_FILE), &earlier)?;
         self.clock.resume(earlier.seconds);
         earlier.measured_at.retain(|&update| update <= self.update);
@@ -72,7 +71,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes a checkpoint; refuses numbers that a resume could not go on from. Other ranks wait.
+    /// Writes a checkpoint; refuses values that are not finite, from which no run could resume. Other ranks wait.
     pub(in crate::train) fn save(&mut self) -> Result<()> {
         self.team.order(&Order::Wait)?;
         self.write()
@@ -95,14 +94,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes what the end measured, beside the checkpoint that was measured.
+    /// Writes the final scores beside their checkpoint.
     pub(in crate::train) fn keep_scores(&mut self, scores: Scores) -> Result<()> {
         self.tallies.counters.scores = Some(scores);
         let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
         Ok(write_sealed(&path, self.counters())?)
     }
 
-    /// What the report will need of this process and of those before it, as of now.
+    /// The counters for the report, over this process and earlier ones, as of now.
     pub(in crate::train) fn counters(&mut self) -> &Counters {
         self.tallies.settle();
         let counters = &mut self.tallies.counters;

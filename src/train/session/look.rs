@@ -1,7 +1,7 @@
-//! What a run looks at on its way: the NLL of what is held out, and figures of what is learned so far.
+//! Validation and figures during training.
 //!
-//! It reads the state by its averaged weights and never writes it: when it is asked depends on the clock, and a resumed run
-//! must have the bits of one that was not.
+//! They read the averaged weights and never write the state: their times depend on the clock, and a resumed run must be
+//! bit-identical to an uninterrupted one.
 
 use super::Session;
 use crate::error::Result;
@@ -20,19 +20,19 @@ use {
     crate::train::figures::SAMPLE_STREAM,
 };
 
-/// The first look of a phase comes after so many updates or so long, whichever is first: before memory is noted at its
-/// update 100, so that what looking allocates once is there by then.
+/// The first validation of a phase comes after this many updates or this time, whichever is first. It precedes the
+/// memory measurement at update 100, which then includes what validation allocates once.
 const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
-/// Cells along the longer side of figures on the way.
+/// Cells along the longer side of figures during training.
 #[cfg(feature = "plot")]
 const COARSE: usize = 96;
-/// Points that are drawn at a time for the test part of a known density.
+/// Batch size when sampling the test part of a known density.
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
-    /// Whether a phase that has not been looked at is due to be. Under a time limit looks cost updates: a phase that is over
-    /// before as long again has none.
+    /// Whether the first validation of a phase is due. Under a time limit it costs updates: a phase with less than the
+    /// same time left skips it.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
         match self.clock.left_s(phase) {
@@ -41,7 +41,7 @@ impl Session<'_> {
         }
     }
 
-    /// What the validation part says of the averaged weights, by as many of its points as there is time for.
+    /// The validation score of the averaged weights, over as many points as there is time for.
     pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
         self.team.order(&Order::Wait)?;
         let (since, on_stage) = (Instant::now(), &mut self.trainer.on_stage);
@@ -54,7 +54,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// What the test part says of them, by as many of its points as there is time for.
+    /// Their test score, over as many points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
         let Trainer { data, on_stage, .. } = &mut self.trainer;
@@ -64,7 +64,7 @@ impl Session<'_> {
         Ok(self.told(found))
     }
 
-    /// A score in the coordinates that NLLs are reported in.
+    /// Converts a score to the coordinates that NLLs are reported in.
     fn told(&self, score: Score) -> Score {
         Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }
@@ -93,7 +93,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Who draws images, where there are some.
+    /// Draws images, if the data are images.
     #[cfg(feature = "plot")]
     pub(in crate::train) fn gallery(&self) -> Option<Gallery<'_>> {
         let (images, frame) = (self.held_out.images()?, self.header.frames.images.as_ref()?);
@@ -101,12 +101,12 @@ impl Session<'_> {
         Some(Gallery { folder, frame, images })
     }
 
-    /// Programs of measures.
+    /// Programs traced for scoring.
     pub(in crate::train) fn measure_traces(&self) -> usize {
         self.held_out.images().map_or_else(|| self.measure.traces(), Images::traces)
     }
 
-    /// Who draws the plane, where there is one and a folder.
+    /// Draws figures over the plane, if there is a plane and a folder.
     #[cfg(feature = "plot")]
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);

@@ -1,4 +1,4 @@
-//! What is set on a trainer, in whatever order, and what is refused before anything runs.
+//! Setters of the trainer in any order, and settings that are refused before anything runs.
 
 use super::*;
 

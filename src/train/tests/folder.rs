@@ -1,4 +1,4 @@
-//! What a run believes of its folder: nothing that was changed, nothing of another run, nothing half-written.
+//! Integrity of the run folder: changed files, files of another run and partial files are refused.
 
 use crate::data::Points;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ fn options(seed: u64) -> TrainOptions {
     }
 }
 
-/// Points on a line: nothing is solved over a plane, and the best weights are kept.
+/// Points on a line: no density over a plane is evaluated, and the best weights are kept.
 fn line(shift: f64) -> TrainingData {
     let rows: Vec<[f64; 1]> = (0..40).map(|i| [shift + (f64::from(i) * 0.7).sin()]).collect();
     Points::from_rows(rows).unwrap().into()
@@ -52,8 +52,8 @@ fn model(folder: &Path) -> Vec<u8> {
     fs::read(folder.join(MODEL_FILE)).unwrap()
 }
 
-/// Changes the lowest bit of a byte, which takes a digit to a digit. The file is not written anew: that would be waited for
-/// at each of thousands.
+/// Flips the lowest bit of a byte, which turns a digit into another. It writes in place: thousands of new files would
+/// be slow.
 fn flip(path: &Path, at: usize) {
     let byte = [fs::read(path).unwrap()[at] ^ 1];
     let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
@@ -61,7 +61,7 @@ fn flip(path: &Path, at: usize) {
     file.write_all(&byte).unwrap();
 }
 
-/// Changes each byte of a file once; `same` tells whether what is read then is what was read before.
+/// Flips a bit in each byte of a file; `same` compares what is then read with the original.
 fn each_byte_is_found(path: &Path, same: impl Fn() -> Result<bool>) {
     let name = path.file_name().unwrap().to_string_lossy();
     for at in 0..fs::read(path).unwrap().len() {
@@ -121,7 +121,7 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("format 1") && message.contains("--restart"), "{message}");
     assert!(files(place.path()) == kept);
-    // Its header has no checksum: whatever it says is an answer or a refusal.
+    // Its header has no checksum: every value must be accepted or refused without a panic.
     each_byte_is_found(&path, || TrainedFlow::open(place.path()).map(|_| true));
     let blocks = br#"\"blocks\":1"#;
     let at = kept[MODEL_FILE].windows(blocks.len()).position(|w| w == blocks).unwrap();
@@ -141,7 +141,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     let checkpoint = read_checkpoint::<RunInfo>(&path).unwrap();
     let mut header = serde_json::to_value(&checkpoint.header).unwrap();
     header.as_object_mut().unwrap().remove("parts").unwrap();
-    // Fields of before.
+    // Fields of older versions.
     header["points"]["held_out"] = 4.into();
     header["points"]["offset_nats"] = 0.0.into();
     let like = step::begin(
@@ -214,7 +214,7 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     density(&folder, 1).restart().on_note(told).run().unwrap();
     assert!(files(&place.path().join("run.1")) == damaged && notes.get() == 1);
     assert!(model(&folder) == model(&fresh), "the new run differs from one in a folder of its own");
-    // A checkpoint that is gone is said too.
+    // A missing checkpoint is reported too.
     fs::remove_file(folder.join(MODEL_FILE)).unwrap();
     let left = files(&folder);
     let lost = run(&folder, 1).map(|_| ()).unwrap_err();
@@ -222,7 +222,7 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     assert!(files(&folder) == left);
     density(&folder, 1).restart().run().unwrap();
     assert!(files(&place.path().join("run.2")) == left && model(&folder) == model(&fresh));
-    // Where no run lies there is nothing to move.
+    // Without a run there is nothing to move.
     density(&place.path().join("new"), 1).restart().run().unwrap();
     assert!(model(&place.path().join("new")) == model(&fresh) && !place.path().join("new.1").exists());
 }
@@ -266,7 +266,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
     let place = crate::io::scratch();
     let (whole, parts) = (place.path().join("whole"), place.path().join("parts"));
     run(&whole, 0).unwrap();
-    // Before each update, and before each part of the end.
+    // Before each update and each part of the end.
     for stops in 0..9 {
         let asked = Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) == 1;

@@ -1,4 +1,4 @@
-//! A run on a set of images as a program of the library sees it.
+//! Runs on a set of images, through the public API.
 
 use crate::data::{ImageSet, LogitTransform, PixelTransform};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::train::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// 6 x 4 images: bars that stand (class 0) or lie (class 1), of 3 thicknesses, at some place.
+/// 6 x 4 images: vertical (class 0) or horizontal (class 1) bars of 3 thicknesses, anywhere.
 fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
     let class = |i: usize| i % 2;
     let pixel = |i: usize, y: usize, x: usize| {
@@ -100,7 +100,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
         assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
 
-    // A run that ended is resumed as it is; its folder gives what the run gave.
+    // A finished run is resumed without updates; its folder gives the same result.
     let again = place.run("whole", &learning(), data.clone()).unwrap();
     assert_eq!(again.train_report.unwrap().resumed_from_update, Some(80));
     let opened = TrainedFlow::open(place.path("whole")).unwrap();
@@ -121,7 +121,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let (log_probs, found) = told(2);
     assert_eq!((log_probs.len(), found.bits.count, found.draws), (300, 300, 2));
     let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
-    // Eight tenths of these were learned from.
+    // Eight tenths of these are training rows.
     assert!((mean - found.bits.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
     let once = told(1).1;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
@@ -138,11 +138,11 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     let place = Place::new();
     let data = TrainingData::Images(place.set(100, true), Given::default());
     place.run("whole", &small(30), data.clone()).unwrap();
-    // What a process killed at update 18 leaves: the checkpoint of update 11.
+    // A process killed at update 18 leaves the checkpoint of update 11.
     let halfway = Trainer::new(data.clone()).options(&small(30)).run_dir(place.path("cut"));
     let stop = |p: &crate::train::Progress| {
         match p.update {
-            // Longer than the time between two checkpoints: the next update writes one.
+            // Longer than the checkpoint interval: the next update writes one.
             10 => std::thread::sleep(std::time::Duration::from_millis(3_200)),
             18 => std::panic::panic_any("killed"),
             _ => {}
@@ -165,7 +165,7 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
     let data = TrainingData::Images(place.set(200, true), validation(place.set(200, true)));
     let options = TrainOptions { updates: Some(200), lr: Some(1e-2), ..small(1) };
     let learned = place.run("classes", &options, data).unwrap();
-    // The brighter columns of a bar that stands are dark in its other columns, whatever the row.
+    // A vertical bar: the means of its columns vary more than those of its rows.
     let stands = |image: &[u8]| {
         let column = |x: usize| image.iter().skip(x).step_by(4).map(|&v| f64::from(v)).sum::<f64>() / 6.0;
         let row = |y: usize| image[4 * y..4 * y + 4].iter().map(|&v| f64::from(v)).sum::<f64>() / 4.0;
@@ -228,11 +228,11 @@ fn every_field_transform_and_objective_runs() {
 fn a_run_that_does_not_improve_ends_early_with_its_best() {
     let place = Place::new();
     let data = TrainingData::Images(place.set(40, false), Given::default());
-    // A rate that changes nothing.
+    // A learning rate that changes nothing.
     let options = TrainOptions { lr: Some(1e-30), patience: Some(2), ..small(100) };
     let learned = place.run("run", &options, data.clone()).unwrap();
     let report = learned.train_report.unwrap();
-    // The first of ten measures is the best, and the third the second without a better one.
+    // The first of ten checks is the best; the third is the second without improvement.
     assert_eq!(report.updates, 30);
     let rows = std::fs::read_to_string(place.path("run").join(METRICS_FILE)).unwrap();
     assert_eq!(rows.lines().count() as u64, 1 + report.updates);

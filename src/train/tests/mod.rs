@@ -1,4 +1,4 @@
-//! A run as a program of the library sees it.
+//! Runs through the public API.
 
 mod builder;
 mod folder;
@@ -136,7 +136,7 @@ fn rows_of_points_are_drawn_equally_often() {
     for (row, p) in points.values().chunks(2).enumerate() {
         let count =
             drawn.chunks(2).filter(|q| (q[0] - p[0]).abs() < 1e-4 && (q[1] - p[1]).abs() < 1e-4).count();
-        // 4,000 each, with a deviation of 57.
+        // 4,000 each, with a standard deviation of 57.
         assert!((3_750..4_250).contains(&count), "row {row}: {count}");
     }
     assert!(batch.weight.to_vec().iter().all(|&w| w == 1.0));
@@ -203,7 +203,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let is_there = folder.path().join(format!("{image}.png")).exists();
         assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
-    // In units: rings of radius 3 have a deviation of 1.45 along an axis; the log-density is per unit of area.
+    // In units: rings of radius 3 have a standard deviation of 1.45 along an axis; the log-density is per unit area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
     let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
     assert!((1.0..2.0).contains(&std), "{std}");
@@ -328,7 +328,7 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
     assert!(bytes == others, "the test part has moved weights");
     assert!(a.validation_nats == b.validation_nats && a.nll_nats == b.nll_nats);
     assert!(b.test_nll_nats > a.test_nll_nats + 1.0, "{} {}", a.test_nll_nats, b.test_nll_nats);
-    // The figure of validation is the least that was measured there.
+    // The reported validation NLL is the lowest of the run.
     let rows = metrics::read(&place.path().join("b").join(METRICS_FILE)).unwrap();
     let least = rows.iter().filter_map(|row| row.nll_nats).fold(f64::INFINITY, f64::min);
     assert_eq!(b.validation_nats, least);
@@ -355,7 +355,7 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
     };
     let (validation, test) = (first(validation), first(test));
     assert!(validation.iter().all(|row| !test.contains(row)) && (validation.len(), test.len()) == (30, 30));
-    // Neither is the head of the file.
+    // Neither part is simply the first rows of the file.
     assert!([validation, test].iter().all(|rows| rows.iter().any(|&row| row > 200)));
     let given = |validation: bool, test: bool| Given {
         validation: validation.then(|| points(50)),

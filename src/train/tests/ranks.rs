@@ -1,4 +1,4 @@
-//! Training by several ranks: the bytes of one, whatever happens to them.
+//! Training on several ranks: bit-identical to one rank, also after failures.
 
 use super::images::Place;
 use super::{Flow, MODEL_FILE, TrainError, TrainOptions, TrainedFlow, Trainer, TrainingData, image};
@@ -33,7 +33,7 @@ fn points() -> Points {
     .with_name("spiral")
 }
 
-/// Every kind of data, with an objective that it is learned by.
+/// Every kind of data, with an objective for it.
 fn jobs(place: &Place) -> Vec<(&'static str, TrainingData, TrainOptions)> {
     let images = TrainingData::Images(place.set(80, true), Given::default());
     let (fm, ml) = (ObjectiveKind::FlowMatching, ObjectiveKind::MaximumLikelihood);
@@ -74,7 +74,7 @@ fn a_run_ends_with_the_same_bytes_on_any_number_of_ranks() {
     for (name, data, options) in jobs(&files) {
         let folder = |ranks: usize| place.path().join(format!("{}-{ranks}", name.replace(' ', "-")));
         let alone = train(&data, &options, &folder(1), None).unwrap();
-        // A rank compiles its own programs, so few jobs run on many.
+        // Each rank compiles its own programs, so few jobs run on many ranks.
         let counts: &[usize] = if name == "points" { &[2, 3, 4, 16] } else { &[3] };
         for &ranks in counts {
             let flows =
@@ -103,7 +103,7 @@ fn other_shards_are_other_draws_and_one_shard_is_the_default() {
 
 #[test]
 fn shards_see_the_batch_that_one_shard_sees_but_for_its_draws() {
-    // The loss of a fixed model is a mean over rows: with many rows the number of shards cannot be seen in it.
+    // The loss of a fixed model is a mean over rows: with many rows it does not depend on the number of shards.
     let place = scratch();
     let loss = |shards: usize| {
         let options = TrainOptions {
@@ -121,7 +121,7 @@ fn shards_see_the_batch_that_one_shard_sees_but_for_its_draws() {
     assert!((one / many - 1.0).abs() < 0.05, "{one} {many}");
 }
 
-/// Ends a run as a kill would: by a panic before a random update.
+/// Simulates a kill by a panic before a random update.
 fn killed(data: &TrainingData, options: &TrainOptions, folder: &Path, ranks: usize, at: u64) {
     let asked = AtomicU64::new(0);
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
