@@ -1,4 +1,4 @@
-//! GIF: the first frame on its screen, transparent where the frame is or does not reach.
+//! GIF: the first frame on its canvas, transparent where the frame is or does not cover it.
 
 use super::{Channels, DecodeError, Depth, Format, LIMIT, Raster};
 use gif::{ColorOutput, DecodeOptions, DecodingError};
@@ -43,14 +43,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new(size, Channels::Rgba, Depth::Eight, pixels))
 }
 
-/// Where a frame lies: `[x, y]`.
+/// Position of a frame: `[x, y]`.
 struct Frame {
     corner: [usize; 2],
     size: [usize; 2],
 }
 
 impl Frame {
-    /// The bytes of a screen that the frame fills, if it fills whole rows of it.
+    /// The bytes of the canvas that the frame covers, if it covers whole rows.
     fn rows_of(&self, screen: [usize; 2]) -> Option<std::ops::Range<usize>> {
         let fits =
             self.corner[0] == 0 && self.size[0] == screen[0] && self.corner[1] + self.size[1] <= screen[1];
@@ -58,7 +58,7 @@ impl Frame {
         fits.then(|| row * self.corner[1]..row * (self.corner[1] + self.size[1]))
     }
 
-    /// Puts the frame's pixels on a screen, as far as they lie on it.
+    /// Copies the frame's pixels to a canvas, clipped.
     fn put(&self, inside: &[u8], screen: [usize; 2], pixels: &mut [u8]) {
         let row = |width: usize| (width * PIXEL).max(1);
         let below = pixels.chunks_exact_mut(row(screen[0])).skip(self.corner[1]);

@@ -1,4 +1,4 @@
-//! JPEG: gray levels as such, every other color space as red, green and blue.
+//! JPEG: grayscale as gray, every other color space as red, green and blue.
 
 use super::{Channels, DecodeError, Depth, Format, Raster};
 use zune_jpeg::JpegDecoder;
@@ -16,7 +16,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
         DecodeErrors::FormatStatic(reason) => Format::Jpeg.damaged(reason),
         error => Format::Jpeg.damaged(error),
     };
-    // Images cut off or with bytes too many are common and can be looked at; how large one may be is decided here.
+    // Truncated images and extra bytes are common and accepted; `LIMIT` bounds the size.
     let lenient =
         DecoderOptions::default().set_strict_mode(false).set_max_width(usize::MAX).set_max_height(usize::MAX);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), lenient);
