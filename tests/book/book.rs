@@ -29,7 +29,7 @@ mod programs {
     pub(super) const ALL: &[Program] = PROGRAMS;
 }
 
-/// Data for a small model and few updates: training takes minutes on the page and seconds here.
+/// Options of a small model with few updates: training takes minutes on the page and seconds here.
 fn quick(updates: u64) -> flowline::train::TrainOptions {
     flowline::train::TrainOptions {
         updates: Some(updates),
