@@ -1,14 +1,14 @@
-//! flowline: each of its methods that estimates an error, as a user would call it.
+//! flowline: each method with an error estimate, called as a user would.
 //!
-//! On arrays each method has its name where the loop over steps is compiled for it (`Ode::inlined`), and `-shared` behind the
-//! name where one loop serves all methods; by default Tsit5 has the first and the others the second.
+//! On arrays, a method is named alone if the loop over steps is compiled for it (`Ode::inlined`), and with `-shared` if one loop
+//! serves all methods. By default, Tsit5 uses the first and the others the second.
 
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
 use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, SolveError, inline};
 
-/// The methods that are worth running at a tolerance: those of low order only while it is loose.
+/// The methods worth running at a tolerance: low orders only at loose tolerances.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
     let worth = move |m: &Method| m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7);
     Method::ALL.into_iter().filter(worth)
@@ -24,7 +24,7 @@ fn name(method: Method) -> String {
     method.to_string().to_lowercase()
 }
 
-/// Hairer's rule lets an accepted step be followed by a shorter one, so that fewer are rejected than by the default.
+/// Hairer's rule may shorten the step after an accepted one, so fewer steps are rejected than with the default.
 fn controllers(method: Method) -> Vec<(String, Controller)> {
     let default = (name(method), Pid::default().into());
     match method.tableau().order {
@@ -44,9 +44,7 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
                 .atol(tol)
                 .max_steps(MAX_STEPS.into());
             let ode = $by;
-            Run::new("flowline", $name, tol, move || {
-                end(ode.solve(0.0, P::T1, y0))
-            })
+            Run::new("flowline", $name, tol, move || end(ode.solve(0.0, P::T1, y0)))
         }};
     }
     macro_rules! inlined {
@@ -60,7 +58,9 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = vec![];
     for method in methods(tol) {
         for (name, controller) in controllers(method) {
-            runs.push(inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9));
+            runs.push(
+                inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9),
+            );
         }
         if method != Method::default() {
             let shared = format!("{}-shared", name(method));
@@ -77,9 +77,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
         let ode = ode.method(method).controller(controller);
         let ode = ode.rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
         let y0 = P::y0();
-        Run::new("flowline", name, tol, move || {
-            end(ode.solve(0.0, P::T1, y0.clone()))
-        })
+        Run::new("flowline", name, tol, move || end(ode.solve(0.0, P::T1, y0.clone())))
     };
     methods(tol).flat_map(|m| controllers(m).into_iter().map(move |c| (m, c))).map(run).collect()
 }
