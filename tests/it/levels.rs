@@ -36,7 +36,7 @@ fn a_solve_without_a_level_uses_the_level_in_force() {
 
 #[test]
 fn a_process_at_each_level_solves_with_that_levels_instructions() {
-    let name = "levels::what_no_level_is_asked_of_runs_at_the_level_in_force";
+    let name = "levels::a_solve_without_a_level_uses_the_level_in_force";
     for level in Level::available() {
         let output = child(name, &level.to_string());
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -51,7 +51,7 @@ fn a_process_at_each_level_solves_with_that_levels_instructions() {
 
 #[test]
 fn the_first_use_of_an_unknown_level_panics_with_its_name() {
-    let output = child("levels::what_no_level_is_asked_of_runs_at_the_level_in_force", "sse9");
+    let output = child("levels::a_solve_without_a_level_uses_the_level_in_force", "sse9");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && told.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{told}");
 }

@@ -44,7 +44,9 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
                 .atol(tol)
                 .max_steps(MAX_STEPS.into());
             let ode = $by;
-            Run::new("flowline", $name, tol, move || end(ode.solve(0.0, P::T1, y0)))
+            Run::new("flowline", $name, tol, move || {
+                end(ode.solve(0.0, P::T1, y0))
+            })
         }};
     }
     macro_rules! inlined {
@@ -58,9 +60,7 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = vec![];
     for method in methods(tol) {
         for (name, controller) in controllers(method) {
-            runs.push(
-                inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9),
-            );
+            runs.push(inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9));
         }
         if method != Method::default() {
             let shared = format!("{}-shared", name(method));
@@ -77,7 +77,9 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
         let ode = ode.method(method).controller(controller);
         let ode = ode.rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
         let y0 = P::y0();
-        Run::new("flowline", name, tol, move || end(ode.solve(0.0, P::T1, y0.clone())))
+        Run::new("flowline", name, tol, move || {
+            end(ode.solve(0.0, P::T1, y0.clone()))
+        })
     };
     methods(tol).flat_map(|m| controllers(m).into_iter().map(move |c| (m, c))).map(run).collect()
 }
