@@ -125,7 +125,7 @@ fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_per_step() {
             );
             // the positions of the checkpoints, and the plan of the backward pass
             let beside = (all - arrays).saturating_sub(16 * (steps + 1));
-            assert!(beside <= 16_384 + 200 * checkpoints, "{beside} bytes beside arrays and knots");
+            assert!(beside <= 16_384 + 200 * checkpoints, "{beside} bytes beside arrays and step times");
         }
     }
 }

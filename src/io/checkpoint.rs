@@ -71,7 +71,7 @@ pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Ch
         return Err(IoError::Version { path, found: outline.format, expected: FORMAT_VERSION });
     }
     if outline.checksum != checksum(outline.format, &outline.header, tensors.iter()) {
-        return Err(damaged("its checksum does not fit what it holds".into()));
+        return Err(damaged("its checksum does not match its contents".into()));
     }
     let header = serde_json::from_value(outline.header)
         .map_err(|e| IoError::Layout { path: path.clone(), reason: e.to_string() })?;

@@ -40,10 +40,10 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>,
     let damaged = |reason: String| IoError::Damaged { path: path.to_owned(), bytes: bytes.len(), reason };
     let mut object: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
-    if let Some(said) = object.remove(CHECKSUM)
-        && said != checksum(&object)
+    if let Some(expected) = object.remove(CHECKSUM)
+        && expected != checksum(&object)
     {
-        return Err(damaged("its checksum does not fit what it holds".to_owned()));
+        return Err(damaged("its checksum does not match its contents".to_owned()));
     }
     serde_json::from_value(Value::Object(object)).map(Some).map_err(|e| damaged(e.to_string()))
 }

@@ -39,19 +39,19 @@ fn a_process_at_each_level_solves_with_that_levels_instructions() {
     let name = "levels::a_solve_without_a_level_uses_the_level_in_force";
     for level in Level::available() {
         let output = child(name, &level.to_string());
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && told.contains("1 passed"), "{level}: {told}");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && printed.contains("1 passed"), "{level}: {printed}");
         if level > Level::Portable && cfg!(not(target_feature = "fma")) {
             assert_ne!(end(Some(level)), end(Some(Level::Portable)), "the test distinguishes levels");
         }
         let want = format!("the end is {:x?}", end(Some(level)));
-        assert!(told.contains(&want), "{level}: {want} is missing in {told}");
+        assert!(printed.contains(&want), "{level}: {want} is missing in {printed}");
     }
 }
 
 #[test]
 fn the_first_use_of_an_unknown_level_panics_with_its_name() {
     let output = child("levels::a_solve_without_a_level_uses_the_level_in_force", "sse9");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && printed.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{printed}");
 }

@@ -68,8 +68,8 @@ fn notebooks_were_run_from_first_to_last_cell() {
             let outputs = cell["outputs"].as_array().expect("a cell has outputs");
             assert!(outputs.iter().all(|out| out["output_type"] != "error"), "{name}: cell {} failed", i + 1);
             let shows = source(cell).contains("\nshow(");
-            let picture = outputs.iter().any(|out| out["data"]["image/png"].is_string());
-            assert!(!shows || picture, "{name}: cell {} shows no figure", i + 1);
+            let figure = outputs.iter().any(|out| out["data"]["image/png"].is_string());
+            assert!(!shows || figure, "{name}: cell {} shows no figure", i + 1);
         }
     }
 }

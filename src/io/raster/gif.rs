@@ -8,18 +8,18 @@ use std::io::ErrorKind;
 const PIXEL: usize = 4;
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
-    let told = |error: DecodingError| match error {
+    let decode_error = |error: DecodingError| match error {
         DecodingError::UnexpectedEof => Format::Gif.ends_early(bytes),
         DecodingError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => Format::Gif.ends_early(bytes),
         error => Format::Gif.damaged(error),
     };
     let mut options = DecodeOptions::new();
     options.set_color_output(ColorOutput::RGBA);
-    let mut decoder = options.read_info(bytes).map_err(told)?;
+    let mut decoder = options.read_info(bytes).map_err(decode_error)?;
     let screen = [decoder.width(), decoder.height()];
     let size = screen.map(u32::from);
     let mut pixels = vec![0; Format::Gif.room(size, Channels::Rgba, Depth::Eight)?];
-    let frame = match decoder.next_frame_info().map_err(told)? {
+    let frame = match decoder.next_frame_info().map_err(decode_error)? {
         Some(frame) => Frame {
             corner: [frame.left, frame.top].map(usize::from),
             size: [frame.width, frame.height].map(usize::from),
@@ -28,7 +28,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     };
     let screen = screen.map(usize::from);
     if let Some(rows) = frame.rows_of(screen) {
-        decoder.read_into_buffer(&mut pixels[rows]).map_err(told)?;
+        decoder.read_into_buffer(&mut pixels[rows]).map_err(decode_error)?;
     } else {
         let taken = frame.size[0] * frame.size[1] * PIXEL;
         if (pixels.len() + taken) as u64 > LIMIT {
@@ -37,7 +37,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
             return Err(DecodeError::TooLarge { format, width, height, bytes, limit: LIMIT });
         }
         let mut inside = vec![0; taken];
-        decoder.read_into_buffer(&mut inside).map_err(told)?;
+        decoder.read_into_buffer(&mut inside).map_err(decode_error)?;
         frame.put(&inside, screen, &mut pixels);
     }
     Ok(Raster::new(size, Channels::Rgba, Depth::Eight, pixels))

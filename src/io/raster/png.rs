@@ -12,7 +12,7 @@ use {
 /// The default image, which may not be a frame of an animation.
 #[cfg(feature = "train")]
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
-    let told = |error: DecodingError| match error {
+    let decode_error = |error: DecodingError| match error {
         DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Format::Png.ends_early(bytes)
         }
@@ -20,7 +20,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: LIMIT as usize });
     decoder.set_transformations(Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(told)?;
+    let mut reader = decoder.read_info().map_err(decode_error)?;
     let (color, bits) = reader.output_color_type();
     let channels = match color {
         ColorType::Grayscale => Channels::Gray,
@@ -33,7 +33,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let depth = if bits == BitDepth::Sixteen { Depth::Sixteen } else { Depth::Eight };
     let (width, height) = reader.info().size();
     let mut pixels = vec![0; Format::Png.room([width, height], channels, depth)?];
-    reader.next_frame(&mut pixels).map_err(told)?;
+    reader.next_frame(&mut pixels).map_err(decode_error)?;
     Ok(Raster::new([width, height], channels, depth, pixels))
 }
 

@@ -5,13 +5,13 @@ use image_webp::{DecodingError, WebPDecoder};
 use std::io::{Cursor, ErrorKind};
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
-    let told = |error: DecodingError| match error {
+    let decode_error = |error: DecodingError| match error {
         DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Format::WebP.ends_early(bytes)
         }
         error => Format::WebP.damaged(error),
     };
-    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(told)?;
+    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(decode_error)?;
     let (width, height) = decoder.dimensions();
     let channels = if decoder.has_alpha() { Channels::Rgba } else { Channels::Rgb };
     if decoder.is_animated()
@@ -23,7 +23,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
         return Err(Format::WebP.damaged(reason));
     }
     let mut pixels = vec![0; Format::WebP.room([width, height], channels, Depth::Eight)?];
-    decoder.read_image(&mut pixels).map_err(told)?;
+    decoder.read_image(&mut pixels).map_err(decode_error)?;
     Ok(Raster::new([width, height], channels, Depth::Eight, pixels))
 }
 

@@ -310,19 +310,21 @@ mod tests {
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
         let extent = metrics.sync().unwrap();
         let whole = fs::read_to_string(&path).unwrap();
-        let told = |text: &str, known: Option<&Extent>| {
+        let refusal = |text: &str, known: Option<&Extent>| {
             fs::write(&path, text).unwrap();
             let message = Kept::read(&path, 9, known).unwrap_err().to_string();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             message
         };
         let odd = whole.replace("\n4,flow", "\n4x,flow");
-        assert!(told(&odd, None).contains("line 5 is not a row of metrics"));
-        assert!(told(&odd, Some(&extent)).contains("line 5 is not a row of metrics"));
+        assert!(refusal(&odd, None).contains("line 5 is not a row of metrics"));
+        assert!(refusal(&odd, Some(&extent)).contains("line 5 is not a row of metrics"));
         // With another digit it is still a row.
         let other = whole.replace("\n4,flow", "\n44,flow");
-        assert!(told(&other, Some(&extent)).contains("changed after they were written"));
-        assert!(told(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
-        assert!(told("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not"));
+        assert!(refusal(&other, Some(&extent)).contains("changed after they were written"));
+        assert!(refusal(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
+        assert!(
+            refusal("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not")
+        );
     }
 }
