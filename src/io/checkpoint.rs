@@ -221,7 +221,7 @@ mod tests {
         let foreign = r#"{"format":99,"checksum":"","header":{"other":"layout"}}"#;
         std::fs::write(&path, to_bytes(&tree().named_leaves(), Some(foreign.into()))).unwrap();
         let message = read_checkpoint::<String>(&path).unwrap_err().to_string();
-        assert!(message.contains("run format 99, this flowline reads formats 1 to 2"), "{message}");
+        assert!(message.contains("run format 99; this flowline reads formats 1 to 2"), "{message}");
         std::fs::write(&path, to_bytes(&tree().named_leaves(), None)).unwrap();
         assert!(matches!(read_checkpoint::<String>(&path), Err(IoError::NotARun { .. })));
     }

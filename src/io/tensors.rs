@@ -179,7 +179,7 @@ mod tests {
             load(&path, &like).unwrap_err().to_string()
         };
         assert!(other(&|t| t.push(Tensor::zeros([1]))).contains("has no tensor \"4\""));
-        assert!(other(&|t| drop(t.pop())).contains("has a tensor \"3\" that is no leaf"));
+        assert!(other(&|t| drop(t.pop())).contains("has a tensor \"3\" that is not a leaf"));
         let shape = other(&|t| t[0] = Tensor::zeros([2]));
         assert!(
             shape
