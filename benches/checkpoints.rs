@@ -1,10 +1,10 @@
-//! Recomputed steps of one solve's gradient: `cargo bench --bench checkpoints -- --steps N --checkpoints C [--unknown |
+//! Recomputed steps of the gradient of one solve: `cargo bench --bench checkpoints -- --steps N --checkpoints C [--unknown |
 //! --forecast M] --json`.
 //!
-//! One solve of N constant steps of Midpoint on four unknowns, compiled, and its gradient with at most C states kept.
-//! `--unknown` withholds the number of steps from the placement, `--expected_steps M` tells it another. The field counts its
-//! own calls: two for each step forward, two for each recomputed one, and two for each step backward, whose cotangent
-//! needs its stages.
+//! Compiles one solve of N constant steps of Midpoint on four unknowns, and its gradient with at most C stored states.
+//! `--unknown` hides the number of steps from the checkpoint placement, `--forecast M` gives it another number. The vector
+//! field counts its calls: two per step forward, two per recomputed step, and two per step backward, whose cotangent needs
+//! its stages.
 
 use flowline::__internal::backend::checkpoint::cost::fewest_extra;
 use flowline::adjoint::ExpectedSteps;
@@ -36,7 +36,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
     while let Some(arg) = args.next() {
         let mut number = || {
             let value = args.next().and_then(|value| value.parse::<u32>().ok()).filter(|n| *n > 0);
-            value.ok_or_else(|| format!("{arg} takes a number above 0"))
+            value.ok_or_else(|| format!("{arg} needs a number above 0"))
         };
         match arg.as_str() {
             "--steps" => options.steps = number()?,
@@ -47,7 +47,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--bench" => {}
             other => {
                 return Err(format!(
-                    "{other}? --steps N --checkpoints C [--unknown | --forecast M] [--json] are the options"
+                    "unknown option {other}; options are --steps N --checkpoints C [--unknown | --forecast M] [--json]"
                 ));
             }
         }

@@ -1,6 +1,6 @@
 //! Times the CPU kernels at each level: `cargo bench --bench kernels [-- <parts of names, separated by commas>]`.
 //!
-//! The best of many short batches, since the machine may be shared; operands are sized to stay in the caches.
+//! Reports the best of many short batches, because the machine may be shared; operands fit into the caches.
 #![allow(unsafe_code, reason = "kernels take addresses")]
 
 use std::hint::black_box;
@@ -15,7 +15,7 @@ use flowline::__internal::backend::{Plan, Workspace};
 use flowline::__internal::graph::{Builder, Type};
 use flowline::__internal::simd::Level;
 
-/// Best nanoseconds a call over 300 batches of about 30 us: short enough that some meet no interruption.
+/// Best nanoseconds per call over 300 batches of about 30 us, short enough that some are not interrupted.
 fn best(mut f: impl FnMut()) -> f64 {
     let once = {
         f();
@@ -109,7 +109,7 @@ impl Bench {
         let (pa, mut out) = (a.as_ptr().cast::<u8>(), vec![0f32; 16_000]);
         let po: *mut u8 = out.as_mut_ptr().cast();
         let (sum, max) = (sum_strip(level, Elem::F32), max_strip(level, Elem::F32));
-        // SAFETY: the shapes below lie within the buffers, here and in the calls that follow.
+        // SAFETY: the shapes below are within the buffers, here and in the following calls.
         self.report(level, "sum_strip 512", 512.0, "ns/el", || unsafe { sum(black_box(po), pa, 512) });
         // SAFETY: as above.
         self.report(level, "max_strip 512", 512.0, "ns/el", || unsafe { max(black_box(po), pa, 512) });
@@ -209,7 +209,7 @@ impl Bench {
         }
     }
 
-    /// A batch of products as one step of a plan, as calls of the kernel, and as loops over numbers.
+    /// A batch of products as one step of a plan, as kernel calls, and as scalar loops.
     fn batches(&self, level: Level) {
         for (count, n) in [(32, 8), (512, 4), (32, 64)] {
             let shape = [count, n, n];
@@ -249,7 +249,7 @@ impl Bench {
     }
 }
 
-/// Chains of multiply-adds in registers: what a product could reach at best.
+/// Chains of multiply-adds in registers: an upper bound for the rate of products.
 #[cfg(target_arch = "x86_64")]
 mod peak {
     use std::arch::x86_64::*;

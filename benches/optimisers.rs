@@ -1,7 +1,7 @@
-//! Times updates of optimizers: `cargo bench --bench optimisers`.
+//! Times optimizer updates: `cargo bench --bench optimisers`.
 //!
-//! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimizers take turns, so that a
-//! machine that slows down slows all of them; the median of their ratios to Adam is what counts.
+//! A jitted update of a tree of 100,000 f32 weights in eight leaves, on one thread. Optimizers run in turn, so that a
+//! slowdown of the machine affects all of them; the result is the median of their ratios to Adam.
 
 #[path = "common/stats.rs"]
 mod stats;
@@ -22,7 +22,7 @@ const ROUNDS: usize = 200;
 type Weights = Vec<Tensor>;
 tree! { struct State { weights: Weights, optimizer: OptState } }
 
-/// Milliseconds of one update, once for each round.
+/// Milliseconds of one update, one per round.
 struct Timed<'f> {
     step: Jit<'f, (State, Weights), (State, Tensor)>,
     state: State,
@@ -60,7 +60,7 @@ fn main() -> flowline::Result<()> {
         ("inject(adam)", inject_hyperparams(Adam::new(1e-3))),
     ];
     let mut all = all.map(|(name, optimizer)| (name, timed(optimizer, &model)));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread can be had");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool of one thread");
     pool.install(|| -> flowline::Result<()> {
         for _ in 0..ROUNDS {
             for (_, timed) in &mut all {

@@ -1,14 +1,14 @@
-//! flowline beside the other Rust crates that solve ODEs:
+//! flowline compared with the other Rust crates that solve ODEs:
 //! `cargo bench --bench solve -- [--json] [--only plain|native] [--problem A,B] [--peer A,B] [--quick]`.
 //!
-//! The programs that are timed are a package of their own, `benches/peers/rust`, which this one builds and runs
-//! twice: as a plain `cargo build --release` makes it, and with `target-cpu=native`. With `--json` each line is a
-//! measurement, else they are tables; what they say together goes to standard error.
+//! The timed programs are a separate package, `benches/peers/rust`, which this program builds and runs twice: with a plain
+//! `cargo build --release`, and with `target-cpu=native`. With `--json` each line is a measurement, otherwise they are
+//! tables; the summary goes to standard error.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// The names of the compiler's options, and the options.
+/// The names of the compiler options, and the options.
 const BUILDS: [(&str, &str); 2] = [("plain", ""), ("native", "-C target-cpu=native")];
 
 fn main() -> ExitCode {
@@ -32,10 +32,10 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Builds and runs the package with these options; its output is this program's.
+/// Builds and runs the package with these options; passes its output on.
 fn run(name: &str, rustflags: &str, args: &[String]) -> Result<(), String> {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/rust/Cargo.toml");
-    // One target folder for each set of options, else each run would build everything anew.
+    // One target folder per set of options, otherwise each run would rebuild everything.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers").join(name);
     let status = Command::new(env!("CARGO"))
         .args(["run", "--release", "--quiet", "--locked", "--manifest-path"])

@@ -1,7 +1,7 @@
-//! One story of `tests/stories` at any size: `cargo bench --bench stories -- NAME [--iterations N] [--json]`.
+//! One regression test of `tests/stories` at any size: `cargo bench --bench stories -- NAME [--iterations N] [--json]`.
 //!
-//! Prints what it measured, with `--json` as one object, and fails when that is past the story's limits. Bytes
-//! and blocks are those of the process.
+//! Prints its measurements, with `--json` as one object, and fails if they exceed its limits. Bytes and blocks are of the
+//! process.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 #[path = "common/json.rs"]
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         match arg.as_str() {
             "--iterations" => iterations = args.next(),
             "--json" => json = true,
-            // What cargo adds.
+            // Added by cargo.
             "--bench" => {}
             _ => name = Some(arg),
         }

@@ -1,8 +1,8 @@
-//! Draws the work-precision pictures of the documentation: `cargo bench --bench work_precision [-- FOLDER]`.
+//! Draws the work-precision figures of the documentation: `cargo bench --bench work_precision [-- FOLDER]`.
 //!
-//! Error at the end against time, for six methods on two problems, each at tolerances half a decade apart. A time
-//! is the least of many short batches, taken in turns over all methods and tolerances: the machine may be shared.
-//! FOLDER is `assets` where none is given.
+//! Error at the end against time, for six methods on two problems, each at tolerances half a decade apart. A time is the
+//! minimum of many short batches, which alternate over all methods and tolerances, because the machine may be shared.
+//! FOLDER defaults to `assets`.
 
 #[allow(dead_code, reason = "two of the problems that the accuracy tests run")]
 #[path = "../src/ode/tests/problems.rs"]
@@ -20,7 +20,7 @@ use std::time::Instant;
 const METHODS: [Method; 6] =
     [Method::Bosh3, Method::Dopri5, Method::Tsit5, Method::Vern7, Method::Dop853, Method::Vern9];
 
-/// Batches of each solve, and the least time of one in seconds.
+/// Batches per solve, and the minimum duration of a batch in seconds.
 const ROUNDS: usize = 25;
 const BATCH: f64 = 1e-3;
 
@@ -47,8 +47,8 @@ fn draw(title: &str, curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// Every method at every tolerance, without errors below `floor`, which are rounding, and above 0.1.
-/// `f` is the problem's own, as a function that the compiler sees through.
+/// Every method at every tolerance, without errors above 0.1 and errors below `floor`, which are rounding.
+/// `f` is the problem's vector field as a function that the compiler can inline.
 fn measure<const N: usize>(
     problem: &Problem<N>,
     f: impl Fn(f64, &[f64; N]) -> [f64; N] + Copy,
@@ -82,7 +82,7 @@ fn measure<const N: usize>(
     (0..METHODS.len()).map(curve).collect()
 }
 
-/// Milliseconds a call, over a batch.
+/// Milliseconds per call, over a batch.
 fn milliseconds<T>(f: &impl Fn() -> T) -> f64 {
     let (start, mut calls) = (Instant::now(), 0);
     loop {

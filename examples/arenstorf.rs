@@ -1,15 +1,15 @@
-//! Arenstorf's orbit: a satellite that comes back to where it began, past the Earth and the Moon.
+//! Arenstorf's orbit: a satellite on a closed orbit around the Earth and the Moon.
 //!
-//! The restricted problem of three bodies in the frame that turns with the Moon, from Hairer, Norsett, Wanner, Solving
-//! Ordinary Differential Equations I, section II.0: close passages ask for steps that differ by a factor of 1,000, and
-//! the orbit's period is known to 16 digits, so the gap at its end is the error.
+//! The restricted three-body problem in the frame that rotates with the Moon (Hairer, Norsett, Wanner, Solving Ordinary
+//! Differential Equations I, section II.0). Close passages need steps that differ by a factor of 1,000. The period is known
+//! to 16 digits, so the distance between the ends of the orbit is the error.
 //! `cargo run --release --example arenstorf -- [FOLDER]` writes `arenstorf.png` there.
 
 use flowline::plot;
 use flowline::prelude::*;
 use std::path::Path;
 
-/// The Moon's part of the mass.
+/// The Moon's share of the mass.
 const MU: f64 = 0.012277471;
 const PERIOD: f64 = 17.0652165601579625588917206249;
 const START: [f64; 4] = [0.994, 0.0, 0.0, -2.00158510637908252240537862224];
@@ -21,13 +21,13 @@ fn three_bodies(_t: f64, y: &[f64; 4]) -> [f64; 4] {
     [y[2], y[3], y[0] + 2.0 * y[3] - pull(to_earth, to_moon), y[1] - 2.0 * y[2] - pull(y[1], y[1])]
 }
 
-/// Solves and draws; returns the distance between the orbit's ends and the state at half the period.
+/// Solves and plots; returns the distance between the orbit's ends, and the state at half the period.
 pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
     let orbit = Ode::new(three_bodies)
         .method(Method::Dop853)
         .rtol(1e-12)
         .atol(1e-12)
-        .tstops(&[0.5 * PERIOD]) // a step ends there: the saved value is a step's own, not interpolated
+        .tstops(&[0.5 * PERIOD]) // a step ends there, so the saved value is not interpolated
         .save_at(SaveAt::ts(&[0.5 * PERIOD]).and_dense())
         .solve(0.0, PERIOD, START)?;
     plot::phase_portrait(&orbit, ["x", "y"], |y| [y[0], y[1]])?.save(folder.join("arenstorf.png"))?;
@@ -38,8 +38,8 @@ pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (gap, half) = run(Path::new(&folder))?;
-    println!("the orbit closes to {gap:.1e}; half-way it is at {half:.9?}");
-    println!("{folder}/arenstorf.png is written");
+    println!("the orbit closes to {gap:.1e}; at half the period it is at {half:.9?}");
+    println!("{folder}/arenstorf.png written");
     Ok(())
 }
 

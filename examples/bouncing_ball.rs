@@ -1,4 +1,4 @@
-//! A ball that bounces: an event changes the state, another notes where the ball turns, a function of it is saved.
+//! A bouncing ball: one event changes the state, another records the turning points, and a function of the state is saved.
 //!
 //! `cargo run --release --example bouncing_ball -- [FOLDER]` writes `bouncing_ball.png` there.
 
@@ -7,10 +7,10 @@ use flowline::prelude::*;
 use std::path::Path;
 
 const GRAVITY: f64 = 9.81;
-/// What a bounce leaves of the velocity.
+/// The share of the velocity that remains after a bounce.
 const KEPT: f64 = 0.9;
 
-/// Solves and draws; returns the times of the bounces and the energies at t = 0, 2, ..., 8.
+/// Solves and plots; returns the times of the bounces and the energies at t = 0, 2, ..., 8.
 pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY])
         .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
@@ -30,7 +30,7 @@ fn main() -> flowline::Result<()> {
     let (bounces, energies) = run(Path::new(&folder))?;
     println!("bounces at {bounces:.6?}");
     println!("energies at t = 0, 2, ..., 8: {energies:.6?}");
-    println!("{folder}/bouncing_ball.png is written");
+    println!("{folder}/bouncing_ball.png written");
     Ok(())
 }
 

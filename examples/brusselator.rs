@@ -1,11 +1,11 @@
-//! A partial differential equation by the method of lines: the Brusselator with diffusion, one dimension of space.
+//! A partial differential equation by the method of lines: the Brusselator with diffusion in one space dimension.
 //!
 //! `u_t = A + u^2 v - (B + 1) u + a u_xx`, `v_t = B u - u^2 v + a v_xx` on (0, 1) with A = 1, B = 3, a = 1/50,
 //! u = 1 and v = 3 at both ends, u = 1 + sin(2 pi x) and v = 3 at the start (Hairer, Wanner, Solving Ordinary
-//! Differential Equations II, section IV.1). On N inner points the second difference makes 2N equations.
+//! Differential Equations II, section IV.1). With N interior points, second differences give 2N equations.
 //! `cargo run --release --example brusselator -- [FOLDER]` writes `brusselator.png` there.
 //!
-//! Diffusion makes it stiff: an explicit method's steps are bounded by 3.3 / (4 a (N + 1)^2), whatever the tolerance.
+//! Diffusion makes it stiff: stability limits the steps of an explicit method to 3.3 / (4 a (N + 1)^2) at any tolerance.
 //! At N = 200 that is 1e-3: ten thousand short steps, a fraction of a second. For finer grids take
 //! `Method::Rodas5P` or `Method::Rkc2`: see `brusselator_2d`.
 
@@ -16,7 +16,7 @@ use std::path::Path;
 
 const DIFFUSION: f64 = 1.0 / 50.0;
 
-/// dy/dt of `[u, v]`, each on the inner points.
+/// dy/dt of `[u, v]`, each on the interior points.
 fn brusselator(y: &[f64], dy: &mut [f64]) {
     let n = y.len() / 2;
     let (u, v) = y.split_at(n);
@@ -34,7 +34,7 @@ fn brusselator(y: &[f64], dy: &mut [f64]) {
     }
 }
 
-/// Solves on n points and draws u over time and space; returns u and v in the middle at t = 10, and the solve in words.
+/// Solves on n points and plots u over time and space; returns u and v in the middle at t = 10, and a summary of the solve.
 pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
     let x = |i: usize| (i + 1) as f64 / (n + 1) as f64;
     let u0 = (0..n).map(|i| 1.0 + (TAU * x(i)).sin());
@@ -45,7 +45,7 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
         .rtol(1e-6)
         .atol(1e-6)
         .save_at(&ts)
-        .save_fn(|_t, y| y[..n].to_vec()) // of 2n components u alone is kept
+        .save_fn(|_t, y| y[..n].to_vec()) // keep u, the first half of the components
         .solve(0.0, 10.0, y0)?;
 
     let title = "The Brusselator oscillates after the first wave";
@@ -58,7 +58,7 @@ fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (middle, solve) = run(Path::new(&folder), 200)?;
     println!("{solve}");
-    println!("u and v in the middle at t = 10: {middle:.6?}; {folder}/brusselator.png is written");
+    println!("u and v in the middle at t = 10: {middle:.6?}; {folder}/brusselator.png written");
     Ok(())
 }
 

@@ -1,28 +1,28 @@
-//! Draws the picture that ships with the crate, and tells what a flow has to learn from it.
+//! Draws the image that ships with the crate, and prints how hard its density is to learn.
 //!
-//! `cargo run --example embedded_picture -- [PATH]` writes `assets/flowlines.png` unless told otherwise. The picture is
-//! three flow lines of the vector field `y' = A y`, `A = [[g, -w], [w, g]]`, an outward spiral: in closed form
-//! `r(t) = r0 exp(g t)`, `angle(t) = angle0 + w t`. Each is a stroke that swells and tapers, so that there are broad dark
-//! shapes (easy) and lines as thin as a pixel (the fine structure). Chosen among some twenty drawings: arms of one
-//! vortex are learned in a minute or two, while parallel lines or several vortices of the same fineness leave a flow of
-//! 17,000 weights two to eight times as far from the entropy after the same time.
+//! `cargo run --example embedded_picture -- [PATH]` writes `assets/flowlines.png` by default. The image shows three
+//! trajectories of the vector field `y' = A y`, `A = [[g, -w], [w, g]]`, an outward spiral: in closed form
+//! `r(t) = r0 exp(g t)`, `angle(t) = angle0 + w t`. Each is a stroke that swells and tapers, so the image has broad dark
+//! shapes (easy) and lines of one pixel (fine structure). It was chosen among some twenty drawings: arms of one vortex are
+//! learned in a minute or two. With parallel lines or several vortices of the same fineness, a flow of 17,000 weights
+//! remains two to eight times as far from the entropy after the same time.
 use flowline::data::ImageDensity;
 use flowline::io::raster::{Channels, Depth, encode_png};
 use std::f64::consts::TAU;
 
 /// Pixels along a side.
 const SIDE: usize = 144;
-/// Samples along a pixel's side.
+/// Samples along a side of a pixel.
 const SAMPLES: usize = 4;
 const CENTER: f64 = SIDE as f64 / 2.0;
-/// Distance from the center where an arm begins and ends, in pixels.
+/// Distance of an arm's ends from the center, in pixels.
 const RADII: [f64; 2] = [4.5, 65.5];
-/// Turns of an arm between them.
+/// Turns of an arm between its ends.
 const TURNS: f64 = 0.78;
-/// Width of an arm at its ends, and what it gains in the middle, in pixels.
+/// Width of an arm at its ends, and its increase in the middle, in pixels.
 const WIDTHS: [f64; 2] = [1.0, 5.5];
 const ARMS: usize = 3;
-/// Discs that make up an arm.
+/// Discs per arm.
 const STAMPS: usize = 1200;
 
 /// Darkness of the samples, row-major.
@@ -51,7 +51,7 @@ impl Canvas {
         }
     }
 
-    /// One flow line from `angle0` (turns) outwards.
+    /// One trajectory from `angle0` (turns) outward.
     fn arm(&mut self, angle0: f64) {
         for i in 0..=STAMPS {
             let t = i as f64 / STAMPS as f64;
@@ -62,7 +62,7 @@ impl Canvas {
         }
     }
 
-    /// Mean darkness of each pixel's samples as a gray, row-major.
+    /// Mean darkness of each pixel's samples as a gray level, row-major.
     fn grays(&self) -> Vec<u8> {
         let gray = |pixel: usize| {
             let (y, x) = (pixel / SIDE, pixel % SIDE);

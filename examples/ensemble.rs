@@ -1,16 +1,16 @@
-//! A parameter sweep: one field, ten thousand parameters, SIMD lanes times threads; then the derivative by a parameter.
+//! A parameter sweep: one vector field and ten thousand parameters, on SIMD lanes and threads, then sensitivities.
 
 use flowline::prelude::*;
 
 vector_field! {
-    /// Duffing's oscillator: a stiffening spring, damped and driven. The third component adds up y^2 once the
-    /// first motion has died away.
+    /// Duffing's oscillator: a stiffening spring, damped and driven. The third component integrates x^2 after the transient has
+    /// died away.
     struct Duffing<R> { damping: R, stiffening: R, force: R, frequency: R, settled: R }
     fn eval(&self, t, y: &[R; 3]) -> [R; 3] {
         let [x, v, _] = *y;
         let spring = x + self.stiffening * x * x.square();
         let drive = self.force * (self.frequency * t).cos();
-        // A branch would be one for all lanes: `select_positive` chooses in each.
+        // A branch would take one side for all lanes; `select_positive` chooses per lane.
         let weight = (t - self.settled).select_positive(1.0, 0.0);
         [v, drive - self.damping * v - spring, weight * x.square()]
     }
@@ -23,7 +23,7 @@ fn duffing(frequency: f64) -> Duffing {
     Duffing { damping: 0.2, stiffening: 0.05, force: 0.3, frequency, settled: SETTLED }
 }
 
-/// The root mean square of x over the time that counts.
+/// The root mean square of x after the transient.
 fn response(y1: [f64; 3]) -> f64 {
     (y1[2] / (T1 - SETTLED)).sqrt()
 }
@@ -49,11 +49,11 @@ fn main() -> flowline::Result<()> {
     let peak = responses.iter().position(|&x| x == most).unwrap_or(0);
     println!("the largest response, {most:.4}, is at {:.4} rad/s", frequencies[peak]);
 
-    // What one trajectory cost differs: each lane has its own steps.
+    // The number of steps differs per trajectory: each lane has its own step size.
     let steps = sweep.stats.iter().map(|stats| stats.num_steps);
     println!("between {} and {} steps", steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
 
-    // In f32 the same sweep takes half the registers.
+    // In f32 twice as many trajectories fit into a register.
     let single = ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
         .single_precision()
         .discontinuities(&[SETTLED])
@@ -61,7 +61,7 @@ fn main() -> flowline::Result<()> {
     let off = single.y1.iter().zip(&responses).map(|(y1, r)| (response((*y1).map(f64::from)) - r).abs());
     println!("in f32 the response is off by at most {:.1e}", off.fold(0.0, f64::max));
 
-    // How the response at the peak answers to each parameter.
+    // The derivative of the response at the peak with respect to each parameter.
     let s = Ode::from_generic(duffing(frequencies[peak]))
         .rtol(1e-8)
         .discontinuities(&[SETTLED])

@@ -1,7 +1,7 @@
-//! Stepping by hand: the caller holds the loop, looks inside the step just taken, and changes the state between steps.
+//! Manual stepping: the caller writes the loop, evaluates the last step, and changes the state between steps.
 //!
-//! A drug is taken every eight hours: `gut' = -1.2 gut`, `blood' = 1.2 gut - 0.2 blood` (mg, hours). Steps end on the
-//! times of the doses (`tstops`), where the loop adds one; within the steps it samples the blood every hour.
+//! A drug is taken every eight hours: `gut' = -1.2 gut`, `blood' = 1.2 gut - 0.2 blood` (mg, hours). Steps end on the times
+//! of the doses (`tstops`), where the loop adds a dose; within steps it samples the blood every hour.
 //! `cargo run --release --example hand_stepping` prints the table.
 
 use flowline::prelude::*;
@@ -10,13 +10,13 @@ const ABSORBED: f64 = 1.2;
 const CLEARED: f64 = 0.2;
 const DOSE: f64 = 100.0;
 
-/// What the loop collected.
+/// The results of the loop.
 pub struct Course {
-    /// The blood's content after each hour, in mg.
+    /// The amount in the blood after each hour, in mg.
     pub hourly: Vec<f64>,
-    /// The largest content at the end of a step.
+    /// The largest amount at the end of a step.
     pub peak: f64,
-    /// The solve in words.
+    /// A summary of the solve.
     pub stats: String,
 }
 
@@ -29,14 +29,14 @@ pub fn run() -> flowline::Result<Course> {
     let mut steps = drug.stepper(0.0, 48.0, [DOSE, 0.0])?;
     let (mut hourly, mut peak) = (Vec::new(), 0.0_f64);
     while let Some(step) = steps.step()? {
-        let t = step.t; // step.y is lent: no copy is made a step
+        let t = step.t; // step.y is borrowed: no copy per step
         peak = peak.max(step.y[1]);
         while (hourly.len() + 1) as f64 <= t {
             let hour = (hourly.len() + 1) as f64;
             hourly.push(steps.interpolate(hour)?[1]);
         }
         if doses.contains(&t) {
-            steps.y_mut()[0] += DOSE; // the next step's first stage is computed anew
+            steps.y_mut()[0] += DOSE; // the next step recomputes its first stage
         }
     }
     Ok(Course { hourly, peak, stats: steps.stats().to_string() })

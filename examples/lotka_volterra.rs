@@ -1,11 +1,11 @@
-//! Parameters of Lotka and Volterra's equations from a hundred noisy counts, with their standard errors.
+//! Parameters of the Lotka-Volterra equations from a hundred noisy counts, with their standard errors.
 //!
-//! The loss is differentiated through the solve by the logarithms of the parameters, so these stay positive. The fit
-//! begins where nothing moves, p = (1, 1, 1, 1) with both populations at 1, and looks at the first two units of time;
-//! what it looks at grows to all ten while it learns, since a fit of all of a cycle at once ends in a wrong rhythm.
-//! The weights of the observations are values of the program: one trace. p = (1.5, 1, 3, 1) is found within 1.1 %
-//! and 1.2 standard errors. These are the Gauss-Newton Hessian's, which takes four forward derivatives of one solve.
-//! `cargo run --release --example lotka_volterra` takes a second and draws `lotka_volterra.png`.
+//! The loss is differentiated through the solve with respect to the logarithms of the parameters, so these stay positive.
+//! The fit starts at an equilibrium, p = (1, 1, 1, 1) with both populations at 1, and weights only the first two units of
+//! time. The weighted range grows to all ten during training, because a fit to a whole cycle at once ends with a wrong
+//! period. The weights are inputs of the program: one trace. p = (1.5, 1, 3, 1) is found within 1.1 % and 1.2 standard
+//! errors, which come from the Gauss-Newton Hessian: four forward derivatives of one solve.
+//! `cargo run --release --example lotka_volterra` takes a second and plots `lotka_volterra.png`.
 
 use flowline::nn::prelude::*;
 use flowline::plot::Axes;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 tree! { struct FitState { ln_p: Tensor, optimizer: OptState } }
 tree! {
-    /// What was counted, and how much each time counts.
+    /// The counts, and the weight of each time.
     struct Counts {
         /// [time].
         ts: Tensor,
@@ -24,12 +24,12 @@ tree! {
     }
 }
 
-/// What is to be found.
+/// The trained parameters.
 pub const P: [f64; 4] = [1.5, 1.0, 3.0, 1.0];
 const NOISE: f64 = 0.1;
 const T1: f64 = 10.0;
 
-/// Prey and predators at the given times, from one of each: x' = p0 x - p1 x y, y' = p3 x y - p2 y.
+/// Prey and predators at the given times, starting from one of each: x' = p0 x - p1 x y, y' = p3 x y - p2 y.
 fn populations(p: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, u: &Tensor| {
         let (x, y) = (u.index(0), u.index(1));
@@ -39,7 +39,7 @@ fn populations(p: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     Ok(field.rtol(1e-6).atol(1e-6).save_at(ts).solve(0.0, T1, Tensor::from([1.0, 1.0]))?.ys)
 }
 
-/// The mean square distance in units of the noise: 1 is what a perfect fit has.
+/// The mean squared error in units of the noise variance: 1 for a perfect fit.
 fn loss(ln_p: &Tensor, counts: &Counts) -> flowline::Result<Tensor> {
     let off = (populations(&ln_p.exp(), &counts.ts)? - &counts.counted) * (1.0 / NOISE);
     let each = off.square().mean_axes(&[1]);
@@ -54,8 +54,8 @@ fn counted(key: &Key) -> flowline::Result<Counts> {
     Ok(Counts { counted, weight: Tensor::from(vec![1.0; 50]), ts })
 }
 
-/// One standard error of each parameter: the roots of the diagonal of (J^T J)^-1 NOISE^2, by the logarithms, J being
-/// the derivative of all populations.
+/// One standard error per parameter: the square roots of the diagonal of (J^T J)^-1 NOISE^2, for the logarithms; J is the
+/// derivative of all populations.
 fn standard_errors(ln_p: &Tensor, ts: &Tensor) -> [f64; 4] {
     let all = |ln_p: &Tensor| populations(&ln_p.exp(), ts).expect("the fit was solved before");
     let along = |direction: &Tensor| jvp(all, ln_p, direction).1;
@@ -80,12 +80,12 @@ fn inverse(mut a: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
     a
 }
 
-/// What a fit found.
+/// The results of a fit.
 #[derive(Debug)]
 pub struct Fit {
     /// The parameters.
     pub p: [f64; 4],
-    /// A standard error of each.
+    /// The standard error of each.
     pub error: [f64; 4],
     /// The loss over all counts, in units of the noise.
     pub loss: f64,
@@ -93,10 +93,10 @@ pub struct Fit {
     pub traces: usize,
 }
 
-/// Fits, draws `lotka_volterra.png`.
+/// Fits and plots `lotka_volterra.png`.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
     let counts = counted(&Key::new(1))?;
-    // A short memory of squared slopes: those of the first updates are a hundred times the last.
+    // A short average of squared gradients: the first gradients are a hundred times the last.
     let optimizer = Adam::new(Schedule::cosine_decay(0.05, updates as u32)).beta2(0.95).build();
     let step = jit(|state: FitState, counts: Counts| {
         let (value, slope) = value_and_grad(|ln_p| loss(ln_p, &counts), &state.ln_p)?;
@@ -108,7 +108,7 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
     let mut state = FitState { optimizer: optimizer.init(&ln_p), ln_p };
     let mut losses = Vec::new();
     for i in 0..updates {
-        // From 2 to all of the time in the first half of the updates.
+        // From 2 units of time to all of them during the first half of the updates.
         let end = T1 * (0.2 + 1.6 * i as f64 / updates as f64);
         let weight = counts.ts.to_vec().iter().map(|t| f64::from(*t <= end)).collect::<Vec<_>>();
         let value = step.step(&mut state, Counts { weight: weight.into(), ..counts.clone() })?;
@@ -147,11 +147,11 @@ fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let fit = run(Path::new(&folder), 600)?;
     for (i, ((found, error), truth)) in fit.p.iter().zip(fit.error).zip(P).enumerate() {
-        println!("p{i} = {found:.4} +- {error:.4}, in truth {truth}");
-        assert!((found - truth).abs() < 0.015 * truth, "a parameter must be found");
+        println!("p{i} = {found:.4} +- {error:.4}, true value {truth}");
+        assert!((found - truth).abs() < 0.015 * truth, "a parameter is not found");
     }
-    println!("mean square distance {:.3} times that of the noise, traced {} time(s)", fit.loss, fit.traces);
-    println!("{folder}/lotka_volterra.png is written");
+    println!("mean squared error {:.3} noise variances, traced {} time(s)", fit.loss, fit.traces);
+    println!("{folder}/lotka_volterra.png written");
     Ok(())
 }
 

@@ -1,15 +1,14 @@
-//! A neural ODE that learns where a rotating, shrinking flow takes points: one jitted call an update,
-//! traced once.
+//! A neural ODE that learns a linear map of the plane as a flow: one jitted call per update, traced once.
 
 use flowline::nn::prelude::*;
 use flowline::ode::ConstantStepSize;
 
 tree! {
-    /// What a training step changes.
+    /// The state of a training step.
     struct TrainState { model: Mlp, optimizer: OptState, update: Tensor }
 }
 tree! {
-    /// Points and where they should be at t = 1.
+    /// Points and their targets at t = 1.
     struct Batch { y0: Tensor, y1: Tensor }
 }
 
@@ -19,7 +18,7 @@ fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
     Ok((end - &batch.y1).square().mean())
 }
 
-/// Points of the plane and the same points turned by one radian and shrunk by e^-0.3.
+/// Points of the plane, and the same points rotated by one radian and shrunk by e^-0.3.
 fn batch(n: usize, key: &Key) -> Batch {
     let y0 = key.normal([n, 2]);
     let (sin, cos, shrink) = (1f64.sin(), 1f64.cos(), (-0.3f64).exp());
@@ -47,6 +46,6 @@ fn main() -> flowline::Result<()> {
     }
     let held_out = loss(&state.model, &batch(1_000, &data.fold_in(u32::MAX / 4)))?; // the same code, eager
     println!("held out {:.2e}, traced {} time(s)", held_out.item(), step.num_traces());
-    assert!(held_out.item() < 1e-3, "the fit must come to less than 1e-3");
+    assert!(held_out.item() < 1e-3, "the held-out loss must be below 1e-3");
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! A neural ODE on time series: spirals seen with noise at a hundred times, and the field that moves them.
+//! A neural ODE on time series: noisy spirals sampled at a hundred times, and their vector field.
 //!
-//! Each spiral follows dy/dt = A y^3 (Chen et al. 2018, Neural ordinary differential equations, section 5.1) from a
-//! place of its own. A batch is one solve, saved at 25 times; they are spread over a quarter, a half and the whole of
-//! the interval in turn, because far ends teach nothing to a field that is wrong near by. The times are values of the
-//! program, so one trace serves all three. After 1,500 updates the mean square error on unseen spirals, against the
-//! noiseless truth at all hundred times, is 4.6e-3: 0.07 at a radius of about 1. The noise of 0.03 is in the starts too,
-//! and those that start further out turn faster, so some of what is left is the price of not knowing a start.
-//! `cargo run --release --example spiral` takes four seconds and draws `spiral.png`.
+//! Each spiral follows dy/dt = A y^3 (Chen et al. 2018, Neural ordinary differential equations, section 5.1) from its own
+//! initial state. A batch is one solve, saved at 25 times, which cover a quarter, a half and the whole of the interval in
+//! turn: while the field is wrong nearby, distant times teach it nothing. The times are inputs of the program, so one
+//! trace serves all three. After 1,500 updates the mean squared error on unseen spirals, against the noiseless values at
+//! all hundred times, is 4.6e-3: 0.07 at a radius of about 1. The noise of 0.03 also affects the initial states, and spirals
+//! that start further out rotate faster, so a part of the error comes from inexact initial states.
+//! `cargo run --release --example spiral` takes four seconds and plots `spiral.png`.
 
 use flowline::nn::prelude::*;
 use flowline::plot::Axes;
@@ -15,9 +15,9 @@ use std::path::Path;
 
 tree! { struct TrainState { model: Mlp, optimizer: OptState } }
 tree! {
-    /// Spirals, and the times of theirs to learn from.
+    /// Spirals, and the times to learn from.
     struct Batch {
-        /// [row, time, component], the start first.
+        /// [row, time, component], the initial state first.
         ys: Tensor,
         /// Indices into the times.
         which: Tensor,
@@ -30,7 +30,7 @@ const T1: f64 = DT * TIMES as f64;
 const SEEN: usize = 25;
 const NOISE: f64 = 0.03;
 
-/// A y^3, and the number of its arms.
+/// The field A y^3, and the number of its arms.
 fn truth(y: &[f64; 2]) -> [f64; 2] {
     let [a, b] = [y[0].powi(3), y[1].powi(3)];
     [-0.1 * a + 2.0 * b, -2.0 * a - 0.1 * b]
@@ -55,25 +55,25 @@ fn by_time(ys: &Tensor) -> Tensor {
     ys.permute(&[1, 0, 2])
 }
 
-/// Where the model leads to from the start of each series, at the given times: [time, row, component].
+/// The model's solution from the initial state of each series, at the given times: [time, row, component].
 fn follow(model: &Mlp, start: &Tensor, ts: &Tensor) -> flowline::Result<Tensor> {
     let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).save_at(ts);
     Ok(field.solve(0.0, ts.index(ts.size() - 1), start)?.ys)
 }
 
-/// The mean square distance at the times `which`.
+/// The mean squared error at the times `which`.
 fn loss(model: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
     let by_time = by_time(&batch.ys);
     let ts = batch.which.cast(flowline::tensor::DType::F64) * DT;
     Ok((follow(model, &by_time.index(0), &ts)? - by_time.take(&batch.which)).square().mean())
 }
 
-/// Every `every`-th time, the start left out.
+/// Every `every`-th time, without the first.
 fn times(n: usize, every: usize) -> Tensor {
     Tensor::from((1..=n).map(|i| (i * every) as u32).collect::<Vec<_>>())
 }
 
-/// Trains, draws `spiral.png`; the mean square error on unseen spirals and how often the update was traced.
+/// Trains and plots `spiral.png`; returns the mean squared error on unseen spirals and how often the update was traced.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, usize)> {
     let [key, data, noise, shuffle] = Key::new(0).split();
     let clean = spirals(256, &data)?;
@@ -104,8 +104,8 @@ fn paths(ys: &Tensor) -> Vec<Vec<[f64; 2]>> {
     (0..ys.shape()[1]).map(row).collect()
 }
 
-/// Left what was seen of a few series, right where the model leads from starts that it never saw; the ground of both
-/// is the learned field, each stroke a short solve of it at an even pace.
+/// Left: the data of a few series. Right: the model's solutions from unseen initial states. The background of both is the
+/// learned field, drawn as short solves.
 fn draw(folder: &Path, model: &Mlp, seen: &Tensor, unseen: &Tensor) -> flowline::Result<()> {
     let places: Vec<f32> =
         (0..22 * 22).flat_map(|i| [i / 22, i % 22]).map(|i| i as f32 / 21.0 * 3.6 - 1.8).collect();
@@ -147,8 +147,8 @@ fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     let (held_out, traces) = run(Path::new(&folder), 1_500)?;
     println!("mean square error on unseen spirals {held_out:.1e}, traced {traces} time(s)");
-    println!("{folder}/spiral.png is written");
-    assert!(held_out < 1e-2, "the field must be learned");
+    println!("{folder}/spiral.png written");
+    assert!(held_out < 1e-2, "the field is not learned");
     Ok(())
 }
 

@@ -1,14 +1,14 @@
-//! The eight toy densities that papers on flows show, each learned by a flow of at most 9,300 weights, on one sheet.
+//! The eight toy densities common in papers on flows, each learned by a flow of at most 9,300 weights, in one figure.
 //!
-//! `cargo run --release --example toys -- [FOLDER] [SECONDS] [PICTURE]` trains each that has no run in FOLDER (default
-//! `runs/toys`) for at most SECONDS (180), prints how far it ends above the entropy, and draws PICTURE (`toys.png`). A run
-//! that is there is drawn as it is.
+//! `cargo run --release --example toys -- [FOLDER] [SECONDS] [FIGURE]` trains each density without a run in FOLDER (default
+//! `runs/toys`) for at most SECONDS (180), prints its KL divergence, and writes FIGURE (`toys.png`). Existing runs are
+//! plotted as they are.
 use flowline::data::ToyDensity;
 use flowline::plot::{Heatmap, extra::density_sheet};
 use flowline::train::{MODEL_FILE, TrainedFlow, Trainer};
 use std::path::{Path, PathBuf};
 
-/// Panels of a row.
+/// Panels per row.
 const COLUMNS: usize = 4;
 /// Cells along a side of a panel.
 const GRID: usize = 300;
@@ -17,9 +17,9 @@ fn main() -> flowline::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| "runs/toys".to_owned()));
     let seconds = arguments.next().and_then(|s| s.parse().ok()).unwrap_or(180.0);
-    let picture = arguments.next().unwrap_or_else(|| "toys.png".to_owned());
+    let figure = arguments.next().unwrap_or_else(|| "toys.png".to_owned());
     let mut grids = Vec::new();
-    println!("{:14} {:>8} {:>10} {:>10}", "density", "weights", "entropy", "gap (nats)");
+    println!("{:14} {:>8} {:>10} {:>10}", "density", "weights", "entropy", "KL (nats)");
     for toy in ToyDensity::ALL {
         let learned = learn(toy, &folder.join(toy.name()), seconds)?;
         let grid = learned.log_grid(GRID, 0.0, 1e-4)?;
@@ -32,12 +32,12 @@ fn main() -> flowline::Result<()> {
             (*name, Heatmap { values, rows: GRID, cols: GRID, frame: *frame }, *scale)
         })
         .collect();
-    density_sheet("Eight toy densities as flows learned them", &maps, COLUMNS)?.save(&picture)?;
-    println!("{picture}");
+    density_sheet("Eight toy densities as flows learned them", &maps, COLUMNS)?.save(&figure)?;
+    println!("{figure}");
     Ok(())
 }
 
-/// Learns a toy, or opens the run that did, which tells no gap.
+/// Learns a toy density, or opens its existing run, which has no KL divergence.
 fn learn(toy: ToyDensity, folder: &Path, seconds: f64) -> flowline::Result<TrainedFlow> {
     if folder.join(MODEL_FILE).exists() {
         return TrainedFlow::open(folder);

@@ -58,9 +58,10 @@
 //! | `rayon` (default) | threads for ensembles of solves |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
-//! | `plot` | figures as PNG files, with a font that is compiled in |
+//! | `plot` | figures as PNG and SVG files, flows as GIF, with a font that is compiled in |
 //! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
 //! | `full` | `train`, `nalgebra`, `ndarray` |
+//! | `mpi` | training and ensembles over MPI; needs an MPI library and libclang |
 //! | `evcxr` | figures under the cells of Rust notebooks |
 //!
 //! # Modules
@@ -73,6 +74,7 @@
 //! | `nn`, `optim` | layers; optimizers, schedules, `minimize` |
 //! | `cnf` | continuous normalizing flows |
 //! | `data`, `train` | images, tables and sets of images as densities; the training loop and its run folders |
+//! | `world` | ranks that share a training run or an ensemble: threads, or processes over MPI |
 //! | `plot`, [`io`] | figures; CSV, `.npy` and safetensors files |
 //!
 //! Tutorials, how-to guides and explanations are the book in `docs/` of the repository.

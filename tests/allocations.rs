@@ -1,5 +1,4 @@
-//! Steps allocate nothing: solves on an allocator that counts for each thread, since the thread that waits for a test
-//! allocates now and then.
+//! Steps allocate nothing. The allocator counts per thread, because the thread that waits for a test also allocates.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use flowline::prelude::*;
@@ -12,15 +11,15 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -34,7 +33,7 @@ fn lorenz(y: &[f64], dy: &mut [f64]) {
     dy[2] = y[0] * y[1] - 8.0 / 3.0 * y[2];
 }
 
-/// Allocations of `f`, and what it gave.
+/// The number of allocations in `f`, and its result.
 fn counted<T>(f: impl FnOnce() -> T) -> (usize, T) {
     let before = ALLOCATIONS.get();
     let out = f();
@@ -70,10 +69,10 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
         assert_eq!(allocations, 0, "{method} on vectors");
     }
 
-    // A whole solve keeps the accepted times: one list that doubles now and then, and nothing else grows with it.
+    // A whole solve stores the accepted times in one list that doubles now and then; nothing else grows.
     let ode = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy));
     let solve = |t1: f64| counted(|| ode.solve(0.0, t1, vec![1.0; 3]).unwrap().stats.num_accepted);
-    // Both are long enough for the first look at stiffness, whose copies of the stages are kept.
+    // Both are long enough for the first stiffness check, which keeps copies of the stages.
     let ((short, few), (long, many)) = (solve(20.0), solve(400.0));
     let doublings = (many as f64 / few as f64).log2().ceil() as usize;
     assert!(long <= short + doublings + 1, "{short} allocations in {few} steps, {long} in {many}");

@@ -1,5 +1,5 @@
-//! The memory of a gradient through a solve, in bytes: states for the checkpoints and 16 bytes a step. A binary of its
-//! own, on an allocator that counts bytes, so that nothing else is counted.
+//! The memory of a gradient through a solve, in bytes: the states of the checkpoints and 16 bytes per step. A separate
+//! binary with an allocator that counts bytes, so that nothing else is counted.
 #![cfg(feature = "autodiff")]
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
@@ -15,16 +15,16 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LIVE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -32,11 +32,11 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// 32 numbers of f64.
+/// 32 values of f64.
 const STATE_BYTES: usize = 256;
 
-/// Bytes that live after a gradient through `steps` constant steps and did not when it was compiled: of arrays and
-/// workspaces, and of everything.
+/// Bytes live after a gradient through `steps` constant steps, beyond those live after compiling it: of arrays and
+/// workspaces, and in total.
 fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     let slope = jit(move |rate: Tensor| {
         let end = |rate: &Tensor| {
@@ -57,8 +57,8 @@ fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// Bytes of arrays and workspaces that live after a gradient through `steps` constant steps of a layer of 16 x 16 and
-/// did not when it was compiled, and the steps whose stages were made again.
+/// Bytes of arrays and workspaces live after a gradient through `steps` constant steps of a 16 x 16 layer, beyond those live
+/// after compiling it, and the number of steps whose stages were recomputed.
 fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     let slope = jit(move |w: Tensor| {
         let end = |w: &Tensor| {
@@ -80,19 +80,19 @@ fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     (live, run.remade)
 }
 
-/// 64 numbers of f32, and as many of a stage.
+/// 64 values of f32 for the state, and as many per stage.
 const PAIR_BYTES: usize = 2 * 256;
-/// Workspace of a run, of any number of steps.
+/// Workspace of a run, for any number of steps.
 const BESIDE: usize = 64 << 10;
 
 fn states_and_stages_stay_within_their_bytes() {
     let bytes = |n| Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Bytes(n) };
-    live_with_stages(10, Adjoint::Direct); // what is made once for the process
+    live_with_stages(10, Adjoint::Direct); // allocates what is created once per process
     let budget = 1 << 20;
     for steps in [100, 1_000, 3_000, 10_000] {
         let (live, remade) = live_with_stages(steps, bytes(budget));
         assert!(live <= budget + BESIDE, "{steps} steps: {live} bytes");
-        // All fit, then states and the stages of some, then not even all states.
+        // All fit; then states and the stages of some steps; then not even all states.
         let [all, some] = [2 * steps * PAIR_BYTES <= budget, steps * PAIR_BYTES / 2 <= budget * 7 / 8];
         match (all, some) {
             (true, _) => assert_eq!(remade, 0),
@@ -102,30 +102,30 @@ fn states_and_stages_stay_within_their_bytes() {
     }
     let (live, remade) = live_with_stages(10_000, Adjoint::Direct);
     assert!(remade == 0 && live <= 10_000 * PAIR_BYTES + BESIDE + (128 << 10), "{live} bytes");
-    // Who asks for a number of states gets no more.
+    // A given number of states is not exceeded.
     let (live, remade) = live_with_stages(10_000, Adjoint::recursive_checkpoint(100));
     assert!(remade == 0 && live <= 100 * PAIR_BYTES / 2 + BESIDE, "{live} bytes");
 }
 
 #[test]
-fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_a_step() {
+fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_per_step() {
     states_and_stages_stay_within_their_bytes();
-    live(100, 5); // what is made once for the process
+    live(100, 5); // allocates what is created once per process
     let (least, _) = live(100, 1);
     for checkpoints in [5, 20, 100] {
         let (_, few) = live(100, checkpoints);
         for steps in [100, 1_000, 10_000] {
             let (arrays, all) = live(steps, checkpoints);
-            // of any number of steps, to the byte
+            // for any number of steps, to the byte
             assert_eq!(arrays, least + (checkpoints - 1) * STATE_BYTES, "{steps} steps");
-            // knots, in a list that doubles: 8 bytes each and as many to spare
+            // step times, in a list that doubles: 8 bytes each and as many spare
             assert!(
                 all <= few + 16 * steps,
                 "{steps} steps, {checkpoints} checkpoints: {all} bytes, {few} for 100"
             );
-            // where the checkpoints lie, and the plan of the way back
+            // the positions of the checkpoints, and the plan of the backward pass
             let beside = (all - arrays).saturating_sub(16 * (steps + 1));
-            assert!(beside <= 16_384 + 200 * checkpoints, "{beside} bytes beside arrays and knots");
+            assert!(beside <= 16_384 + 200 * checkpoints, "{beside} bytes beside arrays and step times");
         }
     }
 }

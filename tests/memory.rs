@@ -1,8 +1,7 @@
-//! Memory stands still: the stories of `tests/stories`, one test each, on an allocator that counts.
+//! Memory use is constant: the regression tests of `tests/stories`, on an allocator that counts.
 //!
-//! A binary of its own with a `main` of its own: what is counted is the process's, and the usual harness has
-//! threads that allocate beside a test, even one that runs alone. Names and `--exact`, `--skip`, `--list` and
-//! `--ignored` mean what they mean elsewhere, other options nothing.
+//! A separate binary with its own `main`, because the counts are of the process, and the threads of the usual harness also
+//! allocate. Names, `--exact`, `--skip`, `--list` and `--ignored` have their usual meaning; other options are ignored.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 mod stories;
@@ -12,14 +11,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 use stories::{ALL, Story};
 
-/// What was asked for on the command line.
+/// The command line.
 #[derive(Default)]
 struct Asked {
     names: Vec<String>,
     skip: Vec<String>,
     exact: bool,
     list: bool,
-    /// Only tests that are usually left out; there are none.
+    /// Only ignored tests; there are none.
     ignored: bool,
 }
 

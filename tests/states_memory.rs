@@ -1,5 +1,5 @@
-//! Steps of compounds and of other crates' states allocate nothing, on an allocator that counts for each thread; numbers in
-//! arrays and vectors are in `allocations`.
+//! Steps of compound states and of other crates' states allocate nothing, with an allocator that counts per thread; arrays and
+//! vectors are in `allocations`.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use flowline::ode::{Method, Ode, PlainState, VectorField};
@@ -10,19 +10,19 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    /// Of this thread alone: the harness allocates on its own when it likes.
+    /// Of this thread alone: the harness allocates at any time.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -32,7 +32,7 @@ static ALLOCATOR: Counting = Counting;
 
 state! { struct Oscillator { x: f64, v: Vec<f64> } }
 
-/// How often the steps behind the first allocate.
+/// The number of allocations in all steps after the first.
 fn allocations<Y: PlainState, F: VectorField<Y>>(ode: &Ode<'_, Y, F>, y0: Y) -> usize {
     let mut steps = ode.stepper(0.0, 100.0, y0).unwrap();
     steps.step().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! One line of JSON from names and values. It knows no measurement.
+//! One line of JSON from names and values.
 
 use std::fmt::Write;
 
@@ -6,12 +6,12 @@ use std::fmt::Write;
 pub struct Object(String);
 
 impl Object {
-    /// An object whose first member is a text.
+    /// An object whose first member is a string.
     pub fn new(name: &str, text: &str) -> Object {
         Object("{".to_owned()).text(name, text)
     }
 
-    /// A text.
+    /// A string.
     pub fn text(self, name: &str, text: &str) -> Object {
         self.member(name, &quoted(text))
     }
@@ -34,7 +34,7 @@ impl Object {
     }
 }
 
-/// A number as JSON has it.
+/// A number in JSON syntax.
 pub fn number(x: f64) -> String {
     if x.is_finite() { x.to_string() } else { "null".to_owned() }
 }

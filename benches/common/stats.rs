@@ -1,6 +1,6 @@
-//! What samples of a time come down to.
+//! Statistics of timing samples.
 
-/// The middle one of an odd number of samples, the upper of the middle two of an even number.
+/// The median; for an even number of samples, the upper of the middle two.
 pub fn median(mut xs: Vec<f64>) -> f64 {
     xs.sort_by(f64::total_cmp);
     xs[xs.len() / 2]

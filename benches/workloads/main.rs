@@ -1,9 +1,9 @@
-//! The workloads that flowline is measured on beside other libraries:
+//! The workloads on which flowline is compared with other libraries:
 //! `cargo bench --bench workloads -- [W1..W9 | "W8 euler 1 8" ...] [--threads N] [--reps N] [--image FILE] [--json]`.
 //!
-//! README.md in this folder defines each so that a program in any language can do the same. Every variant is measured
-//! in a process of its own, so that its memory and its first call are its own; with `--json` each prints one object,
-//! else one row. `benches/peers/run` runs other libraries' programs in turn with these.
+//! README.md in this folder defines each so that a program in any language can implement it. Every variant runs in its own
+//! process, so that memory and first call are its own. With `--json` each prints one object, otherwise one row.
+//! `benches/peers/run` runs the programs of other libraries in turn with these.
 
 #[path = "../common/json.rs"]
 mod json;
@@ -24,7 +24,7 @@ mod w9;
 use measure::{HEADER, Measured, Options, Result};
 use std::process::{Command, ExitCode};
 
-/// A workload: its name, its variants, and how one of them is measured.
+/// A workload: its name, its variants, and the function that measures one.
 struct Workload {
     name: &'static str,
     variants: &'static [&'static str],
@@ -49,9 +49,9 @@ const ALL: [Workload; 9] = workloads! {
     "W9" w9;
 };
 
-/// What this process is to do.
+/// The task of this process.
 enum Task {
-    /// Measure the chosen variants, each in a process of its own.
+    /// Measure the chosen variants, each in its own process.
     All(Vec<String>),
     /// Measure one here.
     One(String),
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The task and the options; what stays in `args` is what every process is to be told.
+/// The task and the options; `args` keeps the options for the child processes.
 fn parse(args: &mut Vec<String>) -> Result<(Task, Options)> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = Options { threads: cores, reps: 9, json: false, image: None };
@@ -93,7 +93,7 @@ fn parse(args: &mut Vec<String>) -> Result<(Task, Options)> {
             _ if is_chosen(&arg) => chosen.push(arg.clone()),
             _ => {
                 return Err(format!(
-                    "{arg}? Workloads W1 to W9, their variants (\"W8 euler 1 8\"), --threads N, --reps N, --image FILE and \
+                    "unknown argument {arg}; expected workloads W1 to W9, their variants (\"W8 euler 1 8\"), --threads N, --reps N, --image FILE and \
                      --json are what there is"
                 )
                 .into());
@@ -109,7 +109,7 @@ fn parse(args: &mut Vec<String>) -> Result<(Task, Options)> {
 }
 
 fn positive(text: &str) -> Result<usize> {
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("{text} is no number above 0").into())
+    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| format!("{text} is not a number above 0").into())
 }
 
 /// The names of all variants: "W3 step".

@@ -1,4 +1,4 @@
-//! How a program is timed and what is said of it: the first call, samples of the ones behind it, one line.
+//! Timing of a program and its output: the first call, samples of later calls, one line.
 
 use crate::json::{Object, number};
 use crate::stats::median;
@@ -7,37 +7,37 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Anything may go wrong in a program that is measured; it is told and ends the measurement.
+/// Any error of a measured program ends the measurement.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The least time of a sample in seconds: shorter calls are repeated.
+/// The minimum duration of a sample in seconds; shorter calls are repeated.
 const SAMPLE: f64 = 0.02;
-/// About the most time that the samples of one measurement take in seconds; there are at least three of them.
+/// Approximate maximum duration of all samples of a measurement in seconds; there are at least three samples.
 const ALL_SAMPLES: f64 = 60.0;
 
-/// What is asked of every measurement.
+/// The options of every measurement.
 pub struct Options {
     /// Threads of the pool.
     pub threads: usize,
-    /// Samples.
+    /// Number of samples.
     pub reps: usize,
-    /// Lines of JSON, not rows of a table.
+    /// Whether to print JSON lines instead of table rows.
     pub json: bool,
-    /// The picture of W4 and W9; the crate's own where none is given.
+    /// The image of W4 and W9; by default the built-in one.
     pub image: Option<PathBuf>,
 }
 
-/// What was measured.
+/// A measurement.
 pub struct Measured {
     /// Milliseconds of the first call: it traces, compiles and runs.
     pub first_ms: f64,
-    /// Milliseconds a call, one for each sample.
+    /// Milliseconds per call, one per sample.
     pub samples: Vec<f64>,
-    /// What shows that two programs do the same work.
+    /// A value that must agree between two programs that do the same work.
     pub value: Vec<f64>,
-    /// The largest difference to a far more accurate result.
+    /// The largest difference to a much more accurate result.
     pub max_error: Option<f64>,
-    /// The largest resident set of the process, where it is another process than this.
+    /// The peak resident memory of the measured process, if it is not this one.
     pub peak_rss_mb: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Measured {
 /// The names of the columns of [`Measured::line`].
 pub const HEADER: &str = "    variant      threads   first_ms           ms       min_ms reps  peak_mb  value";
 
-/// Milliseconds of the first call, and of a call in each sample. A sample of short calls is many of them.
+/// Milliseconds of the first call, and per call of each sample. A sample of short calls has many of them.
 pub fn time(options: &Options, mut call: impl FnMut() -> Result<()>) -> Result<(f64, Vec<f64>)> {
     let first = seconds(1, &mut call)?;
     let once = seconds(1, &mut call)?;
@@ -102,7 +102,7 @@ fn seconds(calls: usize, call: &mut impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// The largest resident set that this process had, in MiB; 0 where the system does not tell.
+/// The peak resident memory of this process in MiB; 0 if the system does not report it.
 pub fn peak_rss_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

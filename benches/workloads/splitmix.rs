@@ -1,7 +1,6 @@
-//! The numbers that every side of a comparison draws: initial weights, data and probes from splitmix64.
+//! Shared random numbers of a comparison: initial weights, data and probes from splitmix64.
 //!
-//! A program in any language makes the same ones, so none needs a file of weights. README.md says the rules; this is
-//! them. It knows layers, and no workload.
+//! A program in any language can generate the same numbers, so none needs a file of weights. README.md states the rules.
 //!
 //! # References
 //! Steele, Lea and Flood (2014), Fast splittable pseudorandom number generators.
@@ -44,7 +43,7 @@ impl SplitMix {
         all
     }
 
-    /// 1 where a uniform draw is at least 1/2, else -1.
+    /// 1 if a uniform sample is at least 1/2, else -1.
     pub fn signs(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| if self.uniform() >= 0.5 { 1.0 } else { -1.0 }).collect()
     }
@@ -66,12 +65,12 @@ impl SplitMix {
         self.uniforms(n).into_iter().map(|u| (2.0 * u - 1.0) * bound).collect()
     }
 
-    /// Layers in order, from one running generator.
+    /// Layers in order, from one generator.
     pub fn mlp(&mut self, sizes: &[usize], activation: Activation) -> Mlp {
         Mlp { layers: sizes.windows(2).map(|s| self.linear(s[0], s[1])).collect(), activation }
     }
 
-    /// Layers in order; of each the affine one, the gate, the shift.
+    /// Layers in order; of each the affine part, the gate, the shift.
     pub fn concat_squash(&mut self, sizes: &[usize]) -> Vec<ConcatSquashLinear> {
         let layer = |s: &[usize]| ConcatSquashLinear {
             linear: self.linear(s[0], s[1]),
@@ -82,12 +81,12 @@ impl SplitMix {
     }
 }
 
-/// Numbers, row by row, as a tensor of f32.
+/// Numbers, row-major, as a tensor of f32.
 pub fn matrix<const N: usize>(x: &[f64], shape: [usize; N]) -> Tensor {
     Tensor::from_vec(shape, x.iter().map(|&x| x as f32).collect::<Vec<_>>())
 }
 
-/// A matrix `[rows, columns]`, row by row, turned.
+/// A matrix `[rows, columns]`, row-major, transposed.
 pub fn transposed(x: &[f64], rows: usize, columns: usize) -> Vec<f64> {
     (0..columns).flat_map(|c| (0..rows).map(move |r| x[r * columns + c])).collect()
 }

@@ -1,11 +1,11 @@
-//! W1: small problems on the host in f64 at rtol = atol = 1e-8, by the default method. `benches/solve` measures these
-//! at depth and beside other crates; here each is one line, its value the first component of the end.
+//! W1: small problems on plain states in f64 at rtol = atol = 1e-8, with the default method. `benches/solve` measures these in
+//! detail and against other crates; here each is one line, whose value is the first component at the end.
 
 use crate::measure::{Measured, Options, Result, time};
 use flowline::prelude::*;
 use problems::{Arenstorf, Brusselator, Lorenz20, Lotka, Pleiades, Problem};
 
-#[allow(dead_code, reason = "W2 has an ensemble of its own")]
+#[allow(dead_code, reason = "W2 has its own ensemble")]
 #[path = "../peers/rust/src/problems.rs"]
 mod problems;
 
@@ -16,7 +16,7 @@ const TOL: f64 = 1e-8;
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     match variant {
         "lorenz20" => on_arrays::<Lorenz20, 3>(options, None),
-        // Too long for any end to be compared with.
+        // Chaotic over too long a time to compare the end.
         "lorenz100" => on_arrays::<Lorenz20, 3>(options, Some(100.0)),
         "lotka" => on_arrays::<Lotka, 2>(options, None),
         "pleiades" => on_arrays::<Pleiades, 28>(options, None),
@@ -25,7 +25,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     }
 }
 
-/// Until `t1`, or as long as the problem says; then its end is known.
+/// Until `t1`, or the problem's own end, where the solution is known.
 fn on_arrays<P: Problem, const N: usize>(options: &Options, t1: Option<f64>) -> Result<Measured> {
     let y0: [f64; N] = P::y0().try_into().expect("the problem has N unknowns");
     let ode = Ode::in_place(|_t, y: &[f64; N], dy: &mut [f64; N]| P::f(y, dy)).rtol(TOL).atol(TOL);

@@ -1,5 +1,5 @@
-//! W2: ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time at rtol = atol = 1e-6, each by steps
-//! of its own; end states alone. The value is the mean of x. `inlined`: by a loop that is compiled for the field and Method::Tsit5.
+//! W2: ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time at rtol = atol = 1e-6, each with its own steps;
+//! only end states. The value is the mean of x. `inlined`: a loop compiled for the field and Method::Tsit5.
 
 use crate::measure::{Measured, Options, Result, time};
 use flowline::ode::{EnsembleSolution, ensemble, inline};

@@ -1,8 +1,8 @@
-//! W3: a neural ODE is fitted to paths. A training step at stored weights, 32 paths of 100 saved times, each path by
-//! steps of its own.
+//! W3: fits a neural ODE to trajectories. One training step at stored weights, 32 trajectories of 100 saved times, each with its
+//! own steps.
 //!
-//! The value is the loss at tolerances of 1e-6: at those of the training step it is off by 2 %, and rounding decides
-//! about steps, so that two programs of one library differ by 1 % too.
+//! The value is the loss at tolerances of 1e-6. At those of the training step it is off by 2 %, and rounding changes the steps,
+//! so that two programs of one library differ by 1 % too.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix, transposed};
@@ -34,10 +34,10 @@ fn times() -> Vec<f64> {
     (0..TIMES).map(|i| END * i as f64 / (TIMES - 1) as f64).collect()
 }
 
-/// Rows of a tile: in lockstep on one thread, each with steps of its own.
+/// Rows per tile: in lockstep on one thread, each with its own steps.
 const TILE: usize = 16;
 
-/// The mean squared distance to `paths` `[path, time, 2]`, of which each begins at its first point.
+/// The mean squared distance to `paths` `[path, time, 2]`, each starting at its first point.
 fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
     let ts = times();
     let (_, sums) = map_rows(std::slice::from_ref(paths), TILE, |rows| {
@@ -62,7 +62,7 @@ fn step() -> (Step, Optimizer) {
     (step.max_traces(1), optimizer)
 }
 
-/// The weights before any training.
+/// The initial weights.
 fn drawn() -> Field {
     let mlp = SplitMix::new(1).mlp(&[2, WIDTH, WIDTH, 2], Activation::Softplus);
     Field { mlp, scale: Tensor::from(1.0f32) }
@@ -85,7 +85,7 @@ fn stored() -> Field {
     }
 }
 
-/// The paths that are fitted: `x = y / (1 + y)`, `y' = (x_1, -x_0)`, by steps of 0.1.
+/// The trajectories to fit: `x = y / (1 + y)`, `y' = (x_1, -x_0)`, with steps of 0.1.
 fn paths() -> Result<Tensor> {
     let starts: Vec<f64> = SplitMix::new(3).uniforms(2 * PATHS).iter().map(|u| 1.6 * u - 0.6).collect();
     let truth = Ode::new(|_t, y: &[f64; 2]| [y[1] / (1.0 + y[1]), -y[0] / (1.0 + y[0])]);
@@ -109,7 +109,7 @@ pub fn measure(_: &str, options: &Options) -> Result<Measured> {
     Ok(Measured::new(times, [value]))
 }
 
-/// The loss of the very first update.
+/// The loss of the first update.
 pub fn first() -> Result<f64> {
     let ((step, optimizer), field) = (step(), drawn());
     let mut state = State { optimizer: optimizer.init(&field), field };

@@ -1,6 +1,5 @@
-//! W4: a flow of two blocks learns a picture as a density, as the widely read example of a flow that learns an image
-//! has it. An update of 1,000 points, exact divergence or one normal probe; the value is the loss of stated points
-//! and probes at the initial weights.
+//! W4: a flow of two blocks learns the density of an image, as in diffrax's example. An update of 1,000 points with the exact
+//! divergence or one normal probe; the value is the loss of given points and probes at the initial weights.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -13,7 +12,7 @@ use flowline::train::Tables;
 
 pub const VARIANTS: &[&str] = &["exact", "hutchinson"];
 
-/// Points of an update; the example takes them in two halves.
+/// Points per update; the example takes them in two halves.
 const POINTS: usize = 1000;
 
 tree! {
@@ -38,12 +37,12 @@ fn divergence(variant: &str) -> Divergence {
     }
 }
 
-/// The picture of the options by a rule.
+/// The image of the options with a sampling rule.
 pub fn picture(options: &Options, rule: Rule) -> Result<Tables> {
     Ok(Tables::new(&density(options)?.with_rule(rule)?))
 }
 
-/// The picture's density.
+/// The image's density.
 pub fn density(options: &Options) -> Result<ImageDensity> {
     Ok(match &options.image {
         Some(file) => ImageDensity::open(file)?,
@@ -95,7 +94,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     Ok(Measured::new(times, [value]))
 }
 
-/// The loss of the very first update.
+/// The loss of the first update.
 pub fn first(options: &Options) -> Result<f64> {
     let ((step, optimizer), tables) = (step(), picture(options, Rule::Uniform { below: 254 })?);
     Ok(step.step(&mut begin("exact", &optimizer), tables)?.item())

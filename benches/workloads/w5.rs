@@ -1,5 +1,5 @@
-//! W5: a flow of 784 dimensions, the log-density by one Rademacher probe a row. An update of 100 rows at the initial
-//! weights, or at ones that need more steps; the value is the loss with stated probes.
+//! W5: a flow in 784 dimensions, with the log-density estimated by one Rademacher probe per row. An update of 100 rows at the
+//! initial weights, or at weights that need more steps; the value is the loss with given probes.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -13,7 +13,7 @@ const ROWS: usize = 100;
 const TOL: f64 = 1e-5;
 
 tree! {
-    /// A field that leads from the data at t = 0 to the base at t = 1, as a flow has it: `-f(1 - t, y)`.
+    /// A field from the data at t = 0 to the base at t = 1, in the direction of flowline's flows: `-f(1 - t, y)`.
     struct Backward { field: ConcatSquash }
 }
 tree! { struct State { flow: Cnf<Backward>, optimizer: OptState } }
@@ -60,7 +60,7 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         Ok((State { flow, optimizer }, value))
     })
     .max_traces(1);
-    // The same weights and probes each time: a step is to need as many steps of the solver as the last.
+    // The same weights and probes each time, so that every call takes the same steps.
     let times = time(options, || {
         step.step(&mut begin.clone(), x.clone())?;
         Ok(())

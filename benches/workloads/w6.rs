@@ -1,5 +1,5 @@
-//! W6: from the start of a process to its end, the first training step of W3 or W4 between them. The value is the loss
-//! of that step; `first_ms` is the first process, which finds less in the system's caches.
+//! W6: a process from start to end, with the first training step of W3 or W4. The value is the loss of that step; `first_ms` is
+//! the first process, which finds less in the system's caches.
 
 use crate::measure::{Measured, Options, Result, peak_rss_mb};
 use crate::{w3, w4};
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 pub const VARIANTS: &[&str] = &["W3", "W4"];
 
-/// What such a process does: it prints the loss and its largest resident set.
+/// The work of such a process: prints the loss and its peak resident memory.
 pub fn first(workload: &str, options: &Options) -> Result<()> {
     let loss = if workload == "W3" { w3::first()? } else { w4::first(options)? };
     println!("{loss} {}", peak_rss_mb());
@@ -33,6 +33,6 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
         told = text.split_whitespace().map(str::parse).collect::<std::result::Result<Vec<f64>, _>>()?;
     }
     let first_ms = samples.remove(0);
-    let [loss, peak_rss_mb] = told[..] else { return Err("a process said something else".into()) };
+    let [loss, peak_rss_mb] = told[..] else { return Err("unexpected output of a process".into()) };
     Ok(Measured { peak_rss_mb: Some(peak_rss_mb), ..Measured::new((first_ms, samples), [loss]) })
 }

@@ -1,9 +1,9 @@
-//! W7: the flow of W4 at its initial weights gives 100,000 samples, or its density on a grid. By the fixed steps of
-//! W4, or by adaptive ones whose error is no larger.
+//! W7: the flow of W4 at its initial weights: 100,000 samples, or its density on a grid, with the fixed steps of W4 or adaptive
+//! steps whose error is not larger.
 //!
-//! The value of `samples` is the mean and the deviation of all coordinates of what stated draws of the base become,
-//! that of `grid` the mass; `max_error` is the largest difference to solves in f64 at rtol = atol = 1e-9, of a
-//! coordinate or of a log-density.
+//! The value of `samples` is the mean and the standard deviation of all coordinates of samples from given base points; the
+//! value of `grid` is the total probability. `max_error` is the largest difference of a coordinate or log-density from solves
+//! in f64 at rtol = atol = 1e-9.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -17,16 +17,16 @@ pub const VARIANTS: &[&str] = &["samples fixed", "samples adaptive", "grid fixed
 const SAMPLES: usize = 100_000;
 /// Points along an axis of the grid, which covers [-3, 3] x [-3, 3].
 const GRID: usize = 256;
-/// Rows of one program.
+/// Rows per program.
 const CHUNK: usize = 4096;
-/// Tolerances whose error stays below that of the fixed steps, and a first step of a whole block.
+/// Tolerances with a smaller error than the fixed steps, and a first step of a whole block.
 const TOL: f64 = 1e-5;
 const FIRST: f64 = 0.5;
 
 type Flow = Cnf<ConcatSquash>;
 type Program = Streamed<'static, Flow, Tensor>;
 
-/// The flow in f64 with steps so short that what it gives is the truth beside f32.
+/// The flow in f64 with tolerances far below the precision of f32.
 fn reference() -> Flow {
     let flow = w4::flow(Divergence::Exact).method(Method::Vern9).rtol(1e-9).atol(1e-9);
     flow.map_leaves(|x| x.cast(DType::F64))

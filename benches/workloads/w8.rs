@@ -1,6 +1,6 @@
-//! W8: the gradient through 10,000 constant steps of a perceptron of 64 dimensions, by its weights. A variant is
-//! METHOD ROWS CHECKPOINTS; `default` keeps as many states as fit into 32 MiB, `forward` takes no gradient. The value is
-//! the gradient's norm, of `forward` the loss.
+//! W8: the gradient through 10,000 constant steps of a 64-dimensional MLP with respect to its weights. A variant is METHOD ROWS
+//! CHECKPOINTS; `default` stores as many states as fit into 32 MiB, `forward` computes no gradient. The value is the
+//! gradient's norm, for `forward` the loss.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -26,7 +26,7 @@ pub const VARIANTS: &[&str] = &[
 
 const STEPS: f64 = 10_000.0;
 const DIM: usize = 64;
-/// Rows that are solved together.
+/// Rows solved together.
 const TILE: usize = 64;
 
 /// The sum of the squares of y(1).

@@ -1,8 +1,8 @@
-//! W9: the density of a picture by flow matching. An update of 1,024 points, its average of the weights included; the
-//! value is the loss of stated points at the initial weights.
+//! W9: the density of an image by flow matching. An update of 1,024 points, with the average of the weights; the value is the
+//! loss of given points at the initial weights.
 //!
-//! `--one "W9 gap"` trains to the end, which takes a minute, and its value is the gap: what the averaged weights lose on
-//! 4,000 further points, in nats above the entropy.
+//! `--one "W9 gap"` trains to the end, which takes a minute. Its value is the KL divergence: the NLL of 4,000 further points under
+//! the averaged weights minus the entropy, in nats.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -21,7 +21,7 @@ const BATCH: usize = 1024;
 const FEATURES: usize = 16;
 const LOG_FREQUENCY_MAX: f64 = 2.6;
 const WIDTH: usize = 82;
-/// Over which the rate falls to 0.
+/// Updates over which the learning rate decays to 0.
 const UPDATES: u32 = 60_000;
 const HELD_OUT: usize = 4_000;
 
@@ -40,8 +40,8 @@ fn net() -> FourierMlp {
     }
 }
 
-/// `mean |f(t, x_t) - (x1 - x0)|^2` for normal x1 and x0 of seeds 90 and 91, t = (u + i / batch) mod 1 with the first
-/// draw u of seed 92.
+/// `mean |f(t, x_t) - (x1 - x0)|^2` for normal x1 and x0 of seeds 90 and 91, t = (u + i / batch) mod 1 with u the first number
+/// of seed 92.
 fn value(net: &FourierMlp) -> f64 {
     let [x1, x0] = [90, 91].map(|seed| matrix(&SplitMix::new(seed).normals(2 * BATCH), [BATCH, 2]));
     let u = SplitMix::new(92).uniform();
@@ -55,7 +55,7 @@ fn flow(net: FourierMlp) -> Cnf<FourierMlp> {
     Cnf::new(net)
 }
 
-/// What a field loses on points that it has not seen, solved to 1e-6.
+/// The NLL on unseen points, solved to 1e-6.
 fn gap(net: FourierMlp, tables: &Tables, options: &Options) -> Result<f64> {
     let points = tables.draw(HELD_OUT, &Key::new(94)).points;
     let flow = flow(net).rtol(1e-6).atol(1e-6);

@@ -1,5 +1,4 @@
-//! What runs take and where they stand, on standard error: a bar where that is a terminal, else a line every few seconds, or JSON
-//! lines where those are asked for.
+//! Progress on standard error: a bar on a terminal, otherwise a line every few seconds or JSON lines.
 
 use super::live::Live;
 use super::say::note;
@@ -8,33 +7,33 @@ use flowline::__internal::Activity;
 use flowline::train::Progress;
 use std::time::{Duration, Instant};
 
-/// How often the text is made anew; a bar redrawn at every update would cost more than it shows.
+/// Time between redraws of the bar. A redraw per update would cost more than it shows.
 const EVERY: Duration = Duration::from_millis(100);
-/// How often a line is written where there is no bar.
+/// Time between lines where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// How often an update is written as JSON.
+/// Time between updates written as JSON.
 const JSON_EVERY: Duration = Duration::from_secs(1);
 
-/// The bar of a training run: two lines of at most 80 columns, since what a narrow terminal cuts is the least wanted.
+/// The bar of a training run: two lines of at most 80 columns. A narrow terminal cuts the least important part.
 pub struct Bar {
     live: Live,
-    /// What stands there: the phase with how much of it is done, and its numbers.
+    /// The two lines on screen: the phase and its progress, then its numbers.
     text: [String; 2],
     shown: Option<Instant>,
-    told: Instant,
+    written: Instant,
     stage: Option<(Activity, u32)>,
-    /// Whether everything is a line of JSON.
+    /// Whether everything is written as JSON lines.
     json: bool,
 }
 
 impl Bar {
-    /// A hidden bar until the first progress.
+    /// Hidden until the first progress.
     pub fn new(json: bool) -> Bar {
         let live = if json { Live::hidden() } else { Live::new() };
-        Bar { live, text: Default::default(), shown: None, told: Instant::now(), stage: None, json }
+        Bar { live, text: Default::default(), shown: None, written: Instant::now(), stage: None, json }
     }
 
-    /// Shows where the run stands.
+    /// Shows the progress of the run.
     pub fn show(&mut self, progress: &Progress) {
         let last = progress.done >= 1.0;
         if !last && self.shown.is_some_and(|t| t.elapsed() < EVERY) {
@@ -43,8 +42,8 @@ impl Bar {
         (self.shown, self.stage) = (Some(Instant::now()), None);
         if self.live.is_hidden() {
             let every = if self.json { JSON_EVERY } else { LINE_EVERY };
-            if self.told.elapsed() >= every || (last && self.json) {
-                self.told = Instant::now();
+            if self.written.elapsed() >= every || (last && self.json) {
+                self.written = Instant::now();
                 if self.json { event(&json(progress)) } else { note(&line(progress)) }
             }
             return;
@@ -55,7 +54,7 @@ impl Bar {
         self.draw([format!("{title} {gauge} {update}/{updates}"), message(progress)]);
     }
 
-    /// Shows what is done beside updates, and how much of it.
+    /// Shows an activity other than updates, and the completed share of it.
     pub fn stage(&mut self, stage: Activity, done: f64) {
         let percent = (100.0 * done) as u32;
         let before = self.stage.replace((stage, percent));
@@ -63,10 +62,10 @@ impl Bar {
             return;
         }
         if self.live.is_hidden() {
-            // Validation comes often, and short; the others end a run.
+            // Validation is frequent and short; the other activities end a run.
             let is_new = before.is_none_or(|(before, _)| before != stage) && stage != Activity::Measuring;
-            if is_new || self.told.elapsed() >= LINE_EVERY {
-                self.told = Instant::now();
+            if is_new || self.written.elapsed() >= LINE_EVERY {
+                self.written = Instant::now();
                 if self.json {
                     let name = format!("{stage:?}").to_lowercase();
                     event(&serde_json::json!({"event": "stage", "stage": name, "done": done}));
@@ -103,31 +102,31 @@ impl Bar {
     }
 }
 
-/// The bar of something that is counted: points, cells.
+/// A bar for things that are counted: points, cells.
 pub struct Count {
     live: Live,
     what: &'static str,
     total: usize,
     done: usize,
     begun: Instant,
-    told: Instant,
+    written: Instant,
 }
 
 impl Count {
-    /// Of so many things.
+    /// A bar for `total` things.
     pub fn new(total: usize, what: &'static str) -> Count {
         let now = Instant::now();
-        Count { live: Live::new(), what, total, done: 0, begun: now, told: now }
+        Count { live: Live::new(), what, total, done: 0, begun: now, written: now }
     }
 
-    /// So many more are done.
+    /// Counts `done` more things.
     pub fn add(&mut self, done: usize) {
         self.done += done;
         let every = if self.live.is_hidden() { LINE_EVERY } else { EVERY };
-        if self.told.elapsed() < every {
+        if self.written.elapsed() < every {
             return;
         }
-        self.told = Instant::now();
+        self.written = Instant::now();
         let Count { total, done, what, .. } = *self;
         let left = self.begun.elapsed().as_secs_f64() * (total - done) as f64 / done.max(1) as f64;
         let left = seconds(left);
@@ -142,7 +141,7 @@ impl Count {
     }
 }
 
-/// The time left, which ends the first line of the bar, and the second line.
+/// The time left, which ends the first line of the bar, and the whole second line.
 fn message(p: &Progress) -> String {
     let left = seconds(p.seconds_left.max(0.0));
     let time = if p.done >= 1.0 { "trained".to_owned() } else { format!("{left} left") };
@@ -160,14 +159,14 @@ fn event(event: &serde_json::Value) {
     note(&event.to_string());
 }
 
-/// Everything in one line.
+/// All progress in one line.
 fn line(p: &Progress) -> String {
     let [update, updates] = [p.update, p.updates].map(grouped);
     let left = seconds(p.seconds_left.max(0.0));
     format!("{} {update} of {updates}  {left} left  {}", p.objective.title(), numbers(p))
 }
 
-/// The same as JSON; numbers have the names of the report.
+/// Progress as JSON; numbers have their names in the report.
 fn json(p: &Progress) -> serde_json::Value {
     serde_json::json!({
         "event": "update", "update": p.update, "updates": p.updates, "done": p.done,

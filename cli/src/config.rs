@@ -1,4 +1,4 @@
-//! `--config FILE`: a TOML file of options, read as if they were given before those of the command line.
+//! `--config FILE`: reads a TOML file of options as if they stood before those on the command line.
 
 use super::error::{CliError, Result};
 use clap::ArgMatches;
@@ -7,10 +7,11 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The arguments with those of the file that they name in front; none where they name none. Options of the command line win.
+/// The arguments with the options of the config file inserted first, or `None` without `--config`. Options on the command
+/// line take precedence.
 ///
 /// # Errors
-/// A file that cannot be read or is no flat table.
+/// A file that cannot be read or is not a flat table.
 pub fn arguments(
     command: &clap::Command,
     matches: &ArgMatches,
@@ -28,7 +29,7 @@ pub fn arguments(
     Ok(Some([before, &from_file, after].concat()))
 }
 
-/// Whether the command line has an option, under any of its names.
+/// Whether the command line sets an option, under any of its names.
 fn is_given(command: &clap::Command, given: &ArgMatches, key: &str) -> bool {
     let is_called = |arg: &&clap::Arg| {
         arg.get_id() == key
@@ -55,7 +56,7 @@ fn options(path: &Path) -> Result<Vec<(String, Vec<OsString>)>> {
             Value::String(text) if key == "data" => vec![text.into()],
             Value::String(text) => vec![format!("--{key}={text}").into()],
             Value::Number(number) => vec![format!("--{key}={number}").into()],
-            _ => return Err(refused(format!("{key} is not a text, a number, true or false"))),
+            _ => return Err(refused(format!("{key} is not a string, a number, true or false"))),
         };
         Ok((key, arguments))
     };

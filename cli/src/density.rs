@@ -1,4 +1,4 @@
-//! `flowline density`: draw a learned density, or write its logarithm on a grid.
+//! `flowline density`: plot a learned density, or write the log-density on a grid.
 
 use super::bar::Count;
 use super::error::Result;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Numbers are those of `log-prob`; a figure shows no more than its colors.
+    // Values match `log-prob`; a figure resolves only its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A file of numbers is written as it comes; the values of a figure lie in memory, and a figure has about 1,000 pixels per side.
+/// A .npy file is written in pieces. The values of a figure stay in memory, and a figure has about 1,000 pixels per side.
 fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     let (most, range) = match kind {
         FileKind::Npy => (32_768, "from 1 to 32768"),

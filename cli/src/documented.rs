@@ -1,16 +1,16 @@
-//! `--preset diffrax`: the example of Diffrax's documentation that learns an image by a continuous normalizing flow.
+//! `--preset diffrax`: the image example of the diffrax documentation on continuous normalizing flows.
 //!
-//! A config like any other, and a rule by which points are drawn; only its names are known elsewhere.
+//! It is an ordinary training configuration with its own sampling rule; the library knows only its names.
 
 use super::error::Result;
 use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
 use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 const T1: f64 = 0.5;
-/// Every pixel that is not white is drawn equally often, and weighs as much as it is dark.
+/// Samples every pixel that is not white equally often, and weights it by its darkness.
 const RULE: Rule = Rule::Uniform { below: 254 };
 
-/// Two blocks of concat-squash layers, solved in ten equal steps, by maximum likelihood alone at one learning rate.
+/// Two blocks of concat-squash layers, solved in ten equal steps, trained by maximum likelihood at one learning rate.
 fn config() -> TrainConfig {
     let mut config = TrainConfig::new(&TrainOptions {
         objective: Some(ObjectiveKind::MaximumLikelihood),
@@ -33,17 +33,17 @@ fn config() -> TrainConfig {
     config
 }
 
-/// The example.
+/// The preset.
 pub struct DiffraxExample;
 
 impl DiffraxExample {
-    /// Its name, and the one that files and older commands have for it.
+    /// The name, and its older alias, which files and commands still use.
     pub const NAMES: [&str; 2] = ["diffrax", "documented"];
 
-    /// A trainer of its flow on an image, with its rule.
+    /// A trainer of this flow on an image, with the sampling rule.
     ///
     /// # Errors
-    /// Data that are no image; an image that the rule leaves nothing of.
+    /// Data that are not an image; an image without a pixel that the rule samples.
     pub fn trainer<'a>(data: TrainingData) -> Result<Trainer<'a>> {
         let config = config();
         let value = config.preset.name().to_owned();

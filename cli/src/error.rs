@@ -1,4 +1,4 @@
-//! What the command line refuses by itself, and what the library refused.
+//! Errors of the command line, and those of the library.
 
 use flowline::__internal::EvalError;
 use flowline::data::DataError;
@@ -10,49 +10,49 @@ use std::path::PathBuf;
 /// Why a command ends early.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
-    /// The library's own.
+    /// An error of the library.
     #[error(transparent)]
     Library(#[from] flowline::Error),
-    /// DATA is nothing that there is.
+    /// DATA does not exist.
     #[error("{} cannot be read: no such file; {hint}", path.display())]
     NoData {
-        /// What was given.
+        /// The argument.
         path: PathBuf,
-        /// What may have been meant.
+        /// A suggestion.
         hint: String,
     },
-    /// RUN is no run folder.
+    /// RUN is not a run folder.
     #[error("{} is not a run folder: {reason}; {}", path.display(), found(runs))]
     NoRun {
-        /// What was given.
+        /// The argument.
         path: PathBuf,
-        /// Why not.
+        /// Why it is not a run folder.
         reason: &'static str,
-        /// Run folders that there are, the latest first.
+        /// The run folders found, latest first.
         runs: Vec<PathBuf>,
     },
     /// There is no latest run.
     #[error("there is no run in {} yet; train one, or name its folder", roots.join(", "))]
     NoLatest {
-        /// Where runs were looked for.
+        /// Folders that were searched.
         roots: Vec<String>,
     },
-    /// A name of a method that there is not.
+    /// Unknown method.
     #[error("--solver={name}: unknown method{}; choose one of {known}", meant(near.as_ref()))]
     Method {
-        /// What was given.
+        /// The name given.
         name: String,
         /// The nearest name.
         near: Option<String>,
         /// All names.
         known: String,
     },
-    /// A file of options is not one.
+    /// The config file is invalid.
     #[error("{}: {reason}; write one option per line, for example `updates = 5000`", path.display())]
     Config {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The invalid part.
         reason: String,
     },
     /// A build without MPI was launched in parallel.
@@ -77,10 +77,10 @@ pub enum CliError {
     /// An error that another rank prints.
     #[error("")]
     Silent,
-    /// Two options that exclude each other.
+    /// Options that exclude each other.
     #[error("{0}")]
     Usage(String),
-    /// Arguments that clap refused, of a file of options.
+    /// Arguments of a config file that clap refused.
     #[error("{0}")]
     Clap(#[from] clap::Error),
 }
@@ -96,11 +96,11 @@ macro_rules! from {
 }
 from!(DataError EvalError IoError TrainError flowline::plot::PlotError flowline::world::WorldError);
 
-/// What a command gives.
+/// Result of a command.
 pub type Result<T> = std::result::Result<T, CliError>;
 
 impl CliError {
-    /// Whether it is about how the program was called, and not about what happened then.
+    /// Whether the error is in the arguments rather than in the execution.
     pub fn is_usage(&self) -> bool {
         match self {
             CliError::Library(error) => is_usage(error),
@@ -150,7 +150,7 @@ fn is_usage(error: &flowline::Error) -> bool {
     }
 }
 
-/// The name that is nearest to what was typed, if any is near.
+/// The name nearest to what was typed, if one is close enough.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.into_iter().map(|name| (strsim::jaro_winkler(&typed.to_lowercase(), name), name));
     let best = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -161,7 +161,7 @@ fn meant(near: Option<&String>) -> String {
     near.map_or_else(String::new, |near| format!(" (did you mean {near}?)"))
 }
 
-/// Most run folders that a message names.
+/// The maximum number of run folders named in a message.
 const NAMED: usize = 5;
 
 fn found(runs: &[PathBuf]) -> String {

@@ -1,11 +1,11 @@
-//! The kind of a file to write, by the end of its name.
+//! The kind of an output file, from its extension.
 
 use super::error::Result;
 use super::input::STANDARD;
 use flowline::train::TrainError;
 use std::path::Path;
 
-/// A kind.
+/// The kind of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A NumPy array.
@@ -19,7 +19,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of a path, if it is one of those.
+    /// The kind of a path, if it is allowed.
     ///
     /// # Errors
     /// [`TrainError::Option`].

@@ -1,4 +1,4 @@
-//! The help, short and long, and what is wrong with arguments in at most three lines.
+//! Short and long help, and usage errors in at most three lines.
 
 use super::say::{error_line, is_colored_by};
 use super::{Cli, train};
@@ -6,7 +6,7 @@ use clap::{ColorChoice, CommandFactory};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Below the help of the program.
+/// Text below the help of the program.
 pub const TOP: &str = "\
 RUN is a run folder, or `latest`: the run written last below runs/.
 Exit codes: 0 success, 1 failure, 2 wrong usage.
@@ -17,12 +17,12 @@ Examples:
   flowline sample latest -o x.csv     samples of the last run
   flowline help train                 help of a command";
 
-/// Below the short help of `train`.
+/// Text below the short help of `train`.
 const SHORT: &str = "\
 Model, objective, solver and optimizer: flowline train --help
 Example: flowline train cat.png --time-limit 280";
 
-/// The command: for `-h`, without the options that it leaves out.
+/// The command; for `-h`, without the advanced options.
 pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
     let command = Cli::command().color(color);
     let command = command.mut_subcommand("train", |train| {
@@ -32,7 +32,7 @@ pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
             if is_short(arguments) && is_advanced { arg.hide(true) } else { arg }
         })
     });
-    // clap's own way to a shorter `-h` sets each option of the long help over two lines and an empty one.
+    // With clap's own short help, the long help would take three lines per option.
     if is_short(arguments) {
         command.mut_subcommand("train", |train| train.after_help(SHORT))
     } else {
@@ -44,17 +44,17 @@ fn is_short(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "-h")
 }
 
-/// Prints what is wrong with the arguments in at most three lines, or the help or the version that was asked for.
+/// Prints a usage error in at most three lines, or the requested help or version.
 pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion => {
-            // A reader that went away is no failure.
+            // A closed pipe is not a failure.
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
         DisplayHelpOnMissingArgumentOrSubcommand => {
-            error_line("error: no command is given; give train, sample, density, log-prob or info");
+            error_line("error: no command given; use train, sample, density, log-prob or info");
             error_line("For more information, try '--help'.");
         }
         _ => {
@@ -66,14 +66,14 @@ pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The paragraphs of a message of clap as a line each, the first two and where to find help.
+/// The first two paragraphs of a clap message as one line each, and where to find help.
 fn shortened(message: &str) -> String {
     let paragraphs = message.split("\n\n").map(|paragraph| {
         let lines: Vec<&str> = paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         lines.join(" ")
     });
     let is_wanted = |line: &String| !line.is_empty() && !plain(line).starts_with("For more information");
-    // The value that was taken for an option is no place to go on from.
+    // The tip on passing a value that starts with a dash does not help.
     let is_helpful = |line: &String| !plain(line).starts_with("tip: to pass");
     let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
     lines.push("For more information, try '--help'.".to_owned());

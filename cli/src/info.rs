@@ -1,4 +1,4 @@
-//! `flowline info`: prints what a run folder holds, its scores, and what its updates cost.
+//! `flowline info`: prints the configuration of a run, its scores and the cost of its updates.
 
 use super::error::Result;
 use super::say::{is_json, note, result};
@@ -24,33 +24,33 @@ Examples:
 pub struct Args {
     /// Run folder, or latest
     run: PathBuf,
-    /// Measure this machine too, and the share that updates reached
+    /// Measure this machine, and report the updates' share of its peak
     #[arg(long)]
     machine: bool,
-    /// Print the options that the run was begun with, as --config reads them
+    /// Print the options of the run, as TOML for --config
     #[arg(long, conflicts_with = "machine")]
     options: bool,
 }
 
-/// What the updates of a phase were: computed by their program, and in the time that the run wrote down.
+/// The cost of an update of one phase, and the time that the run recorded.
 #[derive(Serialize)]
 struct Phase {
     objective: Objective,
     updates: u64,
-    /// Kernels and loops of the program, each counted once.
+    /// Kernels and loops of the program, each counted once per program.
     kernels: usize,
     flops_per_update: f64,
     bytes_moved_per_update: f64,
-    /// The median of the steady state.
+    /// Median in steady state.
     ms_per_update: f64,
-    /// The rate reached.
+    /// Rate.
     gflops: f64,
-    /// The rate as a share of the peak; filled in once that is known.
+    /// The rate as a share of the peak, once it is known.
     share_of_peak: f64,
 }
 
 impl Phase {
-    /// None where the run did not note its program.
+    /// `None` if the run did not record its program.
     fn new(phase: &PhaseReport) -> Option<Phase> {
         let flops_per_update = phase.flops_per_update.filter(|_| phase.ms_per_update > 0.0)?;
         let gflops = flops_per_update / (phase.ms_per_update * 1e6);
@@ -78,9 +78,9 @@ pub fn run(args: &Args) -> Result<()> {
         result(&options(&learned.header));
         return Ok(());
     }
-    // What the checkpoint says can be printed without them.
+    // The checkpoint can be described without the metrics.
     let recorded = Recorded::read(&run, &learned.header, learned.update);
-    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are left out"))).ok();
+    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are omitted"))).ok();
     let threads = recorded.as_ref().and_then(|recorded| recorded.threads);
     let scores = recorded.as_ref().and_then(|recorded| recorded.scores);
     let (phases, tolerances) = recorded.map_or_else(Default::default, |r| (r.phases, r.tolerances));
@@ -101,24 +101,24 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The options of a run as TOML. Text, numbers and truth values are written as in JSON.
+/// The options of a run as TOML. Strings, numbers and booleans are written as in JSON.
 fn options(header: &RunInfo) -> String {
     let options = serde_json::json!(header.options);
     let lines = options.as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The header, with the field from which earlier programs read how points were drawn from an image.
+/// The header, with the field from which earlier versions read the sampling rule of an image.
 fn header(header: &RunInfo) -> serde_json::Value {
-    let mut told = serde_json::json!(header);
+    let mut json = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
-        told["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
+        json["image"]["documented_rule"] = matches!(image.rule, Rule::Uniform { .. }).into();
     }
-    told
+    json
 }
 
-/// The peak of as many threads as the run had, or as there are cores, and the share of it that phases reached. A busy machine is
-/// measured below its peak, which is at least what a phase reached.
+/// Measures the peak with the run's number of threads, at most one per core, and the share of it that each phase
+/// reached. A busy machine measures below its peak, so the peak is at least the best rate of a phase.
 fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.map_or(cores, |threads| threads.min(cores));
@@ -130,7 +130,7 @@ fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     Ok(peak)
 }
 
-/// The phases for people.
+/// The phases as a table.
 fn reached(phases: &[Phase], with_share: bool) -> String {
     let heading = ["one update", "kernels", "operations", "memory", "time", "rate"];
     let mut columns = Columns::new(heading.into_iter().chain(with_share.then_some("of the peak")));
@@ -149,7 +149,7 @@ fn reached(phases: &[Phase], with_share: bool) -> String {
     columns.text()
 }
 
-/// Bits of images by the tolerance of their solves.
+/// Bits per dimension of images by solver tolerance.
 fn by_tolerance(rows: &[ToleranceRow]) -> String {
     let mut columns = Columns::new(["rtol = atol", "bits/dim", "evals"]);
     for row in rows {
@@ -162,7 +162,7 @@ fn by_tolerance(rows: &[ToleranceRow]) -> String {
     columns.text()
 }
 
-/// The fields of a flow, from the base end on.
+/// The velocity fields of a flow, from the base distribution to the data.
 fn fields(model: &ModelConfig) -> String {
     let name = |field: &FieldConfig| match field {
         FieldConfig::Fourier { features, .. } => format!("MLP of {features} Fourier features"),
@@ -170,7 +170,10 @@ fn fields(model: &ModelConfig) -> String {
         FieldConfig::Mlp { .. } => "MLP".to_owned(),
         FieldConfig::UNet { ends: 0, patch, .. } => format!("U-Net of patches of {patch} x {patch} pixels"),
         FieldConfig::UNet { ends, patch, .. } => {
-            format!("U-Net of patches of {patch} x {patch} pixels that weighs {} ranges of levels", ends + 1)
+            format!(
+                "U-Net of patches of {patch} x {patch} pixels that weights {} ranges of pixel values",
+                ends + 1
+            )
         }
         other => format!("{other:?}"),
     };
@@ -197,7 +200,7 @@ fn text(
     parts.join("\n\n")
 }
 
-/// What the checkpoint says, and the scores of the end.
+/// The checkpoint's contents and the final scores.
 fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) -> String {
     let (config, header) = (&learned.header.config, &learned.header);
     let model = &config.model;

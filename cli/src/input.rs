@@ -1,4 +1,4 @@
-//! Tables of points: from a file or standard input, with the columns that were chosen.
+//! Tables of points, from a file or standard input, with chosen columns.
 
 use super::error::{CliError, Result};
 use super::say::note;
@@ -6,12 +6,12 @@ use flowline::io::{CsvOptions, Table};
 use std::io::Read;
 use std::path::Path;
 
-/// What stands for standard input, or standard output.
+/// Stands for standard input, or standard output.
 pub const STANDARD: &str = "-";
-/// What standard input is called.
+/// The name of standard input in messages.
 const STDIN: &str = "stdin";
 
-/// What separates the cells of a table.
+/// The separator between the cells of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delimiter(pub char);
 
@@ -22,11 +22,11 @@ pub fn delimiter(text: &str) -> std::result::Result<Delimiter, String> {
         ("tab" | "\\t", ..) => Ok(Delimiter('\t')),
         ("space", ..) => Ok(Delimiter(' ')),
         (_, Some(c), None) if !(c.is_alphanumeric() || "+-.\"".contains(c)) => Ok(Delimiter(c)),
-        _ => Err("give one character that is in no number, or tab or space".to_owned()),
+        _ => Err("give one character that does not occur in numbers, or tab or space".to_owned()),
     }
 }
 
-/// The options of a table: `--columns` and `--delimiter`.
+/// The options `--columns` and `--delimiter` of a table.
 pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<CsvOptions> {
     let options = CsvOptions::default().numeric_only();
     let options = delimiter.map_or(options.clone(), |Delimiter(c)| options.delimiter(c));
@@ -40,17 +40,16 @@ pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<Cs
     Ok(options.columns(names))
 }
 
-/// Whether a path is a table by its name, or standard input.
+/// Whether a path is standard input or has the extension of a table.
 pub fn is_table(path: &Path) -> bool {
     let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
     path == Path::new(STANDARD) || is("csv") || is("tsv")
 }
 
-/// Reads a table. Without chosen columns, those of `like` are read where the heading has them all, and else those that hold
-/// numbers.
+/// Reads a table. Without `--columns`, reads the columns `like` if the heading has them all, otherwise all numeric columns.
 ///
 /// # Errors
-/// A file that cannot be read, a line that is no row of numbers, a column that there is not.
+/// A file that cannot be read, a line that is not a row of numbers, a column that does not exist.
 pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table> {
     let (name, bytes) = if path == Path::new(STANDARD) {
         let mut bytes = Vec::new();
@@ -74,7 +73,7 @@ pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table>
     Ok(table)
 }
 
-/// Prints which columns of a table are learned, where that is not plain.
+/// Prints which columns are learned, unless it is obvious.
 pub fn note_columns(table: &Table, options: &CsvOptions) {
     let is_plain = table.left_out.is_empty() && (!table.has_heading || table.columns.len() == 1);
     if options.has_columns() || is_plain {
@@ -93,7 +92,7 @@ pub fn note_columns(table: &Table, options: &CsvOptions) {
     }
 }
 
-/// The first column that counts the rows, if there are others.
+/// The first column that counts the rows, if there are other columns.
 fn counter(table: &Table) -> Option<usize> {
     let width = table.columns.len();
     let column = |i: usize| table.data.iter().skip(i).step_by(width).copied();

@@ -1,8 +1,8 @@
-//! Lines at the bottom of a terminal that are drawn over: what a bar is made of.
+//! Lines at the bottom of a terminal that are redrawn in place; a progress bar uses them.
 //!
-//! A drawing is one write, in which each line is written over the one before and then cleared to its end, so nothing
-//! flickers. The terminal does not wrap meanwhile: it cuts what does not fit, whatever its width, and lines stay as many as
-//! were written. Standard error that is no terminal, or a dumb one, gets nothing. It knows no progress.
+//! Each drawing is one write that overwrites each line and clears the rest of it, so nothing flickers. Line wrapping is off
+//! during a write: the terminal cuts long lines, and their number stays right at any width. Nothing is drawn on a dumb
+//! terminal, or if standard error is not a terminal.
 
 use super::say::{is_colored, is_quiet};
 use std::io::{IsTerminal, Write, stderr};
@@ -10,27 +10,27 @@ use std::io::{IsTerminal, Write, stderr};
 const WRAP: [&str; 2] = ["\x1b[?7l", "\x1b[?7h"];
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
-/// Cells of a gauge.
+/// Width of a bar in cells.
 const WIDTH: usize = 20;
 
-/// Lines on standard error; they go when this does.
+/// Lines on standard error, removed when this value is dropped.
 pub struct Live {
     is_shown: bool,
     is_colored: bool,
-    /// The lines that stand there, the cursor in the last one.
+    /// Lines on screen; the cursor is in the last one.
     lines: usize,
 }
 
 impl Live {
-    /// No lines yet.
+    /// Without lines yet.
     pub fn new() -> Live {
-        // Only systems whose terminals need no name leave it out.
+        // Only systems whose terminals need no name leave TERM unset.
         let is_dumb = std::env::var("TERM").map_or(!cfg!(windows), |name| name == "dumb");
         let is_shown = stderr().is_terminal() && !is_dumb && !is_quiet();
         Live { is_shown, is_colored: is_colored(), lines: 0 }
     }
 
-    /// Lines that nobody sees.
+    /// Lines that are never drawn.
     pub fn hidden() -> Live {
         Live { is_shown: false, is_colored: false, lines: 0 }
     }
@@ -40,14 +40,14 @@ impl Live {
         !self.is_shown
     }
 
-    /// Draws lines in place of those that stand there.
+    /// Replaces the lines on screen.
     pub fn draw(&mut self, text: &str) {
         if self.is_shown {
             write(&drawing(&mut self.lines, text));
         }
     }
 
-    /// Writes lines that stay, above those that are drawn over.
+    /// Writes permanent lines above the redrawn ones.
     pub fn above(&mut self, note: &str, text: &str) {
         if self.is_shown {
             let cleared = drawing(&mut self.lines, "");
@@ -56,12 +56,12 @@ impl Live {
         }
     }
 
-    /// A title that stands out.
+    /// Text in bold.
     pub fn title(&self, text: &str) -> String {
         self.styled("1", text)
     }
 
-    /// How much of a whole is done, as a bar.
+    /// A bar of the completed share.
     pub fn gauge(&self, done: u64, whole: u64) -> String {
         let cells = if whole == 0 { WIDTH as f64 } else { WIDTH as f64 * done as f64 / whole as f64 };
         let full = (cells as usize).min(WIDTH);
@@ -80,7 +80,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// A panic's message stands below the lines by now and would go with them.
+    // A panic message already stands below the lines, and clearing would remove it.
     fn drop(&mut self) {
         if self.lines > 0 && !std::thread::panicking() {
             self.draw("");
@@ -88,7 +88,7 @@ impl Drop for Live {
     }
 }
 
-/// What a terminal is sent to have `text` where `lines` lines were; the number becomes that of `text`.
+/// The bytes that replace `lines` lines on screen by `text`; sets `lines` to the number of lines of `text`.
 fn drawing(lines: &mut usize, text: &str) -> String {
     let up = if *lines > 1 { format!("\x1b[{}A", *lines - 1) } else { String::new() };
     *lines = text.lines().count();
@@ -98,7 +98,7 @@ fn drawing(lines: &mut usize, text: &str) -> String {
 }
 
 fn write(text: &str) {
-    // A terminal that went away is told nothing more, and the run goes on.
+    // A closed terminal does not stop the run.
     let _ = stderr().lock().write_all(text.as_bytes());
 }
 
@@ -106,7 +106,7 @@ fn write(text: &str) {
 mod tests {
     use super::*;
 
-    /// A terminal that knows what is sent to it.
+    /// A terminal emulator for the control codes used here.
     struct Screen {
         width: usize,
         rows: Vec<Vec<char>>,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_takes_the_place_of_the_one_before_and_leaves_what_stands_above() {
+    fn a_drawing_replaces_the_previous_one_and_keeps_the_lines_above() {
         let (mut screen, mut lines) = (Screen::new(80), 0);
         screen.write("$ flowline train\n");
         for text in [
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_lines_and_wraps_what_others_write() {
+    fn a_narrow_terminal_cuts_lines_and_wraps_other_output() {
         let (mut screen, mut lines) = (Screen::new(10), 0);
         for _ in 0..3 {
             screen.write(&drawing(&mut lines, "forty columns wide\nand another line"));

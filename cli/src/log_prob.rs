@@ -32,13 +32,13 @@ pub struct Args {
     run: PathBuf,
     /// Points (.npy, .csv, .tsv, - for standard input) or a set of images
     data: PathBuf,
-    /// Columns by heading or number [default: those of the run]
+    /// Columns by heading or number [default: as in the run]
     #[arg(long, value_name = "A,B")]
     columns: Option<String>,
     /// Separator: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
-    /// Class of each image, of a run with --labels
+    /// Class of each image, for runs with --labels
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Noise samples per image, averaged
@@ -76,7 +76,7 @@ pub fn run(args: &Args) -> Result<()> {
     let kind = args.out.as_ref().map_or(Ok(FileKind::Standard), |path| FileKind::of(path, &kinds))?;
     if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.data)) {
         let (option, value) = ("--out", path.display().to_string());
-        let range = "another file than the points, which would be lost";
+        let range = "a file other than the points, which it would overwrite";
         return Err(TrainError::Option { option, value, range }.into());
     }
     let run = runs::folder(&args.run, args.out.as_deref())?;
@@ -114,7 +114,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The summary with the file, or with the values where there is none.
+/// The summary with the output file, or with the values if there is none.
 fn with_values(mut summary: Value, args: &Args, log_probs: &[f64]) -> Value {
     match args.out.as_ref().filter(|path| path.as_path() != Path::new(input::STANDARD)) {
         Some(path) => summary["file"] = json!(path),
@@ -123,12 +123,12 @@ fn with_values(mut summary: Value, args: &Args, log_probs: &[f64]) -> Value {
     summary
 }
 
-/// Whether two paths are of one file.
+/// Whether two paths name the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
-/// Writes the results where they are wanted.
+/// Writes the results to `--out` or to standard output.
 fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
     match (&args.out, kind) {
         (Some(path), FileKind::Npy) => {
@@ -136,7 +136,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
             write_npy(path, &[values.len()], &values)?;
         }
         (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
-        // Among the summary there.
+        // With `--json` the values are part of the summary.
         _ if is_json() => {}
         _ if log_probs.is_empty() => {}
         _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),
@@ -175,17 +175,17 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
     Ok(())
 }
 
-/// Points and where they stood.
+/// Points and their line numbers.
 struct Points {
     path: PathBuf,
     /// Row-major.
     rows: Vec<f64>,
-    /// Their lines, from 1, in a file that has lines.
+    /// Line numbers from 1, if the file has lines.
     lines: Option<Vec<usize>>,
 }
 
 impl Points {
-    /// By the kind of file that its name ends in.
+    /// Reads points by the kind of file.
     fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
         if input::is_table(path) {
             let csv = input::read(path, options, columns)?;
@@ -193,12 +193,12 @@ impl Points {
             let found = csv.columns.len();
             if csv.has_heading && csv.lines.is_empty() {
                 let reason =
-                    format!("\"{}\" is taken for a heading, and no row follows", csv.columns.join(","));
+                    format!("\"{}\" is read as a heading, and no row follows", csv.columns.join(","));
                 return Err(IoError::Csv { path, line: 1, reason }.into());
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
                 let columns = if found == 1 { "column" } else { "columns" };
-                let reason = format!("{found} {columns} of numbers instead of {dim}, choose with --columns");
+                let reason = format!("{found} {columns} of numbers instead of {dim}; choose with --columns");
                 return Err(IoError::Csv { path, line, reason }.into());
             }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
@@ -214,14 +214,14 @@ impl Points {
         }
     }
 
-    /// An error about points, with the file and the lines in it.
+    /// An error about points, with the file and line numbers.
     fn located(&self, error: Error) -> Error {
         let file = self.path.display();
         match error {
             Error::Eval(EvalError::Point { row, value, reason, .. }) => {
                 let place = match &self.lines {
                     Some(lines) => format!("{file} line {}", lines[row]),
-                    None => format!("{file} row {}, counted from 1,", row + 1),
+                    None => format!("{file} row {} (from 1)", row + 1),
                 };
                 EvalError::Point { place, row, value, reason }.into()
             }
@@ -229,7 +229,7 @@ impl Points {
                 let place = match (&self.lines, rows) {
                     (Some(lines), [a, b]) if a == b => format!("{file} line {}", lines[a]),
                     (Some(lines), [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
-                    (None, [a, b]) => format!("{file} rows {} to {}, counted from 1", a + 1, b + 1),
+                    (None, [a, b]) => format!("{file} rows {} to {} (from 1)", a + 1, b + 1),
                 };
                 EvalError::Unsolved { place, rows, value, outcome }.into()
             }

@@ -1,9 +1,9 @@
-//! What this machine can do, for people: one line beside what a program asks of it.
+//! The measured rates of this machine in one line, to compare with the cost of a program.
 
 use super::table::quantity;
 use flowline::__internal::{Level, Peak};
 
-/// The measured rates in words.
+/// The rates as text.
 pub fn line(peak: &Peak) -> String {
     let rate = |gflops: f64| quantity(gflops * 1e9, "FLOP/s");
     let threads = match peak.threads {

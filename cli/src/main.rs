@@ -1,9 +1,9 @@
-//! The command line: one file per subcommand, messages for people on standard error, results on standard output.
+//! The command line: one file per subcommand. Results go to standard output, messages to standard error.
 //!
-//! It knows flags, formats and exit codes, and nothing of how anything is computed: each subcommand reads its
-//! arguments, calls the library and prints the results. This is the only package that prints.
+//! It knows flags, formats and exit codes, and computes nothing: each subcommand reads its arguments, calls the library
+//! and prints the results. No other package prints.
 //!
-//! Exit codes: 0 success, 1 failure, 2 wrong usage; a run that SIGINT or SIGTERM stopped ends by that signal.
+//! Exit codes: 0 success, 1 failure, 2 wrong usage. A run stopped by SIGINT or SIGTERM ends by that signal.
 
 mod bar;
 mod config;
@@ -33,7 +33,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Heading of the options of every command.
+/// Heading of the options that every command has.
 const GLOBAL: &str = "Global options";
 
 /// Learn, sample and evaluate densities with continuous normalizing flows.
@@ -100,7 +100,7 @@ fn ended(error: &CliError) -> ExitCode {
     ExitCode::from(if error.is_usage() { 2 } else { 1 })
 }
 
-/// Reads the arguments, and those of a file that they name.
+/// Reads the arguments, with those of a `--config` file.
 fn parse(arguments: &[OsString]) -> Result<Cli> {
     let command = || help::command(arguments, color(arguments));
     let matches = command().try_get_matches_from(arguments)?;
@@ -111,7 +111,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli> {
     Ok(Cli::from_arg_matches(&matches)?)
 }
 
-/// When messages have colors: it is needed before the arguments are read, whose errors have them too.
+/// When messages are colored. Read before the arguments, because their errors are colored too.
 fn color(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     let after = texts.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1]);
@@ -123,7 +123,7 @@ fn color(arguments: &[OsString]) -> ColorChoice {
     }
 }
 
-/// Runs a subcommand, once the level of instructions that the environment asks for is known to be there.
+/// Runs a subcommand, after checking that the CPU has the instructions that FLOWLINE_LEVEL names.
 fn run(command: &Command, started: Instant) -> Result<()> {
     Level::try_detect().map_err(flowline::Error::from)?;
     match command {

@@ -1,4 +1,4 @@
-//! `flowline completions` and `flowline man`: what shells and `man` read, made from the options themselves.
+//! `flowline completions` and `flowline man`: completion scripts and man pages, generated from the options.
 
 use super::Cli;
 use super::error::{CliError, Result};

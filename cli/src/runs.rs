@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What stands for the run that was written last.
+/// Names the run that was written last.
 const LATEST: &str = "latest";
-/// Where runs are by default.
+/// The default parent folder of runs.
 pub const RUNS: &str = "runs";
 
-/// The run folder that was named; `out` is where the command writes, if that was given.
+/// The run folder that `named` means; `out` is the output path of the command, if given.
 ///
 /// # Errors
 /// [`CliError::NoRun`], [`CliError::NoLatest`].
@@ -34,7 +34,7 @@ pub fn folder(named: &Path, out: Option<&Path>) -> Result<PathBuf> {
     Err(CliError::NoRun { path: named.to_owned(), reason, runs })
 }
 
-/// The run folders in some folders, the one written last first.
+/// The run folders in `roots`, latest first.
 fn found(roots: &[&Path]) -> Vec<PathBuf> {
     let entries = roots.iter().filter_map(|root| fs::read_dir(root).ok()).flatten();
     let written = |folder: &Path| fs::metadata(folder.join(MODEL_FILE)).ok()?.modified().ok();

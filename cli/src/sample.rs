@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Most points of one file: 16 GB of the plane as .npy.
+/// Maximum number of points per file: 16 GB of 2-D points as .npy.
 const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.
@@ -34,7 +34,7 @@ pub struct Args {
     /// .npy, .csv, .png, or - for CSV [default: RUN/samples.npy]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Class of the images, of a run with --labels
+    /// Class of the images, for runs with --labels
     #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
     label: Option<usize>,
     /// Random seed
@@ -92,7 +92,7 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let parts = learned.sample_rows(n, key).inspect(counted);
-    // In 64 bits, as data are read: with 32, points about a large number would all be that number.
+    // In 64 bits, like the data: in 32 bits, points near a large number would all round to it.
     match kind {
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
         FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,
@@ -119,7 +119,7 @@ fn heading(columns: &[String]) -> String {
     columns.iter().map(quoted).collect::<Vec<_>>().join(",")
 }
 
-/// Prints rows as they come.
+/// Prints rows as they are computed.
 fn print_csv<T: Display>(
     heading: &str,
     columns: usize,
@@ -131,7 +131,7 @@ fn print_csv<T: Display>(
         let part = part?;
         if let Err(e) = part.chunks(columns).try_for_each(|row| write_row(row, &mut out)) {
             check(Err(e));
-            // Nobody reads any more.
+            // The reader closed the pipe.
             return Ok(());
         }
     }
@@ -139,7 +139,7 @@ fn print_csv<T: Display>(
     Ok(())
 }
 
-/// Most images of a sheet, and its columns.
+/// Maximum number of images in a grid, and its columns.
 const SHEET: usize = 400;
 const COLUMNS: usize = 20;
 

@@ -1,7 +1,6 @@
 //! Standard output and standard error: results go to the first, messages to the second.
 //!
-//! What is quiet and what is colored holds for the whole process and is set once, before anything is written. Nothing here panics
-//! where nobody reads.
+//! The style is set once per process, before anything is written. Nothing here panics if a reader closes the pipe.
 
 use clap::ColorChoice;
 use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
@@ -10,9 +9,9 @@ use std::sync::OnceLock;
 /// How messages are written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
-    /// Errors alone are written to standard error.
+    /// Write only errors to standard error.
     pub quiet: bool,
-    /// Summaries are JSON on standard output; those for people go to standard error.
+    /// Write summaries as JSON to standard output, and as text to standard error.
     pub json: bool,
     /// When standard error has colors.
     pub color: ColorChoice,
@@ -20,7 +19,7 @@ pub struct Style {
 
 static STYLE: OnceLock<Style> = OnceLock::new();
 
-/// Sets the style; the first call counts.
+/// Sets the style; later calls have no effect.
 pub fn set(style: Style) {
     let _ = STYLE.set(style);
 }
@@ -29,7 +28,7 @@ fn style() -> Style {
     STYLE.get().copied().unwrap_or_default()
 }
 
-/// Whether only errors are wanted.
+/// Whether only errors are written.
 pub fn is_quiet() -> bool {
     style().quiet
 }
@@ -39,10 +38,10 @@ pub fn is_colored() -> bool {
     is_colored_by(style().color)
 }
 
-/// The same before the style is known.
+/// The same before the style is set.
 pub fn is_colored_by(choice: ColorChoice) -> bool {
     let set = |name: &str| std::env::var(name).ok();
-    // Only systems whose terminals need no name leave it out.
+    // Only systems whose terminals need no name leave TERM unset.
     let is_dumb = set("TERM").map_or(!cfg!(windows), |name| name == "dumb");
     match choice {
         ColorChoice::Always => true,
@@ -54,14 +53,14 @@ pub fn is_colored_by(choice: ColorChoice) -> bool {
     }
 }
 
-/// A message for people.
+/// A message, unless `--quiet`.
 pub fn note(text: &str) {
     if !is_quiet() {
         error_line(text);
     }
 }
 
-/// A message that is written whatever the style.
+/// A message in any style.
 pub fn error_line(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
@@ -78,7 +77,7 @@ pub fn result(text: &str) {
     check(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// What was done, for people or as JSON: `text` on standard output; with `--json` that is `json`, and `text` is a message.
+/// A summary: `text` on standard output, or with `--json` `json` there and `text` on standard error.
 pub fn summary(text: &str, json: impl FnOnce() -> serde_json::Value) {
     if style().json {
         note(text);
@@ -88,7 +87,7 @@ pub fn summary(text: &str, json: impl FnOnce() -> serde_json::Value) {
     }
 }
 
-/// [`summary`] of a command whose results are elsewhere: its text is a message.
+/// The [`summary`] of a command that writes its results elsewhere: the text is a message.
 pub fn done(text: &str, json: impl FnOnce() -> serde_json::Value) {
     note(text);
     if style().json {
@@ -101,7 +100,7 @@ pub fn is_json() -> bool {
     style().json
 }
 
-/// Ends the process where standard output cannot be written: a reader that went away is no failure, a full disk is.
+/// Ends the process if standard output cannot be written. A closed pipe is not a failure; a full disk is.
 pub fn check(written: std::io::Result<()>) {
     if let Err(e) = written
         && e.kind() != ErrorKind::BrokenPipe

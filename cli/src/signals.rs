@@ -1,7 +1,7 @@
-//! SIGINT and SIGTERM while a run trains: it saves, says so, and ends as the signal would have ended it.
+//! SIGINT and SIGTERM during training: the run saves a checkpoint, reports it, and ends by the signal.
 //!
-//! A handler may do next to nothing, so it leaves the signal's number and the run asks for it between updates. The same
-//! signal a second time ends the process at once.
+//! A signal handler may do almost nothing, so it stores the signal's number, which the run reads between updates. A second
+//! signal ends the process at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -9,16 +9,16 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The signal that came, as long as this is there.
+/// The last signal received.
 pub struct Signals {
     came: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// From now on they are noted.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// What the system says where a handler cannot be set.
+    /// A handler cannot be installed.
     pub fn watch() -> io::Result<Signals> {
         let came = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM] {
@@ -31,12 +31,12 @@ impl Signals {
         Ok(Signals { came })
     }
 
-    /// Whether one came.
+    /// Whether a signal was received.
     pub fn is_requested(&self) -> bool {
         self.came.load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the process as the signal that came does by default; whoever waits for it sees which.
+    /// Ends the process by the default action of the signal, so that the parent process sees which it was.
     pub fn end(&self) {
         let _ = low_level::emulate_default_handler(self.came.load(Ordering::Relaxed) as i32);
     }

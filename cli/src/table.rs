@@ -1,8 +1,8 @@
-//! Text for people: names with values, columns, and numbers as they are read.
+//! Human-readable text: tables and numbers.
 
 pub(super) use flowline::__internal::grouped;
 
-/// Names and values, one a line, values aligned.
+/// Names and values, one pair per line, values aligned.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<(String, String)>,
@@ -24,7 +24,7 @@ impl Table {
     }
 }
 
-/// Columns under a heading: the first to the left, the others to the right, as numbers are.
+/// Columns under a heading: the first is aligned left, the others right.
 #[derive(Default)]
 pub struct Columns {
     lines: Vec<Vec<String>>,
@@ -65,11 +65,11 @@ impl Columns {
     }
 }
 
-/// A number with three digits and the prefix that suits it: 18.6 G, 512 µ; zero as it is.
+/// A number with three digits and an SI prefix: 18.6 G, 512 µ; zero has no prefix.
 pub fn quantity(x: f64, unit: &str) -> String {
     const PREFIXES: [(f64, &str); 7] =
         [(1e-6, "µ"), (1e-3, "m"), (1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T")];
-    // What rounds to 1000 is 1.00 of the next.
+    // 999.5 and above would be printed as 1000.
     let fitting = PREFIXES.iter().find(|(scale, _)| x.abs() < 999.5 * scale);
     let &(scale, prefix) = fitting.unwrap_or(&PREFIXES[PREFIXES.len() - 1]);
     let scaled = x / scale;
@@ -82,7 +82,7 @@ pub fn quantity(x: f64, unit: &str) -> String {
     format!("{scaled:.digits$} {prefix}{unit}")
 }
 
-/// Seconds as people say them.
+/// Seconds in a readable unit.
 pub fn seconds(s: f64) -> String {
     match s {
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),

@@ -1,7 +1,7 @@
 //! The primitive operations: a small set, closed under differentiation and nesting.
 //!
 //! To add one, follow the compiler's exhaustive matches through inference, jvp, vjp, interpreter, lowering and
-//! text form (ARCHITECTURE.md, "How to add an op"). Broadcasting is explicit: elementwise ops take operands of
+//! text form (ARCHITECTURE.md, "How to add"). Broadcasting is explicit: elementwise ops take operands of
 //! equal shape. Functions that can be composed of these without losing accuracy or speed (mean, softplus, silu,
 //! norms, normal samples) are composed where they are used.
 

@@ -1,7 +1,7 @@
-//! Putting a file in place at once: a temporary file in the same folder, synced, renamed.
+//! Atomic file writes: a temporary file in the same folder, synced, then renamed.
 //!
-//! A rename within a folder replaces the old file in one step (POSIX `rename`), so a reader or a killed writer leaves
-//! either version whole. The temporary name is fixed for each file, not random: a killed run leaves at most one such
+//! A rename within a folder replaces the old file in one step (POSIX `rename`), so a reader, or a kill during the write,
+//! finds either version whole. The temporary name is fixed per file, not random: a killed run leaves at most one such
 //! file, which its next write replaces.
 
 use super::{IoError, fault};
@@ -10,10 +10,10 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes a file through `fill` so that it appears whole or not at all.
+/// Writes a file through `fill`, completely or not at all.
 ///
 /// # Errors
-/// [`IoError::Write`]; nothing is left behind then, and an older file of that name is still there.
+/// [`IoError::Write`]; nothing is left behind, and an existing file is unchanged.
 ///
 /// # Examples
 /// ```
@@ -39,11 +39,11 @@ pub fn write_atomic(
     Ok(())
 }
 
-/// Writes a file part by part, so that memory holds one of them: `head`, then each part by `put`. It appears whole or
-/// not at all; a part that fails leaves no file.
+/// Writes a file in parts, so that only one is in memory: `head`, then each part through `put`. The file is written
+/// completely or not at all; a failed part leaves no file.
 ///
 /// # Errors
-/// The first part's that fails, or [`IoError::Write`].
+/// The error of a part, or [`IoError::Write`].
 pub(super) fn write_parts<P, E: From<IoError>>(
     path: &Path,
     head: &[u8],
@@ -70,7 +70,7 @@ pub(super) fn write_parts<P, E: From<IoError>>(
     }
 }
 
-/// Where a file is written before it is in place: what a killed writer leaves.
+/// The temporary file of a path, which a killed writer leaves behind.
 pub(crate) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -87,8 +87,8 @@ fn write_synced(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>
     file.sync_all()
 }
 
-/// Makes the rename itself durable. Not every file system lets a folder be synced; where it does not, the file is whole
-/// all the same and only its name may be the old one after a power failure.
+/// Makes the rename durable. Some file systems cannot sync a folder; after a power failure the file is still whole there,
+/// but may have its old version.
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(folder) = File::open(folder) {
@@ -96,11 +96,11 @@ fn sync_folder(path: &Path) {
     }
 }
 
-/// Makes a folder and finds out whether files can be made in it; returns the outermost folder that had to be made, so
-/// that a caller who then fails can take it back.
+/// Creates a folder and checks that it is writable. Returns the outermost folder created, so that a caller that fails
+/// later can remove it.
 ///
 /// # Errors
-/// [`IoError::Write`]; folders made on the way are removed again.
+/// [`IoError::Write`]; folders created on the way are removed.
 pub fn writable_folder(path: impl AsRef<Path>) -> Result<Option<PathBuf>, IoError> {
     let path = path.as_ref();
     let made = path.ancestors().filter(|p| !p.as_os_str().is_empty()).take_while(|p| !p.exists()).last();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_leaves_only_the_old_file() {
         let folder = crate::io::scratch();
         let path = folder.path().join("a.txt");
         write_atomic(&path, |f| f.write_all(b"old")).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_fails_leaves_no_file_and_its_own_error() {
+    fn a_failed_part_leaves_no_file_and_returns_its_error() {
         #[derive(Debug)]
         enum Failure {
             Part,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_below_a_file_is_refused_and_a_made_one_is_named() {
+    fn a_folder_below_a_file_is_refused_and_a_created_one_is_returned() {
         let folder = crate::io::scratch();
         fs::write(folder.path().join("file"), "").unwrap();
         assert!(matches!(writable_folder(folder.path().join("file/run")), Err(IoError::Write { .. })));

@@ -1,11 +1,10 @@
-//! Checkpoints: a tree of tensors and a header in one safetensors file, put in place at once.
+//! Checkpoints: a tree of tensors and a header in one safetensors file, written atomically.
 //!
-//! Safetensors files carry no checksum, so a flipped bit in a weight, or in the mean of the data, would be believed in
-//! silence; the metadata has one over header and tensors. It also has the format's number, checked before anything
-//! else is believed. There is no clock and no path in the file: the same state gives the same bytes.
+//! Safetensors files have no checksum, so a flipped bit in a weight or in the mean of the data would go unnoticed. The
+//! metadata holds a checksum of the header and the tensors, and the format number, which is checked first. The file
+//! contains no time and no path: the same state gives the same bytes.
 //!
-//! Format 1 had a checksum of the tensors alone. Its files are read; what their header says is checked by whoever builds
-//! something by it.
+//! The checksum of format 1 covered only the tensors. Such files are still read; the code that uses their header checks it.
 
 use super::tensors::{fill, from_bytes, little_endian, stored_as, to_bytes};
 use super::{Fnv, IoError, read, write_atomic};
@@ -16,24 +15,24 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The number of the layout of checkpoints that are written.
+/// The format number of checkpoints written.
 pub const FORMAT_VERSION: u64 = 2;
-/// The oldest layout that is read.
+/// The oldest format that can be read.
 const OLDEST: u64 = 1;
 
-/// The string of metadata.
+/// The metadata entry.
 #[derive(Serialize, Deserialize)]
 struct Metadata {
     format: u64,
     checksum: String,
-    /// Keys in order and numbers in their shortest form: one text for one header, which the checksum is of.
+    /// Keys are sorted and numbers in their shortest form, so a header has one text, and one checksum.
     header: Value,
 }
 
-/// A checkpoint that has been read: its header, and tensors still to be put into a tree.
+/// A checkpoint that was read: its header, and its tensors.
 #[derive(Debug)]
 pub struct Checkpoint<H> {
-    /// What the writer said of the tensors.
+    /// The header.
     pub header: H,
     path: PathBuf,
     tensors: BTreeMap<String, Tensor>,
@@ -42,7 +41,7 @@ pub struct Checkpoint<H> {
 /// Writes a header and the tensors of a tree.
 ///
 /// # Errors
-/// [`IoError::Write`]; an older file of that name is still there then.
+/// [`IoError::Write`]; an existing file is unchanged.
 pub fn write_checkpoint<H: Serialize>(
     path: impl AsRef<Path>,
     header: &H,
@@ -55,17 +54,17 @@ pub fn write_checkpoint<H: Serialize>(
 /// The bytes of the file that [`write_checkpoint`] writes.
 pub(crate) fn checkpoint_bytes<H: Serialize>(header: &H, tree: &impl Tree) -> Vec<u8> {
     let leaves = tree.named_leaves();
-    let header = serde_json::to_value(header).expect("invariant: headers are plain values with text keys");
+    let header = serde_json::to_value(header).expect("invariant: headers are plain values with string keys");
     let checksum = checksum(FORMAT_VERSION, &header, leaves.iter().map(|(name, t)| (name, t)));
     let metadata = serde_json::to_string(&Metadata { format: FORMAT_VERSION, checksum, header });
-    let metadata = metadata.expect("invariant: values are text");
+    let metadata = metadata.expect("invariant: values are strings");
     to_bytes(&leaves, Some(metadata))
 }
 
-/// Reads a checkpoint and verifies that it is whole.
+/// Reads a checkpoint and verifies its checksum.
 ///
 /// # Errors
-/// [`IoError`]: no such file, a damaged one, one that no run wrote, one of another version.
+/// [`IoError`]: the file is missing, damaged, not from a run, or from another version.
 pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Checkpoint<H>, IoError> {
     checkpoint_of(path.as_ref(), &read(path.as_ref())?)
 }
@@ -87,7 +86,7 @@ pub(crate) fn checkpoint_of<H: DeserializeOwned>(
         return Err(IoError::Version { path, found: outline.format, expected: FORMAT_VERSION });
     }
     if outline.checksum != checksum(outline.format, &outline.header, tensors.iter()) {
-        return Err(damaged("its checksum does not fit what it holds".into()));
+        return Err(damaged("its checksum does not match its contents".into()));
     }
     let header = serde_json::from_value(outline.header)
         .map_err(|e| IoError::Layout { path: path.clone(), reason: e.to_string() })?;
@@ -95,22 +94,22 @@ pub(crate) fn checkpoint_of<H: DeserializeOwned>(
 }
 
 impl<H> Checkpoint<H> {
-    /// The tree with the static values of `like` and the file's tensors.
+    /// The tree `like` with the file's tensors.
     ///
     /// # Errors
-    /// When `like` has other leaves than the tree that was written.
+    /// If `like` does not have the leaves of the saved tree.
     pub fn into_tree<T: Tree>(self, like: &T) -> Result<T, IoError> {
         fill(&self.path, self.tensors, like)
     }
 
-    /// One part of the tree that was written: the tensors below `name`.
+    /// A part of the saved tree: the tensors below `name`.
     ///
     /// # Errors
-    /// When `like` has other leaves than that part.
+    /// If `like` does not have the leaves of that part.
     pub fn part<T: Tree>(&self, name: &str, like: &T) -> Result<T, IoError> {
         let inner = |(path, t): (&String, &Tensor)| {
             let path = path.strip_prefix(name)?;
-            // The part may be one tensor, whose path within itself is empty.
+            // The part may be a single tensor, whose path within itself is empty.
             let path = if path.is_empty() { path } else { path.strip_prefix('.')? };
             Some((path.to_owned(), t.clone()))
         };
@@ -118,7 +117,7 @@ impl<H> Checkpoint<H> {
     }
 }
 
-/// The number of a header and of names, types, shapes and numbers of tensors in the order of names.
+/// The checksum of a header and of the names, types, shapes and values of tensors, sorted by name.
 fn checksum<'a>(
     format: u64,
     header: &Value,
@@ -142,7 +141,7 @@ fn checksum<'a>(
     hash.text()
 }
 
-/// A file as they were before the header was part of the checksum.
+/// A file of format 1, whose checksum did not cover the header.
 #[cfg(test)]
 pub(crate) fn write_first_format(path: &Path, header: &impl Serialize, tree: &impl Tree) {
     let (leaves, header) = (tree.named_leaves(), serde_json::to_value(header).unwrap());
@@ -205,7 +204,7 @@ mod tests {
             for bit in 0..8 {
                 let mut other = bytes.clone();
                 other[byte] ^= 1 << bit;
-                // What is left is white space instead of white space.
+                // Only white space was replaced by other white space.
                 assert!(read(&other).is_err() || read(&other).unwrap() == whole, "byte {byte} bit {bit}");
             }
         }
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_and_a_stranger_are_told_apart() {
+    fn another_version_and_a_foreign_file_are_distinguished() {
         let folder = crate::io::scratch();
         let path = folder.path().join("m");
         let foreign = r#"{"format":99,"checksum":"","header":{"other":"layout"}}"#;

@@ -1,4 +1,4 @@
-//! Rows of numbers as text: one row per line, with an optional heading. How they are read: [`options`](super::CsvOptions).
+//! Rows of numbers as text: one row per line, with an optional heading. See [`options`](super::CsvOptions) for reading.
 //!
 //! Numbers are written in the shortest form that reads back to the same value.
 
@@ -8,25 +8,25 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A table of numbers: what [`read_csv`] read.
+/// A table of numbers, as read by [`read_csv`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The file, or what the bytes were called.
+    /// The file, or a name for the bytes.
     pub path: PathBuf,
-    /// Names of the columns: the cells of the heading, and `x1`, `x2`, ... where a column has none.
+    /// Column names: the cells of the heading, or `x1`, `x2`, ... for columns without one.
     pub columns: Vec<String>,
     /// Whether there is a heading.
     pub has_heading: bool,
-    /// The numbers, row by row.
+    /// The numbers, row-major.
     pub data: Vec<f64>,
-    /// The line of each row, from 1.
+    /// The line number of each row, from 1.
     pub lines: Vec<usize>,
-    /// Names of the columns that were left out because they hold text.
+    /// Names of the columns that were left out because they contain text.
     pub left_out: Vec<String>,
 }
 
 impl Table {
-    /// Where the column of a name stands, from 0; the first of several.
+    /// The index of a column by its name; the first of several.
     ///
     /// # Errors
     /// [`IoError::NoColumn`].
@@ -50,7 +50,7 @@ impl Table {
     /// Columns by their names, as a tensor `[rows, columns]` of f64.
     ///
     /// # Errors
-    /// [`IoError::NoColumn`] for the first that is not there.
+    /// [`IoError::NoColumn`] for the first missing column.
     ///
     /// # Examples
     /// ```
@@ -87,14 +87,14 @@ pub fn write_csv<'a, T: Display + 'a>(
     })
 }
 
-/// [`write_csv`] for rows that come in parts, each of so many rows of `columns` numbers one after the other: memory
-/// holds one part.
+/// [`write_csv`] for rows that arrive in parts, each whole rows of `columns` numbers, row-major. Only one part is in
+/// memory.
 ///
 /// # Errors
-/// The first part's that fails, and no file is left then; or [`IoError::Write`].
+/// The error of a part, after which no file is left; or [`IoError::Write`].
 ///
 /// # Panics
-/// With no column.
+/// If `columns` is 0.
 pub fn write_csv_parts<T: Display, E: From<IoError>>(
     path: impl AsRef<Path>,
     heading: &str,
@@ -109,7 +109,7 @@ pub fn write_csv_parts<T: Display, E: From<IoError>>(
 /// Writes one row.
 ///
 /// # Errors
-/// The writer's.
+/// The error of the writer.
 pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
     for (i, x) in row.iter().enumerate() {
         write!(file, "{}{x}", if i > 0 { "," } else { "" })?;
@@ -117,12 +117,12 @@ pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> 
     writeln!(file)
 }
 
-/// Reads rows of numbers, all of as many columns. A first line without any number is a heading; empty lines are skipped; cells may
-/// be quoted. The separator is a comma, semicolon, tab or spaces, whichever divides all lines alike. For a choice of columns:
-/// [`CsvOptions`].
+/// Reads rows of numbers with equally many columns. A first line without numbers is a heading; empty lines are skipped;
+/// cells may be quoted. The separator is the comma, semicolon, tab or space that splits all lines into equally many cells.
+/// To choose columns, use [`CsvOptions`].
 ///
 /// # Errors
-/// When the file cannot be read, or [`IoError::Csv`] with the line.
+/// If the file cannot be read, or [`IoError::Csv`] with the line number.
 ///
 /// # Examples
 /// ```
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_no_rows_are_named() {
+    fn invalid_lines_are_named() {
         let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         let read = |text: &str| {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_named_with_their_line() {
+    fn bytes_that_are_not_text_are_named_with_their_line() {
         let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();

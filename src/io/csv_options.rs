@@ -1,17 +1,17 @@
-//! How a table of numbers is read from text: which columns, and what separates them.
+//! Options for reading a table of numbers from text: columns and separator.
 //!
-//! A table is read in two passes over its lines: the first finds the separator and the columns that hold numbers, the second reads
-//! numbers. So what is wrong is named by its line, whatever was chosen.
+//! Two passes read the lines: the first finds the separator and the numeric columns, the second reads the numbers. An
+//! error thus names its line whatever columns are chosen.
 
 use super::{IoError, Table};
 use std::path::{Path, PathBuf};
 
-/// Separators that are tried. Semicolons and tabs come first: decimal commas stand beside them.
+/// Separators in the order they are tried. Semicolons and tabs come first, because decimal commas occur with them.
 const SEPARATORS: [char; 4] = ['\t', ';', ',', ' '];
-/// Lines by which the separator and the columns of text are found.
+/// Number of lines from which the separator and the columns of text are found.
 const LOOKED_AT: usize = 1_000;
 
-/// Which columns of a CSV file to read, and what separates them.
+/// Which columns of a CSV file to read, and the separator.
 ///
 /// # Examples
 /// ```
@@ -32,19 +32,19 @@ pub struct CsvOptions {
 }
 
 impl CsvOptions {
-    /// The columns to read, in this order, each by its heading or else by its number from 1. The default is all columns.
+    /// The columns to read, in this order, each by its heading or by its number from 1. The default is all columns.
     pub fn columns<S: Into<String>>(self, columns: impl IntoIterator<Item = S>) -> Self {
         CsvOptions { columns: columns.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// What separates cells; a space stands for any number of them. The default is the first of tab, semicolon, comma and
-    /// space that divides all lines into equally many cells.
+    /// The separator of cells; a space stands for any number of spaces. The default is the first of tab, semicolon, comma and
+    /// space that splits all lines into equally many cells.
     pub fn delimiter(self, delimiter: char) -> Self {
         CsvOptions { delimiter: Some(delimiter), ..self }
     }
 
-    /// Leaves out columns in which fewer than half of the cells are numbers, where no columns are chosen;
-    /// [`Table::left_out`] names them.
+    /// Leaves out columns in which fewer than half of the cells are numbers, if no columns are chosen. [`Table::left_out`]
+    /// names them.
     pub fn numeric_only(self) -> Self {
         CsvOptions { numeric_only: true, ..self }
     }
@@ -63,7 +63,7 @@ impl CsvOptions {
         self.parse(path, &super::read(path)?)
     }
 
-    /// Reads bytes that were in a file, called `path` in messages.
+    /// Parses the bytes of a file; messages call it `path`.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -74,7 +74,7 @@ impl CsvOptions {
             let line = bytes[..e.valid_up_to()].split(|&b| b == b'\n').count();
             refused(line, format!("byte {} of the file is not UTF-8 text", e.valid_up_to() + 1))
         })?;
-        // Spreadsheets put a byte order mark before the first cell.
+        // Spreadsheets write a byte order mark before the first cell.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let delimiter = self.delimiter.unwrap_or_else(|| separator(text));
         let mut rows = lines(text).map(|(i, line)| (i + 1, cells(line, delimiter))).peekable();
@@ -112,7 +112,7 @@ impl CsvOptions {
         Ok(Table { path, columns, has_heading, data, lines, left_out })
     }
 
-    /// Where the chosen columns stand.
+    /// Indices of the chosen columns.
     fn places(&self, path: &Path, names: &[String]) -> Result<Vec<usize>, IoError> {
         let mut places = Vec::new();
         for asked in &self.columns {
@@ -131,12 +131,12 @@ impl CsvOptions {
     }
 }
 
-/// The lines that are not empty, with their number from 0.
+/// The lines that are not empty, with their index from 0.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// The first separator that divides the first lines into equally many cells, more than one; else a comma.
+/// The first separator that splits the first lines into equally many cells, more than one; a comma if there is none.
 fn separator(text: &str) -> char {
     let divides = |separator: &char| {
         let mut counts = lines(text).take(LOOKED_AT).map(|(_, line)| cells(line, *separator).len());
@@ -145,7 +145,7 @@ fn separator(text: &str) -> char {
     SEPARATORS.into_iter().find(divides).unwrap_or(',')
 }
 
-/// Which columns hold numbers, by the first rows: at least half of their cells.
+/// Which columns are numeric in the first rows: at least half of their cells are numbers.
 fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<bool> {
     let (mut numbers, mut rows) = (vec![0_usize; width], 0);
     for (_, line) in lines(text).skip(usize::from(has_heading)).take(LOOKED_AT) {
@@ -155,7 +155,7 @@ fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<
         rows += 1;
     }
     let numeric: Vec<bool> = numbers.into_iter().map(|count| 2 * count >= rows).collect();
-    // Without a column of numbers the separator is another: the first row is refused, and says which.
+    // Without a numeric column the separator is wrong: the error of the first row says so.
     if numeric.contains(&true) { numeric } else { vec![true; width] }
 }
 
@@ -171,7 +171,7 @@ fn row(cells: &[String], places: &[usize], width: usize, delimiter: char) -> Res
     places.iter().map(number).collect()
 }
 
-/// What a cell that is not a number may come from.
+/// A likely cause for a cell that is not a number.
 fn hint(cell: &str, delimiter: char) -> &'static str {
     let numbers = |separator: char| {
         cell.split(separator).count() > 1
@@ -179,18 +179,18 @@ fn hint(cell: &str, delimiter: char) -> &'static str {
     };
     match () {
         () if delimiter != ',' && cell.replacen(',', ".", 1).parse::<f64>().is_ok() => {
-            ", write decimals with a point"
+            "; write decimals with a point"
         }
-        () if numbers(';') => ", if semicolons separate the cells, choose --delimiter ';'",
-        () if numbers('\t') => ", if tabs separate the cells, choose --delimiter tab",
-        () if numbers(' ') => ", if spaces separate the cells, choose --delimiter space",
+        () if numbers(';') => "; if semicolons separate the cells, choose --delimiter ';'",
+        () if numbers('\t') => "; if tabs separate the cells, choose --delimiter tab",
+        () if numbers(' ') => "; if spaces separate the cells, choose --delimiter space",
         () => "",
     }
 }
 
-/// The cells of a line without the room around them. Within double quotes a separator is a character, and two quotes are one.
+/// The trimmed cells of a line. Within double quotes, a separator is an ordinary character and two quotes are one.
 pub(super) fn cells(line: &str, separator: char) -> Vec<String> {
-    // Spaces line up columns: there is no empty cell between them, and none before the first.
+    // Spaces align columns, so they enclose no empty cell and none comes before the first.
     let line = if separator == ' ' { line.trim() } else { line };
     let (mut cells, mut quoted, mut chars) = (vec![String::new()], false, line.chars().peekable());
     while let Some(c) = chars.next() {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_separator_is_the_one_that_divides_all_lines_alike() {
+    fn the_separator_splits_all_lines_into_equally_many_cells() {
         for text in ["x,y\n1,2\n3,4", "x;y\n1;2\n3;4", "x\ty\n1\t2\n3\t4", "x y\n1  2\n 3 4"] {
             let table = default(text);
             assert_eq!((table.columns.join("|"), table.data), ("x|y".to_owned(), vec![1.0, 2.0, 3.0, 4.0]));
@@ -231,15 +231,15 @@ mod tests {
         assert_eq!(default("one name\n1\n2").columns, ["one name"]);
         let error = |text| parse(&CsvOptions::default(), text).unwrap_err();
         assert!(
-            error("1,5;2\n3,5;4").contains("line 1: \"1,5\" is not a number, write decimals with a point")
+            error("1,5;2\n3,5;4").contains("line 1: \"1,5\" is not a number; write decimals with a point")
         );
-        assert!(error("1;2\n3;4;5").contains("\"3;4;5\" is not a number, if semicolons separate the cells"));
+        assert!(error("1;2\n3;4;5").contains("\"3;4;5\" is not a number; if semicolons separate the cells"));
     }
 
     #[test]
     fn columns_are_chosen_by_heading_or_number_and_keep_their_headings() {
         let text = "id,name,2,y\n1,ann,5,6\n2,bob,7,8\n";
-        // The third heading is a number, so there is no heading that is all text.
+        // The third heading is a number, so the first line is not a heading.
         let chosen = |columns: &[&str], text| parse(&CsvOptions::default().columns(columns.to_vec()), text);
         assert!(chosen(&["3", "4"], text).unwrap_err().contains("p.csv line 1: \"y\" is not a number"));
         let text = text.replace(",2,", ",x,");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_text_are_left_out_where_that_is_asked_for_and_lone_words_are_not() {
+    fn columns_of_text_are_left_out_on_request_and_single_words_are_not() {
         let numeric = CsvOptions::default().numeric_only();
         let table = parse(&numeric, "id,name,x\n1,ann,5\n2,7,6\n3,bob,7\n").unwrap();
         assert_eq!((table.columns, table.left_out), (vec!["id".into(), "x".into()], vec!["name".to_owned()]));

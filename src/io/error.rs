@@ -1,4 +1,4 @@
-//! What can be wrong with a file. Each message names the file, what was found and the remedy.
+//! Errors of files. Each message names the file, what was found and the remedy.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
-    /// The file is missing or may not be read.
+    /// The file is missing or cannot be read.
     #[error("{} cannot be read: {source}; check the path and its permissions", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file cannot be put in place: no permission, no space, no such folder.
+    /// The file cannot be written: no permission, no space, no such folder.
     #[error("{} cannot be written: {source}; choose another place, or free space and check permissions", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Another process, or another run of this one, writes in the folder.
+    /// Another process, or another run of this process, writes in the folder.
     #[error(
         "{} works in {} already; wait until it ends, or choose another folder",
         process.map_or("another process".to_owned(), |process| format!("process {process}")), path.display()
@@ -30,7 +30,7 @@ pub enum IoError {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// The number of the process, where it is known.
+        /// The number of the process, if known.
         process: Option<u32>,
     },
     /// The folder holds a run that would be overwritten.
@@ -53,29 +53,29 @@ pub enum IoError {
         /// One of the files.
         found: PathBuf,
     },
-    /// The folder holds a file that would be overwritten, and no run.
-    #[error("{} is there already and would be overwritten; move it away, or choose another folder with --out", path.display())]
+    /// A file that no run wrote would be overwritten.
+    #[error("{} already exists and would be overwritten; move it away, or choose another folder with --out", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// The file was changed or cut after it was written.
+    /// The file was changed or truncated after it was written.
     #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Its length.
         bytes: usize,
-        /// What does not fit.
+        /// Why it is damaged.
         reason: String,
     },
-    /// The file is a safetensors file that no run wrote.
+    /// The safetensors file was not written by a run.
     #[error("{} holds tensors but no run of flowline: its metadata has no key \"flowline\"; give the folder of a run", path.display())]
     NotARun {
         /// The file.
         path: PathBuf,
     },
-    /// The file was written by a version of the crate with another layout.
+    /// The file was written by a version with another format.
     #[error(
         "{} has run format {found}; this flowline reads formats 1 to {expected}; use the version that wrote it, or train again",
         path.display()
@@ -88,7 +88,7 @@ pub enum IoError {
         /// The latest format that this version reads.
         expected: u64,
     },
-    /// A whole file whose description is not one that this version writes.
+    /// The description of a complete file is not one that this version writes.
     #[error(
         "{} was written by an incompatible version of flowline ({reason}); use that version, or another folder",
         path.display()
@@ -96,10 +96,10 @@ pub enum IoError {
     Layout {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// The difference.
         reason: String,
     },
-    /// A tensor that the tree has is not in the file.
+    /// A tensor of the tree is missing in the file.
     #[error("{} has no tensor \"{name}\"; it was saved from another kind of tree", path.display())]
     MissingTensor {
         /// The file.
@@ -107,7 +107,7 @@ pub enum IoError {
         /// The path of the leaf.
         name: String,
     },
-    /// The file has a tensor that the tree has not.
+    /// The file has a tensor that the tree does not have.
     #[error("{} has a tensor \"{name}\" that is not a leaf of this tree; it was saved from another kind", path.display())]
     UnknownTensor {
         /// The file.
@@ -115,7 +115,7 @@ pub enum IoError {
         /// The name in the file.
         name: String,
     },
-    /// A tensor has another element type than the leaf of that name.
+    /// A tensor and the leaf of that name differ in element type.
     #[error(
         "{}: tensor \"{name}\" is {found}, expected {expected}; read it into a tree of its own element type (`map_leaves(|x| x.cast(..))`) and cast what was read",
         path.display()
@@ -130,7 +130,7 @@ pub enum IoError {
         /// Type and shape of the leaf.
         expected: String,
     },
-    /// A tensor has another shape than the leaf of that name.
+    /// A tensor and the leaf of that name differ in shape.
     #[error("{}: tensor \"{name}\" is {found}, expected {expected}; it was saved from a tree of other sizes", path.display())]
     OtherTensor {
         /// The file.
@@ -142,15 +142,15 @@ pub enum IoError {
         /// Type and shape of the leaf.
         expected: String,
     },
-    /// The file is no NPY array of numbers.
+    /// The file is not an NPY array of numbers.
     #[error("{} is not a readable NPY array: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
-        /// What does not fit.
+        /// Why it is not.
         reason: String,
     },
-    /// The array is none of points.
+    /// The array does not have the shape of points.
     #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, x and y in pixels", path.display())]
     PointsShape {
         /// The file.
@@ -158,41 +158,41 @@ pub enum IoError {
         /// The shape of its array.
         shape: Vec<usize>,
     },
-    /// The file's name ends otherwise than a format's.
+    /// The extension of the file is unknown.
     #[error("{} has no known file type; its name must end in .csv or .npy", path.display())]
     Format {
         /// The file.
         path: PathBuf,
     },
-    /// A solution kept nothing that could be written.
-    #[error("{} is not written: the solution kept no values; ask for some by `save_at`", path.display())]
+    /// A solution has no saved values.
+    #[error("{} is not written: the solution kept no values; choose some with `save_at`", path.display())]
     NothingSaved {
         /// The file.
         path: PathBuf,
     },
-    /// Saved values are not of one length.
-    #[error("{} is not written: the value saved at t={t} has {found} components, those before it {expected}", path.display())]
+    /// Saved values differ in length.
+    #[error("{} is not written: the value saved at t={t} has {found} components, earlier ones have {expected}", path.display())]
     Ragged {
         /// The file.
         path: PathBuf,
         /// The time it was saved at.
         t: f64,
-        /// Its components.
+        /// Its number of components.
         found: usize,
-        /// Those of the first.
+        /// The number of components of the first value.
         expected: usize,
     },
-    /// A table has no column of a name.
+    /// A table has no column of this name.
     #[error("{} has no column \"{name}\"; its columns are {columns}", path.display())]
     NoColumn {
         /// The file.
         path: PathBuf,
-        /// The name asked for.
+        /// The name given.
         name: String,
-        /// Those that there are.
+        /// The columns of the table.
         columns: String,
     },
-    /// A column of a table was asked for twice.
+    /// A column of a table is chosen twice.
     #[error("{}: column \"{name}\" is chosen twice; name each column once", path.display())]
     ColumnTwice {
         /// The file.
@@ -205,9 +205,9 @@ pub enum IoError {
     Csv {
         /// The file.
         path: PathBuf,
-        /// Which, from 1.
+        /// Its number, from 1.
         line: usize,
-        /// What does not fit.
+        /// Why it is not.
         reason: String,
     },
 }

@@ -1,12 +1,12 @@
-//! Faults that tests ask for: a kill or a full disk at a write of their choice.
+//! Fault injection for tests: a kill or a full disk at a chosen write step.
 //!
-//! `FLOWLINE_FAULT=kill:7` ends the process at its seventh step of writing, at once and without destructors, as `kill -9`
-//! does; `full:7` lets each step from the seventh on fail as on a full disk. It is for the tests of this crate: a build
-//! without debug assertions, as one that ships is, does not know the variable.
+//! `FLOWLINE_FAULT=kill:7` ends the process at its seventh write step, at once and without destructors, like `kill -9`.
+//! `full:7` makes each write step from the seventh on fail as on a full disk. Only builds with debug assertions read the
+//! variable, so release builds ignore it.
 
 use std::io;
 
-/// A step of writing: of a file before it is created, before it is synced, before it is in place.
+/// A write step: before a file is created, synced or renamed.
 #[cfg(not(debug_assertions))]
 #[inline]
 #[allow(clippy::unnecessary_wraps, reason = "with debug assertions it fails")]
@@ -14,7 +14,7 @@ pub(crate) fn step() -> io::Result<()> {
     Ok(())
 }
 
-/// A step of writing: of a file before it is created, before it is synced, before it is in place.
+/// A write step: before a file is created, synced or renamed.
 #[cfg(debug_assertions)]
 pub(crate) fn step() -> io::Result<()> {
     use std::sync::OnceLock;

@@ -1,17 +1,17 @@
-//! The lock of a folder: one holder writes in it at a time.
+//! The lock of a folder: only one holder writes in it at a time.
 //!
-//! The system holds the lock and lets it go when the process ends, however it ends; the file that it is on has the
-//! process's number for whoever is refused. A file that is left over locks nothing.
+//! The operating system holds the lock and releases it when the process ends for any reason. The lock file contains the
+//! process number, for the error message of others. A leftover lock file locks nothing.
 
 use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file in a folder while it is locked.
+/// The lock file in a folder.
 const LOCK_FILE: &str = ".lock";
 
-/// Held while it lives.
+/// The lock, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
@@ -22,7 +22,7 @@ impl Lock {
     /// Locks a folder.
     ///
     /// # Errors
-    /// [`IoError::Locked`] where another has it, [`IoError::Write`].
+    /// [`IoError::Locked`] if the folder is locked, [`IoError::Write`].
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
         loop {
@@ -34,13 +34,13 @@ impl Lock {
                     let process = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
                     return Err(IoError::Locked { path: folder.to_owned(), process });
                 }
-                // A file system without locks: all is as safe there as it can be.
+                // A file system without locks: continue without one.
                 Err(TryLockError::Error(e)) if e.kind() != io::ErrorKind::Unsupported => {
                     return Err(refused(e));
                 }
                 Ok(()) | Err(TryLockError::Error(_)) => {}
             }
-            // Whoever held it may have removed the file after it was opened here.
+            // The previous holder may have removed the file after it was opened here.
             if is_at(&file, &path) {
                 file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(refused)?;
                 return Ok(Lock { path, _file: file });
@@ -55,7 +55,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether a file is still the one of that name.
+/// Whether an open file still has this path.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -63,7 +63,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     number(file.metadata()) == number(fs::metadata(path))
 }
 
-/// Elsewhere a file that is open keeps its name.
+/// On other systems an open file cannot be renamed or removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_has_one_holder_at_a_time_and_a_file_that_is_left_over_locks_nothing() {
+    fn a_folder_has_one_holder_at_a_time_and_a_leftover_file_locks_nothing() {
         let folder = crate::io::scratch();
         fs::write(folder.path().join(LOCK_FILE), "99999999 and more").unwrap();
         let first = Lock::take(folder.path()).unwrap();

@@ -1,15 +1,14 @@
 //! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs,
 //! images.
 //!
-//! What it knows: bytes, paths, the layout of each format, and how to put a file in place so that whoever looks
-//! (a killed run, another program) sees the old file or the new one and never a part. Of a run
-//! it knows the folder and its rows of metrics (`run`), and must never know more: the header of a checkpoint is any value
-//! that serializes, so training owns its meaning and this module owns that the same state gives the same bytes.
+//! It knows bytes, paths, file formats and atomic writes: a reader (a resumed run, another program) sees the old file or the
+//! new one, never a part. Of a run it knows only the folder and its rows of metrics (`run`). The header of a checkpoint is
+//! any serializable value: training defines its meaning, and this module ensures that the same state gives the same bytes.
 //!
-//! Formats are the field's own: safetensors for weights, NPY and CSV for points and grids. A format of the project's
-//! own would be smaller by a header and unreadable to everybody else. CSV and NPY need nothing but this folder, so
-//! every build has them; trees of tensors come with the feature `autodiff`, checkpoints of a run with `train`. Of images (`raster`) `plot` writes
-//! PNG files, and `train` reads five formats.
+//! Formats are the usual ones: safetensors for weights, NPY and CSV for points and grids. A custom format would save only a
+//! header, and no other program could read it. CSV and NPY need no other module, so every build has them. Trees of tensors
+//! come with the feature `autodiff`, checkpoints of a run with `train`. Of images (`raster`), `plot` writes PNG files, and
+//! `train` reads five formats.
 
 mod atomic;
 #[cfg(feature = "train")]

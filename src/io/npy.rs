@@ -1,8 +1,8 @@
 //! NPY arrays, version 1.0, as `numpy.save` writes them.
 //!
 //! Written: u1, little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, u1, row- or column-major. The format is a
-//! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"); a crate for
-//! it would be longer than this file.
+//! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"). Using a crate
+//! would take more code than this file.
 
 use super::IoError;
 use super::atomic::write_parts;
@@ -10,38 +10,38 @@ use std::io::Read;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// More bytes than the header of an array of numbers has.
+/// Upper bound for the length of an array's header, in bytes.
 const HEADER_MAX: u64 = 1 << 17;
-/// Most axes of an array, as many as numpy's have.
+/// Maximum number of axes, as in NumPy.
 const MOST_AXES: usize = 64;
 
 /// An array read from a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Npy {
-    /// Lengths of the axes.
+    /// The shape.
     pub shape: Vec<usize>,
     /// The numbers, row-major.
     pub data: Vec<f64>,
 }
 
-/// What an NPY file says of its array, and where the numbers begin: for who reads them in parts.
+/// The header of an NPY file, and the offset of the numbers, for reading them in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NpyHeader {
-    /// numpy's name of the element type: `<f8`, `|u1`, ...
+    /// NumPy's name of the element type: `<f8`, `|u1`, ...
     pub descr: String,
-    /// Whether the first axis runs fastest.
+    /// Whether the array is column-major.
     pub fortran_order: bool,
-    /// Lengths of the axes.
+    /// The shape.
     pub shape: Vec<usize>,
     /// Bytes before the first number.
     pub offset: u64,
 }
 
-/// A number that NPY files are written of.
+/// An element type of NPY files.
 pub trait NpyNumber: Copy {
-    /// numpy's name of the type.
+    /// NumPy's name of the type.
     const DESCR: &'static str;
-    /// Its bytes, least first, appended.
+    /// Appends the little-endian bytes.
     fn append(self, bytes: &mut Vec<u8>);
 }
 
@@ -72,7 +72,7 @@ impl NpyNumber for f64 {
 /// [`IoError::Write`].
 ///
 /// # Panics
-/// When the number of elements is not the shape's size.
+/// If the number of elements does not match the shape.
 ///
 /// # Examples
 /// ```
@@ -92,13 +92,13 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
     write_npy_parts::<T, IoError>(path, shape, std::iter::once(Ok(data.to_vec())))
 }
 
-/// [`write_npy`] for numbers that come in parts: memory holds one of them.
+/// [`write_npy`] for numbers that arrive in parts, of which only one is in memory.
 ///
 /// # Errors
-/// The first part's that fails, and no file is left then; or [`IoError::Write`].
+/// The error of a part, after which no file is left; or [`IoError::Write`].
 ///
 /// # Panics
-/// When the parts together have not as many elements as the shape asks for.
+/// If the parts do not have as many elements as the shape.
 pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -127,17 +127,17 @@ pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
 /// Reads an array of numbers.
 ///
 /// # Errors
-/// When the file cannot be read, is no NPY file, is cut, or holds another kind of element.
+/// If the file cannot be read, is not an NPY file, is truncated, or has another element type.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Npy, IoError> {
     let path = path.as_ref();
     let bytes = super::read(path)?;
     parse(&bytes).map_err(|reason| IoError::Npy { path: path.to_owned(), reason })
 }
 
-/// Reads what a file says of its array, and none of the numbers.
+/// Reads the header of a file, without the numbers.
 ///
 /// # Errors
-/// When the file cannot be read, or is no NPY file.
+/// If the file cannot be read or is not an NPY file.
 pub fn read_npy_header(path: impl AsRef<Path>) -> Result<NpyHeader, IoError> {
     let path = path.as_ref();
     let mut bytes = Vec::new();
@@ -152,19 +152,19 @@ fn parse(bytes: &[u8]) -> Result<Npy, String> {
     let size = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)).ok_or("its shape is too large")?;
     let data = elements(&descr, body)?;
     if data.len() != size {
-        return Err(format!("shape {shape:?} asks for {size} elements, it holds {}", data.len()));
+        return Err(format!("shape {shape:?} has {size} elements, but the file holds {}", data.len()));
     }
     let data = if fortran_order { row_major(&shape, &data) } else { data };
     Ok(Npy { shape, data })
 }
 
-/// The header and the bytes behind it.
+/// The header and the bytes after it.
 fn header(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), String> {
-    let (header, body) = split(bytes).ok_or("it does not begin as an NPY file of version 1 or 2")?;
-    let header = std::str::from_utf8(header).map_err(|_| "its header is no text")?;
+    let (header, body) = split(bytes).ok_or("it does not begin like an NPY file of version 1 or 2")?;
+    let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
     let descr = value(header, "descr").ok_or("its header names no element type")?;
-    let shape =
-        shape(value(header, "shape").ok_or("its header names no shape")?).ok_or("its shape is no list")?;
+    let shape = shape(value(header, "shape").ok_or("its header names no shape")?)
+        .ok_or("its shape is not a tuple")?;
     if shape.len() > MOST_AXES {
         return Err(format!("its shape has {} axes, at most {MOST_AXES} are read", shape.len()));
     }
@@ -173,7 +173,7 @@ fn header(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), String> {
     Ok((NpyHeader { descr, fortran_order, shape, offset }, body))
 }
 
-/// The text of the header and the bytes behind it.
+/// The text of the header and the bytes after it.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (length, rest) = match rest {
@@ -184,7 +184,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// What stands behind a key of the dictionary, up to the end of the value.
+/// The text after a key of the dictionary, up to the end of the value.
 fn value<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let at = header.find(&format!("'{key}'"))? + key.len() + 2;
     let rest = header[at..].trim_start().strip_prefix(':')?.trim_start();
@@ -200,7 +200,11 @@ fn shape(text: &str) -> Option<Vec<usize>> {
 fn elements(descr: &str, body: &[u8]) -> Result<Vec<f64>, String> {
     fn each<const N: usize>(body: &[u8], number: impl Fn([u8; N]) -> f64) -> Result<Vec<f64>, String> {
         let (whole, rest) = body.as_chunks::<N>();
-        if rest.is_empty() { Ok(whole.iter().map(|&b| number(b)).collect()) } else { Err("it is cut".into()) }
+        if rest.is_empty() {
+            Ok(whole.iter().map(|&b| number(b)).collect())
+        } else {
+            Err("it is truncated".into())
+        }
     }
     match descr {
         "<f4" => each(body, |b| f64::from(f32::from_le_bytes(b))),
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_the_file_that_the_whole_is() {
+    fn parts_and_the_whole_array_give_the_same_file() {
         let folder = crate::io::scratch();
         let (whole, parts) = (folder.path().join("whole.npy"), folder.path().join("parts.npy"));
         write_npy(&whole, &[3, 2], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_as_numpy_writes_them_are_understood() {
+    fn headers_written_by_numpy_are_read() {
         let body: Vec<u8> = (1..=6i64).flat_map(i64::to_le_bytes).collect();
         let text = "{'descr': '<i8', 'fortran_order': True, 'shape': (2, 3), }   \n";
         let read = parse(&file(text, &body)).unwrap();
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_alone_tells_where_bytes_begin() {
+    fn a_header_gives_the_offset_of_the_numbers() {
         let folder = crate::io::scratch();
         let path = folder.path().join("bytes.npy");
         let whole = file("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 2), }\n", &[0, 7, 255, 1]);
@@ -282,12 +286,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_of_numbers_is_refused_with_the_reason() {
+    fn other_files_are_refused_with_the_reason() {
         let reason = |bytes: &[u8]| parse(bytes).unwrap_err();
-        assert!(reason(b"PK\x03\x04").contains("does not begin as an NPY file"));
+        assert!(reason(b"PK\x03\x04").contains("does not begin like an NPY file"));
         let text = |descr: &str| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}\n");
         assert!(reason(&file(&text("<c16"), &[0; 32])).contains("its element type is <c16"));
-        assert!(reason(&file(&text("<f8"), &[0; 15])).contains("it is cut"));
-        assert!(reason(&file(&text("<f8"), &[0; 8])).contains("asks for 2 elements, it holds 1"));
+        assert!(reason(&file(&text("<f8"), &[0; 15])).contains("it is truncated"));
+        assert!(reason(&file(&text("<f8"), &[0; 8])).contains("has 2 elements, but the file holds 1"));
     }
 }

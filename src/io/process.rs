@@ -1,7 +1,7 @@
-//! Resident memory of this process, from the files that Linux keeps of it; 0 elsewhere.
+//! Memory use of this process, from Linux's `/proc`; 0 on other systems.
 //!
-//! A crate for this would bring system libraries for three numbers. `statm` counts pages, whose size the kernel gives
-//! a process in its auxiliary vector (`getauxval(3)`); both are plain files, so no `unsafe` is needed.
+//! A crate would add system libraries for three numbers. `statm` counts pages; the page size is in the process's auxiliary
+//! vector (`getauxval(3)`). Both are plain files, so no `unsafe` is needed.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -9,14 +9,14 @@ use std::sync::OnceLock;
 const AT_PAGESZ: u64 = 6;
 const MB: f64 = 1e6;
 
-/// Resident memory now, in MB of 10^6 bytes.
+/// Resident memory, in MB of 10^6 bytes.
 pub fn rss_mb() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_ascii_whitespace().nth(1).and_then(|s| s.parse::<f64>().ok());
     pages.unwrap_or(0.0) * page_bytes() / MB
 }
 
-/// The largest resident memory so far, in MB of 10^6 bytes.
+/// Peak resident memory, in MB of 10^6 bytes.
 pub fn peak_rss_mb() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -24,8 +24,8 @@ pub fn peak_rss_mb() -> f64 {
     kib.unwrap_or(0.0) * 1024.0 / MB
 }
 
-/// Bytes that this process could still be given: what the machine has free, or what is left of the limit of its group;
-/// none where the system does not say.
+/// Bytes still available to this process: free memory, or the rest of its control group's limit; `None` if the system does
+/// not report them.
 pub fn free_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -54,8 +54,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_is_touched_is_seen() {
-        // Tests beside this one give memory back meanwhile.
+    fn touched_memory_is_counted() {
+        // Concurrent tests may free memory meanwhile.
         let is_seen = || {
             let before = rss_mb();
             let block = std::hint::black_box(vec![1u8; 64 << 20]);

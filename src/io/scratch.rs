@@ -1,26 +1,25 @@
-//! Folders for tests, gone with the value that names them; the tests of the command line and of the examples take this file
-//! too.
+//! Temporary folders for tests, removed on drop. The tests of the command line and of the examples include this file too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An empty folder of its own.
+/// An empty temporary folder.
 pub struct Scratch(PathBuf);
 
-/// A new one.
+/// Creates a folder.
 pub fn scratch() -> Scratch {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("flowline-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
-    // Left by a process of this number that was killed.
+    // A killed process of the same number may have left it.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("the folder for temporary files is writable");
     Scratch(path)
 }
 
 impl Scratch {
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,7 +1,7 @@
-//! Values as JSON text with a checksum: small files beside a checkpoint that people read and programs believe.
+//! Readable JSON files with a checksum, which are stored beside a checkpoint.
 //!
-//! The checksum is a field of the object like the others, over those others with their keys in order. A file without it
-//! was written by an earlier version; it is read.
+//! The checksum is a field of the object, computed over the other fields with sorted keys. Files of earlier versions have
+//! none and are read.
 
 use super::{Fnv, IoError, read, write_atomic};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// The field of the checksum.
+/// The name of the checksum's field.
 const CHECKSUM: &str = "checksum";
 
 /// Writes an object and its checksum.
@@ -25,10 +25,10 @@ pub(crate) fn write_sealed<T: Serialize>(path: &Path, value: &T) -> Result<(), I
     write_atomic(path, |file| writeln!(file, "{text}"))
 }
 
-/// Reads an object; none where there is no file.
+/// Reads an object; `None` if there is no file.
 ///
 /// # Errors
-/// [`IoError::Read`], or [`IoError::Damaged`] for a text that is no object, or another than was written.
+/// [`IoError::Read`], or [`IoError::Damaged`] for text that is not an object or has another checksum.
 pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, IoError> {
     let bytes = match read(path) {
         Ok(bytes) => bytes,
@@ -40,10 +40,10 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>,
     let damaged = |reason: String| IoError::Damaged { path: path.to_owned(), bytes: bytes.len(), reason };
     let mut object: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
-    if let Some(said) = object.remove(CHECKSUM)
-        && said != checksum(&object)
+    if let Some(expected) = object.remove(CHECKSUM)
+        && expected != checksum(&object)
     {
-        return Err(damaged("its checksum does not fit what it holds".to_owned()));
+        return Err(damaged("its checksum does not match its contents".to_owned()));
     }
     serde_json::from_value(Value::Object(object)).map(Some).map_err(|e| damaged(e.to_string()))
 }

@@ -1,22 +1,22 @@
 //! A solution as a file: times and components, for spreadsheets and numpy.
 //!
-//! It knows a solution's saved values and its curve; it must never know how they came about. It is no part of `ode`
-//! because files are not: the solver runs where there is no disk.
+//! It knows saved values and dense output, not how they were computed. It is not part of `ode`, because the solver also
+//! runs without a file system.
 
 use super::{IoError, write_csv, write_npy};
 use crate::ode::{PlainState, Solution};
 use std::path::Path;
 
 impl<Y: PlainState, O: PlainState> Solution<Y, O> {
-    /// Writes the saved values: `.csv` (a heading `t,y0,y1,...`, a row a time, digits that read back to the same
-    /// number) or `.npy` (f64, shape `[time, 1 + component]`, t first), by the end of the name.
+    /// Writes the saved values: `.csv` (a heading `t,y0,y1,...`, one row per time, digits that read back to the same
+    /// number) or `.npy` (f64, shape `[time, 1 + component]`, t first), by the extension.
     ///
-    /// Where the curve alone was kept, y at the ends of its steps is written; its ends carry what the steps computed,
-    /// so nothing is interpolated. The file appears whole or not at all.
+    /// If only dense output was kept, y is written at the step times, where it is exactly what the steps computed.
+    /// The file is written completely or not at all.
     ///
     /// # Errors
-    /// [`IoError::Format`] for another ending, [`IoError::NothingSaved`], [`IoError::Ragged`] where `save_fn` gave
-    /// values of several lengths, [`IoError::Write`].
+    /// [`IoError::Format`] for another extension, [`IoError::NothingSaved`], [`IoError::Ragged`] if `save_fn` returned values
+    /// of different lengths, [`IoError::Write`].
     ///
     /// # Examples
     /// ```
@@ -48,7 +48,7 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
         write(path, &rows)
     }
 
-    /// t and the components of each saved value, or of the ends of steps where there is a curve alone.
+    /// t and the components of each saved value, or at the step times if only dense output was kept.
     fn rows(&self) -> Vec<Vec<f64>> {
         let row = |t: f64, y: Vec<f64>| [vec![t], y].concat();
         match self.dense() {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn both_formats_read_back_to_the_bits_that_were_saved() {
+    fn both_formats_read_back_to_the_saved_bits() {
         let folder = crate::io::scratch();
         let solution =
             Ode::new(circle).save_at(SaveAt::ts(&[0.1, 0.7]).and_t0()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_alone_is_written_at_the_ends_of_its_steps() {
+    fn dense_output_alone_is_written_at_the_step_times() {
         let folder = crate::io::scratch();
         let path = folder.path().join("a.npy");
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_refused_and_leaves_no_file() {
+    fn invalid_requests_are_refused_and_leave_no_file() {
         let folder = crate::io::scratch();
         let at = |name: &str| folder.path().join(name);
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();

@@ -1,8 +1,8 @@
 //! Trees of tensors as safetensors files: each leaf under its path (`layers.0.weight`).
 //!
-//! The same tree gives the same bytes: the format's own order (alignment, then name) does not depend on the order of
-//! insertion, and metadata is at most one string, since several would be written in the order of a hash map.
-//! Truth values are stored as U32, as they lie in memory.
+//! The same tree gives the same bytes: the order of the format (alignment, then name) does not depend on the order of
+//! insertion, and the metadata has at most one entry, because several would have the order of a hash map. Booleans are
+//! stored as U32, as in memory.
 
 use super::{IoError, read, write_atomic};
 use crate::array::{Array, DType, Data};
@@ -11,7 +11,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The key of the one string of metadata.
+/// The key of the metadata entry.
 pub(super) const METADATA_KEY: &str = "flowline";
 
 /// Writes the tensor leaves of a tree, each under its path.
@@ -36,32 +36,31 @@ pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
     write_atomic(path, |file| file.write_all(&bytes))
 }
 
-/// Reads a tree that has the file's tensors; each must have the shape and the element type of the leaf of its name.
+/// Reads the file's tensors into a tree; each must have the shape and the element type of the leaf of its name.
 ///
-/// Static values (an activation, a number of layers) are no part of the file: those of `like` are taken, whatever the
-/// tree that was saved had.
+/// Static values (an activation, a number of layers) are not in the file and are taken from `like`.
 ///
 /// # Errors
-/// When the file cannot be read, is damaged, or was saved from a tree with other leaves.
+/// If the file cannot be read, is damaged, or was saved from a tree with other leaves.
 pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T, IoError> {
     let path = path.as_ref();
     let (tensors, _) = from_bytes(path, &read(path)?)?;
     fill(path, tensors, like)
 }
 
-/// The bytes of a file with these tensors and this string of metadata.
+/// The bytes of a file with these tensors and this metadata entry.
 pub(super) fn to_bytes(leaves: &[(String, Tensor)], metadata: Option<String>) -> Vec<u8> {
     let data: Vec<Vec<u8>> = leaves.iter().map(|(_, t)| little_endian(t.array().data())).collect();
     let views = leaves.iter().zip(&data).map(|((name, t), bytes)| {
         let view = TensorView::new(file_dtype(t.dtype()), t.shape().to_vec(), bytes);
-        (name.as_str(), view.expect("invariant: as many bytes as the shape asks for"))
+        (name.as_str(), view.expect("invariant: the number of bytes matches the shape"))
     });
     let metadata = metadata.map(|text| [(METADATA_KEY.to_owned(), text)].into_iter().collect());
     safetensors::serialize(views, metadata)
         .expect("invariant: leaves have different paths and a short header")
 }
 
-/// The tensors by name, and the string of metadata where there is one.
+/// The tensors by name, and the metadata entry if there is one.
 pub(super) fn from_bytes(
     path: &Path,
     bytes: &[u8],
@@ -79,7 +78,7 @@ pub(super) fn from_bytes(
     Ok((tensors, metadata))
 }
 
-/// The tree with the given tensors, each of which must be wanted and fit.
+/// The tree with the given tensors; names and shapes must match.
 pub(super) fn fill<T: Tree>(
     path: &Path,
     mut tensors: BTreeMap<String, Tensor>,

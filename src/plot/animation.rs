@@ -1,38 +1,38 @@
-//! The flow as an animation: points on their way from the base density to the data.
+//! The flow as an animation: points moving from the base density to the data.
 //!
-//! A frame shows every point as a small light on dark ground; lights add up. The colors are few, so that the file is small:
-//! what a GIF file repeats well are runs of one color.
+//! A frame draws every point as a small light on a dark background; lights add up. There are few colors, because GIF
+//! compresses runs of one color.
 use super::{PlotError, color::inferno, figure::save_bytes, plane::Plane, points::check};
 use crate::io::raster::encode_animation;
 use std::path::Path;
 
 /// The longer side, in pixels.
 const SIDE: f64 = 480.0;
-/// Most points.
+/// Maximum number of points.
 const SHOWN: usize = 2_500;
 /// Colors of the palette.
 const COLORS: usize = 8;
-/// Hundredths of a second: of a frame, of the first and of the last.
+/// Duration of a frame, of the first and of the last, in hundredths of a second.
 const DELAY: u16 = 5;
 const FIRST: u16 = 50;
 const LAST: u16 = 250;
-/// Where a light ends, in pixels, and how bright one alone is, from 0 to 1.
+/// Radius of a light in pixels, and the brightness of a single one from 0 to 1.
 const REACH: f64 = 1.9;
 const ALONE: f64 = 0.6;
 
-/// Frames that follow each other without end, as a GIF file has them.
+/// Frames that repeat forever, as in a GIF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Animation {
     size: [u16; 2],
     palette: Vec<[u8; 3]>,
-    /// Places in the palette, and hundredths of a second.
+    /// Palette indices, and the duration in hundredths of a second.
     frames: Vec<(Vec<u8>, u16)>,
 }
 
 impl Plane<'_> {
-    /// Points at several times from the base density to the data, each time a frame; the last one stays for a while.
+    /// Points at several times from the base density to the data, one frame per time; the last frame stays longer.
     ///
-    /// The first 2,500 points are shown. A row of points is one point on its way: the same at every time.
+    /// Draws the first 2,500 points. A row is the same point at every time.
     ///
     /// # Errors
     /// As [`flow_panels`](super::flow_panels).
@@ -70,7 +70,7 @@ impl Plane<'_> {
         Ok(Animation { size, palette, frames })
     }
 
-    /// A frame: places in the palette.
+    /// A frame, as palette indices.
     fn lights(&self, points: &[[f64; 2]], [width, height]: [u16; 2]) -> Vec<u8> {
         let [across, down] = [usize::from(width), usize::from(height)];
         let mut light = vec![0.0_f64; across * down];
@@ -105,7 +105,7 @@ impl Animation {
         self.frames.len()
     }
 
-    /// The animation as a GIF file held in memory; the same animation gives the same bytes.
+    /// The animation as a GIF file in memory. The bytes are deterministic.
     ///
     /// # Errors
     /// [`PlotError::Encode`].
@@ -118,7 +118,7 @@ impl Animation {
         })
     }
 
-    /// Writes a GIF file: to a temporary file beside it, synced, then renamed.
+    /// Writes a GIF file to a temporary file, syncs it and renames it.
     ///
     /// # Errors
     /// As [`Figure::save`](super::Figure::save).
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn points_outside_are_dark_and_nothing_is_refused() {
+    fn points_outside_are_dark_and_no_points_are_refused() {
         let far = PLANE.flow_animation(&[(0.0, &[[9.0, 9.0]][..])]).unwrap();
         assert!(far.frames[0].0.iter().all(|&place| place == 0));
         assert!(matches!(PLANE.flow_animation(&[]), Err(PlotError::Nothing { what: "frames" })));

@@ -1,7 +1,7 @@
-//! Curves, dots, bands and streamlines in one pair of axes: for a custom figure.
+//! Lines, scatter points, bands and streamlines in one pair of axes, for custom figures.
 //!
-//! Knows points and what they are drawn as; not where they come from. Other modules draw what a solution or a density
-//! is; here the caller says what lies where. Panels stand [`beside`](Figure::hstack) each other as figures do.
+//! The caller gives the points; other modules derive them from a solution or a density. Join panels with
+//! [`hstack`](Figure::hstack).
 use super::{
     Figure, PlotError,
     chart::{Chart, Entry, Layout, Named, Right, Sample, Size, padded},
@@ -12,15 +12,15 @@ use super::{
     tags::{self, Tag},
 };
 
-/// Room around the points, as a share of their extent.
+/// Margin around the points, as a share of their extent.
 const ROOM: f64 = 0.06;
-/// Share of the axes at the right end in which a curve ends that is named there.
+/// A curve that ends in this share of the axes, at the right, is named at its end.
 const AT_THE_END: f64 = 0.06;
 
-/// A pair of axes and what is drawn in it, in the order of the calls.
+/// A pair of axes and its series, drawn in the order of the calls.
 ///
-/// Colors are those of the house by number, from 0. Curves with a name have it beside them where there is room, else all
-/// names stand in a legend; a series without a name is in neither.
+/// Colors are numbered from 0. Names stand beside their curves where there is room, otherwise in a legend; a series
+/// with an empty name has no label.
 ///
 /// # Examples
 /// ```
@@ -36,16 +36,16 @@ pub struct Axes {
     title: String,
     size: Option<[u32; 2]>,
     equal: bool,
-    /// Which axis is in powers of ten.
+    /// Which axes are logarithmic.
     log: [bool; 2],
     limits: [Option<[f64; 2]>; 2],
     series: Vec<Series>,
-    /// Straight lines: the axis on which each has its value, the value, a note.
+    /// Reference lines: the axis, the value, a note.
     rules: Vec<(usize, f64, String)>,
 }
 
 impl Axes {
-    /// Axes with these names, x to the right and y upwards, in a figure of 2,000 pixels by 1,280.
+    /// Axes with these names in a figure of 2,000 by 1,280 pixels.
     pub fn new(x: &str, y: &str) -> Axes {
         Axes {
             names: [x.to_owned(), y.to_owned()],
@@ -59,7 +59,7 @@ impl Axes {
         }
     }
 
-    /// A line of text over the axes: what the figure shows.
+    /// A title above the axes.
     pub fn title(mut self, title: &str) -> Axes {
         title.clone_into(&mut self.title);
         self
@@ -71,54 +71,54 @@ impl Axes {
         self
     }
 
-    /// One unit of x is as long as one of y. A [`size`](Axes::size) is kept, and the shorter range grows.
+    /// Equal units on both axes. A [`size`](Axes::size) is kept, and the shorter range grows.
     pub fn equal_aspect(mut self) -> Axes {
         self.equal = true;
         self
     }
 
-    /// x in powers of ten; values must be positive.
+    /// A logarithmic x axis; values must be positive.
     pub fn log_x(mut self) -> Axes {
         self.log[0] = true;
         self
     }
 
-    /// y in powers of ten; values must be positive.
+    /// A logarithmic y axis; values must be positive.
     pub fn log_y(mut self) -> Axes {
         self.log[1] = true;
         self
     }
 
-    /// Ends of the x axis; what lies beyond is cut off.
+    /// Limits of the x axis; points beyond are clipped.
     pub fn xlim(mut self, from: f64, to: f64) -> Axes {
         self.limits[0] = Some([from, to]);
         self
     }
 
-    /// Ends of the y axis; what lies beyond is cut off.
+    /// Limits of the y axis; points beyond are clipped.
     pub fn ylim(mut self, from: f64, to: f64) -> Axes {
         self.limits[1] = Some([from, to]);
         self
     }
 
-    /// A vertical line at an x, with a note at its upper end.
+    /// A vertical line at `x`, with a note at its upper end.
     pub fn vline(mut self, x: f64, note: &str) -> Axes {
         self.rules.push((0, x, note.to_owned()));
         self
     }
 
-    /// A horizontal line at a y, with a note at its right end.
+    /// A horizontal line at `y`, with a note at its right end.
     pub fn hline(mut self, y: f64, note: &str) -> Axes {
         self.rules.push((1, y, note.to_owned()));
         self
     }
 
-    /// Paths as curves.
+    /// Paths as lines.
     pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 4.0, opacity: 1.0 }, color)
     }
 
-    /// Paths as thin, pale curves, for many of them or beside what counts.
+    /// Paths as thin, pale lines, for many of them or as context.
     pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 2.0, opacity: 0.55 }, color)
     }
@@ -138,19 +138,19 @@ impl Axes {
         self.with(name, Shape::Bars(points.to_vec()), color)
     }
 
-    /// Paths as pale lines with arrowheads, as ground: short solves from many places show a vector field.
-    /// They set no range, and end where they leave it.
+    /// Paths as pale lines with arrowheads: short solves from many initial values show a vector field. They do not affect the
+    /// limits of the axes, and are clipped there.
     pub fn streamlines(self, paths: &[Vec<[f64; 2]>]) -> Axes {
         self.with("", Shape::Streams(paths.to_vec()), 0)
     }
 
-    /// Evenly spaced streamlines of a vector field over a rectangle, with arrowheads; the axes end where it does.
+    /// Evenly spaced streamlines of a vector field over a rectangle, with arrowheads; the rectangle sets the limits of the axes.
     pub fn vector_field(self, x: [f64; 2], y: [f64; 2], field: impl Fn([f64; 2]) -> [f64; 2]) -> Axes {
         let streams = streams::streamlines([x, y], &field);
         self.xlim(x[0], x[1]).ylim(y[0], y[1]).streamlines(&streams)
     }
 
-    /// Curves on which a component of a vector field is zero, over a rectangle: of the first in color 4, of the second in color 1.
+    /// Nullclines of a vector field over a rectangle: the first component in color 4, the second in color 1.
     pub fn nullclines(self, x: [f64; 2], y: [f64; 2], field: impl Fn([f64; 2]) -> [f64; 2]) -> Axes {
         let names = [0, 1].map(|a| format!("d{}/dt = 0", self.names[a]));
         let of = |a: usize| streams::zeros([x, y], &|p| field(p)[a]);
@@ -162,11 +162,11 @@ impl Axes {
         self
     }
 
-    /// The figure.
+    /// Draws the figure.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without a curve or a dot, [`PlotError::Value`] for a coordinate that is not finite, or
-    /// not positive on an axis in powers of ten, [`PlotError::Extent`] for limits without extent.
+    /// [`PlotError::Nothing`] without a line or a point, [`PlotError::Value`] for a coordinate that is not finite, or
+    /// not positive on a logarithmic axis, [`PlotError::Extent`] for limits without extent.
     pub fn render(&self) -> Result<Figure, PlotError> {
         let series: Vec<Series> =
             self.series.iter().map(|one| one.placed(self.log)).collect::<Result<_, _>>()?;
@@ -237,7 +237,7 @@ impl Axes {
         Ok(chart)
     }
 
-    /// Size of the axes, and the ranges that they show.
+    /// Size of the axes, and their limits.
     fn ranges(&self, series: &[Series]) -> Result<(Size, [[f64; 2]; 2]), PlotError> {
         let mut ranges = [[0.0; 2]; 2];
         for axis in 0..2 {
@@ -245,8 +245,10 @@ impl Axes {
             let mut values = series.iter().flat_map(|one| one.extent(axis)).peekable();
             ranges[axis] = match self.limits[axis].map(|ends| ends.map(scaled)) {
                 Some(ends) => ends,
-                None if values.peek().is_none() => return Err(PlotError::Nothing { what: "curves or dots" }),
-                // A curve over x in numbers begins and ends at the sides where y is in powers of ten.
+                None if values.peek().is_none() => {
+                    return Err(PlotError::Nothing { what: "lines or points" });
+                }
+                // On a logarithmic y axis, a line over a linear x axis extends to both sides.
                 None => padded(values, if axis == 0 && self.log == [false, true] { 0.0 } else { ROOM }),
             };
             let [from, to] = ranges[axis];
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_and_dots_have_the_colors_that_they_were_given() {
+    fn lines_and_points_have_the_given_colors() {
         let axes = Axes::new("x", "y").lines("a", &line([0.0, 1.0]), 2).scatter("b", &[[0.5, 0.2]], 1);
         let figure = axes.render().unwrap();
         assert!(count(&figure, SERIES[2]) > 3 * 1000, "{}", count(&figure, SERIES[2]));
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn streamlines_set_no_range_and_stay_inside() {
+    fn streamlines_set_no_limits_and_stay_inside() {
         let plain = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0);
         let far = plain.clone().streamlines(&[vec![[50.0, 50.0], [60.0, 60.0]]]);
         assert_eq!(plain.render().unwrap(), far.render().unwrap());
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn axes_in_powers_of_ten_make_exponentials_and_powers_straight() {
+    fn logarithmic_axes_make_exponentials_and_powers_straight() {
         let straight_as = |axes: Axes, points: &[[f64; 2]]| {
             let ends = vec![points[0], points[points.len() - 1]];
             let curve = axes.clone().lines("", &[points.to_vec()], 0).render().unwrap();
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_cut_what_lies_beyond() {
+    fn points_beyond_the_limits_are_clipped() {
         let axes = Axes::new("x", "y").lines("", &line([0.0, 1.0]), 0).ylim(0.0, 0.5);
         let (whole, cut) = (axes.clone().ylim(0.0, 1.0).render().unwrap(), axes.render().unwrap());
         let bounds = |figure: &Figure| {
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_streamlines_is_nothing_without_limits() {
+    fn streamlines_alone_need_limits() {
         let strokes = Axes::new("x", "y").streamlines(&line([0.0, 1.0]));
         assert!(matches!(strokes.render(), Err(PlotError::Nothing { .. })));
         assert!(strokes.xlim(0.0, 1.0).ylim(0.0, 1.0).render().is_ok());

@@ -1,7 +1,7 @@
-//! Numbers on an axis: where they lie, which are written, and how.
+//! The ticks of an axis: positions, labels and their format.
 use super::text;
 
-/// Where numbers lie on an axis of the screen, and which of them are written.
+/// Positions on an axis, and the labeled ones.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     pub range: [f64; 2],
@@ -9,7 +9,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Ticks at about `count` round numbers, written as they are divided by `unit`.
+    /// Ticks at about `count` round numbers; labels are divided by `unit`.
     pub(super) fn round(range: [f64; 2], count: usize, unit: f64) -> Self {
         let step = round_step((range[1] - range[0]).abs() / unit / count as f64);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
@@ -21,19 +21,19 @@ impl Axis {
         Self { range, ticks }
     }
 
-    /// An axis of decimal logarithms with at most about `most` ticks.
+    /// A logarithmic axis with at most about `most` ticks.
     pub(super) fn decades([low, high]: [f64; 2], most: i32) -> Self {
         let every = (((high - low) as i32 + most - 1) / most).max(1);
         let ticks = (low.ceil() as i32..=high.floor() as i32).filter(|k| k.rem_euclid(every) == 0);
         Axis { range: [low, high], ticks: ticks.map(|k| (f64::from(k), power_of_ten(k))).collect() }
     }
 
-    /// The same axis with its marks but no numbers.
+    /// The same axis with tick marks but without labels.
     pub(super) fn bare(&self) -> Self {
         Self { ticks: self.ticks.iter().map(|(v, _)| (*v, String::new())).collect(), ..*self }
     }
 
-    /// Width of the widest number, in screen pixels.
+    /// Width of the widest label, in pixels.
     pub(super) fn widest(&self, size: u32) -> i32 {
         self.ticks.iter().map(|(_, text)| text::width(text, size)).max().unwrap_or(0)
     }
@@ -44,7 +44,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is no smaller than `step`.
+/// The least of 1, 2, 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let decade = 10f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0]
@@ -62,7 +62,7 @@ fn written(value: f64, decimals: usize) -> String {
     format!("{sign}{}{rest}", thousands(whole))
 }
 
-/// 10 to a power; what follows `^` is drawn raised.
+/// A power of ten; the part after `^` is drawn raised.
 fn power_of_ten(exponent: i32) -> String {
     match exponent {
         0 => "1".to_owned(),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn decades_are_thinned_to_what_fits() {
+    fn decades_are_thinned_to_fit() {
         let every =
             |range, most| -> Vec<f64> { Axis::decades(range, most).ticks.into_iter().map(|t| t.0).collect() };
         assert_eq!(every([-3.5, 0.5], 8), [-3.0, -2.0, -1.0, 0.0]);

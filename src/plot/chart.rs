@@ -1,7 +1,7 @@
-//! One pair of axes with a light grid, a title, the names of what is drawn and, where asked for, a color bar.
+//! One pair of axes with a light grid, a title, labels and an optional color bar.
 //!
-//! Knows numbers and where they lie on the sheet; not what they mean. Axes in powers of ten are axes of logarithms
-//! whose ticks say so ([`Named::decades`]), so nothing else has to know of them.
+//! It knows numbers and positions, not their meaning. A logarithmic axis is an axis of logarithms whose tick labels say so
+//! ([`Named::decades`]), so no other code treats it specially.
 use super::{
     Figure, PlotError,
     axis::Axis,
@@ -12,18 +12,18 @@ use super::{
     text,
 };
 
-/// Pixels of a figure whose shape nothing else sets: 1000 x 640 units of length.
+/// Pixels of a figure without another size: 1000 x 640 units of length.
 pub(super) const CANVAS: [u32; 2] = [2000, 1280];
 pub(super) const LEFT: u32 = 180;
 const RIGHT: u32 = 60;
-/// Room above the axes: without a title or a legend, and for each row of them.
+/// Space above the axes: without a title or a legend, and per row of them.
 const BARE: u32 = 44;
 const ROW: u32 = 60;
 pub(super) const BELOW: u32 = 130;
 pub(super) const BAR_GAP: u32 = 40;
 pub(super) const BAR_WIDTH: u32 = 34;
 const BAR_ROOM: u32 = 170;
-/// Length of a legend's line, and the room behind it and behind an entry.
+/// Length of a legend's line, and the space after it and after an entry.
 const DASH: i32 = 46;
 const AFTER_SAMPLE: i32 = 14;
 const AFTER_ENTRY: i32 = 40;
@@ -35,7 +35,7 @@ pub(super) struct Named {
 }
 
 impl Named {
-    /// Round ticks over a range; very large and very small numbers in a power of ten that stands in the name.
+    /// Round ticks over a range; very large and very small numbers get a power of ten in the axis name.
     pub fn new(range: [f64; 2], count: usize, name: &str) -> Self {
         let largest = range[0].abs().max(range[1].abs());
         let exponent = if largest > 0.0 { largest.log10().floor() as i32 } else { 0 };
@@ -46,19 +46,19 @@ impl Named {
         Named { axis, name: format!("{name} / 10^{exponent}").trim_start_matches(" / ").to_owned() }
     }
 
-    /// An axis of decimal logarithms.
+    /// A logarithmic axis.
     pub fn decades(range: [f64; 2], most: i32, name: &str) -> Self {
         Named { axis: Axis::decades(range, most), name: name.to_owned() }
     }
 
-    /// The same, from its upper end down, as the screen counts.
+    /// The same from the upper end down, like screen coordinates.
     pub fn upwards(mut self) -> Self {
         self.axis.range.reverse();
         self
     }
 }
 
-/// Least and largest of the values with a little room, never of no extent.
+/// Least and largest value with a margin; the extent is never zero.
 pub(super) fn padded(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
     let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
     let width = high - low;
@@ -67,23 +67,23 @@ pub(super) fn padded(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
     [low - pad, high + pad]
 }
 
-/// How large the inside of the axes is.
+/// Size of the inside of the axes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Size {
-    /// What the canvas leaves.
+    /// All the space on the canvas.
     Canvas,
-    /// These pixels.
+    /// This number of pixels.
     Inside([u32; 2]),
-    /// What the canvas leaves, as far as this width over height allows.
+    /// All the space on the canvas, with this ratio of width to height.
     Aspect(f64),
 }
 
-/// What stands right of the axes.
+/// The space right of the axes.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Right {
     Nothing,
     Bar,
-    /// Names of curves, this wide.
+    /// Names of curves, of this width.
     Tags(u32),
 }
 
@@ -97,7 +97,7 @@ impl Right {
     }
 }
 
-/// What a series looks like in a legend.
+/// The symbol of a series in a legend.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Sample {
     Line,
@@ -123,7 +123,7 @@ impl Entry {
     }
 }
 
-/// What stands around the axes.
+/// The parts around the axes.
 pub(super) struct Layout<'a> {
     pub size: Size,
     pub title: &'a str,
@@ -132,7 +132,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Width, height and top of the axes; the legend has a row of its own where the title's has no room for it.
+    /// Width, height and top of the axes; the legend has its own row if it does not fit beside the title.
     fn place(&self) -> Rect {
         let width = match self.size {
             Size::Inside([width, _]) => width,
@@ -185,7 +185,7 @@ impl Chart {
         Ok(chart)
     }
 
-    /// The numbers that the axes end at: left, right, lower, upper.
+    /// The limits of the axes: left, right, lower, upper.
     pub fn ends(&self) -> [f64; 4] {
         [self.x.range[0], self.x.range[1], self.y.range[1], self.y.range[0]]
     }
@@ -219,14 +219,14 @@ impl Chart {
         self.translucent(points, width, color, 1.0);
     }
 
-    /// A curve through which the ground is seen.
+    /// A transparent curve.
     pub fn translucent(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         for piece in clip::pieces(&self.on_screen(points), self.bounds()) {
             self.sheet.curve(&piece, width, color, opacity);
         }
     }
 
-    /// The area between two paths over the same x, as far as it lies inside.
+    /// The area between two paths over the same x, clipped to the axes.
     pub fn band(&mut self, points: &[[f64; 3]], color: [u8; 3], opacity: f64) {
         let [left, top, right, bottom] = self.bounds();
         let edge = |p: [f64; 2]| {
@@ -247,13 +247,13 @@ impl Chart {
         }
     }
 
-    /// A white dot with a rim.
+    /// A white dot with an outline.
     pub fn ring(&mut self, point: [f64; 2], width: f64, color: [u8; 3]) {
         self.dot(point, width, color);
         self.dot(point, width - 6.0, [255; 3]);
     }
 
-    /// A line of text in the uppermost row, from the left end of the axes; in a narrow figure as small as it takes to end inside.
+    /// A line of text in the top row, from the left end of the axes; in a narrow figure it is scaled down to fit.
     fn title(&mut self, title: &str) {
         let room = self.sheet.figure.width as i32 - self.rect.x as i32 - 20;
         let width = text::width(title, TITLE).max(1);
@@ -261,7 +261,7 @@ impl Chart {
         self.sheet.text(title, [self.rect.x as i32, BARE as i32 + 10], size, Anchor::Left, INK);
     }
 
-    /// Entries in a row that ends at the right end of the axes.
+    /// Legend entries in a row that ends at the right end of the axes.
     fn legend(&mut self, entries: &[Entry], y: i32) {
         let mut right = self.rect.right() as i32;
         for entry in entries.iter().rev() {
@@ -316,7 +316,7 @@ impl Chart {
         });
     }
 
-    /// A color bar right of the axes; `color` takes the place on it, from 0 below to 1.
+    /// A color bar right of the axes; `color` maps a position on it, from 0 at the bottom to 1.
     pub fn bar(&mut self, ends: Named, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
         self.sheet.colors(rect, color)?;
@@ -324,14 +324,14 @@ impl Chart {
         self.sheet.axis_right(rect, &axis, &name)
     }
 
-    /// The figure; `about` stands in its files.
+    /// The figure; `about` is stored in its files.
     pub fn finish(mut self, about: &str) -> Figure {
         about.clone_into(&mut self.sheet.figure.about);
         self.sheet.figure
     }
 }
 
-/// The points of a path that lie a quarter of a pixel or more from the one kept before, and the last.
+/// The points of a path at least a quarter of a pixel from the last one kept, and its last point.
 fn thinned(path: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::with_capacity(path.len());
     let last = path.last().copied();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_is_the_canvas_and_its_head_has_the_rows_that_it_needs() {
+    fn a_figure_is_the_canvas_and_its_header_has_the_rows_that_it_needs() {
         let entry = |name: &str| Entry { name: name.into(), color: INK, sample: Sample::Line };
         let long = vec![entry(&"n".repeat(40)), entry(&"n".repeat(40))];
         let top = |title, legend: &[Entry]| {

@@ -1,9 +1,9 @@
-//! The parts of a path that lie within a rectangle.
+//! The parts of a path inside a rectangle.
 
 /// A rectangle: left, upper, right and lower end.
 pub(super) type Bounds = [f64; 4];
 
-/// The pieces of a path inside a rectangle, cut at its sides.
+/// The pieces of a path inside a rectangle.
 pub(super) fn pieces(path: &[[f64; 2]], bounds: Bounds) -> Vec<Vec<[f64; 2]>> {
     if path.len() == 1 {
         return if holds(bounds, path[0]) { vec![path.to_vec()] } else { Vec::new() };
@@ -44,7 +44,7 @@ fn segment([p, q]: [[f64; 2]; 2], [left, top, right, bottom]: Bounds) -> Option<
             to = to.min(room / slope);
         }
     }
-    // An end that is inside stays what it is, to the bit.
+    // An end inside the rectangle keeps its bits.
     let at = |s: f64| match s {
         0.0 => p,
         1.0 => q,
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_cut_at_all_sides() {
+    fn paths_are_clipped_at_all_sides() {
         let path = [[0.0, -10.0], [10.0, 10.0], [20.0, 10.0], [30.0, 50.0], [40.0, 10.0], [60.0, 10.0]];
         let found = pieces(&path, [0.0, 0.0, 50.0, 30.0]);
         assert_eq!(found[0], [[5.0, 0.0], [10.0, 10.0], [20.0, 10.0], [25.0, 30.0]]);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_left_out() {
+    fn paths_outside_are_dropped() {
         let bounds = [0.0, 0.0, 50.0, 30.0];
         assert!(pieces(&[[-1.0, 40.0], [60.0, 40.0]], bounds).is_empty());
         assert!(pieces(&[[51.0, 5.0]], bounds).is_empty());

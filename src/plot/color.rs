@@ -1,19 +1,19 @@
-//! Colors that mean numbers: one perceptual scale, dark at zero.
+//! Colors: one perceptually uniform color scale, dark at zero, and the colors of lines and text.
 //!
-//! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal steps of a density
-//! look equal, in gray print and to color-blind eyes too. A polynomial of degree 6 stands for its table of 256 colors
-//! (M. Zucker; within 0.009, 0.013 and 0.034 of its red, green and blue).
+//! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal density differences
+//! look equal, also in grayscale and to color-blind readers. A polynomial of degree 6 approximates its 256-color table
+//! (M. Zucker; within 0.009, 0.013 and 0.034 in red, green and blue).
 use super::ColorScale;
 
 /// Text and axes.
 pub(super) const INK: [u8; 3] = [38, 40, 48];
 /// Frames and tick marks.
 pub(super) const AXIS: [u8; 3] = [150, 152, 160];
-/// The ground of charts: grids.
+/// Grid lines of charts.
 pub(super) const GRID: [u8; 3] = [230, 231, 235];
-/// Streamlines, the ground of what is drawn over them.
+/// Streamlines, which stay behind the series.
 pub(super) const STREAM: [u8; 3] = [178, 181, 190];
-/// Series in their order; the first four differ in lightness too.
+/// Series in order; the first four also differ in lightness.
 pub(super) const SERIES: [[u8; 3]; 8] = [
     [92, 60, 153],
     [214, 84, 44],
@@ -26,7 +26,7 @@ pub(super) const SERIES: [[u8; 3]; 8] = [
 ];
 
 impl ColorScale {
-    /// The color of a density; beyond the ends the color of the end.
+    /// The color of a density; values beyond the scale get the color of its end.
     pub fn color(self, density: f64) -> [u8; 3] {
         inferno(density / self.max)
     }
@@ -50,7 +50,8 @@ pub(super) fn inferno(t: f64) -> [u8; 3] {
     })
 }
 
-/// A time between the ends of a solve, 0 and 1, as a line on white: the scale without its ends, which white and ink drown.
+/// The color of a time between the ends of a solve, 0 and 1, for a line on white: the scale without its ends, which are too
+/// close to white and to the text color.
 pub(super) fn time_color(t: f64) -> [u8; 3] {
     inferno(0.12 + 0.70 * t)
 }
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn lightness_grows_all_along_the_scale() {
+    fn lightness_grows_along_the_whole_scale() {
         for i in 0..100 {
             let [a, b] = [i, i + 1].map(|i| lightness(inferno(f64::from(i) / 100.0)));
             assert!(b > a, "{i}: {a} {b}");
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_are_those_of_the_published_table() {
+    fn colors_match_the_published_table() {
         // matplotlib's inferno at 0, 1/4, 1/2, 3/4, 1
         let table = [[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]];
         for (i, expected) in table.into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Pairs of coordinates of points in space, each pair a panel: the data counted in cells, samples as dots over them.
+//! A corner plot: one panel per pair of coordinates, with the data as a histogram and samples as points.
 //!
-//! Knows rows of numbers and names. Panels stand as a triangle, coordinate j to the right and i > j upward, so that a column
-//! of panels shares its horizontal axis and a row its vertical one; numbers stand at the outer edges only. Each panel
-//! has a color scale of its own: a pair's density has a unit of its own.
+//! It takes rows of numbers and names. Panels form a triangle, coordinate j to the right and i > j upward, so that a column
+//! shares its horizontal axis and a row its vertical one; only the outer edges have labels. Each panel has its own color
+//! scale, because the density of each pair has its own unit.
 use super::{
     ColorScale, Extent, Figure, PlotError,
     axis::Axis,
@@ -10,32 +10,32 @@ use super::{
     sheet::{Rect, Sheet},
 };
 
-/// Most coordinates that are shown, the first ones.
+/// Maximum number of coordinates; the first ones are shown.
 const SHOWN: usize = 6;
-/// Most dots of a panel, and cells along its sides.
+/// Maximum number of points per panel, and of cells along its sides.
 const DOTS: usize = 1_500;
 const CELLS: f64 = 70.0;
-/// Room left of the panels, above and below them, and between them.
+/// Space left of the panels, above and below them, and between them.
 const LEFT: u32 = 180;
 const TOP: u32 = 104;
 const BELOW: u32 = 130;
 const GAP: u32 = 26;
-/// Share of the data beyond each end of an axis, and the room around the others, in their extent.
+/// Share of the data beyond each end of an axis, and the margin around the rest, as a share of its extent.
 const BEYOND: f64 = 0.003;
 const ROOM: f64 = 0.08;
-/// Of a sample's dot: it stands out on dark ground and on light cells.
+/// The color of a sample: visible on the dark background and on light cells.
 const DOT: [u8; 3] = [96, 220, 240];
 
-/// Every pair of the first six coordinates: the data as a histogram, samples as dots.
+/// Every pair of the first six coordinates: the data as a histogram, samples as points.
 ///
 /// # Shapes and units
-/// `data` and `samples` are rows `[n, d]` one after the other, d the number of `names`.
+/// `data` and `samples` are rows `[n, d]`, row-major; d is the number of `names`.
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without two coordinates, without data or samples; [`PlotError::Value`] for one that is not finite.
+/// [`PlotError::Nothing`] without two coordinates, data or samples; [`PlotError::Value`] for a value that is not finite.
 ///
 /// # Panics
-/// When they are no whole number of rows.
+/// If a length is not a multiple of d.
 #[track_caller]
 pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> Result<Figure, PlotError> {
     let d = names.len();
@@ -43,7 +43,7 @@ pub fn corner(title: &str, names: &[String], data: &[f64], samples: &[f64]) -> R
         return Err(PlotError::Nothing { what: "pairs of coordinates" });
     }
     for values in [data, samples] {
-        assert!(values.len().is_multiple_of(d), "{} coordinates are no points of {d}", values.len());
+        assert!(values.len().is_multiple_of(d), "{} coordinates are not rows of {d}", values.len());
         if values.is_empty() {
             return Err(PlotError::Nothing { what: "points" });
         }
@@ -83,13 +83,13 @@ fn pairs(rows: &[f64], d: usize, [j, i]: [usize; 2]) -> Vec<[f64; 2]> {
     rows.chunks_exact(d).map(|row| [row[j], row[i]]).collect()
 }
 
-/// Where an axis begins and ends.
+/// The limits of an axis.
 fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
     let mut along: Vec<f64> = data.iter().skip(axis).step_by(d).copied().collect();
     along.sort_by(f64::total_cmp);
     let most = (along.len() - 1) as f64;
     let [from, to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most).round() as usize]);
-    // A coordinate that hardly varies still has a panel.
+    // A nearly constant coordinate still needs a panel.
     let room = if to > from { ROOM * (to - from) } else { from.abs().max(1.0) * ROOM };
     [from - room, to + room]
 }
@@ -118,7 +118,7 @@ fn panel(
 mod tests {
     use super::*;
 
-    /// Points on a curve in space: x right, y = x up, z = 0 but for the last.
+    /// Points on a curve in 3-D: x grows, y = x, z = 0 except for the last.
     fn line(n: usize) -> Vec<f64> {
         (0..n).flat_map(|i| [i as f64, i as f64 * 10.0, f64::from(i + 1 == n)]).collect()
     }
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_grows_together_is_lit_along_the_rising_diagonal() {
+    fn a_correlated_pair_lies_on_the_rising_diagonal() {
         let figure = corner("line", &names(3), &line(5_000), &line(500)).unwrap();
         let side = 1500 / 2 - GAP;
         let side = side.clamp(200, 640);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_pairs_is_refused() {
+    fn data_without_pairs_are_refused() {
         let refused = |d, rows: &[f64]| corner("", &names(d), rows, rows).unwrap_err().to_string();
         assert!(refused(1, &[1.0, 2.0]).contains("pairs of coordinates"));
         assert!(refused(2, &[]).contains("points"));

@@ -1,4 +1,4 @@
-//! Heat maps of densities: one alone, or the image's beside the learned one.
+//! Heat maps of densities: one, or the image's and the learned one side by side.
 use super::{
     ColorScale, Figure, Heatmap, PlotError,
     axis::Axis,
@@ -12,14 +12,14 @@ use super::{
 /// One density as a heat map, with axes in pixel coordinates (y down) and a color bar.
 ///
 /// # Errors
-/// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for a map that is none.
+/// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for an invalid map.
 pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, PlotError> {
     Plane::unnamed(map.frame, scale).density(title, map)
 }
 
-/// The image's density beside the learned one on one scale, with one color bar.
+/// The image's density and the learned one side by side, with one color bar.
 ///
-/// Both maps show the frame of `truth`.
+/// Both maps show the extent of `truth`.
 ///
 /// # Errors
 /// As [`density`].
@@ -31,7 +31,7 @@ pub fn density_comparison(
     density_comparison_with("Density of the image", truth, learned, scale)
 }
 
-/// [`density_comparison`] with something else than an image, named by its title.
+/// [`density_comparison`] with another title for the true density.
 ///
 /// # Errors
 /// As [`density`].
@@ -44,14 +44,14 @@ pub fn density_comparison_with(
     Plane::unnamed(truth.frame, scale).comparison([title, "Learned density"], [truth, learned])
 }
 
-/// Side of a panel of a sheet, room between panels, above each for its name, and around them.
+/// Side of a panel, space between panels, above each for its name, and around them.
 const PANEL: u32 = 420;
 const BETWEEN: u32 = 28;
 const NAME: u32 = 64;
 const AROUND: u32 = 40;
 
-/// Densities of several things in rows of equal panels: the name of each, its map, its own color scale. One color bar
-/// counts in shares of the scales.
+/// Several densities in rows of equal panels, each with its name and its own color scale. The one color bar shows shares
+/// of each scale.
 ///
 /// # Errors
 /// As [`density`]; [`PlotError::Nothing`] without a map or a column.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_are_none_are_refused() {
+    fn invalid_maps_are_refused() {
         let refused = |values: &[f64], rows, cols, frame| {
             let map = Heatmap { values, rows, cols, frame };
             density("", &map, ColorScale { max: 1.0 }).unwrap_err().to_string()

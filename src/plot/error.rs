@@ -1,4 +1,4 @@
-//! What can go wrong between numbers and a figure on disk.
+//! Errors of drawing a figure and writing it.
 use std::path::PathBuf;
 
 /// Why a figure was not drawn or not written.
@@ -15,24 +15,24 @@ pub enum PlotError {
         /// Values given.
         found: usize,
     },
-    /// A value is NaN or infinite, or a density negative.
+    /// A value is NaN or infinite, or a density is negative.
     #[error("{what} {index} is {value}, which cannot be drawn; check what produced it")]
     Value {
         /// What kind of value.
         what: &'static str,
-        /// Where in its slice.
+        /// Its index.
         index: usize,
         /// The value.
         value: f64,
     },
-    /// A frame, or a figure, without an extent.
+    /// Limits without an extent.
     #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
     Extent {
-        /// Which extent.
+        /// Limits of what.
         what: &'static str,
-        /// Its beginning.
+        /// First end.
         from: f64,
-        /// Its end.
+        /// Second end.
         to: f64,
     },
     /// There is nothing to draw.
@@ -41,36 +41,36 @@ pub enum PlotError {
         /// What is missing.
         what: &'static str,
     },
-    /// A solution kept too little for a curve.
+    /// A solution with too few values for a curve.
     #[error(
-        "a solution with {found} saved values has no curve to draw; ask for one by `save_at(SaveAt::dense())`"
+        "a solution with {found} saved values has no curve to draw; keep one with `save_at(SaveAt::dense())`"
     )]
     NoCurve {
-        /// How many values it kept.
+        /// Number of saved values.
         found: usize,
     },
     /// A component that the state does not have.
-    #[error("component {index} of a state of {components}: they are counted from 0")]
+    #[error("component {index} of a state with {components}; indices start at 0")]
     Component {
-        /// The one asked for.
+        /// Index given.
         index: usize,
-        /// How many there are.
+        /// Number of components.
         components: usize,
     },
-    /// A row of a space-time figure is not as long as the first, or there are not as many rows as times.
-    #[error("{what}: {found} where {expected} belong")]
+    /// The rows of a space-time figure differ in length, or their number differs from the number of times.
+    #[error("{what}: {found} instead of {expected}")]
     Length {
         /// Of what.
         what: &'static str,
-        /// How many there are.
+        /// Number given.
         found: usize,
-        /// How many belong there.
+        /// Number expected.
         expected: usize,
     },
-    /// The rasterizer gave up.
+    /// The rasterizer failed.
     #[error("drawing failed: {message}")]
     Draw {
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The figure could not be encoded as PNG.
@@ -80,15 +80,15 @@ pub enum PlotError {
         width: u32,
         /// Rows.
         height: u32,
-        /// What the encoder said.
+        /// Error of the encoder.
         source: crate::io::raster::EncodeError,
     },
-    /// The file could not be written; what stood there before is untouched.
+    /// The file could not be written; an existing file is unchanged.
     #[error("figure {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
     Write {
-        /// The file asked for.
+        /// The path given.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A drawn figure in memory, and its way to disk: whole or not at all.
+//! A drawn figure in memory, and how it is written: completely or not at all.
 use super::{
     PlotError,
     chart::LEFT,
@@ -11,10 +11,10 @@ use crate::io::raster::encode_figure;
 use std::io::Write;
 use std::path::Path;
 
-/// Height of a title's band.
+/// Height of a title row.
 const BAND: u32 = 92;
 
-/// An RGB figure, row-major from the top left, at two pixels per unit of length, and what is drawn in it.
+/// An RGB figure, row-major from the top left, at two pixels per unit of length, and the marks drawn in it.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
@@ -25,7 +25,7 @@ pub struct Figure {
     /// `3 * width * height` bytes.
     pub rgb: Vec<u8>,
     pub(super) marks: Vec<Mark>,
-    /// What stands in the files and not in the figure.
+    /// A description, stored in the files but not drawn.
     pub(super) about: String,
 }
 
@@ -42,7 +42,7 @@ impl Figure {
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
     }
 
-    /// This figure with another on its right; the lower one ends in white.
+    /// This figure with another on its right; the shorter one is filled with white.
     pub fn hstack(&self, right: &Figure) -> Figure {
         let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
         both.put(self, [0, 0]);
@@ -50,7 +50,7 @@ impl Figure {
         both
     }
 
-    /// This figure with another below it; the narrower one ends in white.
+    /// This figure with another below it; the narrower one is filled with white.
     pub fn vstack(&self, below: &Figure) -> Figure {
         let mut both = Figure::white(self.width.max(below.width), self.height + below.height);
         both.put(self, [0, 0]);
@@ -58,11 +58,11 @@ impl Figure {
         both
     }
 
-    /// This figure below a line of text that says what it shows.
+    /// This figure with a title above it.
     pub fn with_title(&self, title: &str) -> Figure {
         let mut sheet = Sheet { figure: Figure::white(self.width, self.height + BAND) };
         sheet.figure.put(self, [0, BAND]);
-        // Where the axes of most figures begin.
+        // Where most figures begin their axes.
         let left = (LEFT as i32).min(self.width as i32 / 8);
         let room = (self.width as i32 - left - 40).max(1);
         let size = TITLE.min(TITLE * room as u32 / super::text::width(title, TITLE).max(1) as u32);
@@ -70,7 +70,7 @@ impl Figure {
         sheet.figure
     }
 
-    /// Puts a figure's pixels and marks into this one.
+    /// Copies a figure's pixels and marks into this one.
     fn put(&mut self, figure: &Figure, [x, y]: [u32; 2]) {
         let width = 3 * figure.width as usize;
         for (row, pixels) in (y..).zip(figure.rgb.chunks_exact(width.max(1))) {
@@ -92,7 +92,7 @@ impl Figure {
         self.rgb[at..at + 3].copy_from_slice(&color);
     }
 
-    /// Mixes a color into a pixel; what lies outside is left out.
+    /// Mixes a color into a pixel; pixels outside are ignored.
     pub(super) fn mix(&mut self, x: i32, y: i32, color: [u8; 3], share: f64) {
         if x < 0 || y < 0 || x as u32 >= self.width || y as u32 >= self.height {
             return;
@@ -109,7 +109,7 @@ impl Figure {
         3 * (y as usize * self.width as usize + x as usize)
     }
 
-    /// The figure as a PNG file held in memory; the same figure gives the same bytes.
+    /// The figure as a PNG file in memory. The bytes are deterministic.
     ///
     /// # Errors
     /// [`PlotError::Encode`].
@@ -122,9 +122,9 @@ impl Figure {
         })
     }
 
-    /// The figure as an SVG file held in memory: lines and text as such, densities and images as pixels.
+    /// The figure as an SVG file in memory: lines and text as vectors, densities and images as pixels.
     ///
-    /// Text is set by whoever shows the file, in Inter where it has that font, else in a sans-serif of its own.
+    /// Text uses the viewer's Inter font, or a sans-serif font if it has none.
     ///
     /// # Errors
     /// [`PlotError::Draw`], and [`PlotError::Encode`] for the pixels.
@@ -132,10 +132,10 @@ impl Figure {
         svg::written(self)
     }
 
-    /// Writes a file, SVG if the path ends in `.svg` and else PNG: to a temporary file beside it, synced, then renamed.
+    /// Writes a file, SVG if the path ends in `.svg` and PNG otherwise: to a temporary file, synced, then renamed.
     ///
     /// # Errors
-    /// [`PlotError::Write`] names the file; no partial file stays behind, and what stood at `path` is untouched.
+    /// [`PlotError::Write`] names the file. No partial file remains, and an existing file at `path` is unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
         let path = path.as_ref();
         let is_svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));
@@ -144,19 +144,19 @@ impl Figure {
     }
 }
 
-/// Writes a file as [`Figure::save`] does.
+/// Writes a file like [`Figure::save`].
 pub(super) fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), PlotError> {
     write_whole(path, bytes).map_err(|source| PlotError::Write { path: path.to_owned(), source })
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let name = path.file_name().ok_or_else(|| std::io::Error::other("the path names no file"))?;
+    let name = path.file_name().ok_or_else(|| std::io::Error::other("the path has no file name"))?;
     let temporary = path.with_file_name(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
     let written = std::fs::File::create(&temporary)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&temporary, path));
     if written.is_err() {
-        // The first error is the one to tell; that the temporary file may never have been made is no second one.
+        // Report the first error; removing a temporary file that was never created may fail too.
         let _ = std::fs::remove_file(&temporary);
     }
     written
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn saved_file_holds_the_picture() {
+    fn saved_file_holds_the_figure() {
         let folder = crate::io::scratch();
         let path = folder.path().join("a.png");
         let mut figure = Figure::white(7, 5);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_beside_and_below_each_other_keep_their_pixels() {
+    fn stacked_figures_keep_their_pixels() {
         let (mut a, mut b) = (Figure::white(3, 2), Figure::white(2, 4));
         a.set(2, 1, [1, 2, 3]);
         b.set(0, 3, [4, 5, 6]);

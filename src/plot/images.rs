@@ -1,52 +1,56 @@
-//! Images beside each other: samples as a sheet, samples on their way, samples beside what they may be copies of.
+//! A grid of images: samples, samples along the flow, or samples beside their nearest training images.
 //!
-//! Knows bytes, sizes and headings. Pixels are repeated, never interpolated: whoever looks for artifacts sees the numbers.
+//! It takes bytes, sizes and headings. Pixels are repeated, never interpolated, so artifacts stay visible.
 use super::{
     Figure, PlotError,
     color::INK,
     sheet::{Anchor, LABEL, Rect, Sheet},
 };
 
-/// Room around the images, over them for title and headings, and between them.
+/// Space around the images, above them for the title and headings, and between them.
 const MARGIN: u32 = 40;
 const TOP: u32 = 104;
 const HEADING: u32 = 50;
 const GAP: u32 = 8;
-/// What stands between two groups of columns.
+/// Space between two groups of columns.
 const APART: u32 = 40;
-/// The longer side of an image on the sheet, about, and the most columns' width together.
+/// Approximate longer side of an image, and maximum total width of the columns.
 const SIDE: u32 = 112;
 const WIDEST: u32 = 2_400;
 
-/// Images of one size in rows of so many columns.
+/// Images of one size in rows.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageGrid<'a> {
-    /// What stands over it.
+    /// The title.
     pub title: &'a str,
     /// Images `[n, height, width, channels]`, row-major, 1 channel for gray or 3 for red, green and blue.
     pub images: &'a [u8],
     /// Height, width, channels.
     pub size: [usize; 3],
-    /// Images of a row.
+    /// Images per row.
     pub columns: usize,
-    /// What stands over columns, each at its first: `(column, text)`; may be empty. A heading's column begins a group, with
-    /// some room before it.
+    /// Headings, each above its first column: `(column, text)`; may be empty. A heading starts a group of columns, which is
+    /// set apart.
     pub headings: &'a [(usize, String)],
 }
 
-/// Draws a sheet of images.
+/// Draws a grid of images.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without an image or a column.
 ///
 /// # Panics
-/// When the bytes are no whole number of images, or there are other than 1 or 3 channels.
+/// If the number of bytes is not a whole number of images, or the number of channels is not 1 or 3.
 #[track_caller]
 pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
     let ImageGrid { title, images, size: [height, width, channels], columns, headings } = *sheet;
     let one = height * width * channels;
-    assert!(channels == 1 || channels == 3, "images are gray or of 3 colors, not of {channels} channels");
-    assert!(images.len().is_multiple_of(one.max(1)), "{} bytes are no images of {one}", images.len());
+    assert!(channels == 1 || channels == 3, "images have 1 or 3 channels, not {channels}");
+    assert!(
+        images.len().is_multiple_of(one.max(1)),
+        "{} bytes are not a whole number of images of {one}",
+        images.len()
+    );
     if images.is_empty() || columns == 0 {
         return Err(PlotError::Nothing { what: "images" });
     }
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_image_lies_at_its_place_pixel_for_pixel() {
+    fn every_image_is_drawn_pixel_for_pixel() {
         // Five images of 2 x 3 gray pixels in rows of two.
         let images: Vec<u8> = (0..30).map(|i| i * 8).collect();
         let headings = [(0, "a".to_owned()), (1, "b".to_owned())];
@@ -106,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn colors_stay_and_no_image_is_refused() {
+    fn colors_are_kept_and_an_empty_grid_is_refused() {
         let sheet = ImageGrid { title: "", images: &[9, 8, 7], size: [1, 1, 3], columns: 1, headings: &[] };
         assert_eq!(image_grid(&sheet).unwrap().pixel(MARGIN, MARGIN), [9, 8, 7]);
         let none = image_grid(&ImageGrid { images: &[], ..sheet }).unwrap_err().to_string();

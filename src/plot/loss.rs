@@ -1,7 +1,7 @@
-//! The loss curve: every phase's training loss, and what is measured on held-out points, against updates.
+//! The loss curve: the training loss of each phase, and the NLL of held-out points, against updates.
 //!
-//! Losses of different units never share an axis: phases in nats lie beside the held-out NLL and the entropy below which
-//! nothing can fall; phases in other units (a flow-matching loss) have a panel of their own above, on the same updates.
+//! Losses of different units never share an axis. Phases in nats share the axes of the held-out NLL and of the entropy, its
+//! lower bound; phases in other units (a flow-matching loss) have their own panel above, over the same updates.
 use super::{
     Figure, PlotError,
     axis::Axis,
@@ -16,24 +16,24 @@ use super::{
 /// One phase of training.
 #[derive(Debug, Clone, Copy)]
 pub struct LossPhase<'a> {
-    /// What it minimized, as the legend says it.
+    /// The objective, as named in the legend.
     pub name: &'a str,
-    /// Unit of its loss; `nats` shares the axis of the held-out NLL.
+    /// Unit of the loss; `nats` shares the axis of the held-out NLL.
     pub unit: &'a str,
-    /// `[update, loss]`, updates counted over the whole run and growing.
+    /// `[update, loss]`, with updates increasing over the whole run.
     pub loss: &'a [[f64; 2]],
 }
 
-/// What a loss curve shows.
+/// The contents of a loss curve.
 #[derive(Debug, Clone, Copy)]
 pub struct LossCurve<'a> {
     /// In the order they ran.
     pub phases: &'a [LossPhase<'a>],
-    /// `[update, NLL on held-out points in nats]`, growing updates; may be empty.
+    /// `[update, NLL on held-out points in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// Standard error of the last of them, where it is known; that of its gap too.
+    /// Standard error of the last NLL, and of its KL divergence, if known.
     pub nll_stderr: Option<f64>,
-    /// The density's entropy in nats, the floor of any NLL.
+    /// Entropy of the density in nats, the lower bound of the NLL.
     pub entropy: Option<f64>,
 }
 
@@ -45,10 +45,10 @@ const BELOW: u32 = 130;
 /// Moving average over this share of a phase's points.
 const SMOOTHED: usize = 30;
 
-/// Draws training losses (thin: each value; thick: a moving average), held-out NLL (dots) and entropy (dashed).
+/// Draws training losses (thin: every value; thick: a moving average), held-out NLL (points) and entropy (dashed).
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without a single value, [`PlotError::Value`] for one that is not finite.
+/// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for one that is not finite.
 pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     check(curve)?;
     let in_nats = |phase: &&LossPhase| phase.unit == "nats";
@@ -77,7 +77,7 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     Ok(sheet.figure)
 }
 
-/// What was reached.
+/// The final result as text.
 fn title(&LossCurve { nll, nll_stderr, entropy, phases }: &LossCurve) -> String {
     let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
     match (nll.last(), entropy) {
@@ -95,7 +95,7 @@ struct Panel<'a> {
     rect: Rect,
     x: Axis,
     y: Axis,
-    /// Right end of the room left for the legend, over the panel.
+    /// Right end of the space left for the legend, above the panel.
     legend: i32,
 }
 
@@ -124,7 +124,7 @@ impl<'a> Panel<'a> {
         [place(&self.x, x, self.rect.x, self.rect.width), place(&self.y, y, self.rect.y, self.rect.height)]
     }
 
-    /// A curve through points, cut where it leaves the panel.
+    /// A curve through points, clipped to the panel.
     fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let screen: Vec<_> = points.iter().map(|p| self.at(*p)).collect();
         for piece in clip::pieces(&screen, self.rect.ends()) {
@@ -147,7 +147,7 @@ impl<'a> Panel<'a> {
         self.sheet.axis_below(self.rect, &self.x.bare(), "", RIGHT)
     }
 
-    /// The losses of phases, which are `named` where the axis does not name them.
+    /// The losses of phases; the legend names them if `named`.
     fn phases(&mut self, phases: &[(usize, &LossPhase)], named: bool) {
         for (i, phase) in phases.iter().rev() {
             let color = SERIES[i % 2];
@@ -159,7 +159,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// The held-out NLL with a dot at each measurement, and the entropy as a dashed line.
+    /// The held-out NLL with a dot per validation, and the entropy as a dashed line.
     fn held_out(&mut self, &LossCurve { nll, entropy, .. }: &LossCurve) {
         if let Some(entropy) = entropy {
             let ends = self.x.range.map(|x| self.at([x, entropy]));
@@ -180,7 +180,7 @@ impl<'a> Panel<'a> {
         self.legend("held-out NLL", color);
     }
 
-    /// An entry of the legend in the row over the panel, left of the entries before.
+    /// An entry of the legend in the row above the panel, left of the previous entries.
     fn legend(&mut self, name: &str, color: [u8; 3]) {
         const DASH: i32 = 46;
         let y = self.rect.y as i32 - 34;
@@ -204,13 +204,13 @@ fn check(curve: &LossCurve) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Least and largest value, made to differ.
+/// Least and largest value, at least slightly apart.
 fn span(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
     if high > low { [low, high] } else { [low - 0.5, low + 0.5] }
 }
 
-/// Least value, and the one below which a share of all lies: the first updates set no scale.
+/// Least value, and the quantile that ends the axis: the first updates must not set the scale.
 fn bulk(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -218,7 +218,7 @@ fn bulk(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
     Some([values[0], values[high]])
 }
 
-/// Moving average over a window centerd at each point, cut at the ends.
+/// Moving average over a window centered at each point, cut at the ends.
 fn averaged(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let half = points.len() / SMOOTHED / 2;
     let mut sums = vec![0.0];
@@ -232,7 +232,7 @@ fn averaged(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     points.iter().enumerate().map(|(i, p)| [p[0], mean(i)]).collect()
 }
 
-/// At most 1,500 of the points, evenly, the last one among them: the sheet has no more columns.
+/// At most 1,500 evenly spaced points, including the last: the figure has no more columns.
 fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let step = points.len().div_ceil(1500).max(1);
     let last = points.len().saturating_sub(1);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_another_unit_have_a_panel_of_their_own() {
+    fn losses_of_another_unit_have_their_own_panel() {
         let (matching, likelihood) = (falling(2000, 2.8, 0.0), falling(100, 1.4, 2000.0));
         let nll = [[500.0, 1.8], [2100.0, 1.42]];
         let phases = [

@@ -1,9 +1,9 @@
-//! Numbers over a rectangle of the plane: what is drawn as a heat map, and how it is sampled for a screen.
+//! Values over a rectangle of the plane, drawn as a heat map, and their sampling to screen pixels.
 use super::points::check;
 use super::{Extent, Heatmap, PlotError};
 
 impl Extent {
-    /// Width divided by height; a square where the data's own axes have units too far apart to share one.
+    /// Width divided by height; 1 if the data's units are too far apart to share a scale.
     pub(super) fn aspect(&self) -> f64 {
         let ratio = (self.x[1] - self.x[0]) / (self.y[1] - self.y[0]).abs();
         if self.is_upward() && !(0.4..=2.5).contains(&ratio) { 1.0 } else { ratio }
@@ -45,12 +45,12 @@ impl Heatmap<'_> {
     }
 }
 
-/// What a cell larger than a screen pixel looks like; of smaller ones a screen pixel shows the mean.
+/// How a cell larger than a screen pixel is drawn. For smaller cells, a screen pixel shows their mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cells {
     /// Bilinear interpolation between centers: a density is smooth.
     Smooth,
-    /// One color: a count belongs to its whole cell.
+    /// Constant: a count belongs to its whole cell.
     Flat,
 }
 
@@ -70,23 +70,23 @@ fn weights(i: u32, n: u32, cells: usize, kind: Cells) -> Vec<(usize, f64)> {
     vec![(cell, 1.0 - (at - cell as f64)), (cell + 1, at - cell as f64)]
 }
 
-/// Points counted in cells: a density per square pixel that integrates to the share of points inside the frame.
+/// Points counted in cells: a density per square pixel that integrates to the share of points inside the extent.
 #[derive(Debug, Clone)]
 pub(super) struct Histogram {
     pub values: Vec<f64>,
     pub rows: usize,
     pub cols: usize,
     pub frame: Extent,
-    /// What one point adds to its cell.
+    /// The weight of one point in its cell.
     share: f64,
 }
 
 impl Histogram {
-    /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (two points a cell on average: a
-    /// sample shows no more), but at most `most` and no smaller than half a pixel.
+    /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (about two points per cell, all the
+    /// detail that a sample has), but at most `most` and at least half a pixel in size.
     pub(super) fn new(num_points: usize, frame: Extent, most: f64) -> Self {
         let (width, height) = (frame.x[1] - frame.x[0], (frame.y[1] - frame.y[0]).abs());
-        // On the screen, where axes of different units stand in a square.
+        // On the screen, where axes of different units share a square.
         let (across, down) = if frame.is_upward() { (frame.aspect(), 1.0) } else { (width, height) };
         let longer = across.max(down);
         let most = if frame.is_upward() { most } else { most.min(2.0 * longer) };
@@ -97,14 +97,14 @@ impl Histogram {
         Self { values: vec![0.0; rows * cols], rows, cols, frame, share }
     }
 
-    /// Of these points.
+    /// A histogram of these points.
     pub(super) fn of(points: &[[f64; 2]], frame: Extent, most: f64) -> Self {
         let mut histogram = Self::new(points.len(), frame, most);
         histogram.add(points);
         histogram
     }
 
-    /// Of `num_points` points that come in parts.
+    /// A histogram for `num_points` points that arrive in parts.
     pub(super) fn of_parts<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
         num_points: usize,
         parts: impl Iterator<Item = Result<P, E>>,
@@ -120,7 +120,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// Counts some of the points.
+    /// Counts a part of the points.
     pub(super) fn add(&mut self, points: &[[f64; 2]]) {
         let (rows, cols) = (self.rows as f64, self.cols as f64);
         let at = |x: f64, [from, to]: [f64; 2], cells: f64| ((x - from) / (to - from) * cells).floor();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn upward_frames_have_their_largest_y_on_top_and_keep_the_mass() {
+    fn upward_axes_have_their_largest_y_on_top_and_keep_the_integral() {
         let frame = Extent { x: [0.0, 2.0], y: [3.0, -1.0] };
         let h = Histogram::of(&[[0.1, 2.9], [1.9, -0.9], [0.1, 3.1]], frame, f64::INFINITY);
         let area = 8.0 / (h.rows * h.cols) as f64;

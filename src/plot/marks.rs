@@ -1,16 +1,16 @@
-//! What a figure is made of, kept beside its pixels: the same marks are drawn as SVG.
+//! The elements of a figure, kept beside its pixels, so that it can be written as SVG.
 use super::sheet::Rect;
 
-/// Something that was drawn, in screen pixels.
+/// An element, in screen pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Mark {
-    /// A run of text from a point on its base.
+    /// A run of text and the left end of its baseline.
     Text { text: String, at: [f64; 2], size: f64, upwards: bool, color: [u8; 3] },
     /// A path; one point is a dot.
     Path { points: Vec<[f64; 2]>, width: f64, color: [u8; 3], opacity: f64 },
     /// The inside of a polygon.
     Area { points: Vec<[f64; 2]>, color: [u8; 3], opacity: f64 },
-    /// Pixels that are no lines: a density, an image.
+    /// Pixels: a density, an image.
     Raster(Rect),
 }
 

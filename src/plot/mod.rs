@@ -1,14 +1,12 @@
 //! Figures of solutions, densities, samples, flows and training runs, as PNG and SVG files; flows as GIF animations.
 //!
-//! What it knows: solutions of plain states, slices of numbers, frames in pixel coordinates (x to the right, y **down**), colors. What it must
-//! never know: tensors, models, training. Every function returns a [`Figure`] in memory and only
-//! [`Figure::save`] touches the disk, whole files only: tests need no folder, and a run that dies while drawing
-//! leaves the former figure. What is drawn goes into the pixels and is kept as a mark; plotters draws the marks as SVG. The font is
-//! compiled in (no system library, the same figure on every machine); heat maps are written straight into the pixels,
-//! so that a cell is never split by a rectangle's rounding.
+//! It takes solutions of plain states, slices of numbers, extents in pixel coordinates (x to the right, y **down**) and
+//! colors; never tensors, models or training. Every function returns a [`Figure`] in memory and only [`Figure::save`]
+//! writes to disk, whole files only: tests need no folder, and a crash while drawing leaves the previous figure. Every
+//! element is drawn into the pixels and kept as a mark, from which plotters writes SVG. The font is compiled in, so figures
+//! are the same on every machine. Heat maps are written directly into the pixels, so rounding never splits a cell.
 //!
-//! Colors mean numbers: one [`ColorScale`] for all figures of a run makes them comparable, and each figure that uses
-//! one carries its color bar.
+//! One [`ColorScale`] for all figures of a run makes them comparable; each figure that uses a scale shows its color bar.
 //!
 //! # Examples
 //! ```

@@ -1,4 +1,4 @@
-//! Densities and points over the plane: panels in a row that show one frame, with one color bar.
+//! Densities and points over the plane: a row of panels with the same axes and one color bar.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
     chart::{BAR_GAP, BAR_WIDTH, BELOW, LEFT},
@@ -6,19 +6,19 @@ use super::{
     sheet::{Rect, Sheet},
 };
 
-/// Room above the panels, for their titles, and right of them for the numbers of the color bar.
+/// Space above the panels for titles, and right of them for the labels of the color bar.
 pub(super) const TOP: u32 = 104;
 const BAR: u32 = 160;
-/// Between panels, and between small ones.
+/// Space between panels, and between small ones.
 pub(super) const GAP: u32 = 60;
 const SMALL_GAP: u32 = 36;
-/// Least room between the numbers below two neighbors, a little more than a space.
+/// Least space between the labels below two neighbors, a little more than a space character.
 const APART: u32 = 12;
-/// Pixels of one panel alone, and of each of two.
+/// Pixels of a single panel, and of each of two.
 pub(super) const ONE: [u32; 2] = [1100, 1046];
 pub(super) const TWO: [u32; 2] = [780, 800];
 
-/// A part of the plane, what its axes are called, and the colors of densities over it.
+/// A part of the plane, the names of its axes, and the colors of densities over it.
 ///
 /// # Examples
 /// ```
@@ -30,16 +30,16 @@ pub(super) const TWO: [u32; 2] = [780, 800];
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Plane<'a> {
-    /// What is shown.
+    /// The limits of the axes.
     pub frame: Extent,
-    /// Names of the axes, to the right and upwards or down.
+    /// Names of the axes: x, then y.
     pub names: [&'a str; 2],
-    /// The colors of all densities.
+    /// The color scale of all densities.
     pub scale: ColorScale,
 }
 
 impl Plane<'_> {
-    /// With the names that the frame's coordinates have of themselves.
+    /// With the default names of pixel or data coordinates.
     pub(super) fn unnamed(frame: Extent, scale: ColorScale) -> Plane<'static> {
         let names = if frame.is_upward() { ["x", "y"] } else { ["x (pixels)", "y (pixels)"] };
         Plane { frame, names, scale }
@@ -61,7 +61,7 @@ impl Plane<'_> {
         self.heat_maps(&[(titles[0], maps[0]), (titles[1], maps[1])], TWO, Cells::Smooth)
     }
 
-    /// Maps side by side on one scale, each panel as large as fits in `size`.
+    /// Maps side by side on one scale, each panel as large as fits into `size`.
     pub(super) fn heat_maps(
         &self,
         maps: &[(&str, &Heatmap)],
@@ -81,7 +81,7 @@ impl Plane<'_> {
     }
 }
 
-/// A row of panels that show one frame, with room for axes, titles and a color bar.
+/// A row of panels with the same axes, with space for axes, titles and a color bar.
 pub(super) struct Panels<'a> {
     pub sheet: Sheet,
     pub rects: Vec<Rect>,
@@ -90,7 +90,7 @@ pub(super) struct Panels<'a> {
 }
 
 impl<'a> Panels<'a> {
-    /// `count` panels, each as large as the frame's aspect allows in `width` x `height`.
+    /// `count` panels, each as large as the aspect ratio allows in `width` x `height`.
     pub(super) fn row(
         plane: Plane<'a>,
         count: u32,
@@ -109,7 +109,7 @@ impl<'a> Panels<'a> {
         Ok(Self { sheet, rects, plane, gap })
     }
 
-    /// Axes and titles of all panels; y is named once.
+    /// Axes and titles of all panels; only the first names y.
     pub(super) fn axes(&mut self, titles: &[&str]) -> Result<(), PlotError> {
         let Plane { frame, names, .. } = self.plane;
         for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {

@@ -1,4 +1,4 @@
-//! Samples: scattered, counted in cells, and on their way from the base to the data.
+//! Samples as scatter plots, as histograms, and along the flow from the base density to the data.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
     axis::thousands,
@@ -8,17 +8,17 @@ use super::{
     sheet::{Rect, Sheet},
 };
 
-/// Most points of a scatter: past it a scatter is a blot.
+/// Maximum number of points in a scatter plot; more would overlap.
 const SCATTERED: usize = 6_000;
-/// Most cells along a side of a small panel.
+/// Maximum number of cells along a side of a small panel.
 const SMALL: f64 = 110.0;
-/// Least place on the color scale of a scattered point, so that a lone one is seen on the dark ground.
+/// Lowest position on the color scale of a scattered point: single points stay visible on the dark background.
 const LONE: f64 = 0.3;
 
 /// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its color bar.
 ///
-/// A scattered point has the color of the histogram's density around it (but no darker than is visible); at most
-/// the first 6,000 points are scattered, all are counted. Pass the scale of the true density to compare with it.
+/// A scattered point has the color of the histogram's density around it, but not darker than is visible. At most the
+/// first 6,000 points are scattered; all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
 /// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
@@ -26,7 +26,7 @@ pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> 
     Plane::unnamed(frame, scale).samples(points)
 }
 
-/// A histogram of points in pixel coordinates; without a scale it has its own.
+/// A histogram of points in pixel coordinates; without a scale it uses its own.
 ///
 /// # Errors
 /// As [`sample_scatter`].
@@ -41,9 +41,9 @@ pub fn histogram(
     Plane::unnamed(frame, scale).heat_maps(&[(title, &counted.map())], ONE, Cells::Flat)
 }
 
-/// The same points at several times, from the base density to the data: a row of histograms, `t` in the titles.
+/// The same points at several times, from the base density to the data: a row of histograms titled by `t`.
 ///
-/// Each panel has a scale of its own: the base density is spread so wide that on the data's scale it would be black.
+/// Each panel has its own scale: on the scale of the data, the wide base density would be black.
 ///
 /// # Errors
 /// As [`sample_scatter`]; [`PlotError::Nothing`] without panels.
@@ -71,10 +71,10 @@ impl Plane<'_> {
         Ok(panels.sheet.figure)
     }
 
-    /// A histogram of `num_points` points that come in parts: memory holds one of them.
+    /// A histogram of `num_points` points that arrive in parts, so that only one part is in memory.
     ///
     /// # Errors
-    /// The first part's that fails, or as [`sample_scatter`].
+    /// The error of a part, or as [`sample_scatter`].
     pub fn histogram<P: AsRef<[[f64; 2]]>, E: From<PlotError>>(
         &self,
         title: &str,
@@ -124,7 +124,7 @@ pub(super) fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
     }
 }
 
-/// Points on the ground of the scale's zero, those of low density first.
+/// Points on a background of the scale's zero, those of low density first.
 fn scatter(
     sheet: &mut Sheet,
     rect: Rect,
@@ -165,7 +165,7 @@ mod tests {
 
     const FRAME: Extent = Extent { x: [0.0, 100.0], y: [0.0, 100.0] };
 
-    /// Points of a ring, deterministic.
+    /// Deterministic points on a ring.
     fn ring(n: usize) -> Vec<[f64; 2]> {
         (0..n)
             .map(|i| {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn scatter_and_histogram_light_the_same_places() {
+    fn scatter_and_histogram_show_the_same_points() {
         let points = ring(4000);
         let figure = sample_scatter(&points, FRAME, ColorScale { max: 4e-4 }).unwrap();
         assert!((1500..2100).contains(&figure.width), "{}", figure.width);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn points_that_are_none_are_refused() {
+    fn invalid_points_are_refused() {
         let message =
             histogram("", &[[1.0, 2.0], [3.0, f64::INFINITY]], FRAME, None).unwrap_err().to_string();
         assert!(message.contains("coordinate of point 1 is inf"), "{message}");

@@ -1,4 +1,4 @@
-//! What stands in a pair of axes: shapes of points, where they lie, how they are drawn and named.
+//! Series in a pair of axes: their points, positions, style and names.
 use super::{
     PlotError,
     chart::{Chart, Entry, Sample},
@@ -11,13 +11,13 @@ use super::{
 const PALE: f64 = 0.22;
 /// Half the width of the ends of an error bar.
 const CAP: f64 = 7.0;
-/// Length of a dash and the gap behind it.
+/// Length of a dash and of the space after it.
 const DASH: [f64; 2] = [16.0, 10.0];
 /// Length of an arrowhead, half its width, and the length of a streamline per arrowhead.
 const HEAD: [f64; 2] = [17.0, 7.0];
 const PER_HEAD: f64 = 260.0;
 
-/// Points and what they are drawn as.
+/// Points and how they are drawn.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Lines {
@@ -51,7 +51,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The series as it lies on axes of which some are in powers of ten.
+    /// The series on axes of which some are logarithmic.
     pub(super) fn placed(&self, log: [bool; 2]) -> Result<Series, PlotError> {
         let number = |index: usize, axis: usize, value: f64| {
             let scaled = if log[axis] { value.log10() } else { value };
@@ -87,7 +87,7 @@ impl Series {
         Ok(Series { name: self.name.clone(), shape, color: self.color })
     }
 
-    /// All coordinates on an axis that set its range.
+    /// All coordinates along an axis that affect its limits.
     pub(super) fn extent(&self, axis: usize) -> Vec<f64> {
         match &self.shape {
             Shape::Lines { paths, .. } | Shape::Dashed(paths) => {
@@ -114,7 +114,7 @@ impl Series {
         self.paths().last()?.last().copied()
     }
 
-    /// Curves and dots on the screen, which no name may cover.
+    /// Curves and points on the screen, which names must not cover.
     pub(super) fn on_screen(&self, chart: &Chart) -> Vec<Vec<[f64; 2]>> {
         match &self.shape {
             Shape::Dots { points, .. } => points.iter().map(|p| vec![chart.at(*p)]).collect(),
@@ -138,7 +138,7 @@ impl Series {
         Entry { name: self.name.clone(), color: self.color, sample: self.sample() }
     }
 
-    /// The name, with the ends of the curves as far as they are seen.
+    /// The name, and the visible ends of the curves.
     pub(super) fn tag(&self, chart: &Chart) -> Tag {
         let seen =
             self.paths().iter().rev().flat_map(|path| clip::pieces(&chart.on_screen(path), chart.bounds()));
@@ -171,7 +171,7 @@ fn dashed(chart: &mut Chart, path: &[[f64; 2]], color: [u8; 3]) {
     }
 }
 
-/// A path cut into dashes.
+/// A path split into dashes.
 pub(super) fn dashes(path: &[[f64; 2]]) -> Vec<Vec<[f64; 2]>> {
     let (mut found, mut gone) = (Vec::new(), 0.0);
     let mut open: Option<Vec<[f64; 2]>> = None;
@@ -208,7 +208,7 @@ fn error_bar(chart: &mut Chart, [x, y, low, high]: [f64; 4], color: [u8; 3]) {
     chart.dot([x, y], 11.0, color);
 }
 
-/// A pale line as far as it lies inside, with an arrowhead at its end or, if it is long, on its way.
+/// A pale line clipped to the axes, with an arrowhead at its end or, if it is long, along it.
 fn stream(chart: &mut Chart, path: &[[f64; 2]]) {
     let pieces = clip::pieces(&chart.on_screen(path), chart.bounds());
     let Some(piece) = pieces.first().filter(|piece| piece.len() > 1) else { return };
@@ -225,7 +225,7 @@ fn stream(chart: &mut Chart, path: &[[f64; 2]]) {
     };
     for place in places {
         let i = along.partition_point(|s| *s < place - 1e-9).clamp(1, piece.len() - 1);
-        // The direction is that of a part as long as the head, which a short segment does not turn.
+        // The direction of a part as long as the arrowhead, so that a short segment does not turn it.
         let before = along[..i].iter().rposition(|s| *s < place - HEAD[0]).unwrap_or(0);
         arrowhead(chart, piece[before], piece[i]);
     }
@@ -237,7 +237,7 @@ fn arrowhead(chart: &mut Chart, from: [f64; 2], tip: [f64; 2]) {
     if length < 1e-9 {
         return;
     }
-    // A head as long as the whole line would hide it.
+    // An arrowhead as long as the line would hide it.
     let [long, half] = HEAD.map(|v| v * (length / HEAD[0]).min(1.0));
     let [u, v] = d.map(|c| c / length);
     let back = [tip[0] - long * u, tip[1] - long * v];

@@ -1,7 +1,7 @@
-//! A white sheet to draw on: text, lines, areas, rasters and axes in one style.
+//! A white canvas: text, lines, areas, rasters and axes in one style.
 //!
-//! Knows screen pixels and the style; not what a figure shows. Layout is by explicit rectangles, not by a chart
-//! builder: a heat map needs an exact aspect ratio, and several panels need one color bar. Whatever is drawn is drawn twice: into the
+//! It knows screen pixels and the style, not the content. Layout is by explicit rectangles and not by a chart builder,
+//! because heat maps need an exact aspect ratio and several panels need one color bar. Everything is drawn twice: into the
 //! pixels, and as a [`Mark`] for SVG.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
@@ -21,7 +21,7 @@ pub(super) const TICK: u32 = 28;
 /// Length of a tick mark.
 pub(super) const MARK: i32 = 9;
 
-/// A rectangle of the sheet, in screen pixels.
+/// A rectangle of the canvas, in screen pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rect {
     pub x: u32,
@@ -39,18 +39,18 @@ impl Rect {
         self.y + self.height
     }
 
-    /// Middle of the upper edge.
+    /// Midpoint of the upper edge.
     fn center_x(self) -> i32 {
         (self.x + self.width / 2) as i32
     }
 
-    /// Left, upper, right and lower end.
+    /// Left, upper, right and lower edge.
     pub(super) fn ends(self) -> [f64; 4] {
         [self.x, self.y, self.right(), self.bottom()].map(f64::from)
     }
 }
 
-/// Which point of a text stands at its position, and whether it is turned to read upwards.
+/// Which point of a text is at its position, and whether it is rotated to read upward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
     Top,
@@ -59,7 +59,7 @@ pub(super) enum Anchor {
     Upwards,
 }
 
-/// A figure in the making.
+/// A figure under construction.
 pub(super) struct Sheet {
     pub figure: Figure,
 }
@@ -86,13 +86,14 @@ impl Sheet {
         }
     }
 
-    /// A title over a rectangle, from its left end.
+    /// A title above a rectangle, aligned with its left edge.
     pub(super) fn title(&mut self, text: &str, over: Rect) {
         self.text(text, [over.x as i32, over.y as i32 - 36], TITLE, Anchor::Left, INK);
     }
 
-    /// A smooth curve through screen points, `width` wide: each pixel is covered by its distance to the nearest segment, once
-    /// for the whole curve, so joints do not darken (plotters' wide paths are neither). One point is a dot.
+    /// A smooth curve through screen points, `width` wide. The coverage of a pixel depends on its distance to the nearest
+    /// segment, once for the whole curve, so joints do not darken (plotters' wide paths are neither smooth nor free of that).
+    /// A single point is a dot.
     pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
         for (p, a) in points.iter().flat_map(|p| [(p, 0), (p, 1)]) {
@@ -146,7 +147,7 @@ impl Sheet {
         self.figure.marks.push(Mark::Area { points: points.to_vec(), color, opacity });
     }
 
-    /// A straight line or path on whole pixels, as axes have them.
+    /// A straight line or path on whole pixels, for axes.
     pub(super) fn line(&mut self, points: &[[f64; 2]], width: u32, color: [u8; 3]) -> Result<(), PlotError> {
         let path: Vec<(i32, i32)> =
             points.iter().map(|p| (p[0].round() as i32, p[1].round() as i32)).collect();
@@ -160,7 +161,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Colors each pixel of a rectangle by its column and row in it.
+    /// Colors each pixel of a rectangle by its column and row.
     pub(super) fn raster(&mut self, rect: Rect, color: impl Fn(u32, u32) -> [u8; 3]) {
         for y in 0..rect.height {
             for x in 0..rect.width {
@@ -170,7 +171,7 @@ impl Sheet {
         self.figure.marks.push(Mark::Raster(rect));
     }
 
-    /// Dots within a raster, which has them in SVG too: screen position and color of each.
+    /// Dots within a raster, also in SVG: screen position and color of each.
     pub(super) fn dots(
         &mut self,
         radius: i32,
@@ -186,7 +187,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// The outline of a rectangle, just outside it.
+    /// The outline around a rectangle.
     pub(super) fn outline(&mut self, rect: Rect) -> Result<(), PlotError> {
         let (left, top) = (f64::from(rect.x) - 1.0, f64::from(rect.y) - 1.0);
         let (right, bottom) = (f64::from(rect.right()), f64::from(rect.bottom()));
@@ -194,8 +195,8 @@ impl Sheet {
         self.line(&corners, 1, AXIS)
     }
 
-    /// Tick marks, numbers and the name of an axis below a rectangle; a number that would reach more than `overhang` pixels
-    /// past an end is left out, so that it does not touch its neighbor's.
+    /// Tick marks, labels and the name of an axis below a rectangle. A label that extends more than `overhang` pixels past an
+    /// end is omitted, so that it does not touch its neighbor's.
     pub(super) fn axis_below(
         &mut self,
         rect: Rect,
@@ -217,7 +218,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// The same left of a rectangle; `axis.range` runs from its upper to its lower edge.
+    /// The same left of a rectangle; `axis.range` runs from the upper to the lower edge.
     pub(super) fn axis_left(&mut self, rect: Rect, axis: &Axis, name: &str) -> Result<(), PlotError> {
         let x = rect.x as i32 - 1;
         for (value, number) in &axis.ticks {
@@ -230,7 +231,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Tick marks, numbers and a name right of a rectangle, of a color bar.
+    /// Tick marks, labels and a name right of a rectangle, for a color bar.
     pub(super) fn axis_right(&mut self, rect: Rect, axis: &Axis, name: &str) -> Result<(), PlotError> {
         let x = rect.right() as i32;
         for (value, number) in &axis.ticks {
@@ -257,7 +258,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Axes around a rectangle that shows `frame`; y (and x, in small ones) is labeled only where `named`.
+    /// Axes around a rectangle with the limits `frame`; y (and x, in small panels) is labeled only if `named`.
     pub(super) fn plane_axes(
         &mut self,
         rect: Rect,
@@ -273,19 +274,19 @@ impl Sheet {
         if named { self.axis_left(rect, &y, names[1]) } else { self.axis_left(rect, &y.bare(), "") }
     }
 
-    /// A map over a rectangle, in the colors of a scale.
+    /// A heat map in a rectangle, in the colors of a scale.
     pub(super) fn heat(&mut self, rect: Rect, map: &Heatmap, scale: ColorScale, cells: Cells) {
         self.raster(rect, |x, y| scale.color(map.on_screen([x, y], [rect.width, rect.height], cells)));
     }
 
-    /// A bar of all colors, the first below.
+    /// A bar of all colors, from the bottom.
     pub(super) fn colors(&mut self, rect: Rect, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         self.raster(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)));
         self.outline(rect)
     }
 
-    /// The color bar of a scale, with its unit, of `pixels` or of the data's own; an arrow head where something `clipped`
-    /// lies above it.
+    /// The color bar of a scale and its unit, `pixels` or the unit of the data; with an arrowhead if `clipped` values lie above
+    /// the scale.
     pub(super) fn color_bar(
         &mut self,
         rect: Rect,

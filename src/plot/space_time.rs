@@ -1,31 +1,31 @@
-//! Space-time figures of equations in one dimension of space: t to the right, x upwards, the value as a color.
+//! Space-time figures of equations in one space dimension: t to the right, x upward, the value as color.
 use super::{
     Figure, PlotError,
     chart::{Chart, Layout, Named, Right, Size, padded},
     color::inferno,
 };
 
-/// What a space-time figure shows.
+/// The data of a space-time figure.
 #[derive(Debug, Clone, Copy)]
 pub struct SpaceTime<'a> {
-    /// What the figure shows, in a line over it; may be empty.
+    /// The title; may be empty.
     pub title: &'a str,
-    /// What the colors are values of.
+    /// The quantity that the colors show.
     pub name: &'a str,
-    /// Times, strictly rising or strictly falling; need not be evenly spaced.
+    /// Times, strictly increasing or strictly decreasing; may be unevenly spaced.
     pub ts: &'a [f64],
     /// Values at each time, evenly spaced in x `[time, x]`.
     pub rows: &'a [Vec<f64>],
-    /// Where the first and the last of them lie.
+    /// x of the first and of the last value.
     pub x: [f64; 2],
 }
 
-/// Draws values over time and space, linear between the given ones.
+/// Draws values over time and space, interpolated linearly.
 ///
 /// # Errors
-/// [`PlotError::Length`] for rows of several lengths or not one a time, [`PlotError::Nothing`] with fewer than two
-/// times or places, [`PlotError::Extent`] for times out of order or x without extent, [`PlotError::Value`] for values
-/// that are not finite.
+/// [`PlotError::Length`] for rows of different lengths or a number of rows other than the number of times,
+/// [`PlotError::Nothing`] with fewer than two times or points in space, [`PlotError::Extent`] for times out of order or x
+/// without extent, [`PlotError::Value`] for values that are not finite.
 pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
     field.check()?;
     let [low, high] = padded(field.rows.iter().flatten().copied(), 0.0);
@@ -48,7 +48,7 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
 }
 
 impl SpaceTime<'_> {
-    /// The row whose time comes before t along the solve, and how far t lies on the way to the next.
+    /// The row before t along the solve, and the fraction of the way from there to the next row.
     fn row_before(&self, t: f64) -> (usize, f64) {
         let falls = self.ts[0] > self.ts[1];
         let after = self.ts.partition_point(|&other| if falls { other > t } else { other < t });
@@ -96,7 +96,7 @@ mod tests {
     use crate::plot::chart::LEFT;
 
     #[test]
-    fn colors_are_those_of_the_values_between_rows_of_uneven_times() {
+    fn colors_interpolate_between_rows_at_uneven_times() {
         let rows = vec![vec![0.0, 0.0], vec![1.0, 1.0], vec![1.0, 1.0]];
         let figure = |ts: &[f64]| {
             space_time(&SpaceTime { title: "", name: "u", ts, rows: &rows, x: [0.0, 1.0] }).unwrap()
@@ -113,15 +113,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_is_refused() {
+    fn invalid_fields_are_refused() {
         let draw = |ts: &[f64], rows: &[Vec<f64>], x| {
             space_time(&SpaceTime { title: "", name: "u", ts, rows, x }).unwrap_err().to_string()
         };
         let two = [vec![0.0, 1.0], vec![1.0, 2.0]];
-        assert!(draw(&[0.0], &two, [0.0, 1.0]).contains("2 where 1 belong"));
+        assert!(draw(&[0.0], &two, [0.0, 1.0]).contains("2 instead of 1"));
         assert!(draw(&[0.0, 0.0], &two, [0.0, 1.0]).contains("between two times"));
         assert!(draw(&[0.0, 1.0], &two, [1.0, 1.0]).contains("x [1, 1] has no extent"));
-        assert!(draw(&[0.0, 1.0], &[vec![0.0, 1.0], vec![1.0]], [0.0, 1.0]).contains("1 where 2 belong"));
+        assert!(draw(&[0.0, 1.0], &[vec![0.0, 1.0], vec![1.0]], [0.0, 1.0]).contains("1 instead of 2"));
         assert!(draw(&[0.0, 1.0], &[vec![0.0, f64::NAN], vec![1.0, 1.0]], [0.0, 1.0]).contains("is NaN"));
         assert!(draw(&[], &[], [0.0, 1.0]).contains("no two times"));
     }

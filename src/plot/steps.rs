@@ -1,11 +1,11 @@
-//! The steps that a solver took: where it went slowly.
+//! The step sizes of a solve.
 use super::{Axes, Figure, PlotError, axis::thousands};
 use crate::ode::{PlainState, Solution};
 
-/// Step sizes against t in powers of ten, with the counts of steps and function evaluations in the title.
+/// Step sizes against t on a logarithmic axis, with the counts of steps and function evaluations in the title.
 ///
 /// # Errors
-/// [`PlotError::NoCurve`] for a solution that took no step.
+/// [`PlotError::NoCurve`] for a solution without steps.
 ///
 /// # Examples
 /// ```
@@ -17,7 +17,7 @@ use crate::ode::{PlainState, Solution};
 pub fn step_sizes<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Result<Figure, PlotError> {
     let times = &solution.step_times;
     let steps = times.windows(2).filter(|ends| ends[0] != ends[1]);
-    // A step is drawn over the time that it takes.
+    // A step is drawn over its time interval.
     let path: Vec<[f64; 2]> =
         steps.flat_map(|ends| ends.iter().map(|&t| [t, (ends[1] - ends[0]).abs()])).collect();
     if path.is_empty() {
@@ -40,7 +40,7 @@ mod tests {
     use crate::ode::{Ode, SaveAt};
 
     #[test]
-    fn each_step_is_drawn_and_none_is_refused() {
+    fn each_step_is_drawn_and_a_solution_without_steps_is_refused() {
         let solve = |t1: f64| {
             let ode = Ode::new(|_t, y: &[f64; 1]| [-50.0 * y[0]]).save_at(SaveAt::dense());
             ode.solve(0.0, t1, [1.0]).unwrap()

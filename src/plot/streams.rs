@@ -1,15 +1,15 @@
-//! Streamlines of a vector field in the plane, evenly spaced, and the curves on which a function is zero.
+//! Evenly spaced streamlines of a vector field in the plane, and zero contours of a function.
 //!
-//! Streamlines are those of B. Jobard and W. Lefer (1997) as matplotlib draws them: a grid of cells, of which each is crossed by
-//! one line at most. Seeds go from the border inwards, so that long lines come first. Everything is computed in the
-//! unit square, because axes may have different units.
+//! Streamlines follow B. Jobard and W. Lefer (1997) as implemented in matplotlib: at most one line crosses each cell of a
+//! grid. Seeds go from the border inward, so that long lines come first. Everything is computed in the unit square, because
+//! the axes may have different units.
 use std::collections::BTreeMap;
 
-/// Cells along each side, steps of a line per cell, and the least length of a line in sides.
+/// Cells along each side, steps of a line per cell, and the minimum length of a line in sides.
 const CELLS: usize = 26;
 const STEPS: f64 = 12.0;
 const SHORTEST: f64 = 0.12;
-/// Cells along each side on which zeros are searched.
+/// Cells along each side in the search for zeros.
 const FINE: usize = 240;
 
 type Field<'a> = &'a dyn Fn([f64; 2]) -> [f64; 2];
@@ -56,7 +56,7 @@ fn cell(u: [f64; 2]) -> Option<usize> {
     (inside(x) && inside(y)).then_some(y as usize * CELLS + x as usize)
 }
 
-/// Points from `start` on, forth or back, until the line leaves the square, comes to a cell that was crossed, or stands still.
+/// Points from `start` forward or backward, until the line leaves the square, enters a crossed cell, or stops.
 fn walk(
     start: [f64; 2],
     sign: f64,
@@ -68,7 +68,7 @@ fn walk(
     let (mut u, mut line) = (start, vec![start]);
     let mut here = cell(start);
     loop {
-        // The midpoint rule: steps are far below what is seen.
+        // The midpoint rule: its error is far below a pixel.
         let step = |v: [f64; 2], part: f64| [u[0] + part * h * v[0], u[1] + part * h * v[1]];
         let Some(next) = direction(u).and_then(|v| direction(step(v, 0.5))).map(|v| step(v, 1.0)) else {
             return line;
@@ -94,13 +94,13 @@ fn inwards(cells: usize) -> impl Iterator<Item = [usize; 2]> {
     all.into_iter()
 }
 
-/// Curves on which a function is zero, by linear interpolation along the sides of small squares.
+/// Zero contours of a function, by linear interpolation along the sides of small squares.
 pub(super) fn zeros(frame: Frame, f: &dyn Fn([f64; 2]) -> f64) -> Vec<Vec<[f64; 2]>> {
     let at = |i: usize, j: usize| unscaled(frame, [i as f64 / FINE as f64, j as f64 / FINE as f64]);
     let values: Vec<f64> =
         (0..=FINE).flat_map(|j| (0..=FINE).map(move |i| (i, j))).map(|(i, j)| f(at(i, j))).collect();
     let value = |[i, j]: [usize; 2]| values[j * (FINE + 1) + i];
-    // A side is named by its lower left corner and its direction. Each is crossed once at most.
+    // A side is identified by its lower left corner and its direction. A contour crosses it at most once.
     let crossing = |[p, q]: [[usize; 2]; 2]| {
         let (a, b) = (value(p), value(q));
         ((a < 0.0) != (b < 0.0) && a.is_finite() && b.is_finite()).then(|| {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_zeros_and_of_no_numbers_has_no_streamlines() {
+    fn a_field_of_zeros_or_nan_has_no_streamlines() {
         assert!(streamlines(FRAME, &|_| [0.0; 2]).is_empty());
         assert!(streamlines(FRAME, &|_| [f64::NAN, 1.0]).is_empty());
     }

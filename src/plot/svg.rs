@@ -1,7 +1,7 @@
-//! A figure as SVG: plotters draws its marks, in their order, over its rasters.
+//! A figure as SVG: plotters draws its marks, in order, over its rasters.
 //!
-//! plotters counts in whole numbers, so the marks are drawn at [`FINE`] units per pixel and the file says how large it is shown.
-//! Rasters lie below everything else in every figure; they come first and are cut out of the finished pixels.
+//! plotters uses integer coordinates, so marks are drawn at [`FINE`] units per pixel, and the file gives its display size.
+//! Rasters lie below everything else in every figure, so they come first, cut from the finished pixels.
 use super::{
     Figure, PlotError,
     marks::Mark,
@@ -14,15 +14,15 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::fmt::Write;
 
-/// Units of the file per pixel.
+/// SVG units per pixel.
 const FINE: f64 = 4.0;
 /// Pixels per unit of length.
 const PIXELS: u32 = 2;
-/// What text is set in, the first that there is.
+/// Fonts, in order of preference.
 const FAMILY: &str = "Inter, Helvetica, Arial, sans-serif";
-/// plotters divides sizes of text by this.
+/// plotters divides font sizes by this.
 const PLOTTERS_SIZE: f64 = 1.24;
-/// Height of an x as a share of the size: plotters moves a line by half of it.
+/// Height of an x as a share of the font size: plotters moves a line by half of it.
 const X_HEIGHT: f64 = 0.54;
 
 pub(super) fn written(figure: &Figure) -> Result<String, PlotError> {
@@ -78,7 +78,7 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, mark: &Mark) -> Result<(), PlotEr
             area.draw(&Polygon::new(points, rgb(*color).mix(*opacity).filled())).map_err(failed)
         }
         Mark::Text { text, at, size, upwards, color } => {
-            // plotters puts the middle of a small letter at the point; `at` is on the base.
+            // plotters centers small letters at the point; `at` is on the baseline.
             let lift = 0.5 * X_HEIGHT * size;
             let at = if *upwards { [at[0] - lift, at[1]] } else { [at[0], at[1] - lift] };
             let font = (FAMILY, size * FINE * PLOTTERS_SIZE).into_font();

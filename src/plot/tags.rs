@@ -1,17 +1,17 @@
-//! Names of curves beside the curves: where each can stand without covering anything.
+//! Names beside curves, placed so that they cover nothing.
 use super::{
     clip::{self, Bounds},
     sheet::LABEL,
     text,
 };
 
-/// Size of the letters, and the height that a line of them takes.
+/// Font size, and line height.
 pub(super) const SIZE: u32 = LABEL - 2;
 const LINE: f64 = 38.0;
-/// Room between a curve's end and its name.
+/// Space between a curve's end and its name.
 const GAP: f64 = 16.0;
 
-/// A name and the ends of its curve on the screen, the best first.
+/// A name and the ends of its curve on the screen, in order of preference.
 #[derive(Debug, Clone)]
 pub(super) struct Tag {
     pub name: String,
@@ -25,16 +25,16 @@ impl Tag {
     }
 }
 
-/// Room that names right of the axes take.
+/// Width of the names right of the axes.
 pub(super) fn room(names: impl Iterator<Item = String>) -> u32 {
     GAP as u32 + names.map(|name| text::width(&name, SIZE) as u32).max().unwrap_or(0)
 }
 
-/// Heights of names that stand right of the axes, each as near to its curve's end as its neighbors allow.
+/// Heights of names right of the axes, each as near to its curve's end as its neighbors allow.
 pub(super) fn stacked(ends: &[f64], [top, bottom]: [f64; 2]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by(|&a, &b| ends[a].total_cmp(&ends[b]).then(a.cmp(&b)));
-    // Groups of names that touch stand around the mean of their ends: first place, sum of ends, count.
+    // Groups of names that touch are centered at the mean of their ends: first height, sum of ends, count.
     let mut groups: Vec<(f64, usize)> = Vec::new();
     let first = |&(mean, count): &(f64, usize)| {
         let half = 0.5 * LINE * (count - 1) as f64;
@@ -59,8 +59,8 @@ pub(super) fn stacked(ends: &[f64], [top, bottom]: [f64; 2]) -> Vec<f64> {
     found
 }
 
-/// Left ends of the names' middle lines inside the axes, each beside an end of its curve and clear of all curves and of each
-/// other; none if one of them has no place.
+/// Left ends of the names' center lines inside the axes, each beside an end of its curve and clear of all curves and other
+/// names; `None` if one name does not fit.
 pub(super) fn placed(tags: &[Tag], curves: &[Vec<[f64; 2]>], bounds: Bounds) -> Option<Vec<[f64; 2]>> {
     let mut taken: Vec<Bounds> = Vec::new();
     let mut places = Vec::new();
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_touch_are_moved_apart_and_stay_between_the_ends() {
+    fn names_that_touch_are_separated_and_stay_between_the_ends() {
         assert_eq!(stacked(&[100.0, 300.0], [0.0, 500.0]), [100.0, 300.0]);
         let near = stacked(&[200.0, 190.0, 210.0], [0.0, 500.0]);
         assert_eq!(near, [200.0, 200.0 - LINE, 200.0 + LINE]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_where_no_curve_runs() {
+    fn a_name_covers_no_curve() {
         let tag = |ends: Vec<[f64; 2]>| Tag { name: "a".into(), ends, color: [0; 3] };
         let bounds = [0.0, 0.0, 300.0, 300.0];
         let curve = vec![[10.0, 150.0], [200.0, 150.0]];

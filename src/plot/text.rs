@@ -1,28 +1,28 @@
-//! Text in the font that is compiled in, set at fractions of a pixel and with kerning.
+//! Text in the compiled-in font, with kerning and subpixel positions.
 //!
-//! Glyphs are placed here and not by plotters, which rounds every advance to a whole pixel: letters then stand unevenly. The font is
-//! Inter Regular, reduced to the letters of Europe's languages and mathematical signs by `.ci/font`.
+//! Glyphs are not placed by plotters, which rounds every advance to a whole pixel and spaces letters unevenly. The font is
+//! Inter Regular, reduced by `.ci/font` to the letters of European languages and mathematical signs.
 //!
-//! What follows `^` in a text, a sign and digits, is raised and smaller: `10^-3`.
+//! A sign and digits after `^` are raised and smaller: `10^-3`.
 use ab_glyph::{Font, FontRef, GlyphId, PxScale, point};
 use std::sync::OnceLock;
 
-/// Size of a raised run and its height over the line, as shares of the size of the text.
+/// Font size of a raised run and its height above the line, as shares of the font size of the text.
 const RAISED: f64 = 0.7;
 const LIFT: f64 = 0.36;
-/// Half the height of a digit: the distance from the middle of a line of digits to its base.
+/// Half the height of a digit: the distance from the middle of a line of digits to its baseline.
 pub(super) const HALF_DIGIT: f64 = 0.364;
-/// Levels between no ink and full ink. Few levels make few colors, and files small.
+/// Levels between no ink and full ink. Few levels make few colors and small files.
 pub(super) const LEVELS: f64 = 16.0;
 
 fn font() -> &'static FontRef<'static> {
     static FONT: OnceLock<FontRef> = OnceLock::new();
     FONT.get_or_init(|| {
-        FontRef::try_from_slice(include_bytes!("inter.otf")).expect("invariant: the font is whole")
+        FontRef::try_from_slice(include_bytes!("inter.otf")).expect("invariant: the font is valid")
     })
 }
 
-/// A part of a text in one size, where it begins, relative to the beginning of the line on its base.
+/// A part of a text in one size, and its start relative to the start of the baseline.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Run {
     pub text: String,
@@ -31,7 +31,7 @@ pub(super) struct Run {
     pub size: f64,
 }
 
-/// The runs of a text of a size in pixels, and its width.
+/// The runs of a text at a font size in pixels, and its width.
 pub(super) fn runs(text: &str, size: f64) -> (Vec<Run>, f64) {
     let (mut runs, mut x) = (Vec::new(), 0.0);
     let mut add = |text: &str, raised: bool| {
@@ -57,7 +57,7 @@ pub(super) fn width(text: &str, size: u32) -> i32 {
     runs(text, f64::from(size)).1.ceil() as i32
 }
 
-/// Glyphs of a run, the place of each on the line, and the length of the line.
+/// Glyphs of a run with their positions, and the length of the line.
 fn glyphs(text: &str, size: f64) -> (Vec<(GlyphId, f64)>, f64) {
     let font = font();
     let unit = size / f64::from(font.units_per_em().unwrap_or(1000.0));
@@ -73,13 +73,13 @@ fn glyphs(text: &str, size: f64) -> (Vec<(GlyphId, f64)>, f64) {
     (placed, x)
 }
 
-/// Calls `ink` with each pixel of a run that begins at a point of the screen, and the share of it that is covered.
+/// Calls `ink` with each pixel of a run at a screen position, and the pixel's coverage.
 pub(super) fn cover(run: &str, size: f64, at: [f64; 2], upwards: bool, mut ink: impl FnMut(i32, i32, f64)) {
     let font = font();
-    // The scale of this crate is the height of a line, not the size of the letters.
+    // This crate scales by the height of a line, not by the font size.
     let scale = size * f64::from(font.height_unscaled()) / f64::from(font.units_per_em().unwrap_or(1000.0));
     let (whole, fraction) = (at.map(f64::floor), at.map(|v| v - v.floor()));
-    // Along the line letters stand where they belong, across it on a whole pixel: bases are sharp.
+    // Fractional positions along the line, whole pixels across it: baselines stay sharp.
     let along = if upwards { 1.0 - fraction[1] } else { fraction[0] };
     for (id, x) in glyphs(run, size).0 {
         let glyph = id.with_scale_and_position(PxScale::from(scale as f32), point((along + x) as f32, 0.0));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_is_raised_and_the_words_behind_it_are_not() {
+    fn a_power_is_raised_and_the_words_after_it_are_not() {
         let (found, wide) = runs("per 10^-4 square pixels", 30.0);
         let texts: Vec<_> = found.iter().map(|run| (run.text.as_str(), run.lift > 0.0)).collect();
         assert_eq!(texts, [("per 10", false), ("\u{2212}4", true), (" square pixels", false)]);

@@ -1,33 +1,33 @@
 //! A solution as paths to draw: its curve in smooth pieces, its saved points, its events.
 //!
-//! Everything of the solution's type ends here; what draws sees numbers alone.
+//! The solution's type ends here; the drawing code sees only numbers.
 use super::PlotError;
 use crate::ode::{DenseOutput, PlainState, Solution, State};
 
-/// Samples of a whole curve, and the least and most in a step.
+/// Samples per curve, and the minimum and maximum per step.
 const SAMPLES: usize = 20_000;
 const PER_STEP: [usize; 2] = [2, 24];
 
-/// A point of a path: t, and what is drawn of y.
+/// A point of a path: t, and the drawn values of y.
 pub(super) type Point = (f64, Vec<f64>);
 
-/// What is drawn of a solution.
+/// The drawn parts of a solution.
 pub(super) struct Trace {
-    /// The curve, cut where an event changed the state; straight between saved points where no curve was kept.
+    /// The curve, cut at state resets; straight between saved points without dense output.
     pub pieces: Vec<Vec<Point>>,
     /// Saved points.
     pub dots: Vec<Point>,
-    /// Events: their index, and the point on the curve, empty where there is none.
+    /// Events: their index, and the point on the curve, empty without a curve.
     pub events: Vec<(usize, Point)>,
-    /// Method, tolerances, steps: what stands in the figure's files.
+    /// Method, tolerances, steps: the description in the figure's files.
     pub about: String,
 }
 
 impl Trace {
-    /// Traces what `pick` makes of the components.
+    /// Traces the values that `pick` selects from the components.
     ///
-    /// Saved values that lie on the curve are its dots. Others, of a `save_fn`, are drawn in place of it: they are
-    /// what the caller asked to keep.
+    /// Saved values on the curve are drawn as its points. Values of a `save_fn` are drawn instead of the curve, because the
+    /// caller chose them.
     pub fn of<Y: PlainState, O: PlainState>(
         solution: &Solution<Y, O>,
         pick: &dyn Fn(&[f64]) -> Vec<f64>,
@@ -68,7 +68,7 @@ impl Trace {
     }
 }
 
-/// The number of components of what a solution's figure shows.
+/// The number of components that a figure of a solution shows.
 pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> usize {
     match solution.dense() {
         Ok(curve) if carries_saved(solution, curve) => solution.y1.num_components(),
@@ -76,7 +76,7 @@ pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y
     }
 }
 
-/// Whether the saved values are those of the curve: at an event the state may have been saved after its change.
+/// Whether the saved values lie on the curve: an event may have saved the state after its reset.
 fn carries_saved<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>, curve: &DenseOutput<Y>) -> bool {
     solution.ts.iter().zip(&solution.ys).all(|(&t, y)| {
         solution.events.iter().any(|occurrence| occurrence.t == t)
@@ -96,7 +96,7 @@ fn sampled<Y: PlainState, O>(
     for ends in step_times.windows(2) {
         let [from, to] = [ends[0], ends[1]];
         if solution.events.iter().any(|occurrence| occurrence.t == from) {
-            // The curve gives the state before a change at its time; a billionth of the step later it is that after.
+            // At the time of a reset the curve gives the state before it, and a billionth of the step later the state after it.
             let after = at(from + 1e-9 * (to - from));
             let piece = pieces.last().expect("invariant: there is a piece");
             if jumps(&piece[piece.len() - 1].1, &after, &at(to)) {
@@ -112,7 +112,7 @@ fn sampled<Y: PlainState, O>(
     pieces
 }
 
-/// Whether a path is broken: beyond what a billionth of the step to `end` moves it.
+/// Whether a path jumps: whether it moves by more than a billionth of the step to `end` explains.
 fn jumps(before: &[f64], after: &[f64], end: &[f64]) -> bool {
     let moved =
         |(b, (a, e)): (&f64, (&f64, &f64))| (a - b).abs() > 1e-6 * ((e - a).abs() + a.abs() + b.abs());

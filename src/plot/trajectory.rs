@@ -1,4 +1,4 @@
-//! Figures of a solution: components against t, and one against another.
+//! Figures of a solution: components against t, and against each other.
 use super::{
     Figure, PlotError,
     chart::{Chart, Layout, Named, Right, Size, padded},
@@ -10,16 +10,16 @@ use super::{
 use crate::ode::{PlainState, Solution};
 use std::path::Path;
 
-/// Most components that are drawn.
+/// Maximum number of components drawn.
 const MOST: usize = SERIES.len();
-/// Most saved points that are dotted, and most events that are marked.
+/// Maximum number of saved points and of events drawn.
 const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
-/// Pieces of one color that a path colored by time is cut into.
+/// Number of pieces of constant color in a path colored by time.
 const SHADES: usize = 400;
 
 impl<Y: PlainState, O: PlainState> Solution<Y, O> {
-    /// Draws the components against t as a PNG file, see [`time_series`]; they are called y0, y1, ...
+    /// Writes [`time_series`] of the components, named y0, y1, ..., as a figure.
     ///
     /// # Errors
     /// As [`time_series`] and [`Figure::save`].
@@ -38,10 +38,10 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
         time_series(self, &[])?.save(path)
     }
 
-    /// Draws component `j` against component `i` as a PNG file, colored by time, see [`phase_portrait`].
+    /// Writes a [`phase_portrait`] of component `j` against component `i`, colored by time.
     ///
     /// # Errors
-    /// As [`phase_portrait`] and [`Figure::save`]; [`PlotError::Component`] for one that there is not.
+    /// As [`phase_portrait`] and [`Figure::save`]; [`PlotError::Component`] for an index out of range.
     pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
         let components = num_components(self);
         if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {
@@ -52,13 +52,13 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     }
 }
 
-/// Components against t: the curve where it was kept, else straight lines between saved points; saved points as dots,
-/// events as lines with rings on the curves. `names` are those of the first components; more are called y0, y1, ...
+/// Components against t: the dense output, or straight lines between saved points; saved points as dots, events as
+/// vertical lines with rings on the curves. `names` are for the first components; the others are named y0, y1, ...
 ///
-/// Values of a `save_fn` are drawn in place of y. Of more than 8 components 8 are drawn, evenly from first to last.
+/// Values of a `save_fn` are drawn instead of y. With more than 8 components, 8 are drawn, evenly from first to last.
 ///
 /// # Errors
-/// [`PlotError::NoCurve`] where fewer than two values were kept and no curve, [`PlotError::Value`] for saved values
+/// [`PlotError::NoCurve`] for fewer than two saved values without dense output, [`PlotError::Value`] for saved values
 /// that are not finite.
 pub fn time_series<Y: PlainState, O: PlainState>(
     solution: &Solution<Y, O>,
@@ -72,9 +72,9 @@ pub fn time_series<Y: PlainState, O: PlainState>(
     against_time(&trace, &drawn.iter().map(name).collect::<Vec<_>>())
 }
 
-/// A phase portrait: what `project` makes of the components, from the start (ring) to the end (dot), colored by time.
+/// A phase portrait: a projection of the components, from the start (ring) to the end (dot), colored by time.
 ///
-/// A projection of three components to the plane shows a spatial curve. Axes that are of like extent are of one scale.
+/// Project three components to the plane to draw a curve in space. Axes of similar extent share one scale.
 ///
 /// # Errors
 /// As [`time_series`].
@@ -156,13 +156,13 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
             chart.note(name, [x + 20.0, y - 24.0], Anchor::Left, INK);
         }
     }
-    // A solve that runs backwards has its start at the upper end of the bar too.
+    // A solve backward in time also starts at the upper end of the bar.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
     chart.bar(Named::new(bar, 6, "t"), time_color)?;
     Ok(chart.finish(&trace.about))
 }
 
-/// A piece cut into runs of nearly one time, each beginning where the one before ends.
+/// A piece split into runs of nearly constant time, each starting where the previous one ends.
 fn runs<'a>(
     piece: &'a [(f64, Vec<f64>)],
     place: &impl Fn(f64) -> f64,
@@ -174,7 +174,7 @@ fn runs<'a>(
     (0..cuts.len() - 1).map(move |i| &piece[cuts[i]..=cuts[i + 1]])
 }
 
-/// The size of a plane of this aspect: kept where it is no extreme.
+/// The figure size for this aspect ratio; extreme ratios are limited.
 fn plane_size(aspect: f64) -> Size {
     if (0.4..=2.5).contains(&aspect) { Size::Aspect(aspect) } else { Size::Canvas }
 }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_sampled_between_its_steps_and_carries_its_saved_points() {
+    fn a_curve_is_sampled_between_its_steps_and_at_its_saved_points() {
         let save = SaveAt::ts(&[1.0, 2.5]).and_steps().and_dense();
         let solution = Ode::new(circle).save_at(save).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
         let trace = Trace::of(&solution, &columns(&[0])).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_a_function_are_drawn_in_place_of_the_curve() {
+    fn values_of_a_save_fn_replace_the_curve() {
         let ode = Ode::new(circle).save_at(SaveAt::ts(&[1.0, 2.0]).and_dense()).save_fn(|_t, y| [2.0 * y[0]]);
         let solution = ode.solve(0.0, 3.0, [1.0, 0.0]).unwrap();
         assert_eq!(num_components(&solution), 1);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_is_cut_where_an_event_changed_the_state() {
+    fn a_curve_is_cut_at_state_resets() {
         let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
             .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
             .event(Event::falling(), |_t, y| y[1])
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_have_ink_where_the_solution_is() {
+    fn figures_have_ink_on_the_solution() {
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
         let figure = time_series(&solution, &["x", "v"]).unwrap();
         let first = (0..figure.width * figure.height)
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_solver_s_log_stands_in_the_file_and_not_in_the_figure() {
+    fn the_solver_s_log_is_in_the_file_and_not_in_the_figure() {
         let solution = Ode::new(circle).save_at(SaveAt::dense()).solve(0.0, 6.0, [1.0, 0.0]).unwrap();
         let figure = time_series(&solution, &["x", "v"]).unwrap();
         assert!(figure.about.starts_with("tsit5, rtol="), "{}", figure.about);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_refused() {
+    fn solutions_without_a_curve_are_refused() {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let folder = crate::io::scratch();
         let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn many_components_one_point_and_backwards_are_drawn() {
+    fn many_components_one_point_and_backward_solves_are_drawn() {
         let decay = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| {
             (0..y.len()).for_each(|j| dy[j] = -y[j] * j as f64);
         });

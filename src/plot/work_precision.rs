@@ -1,4 +1,4 @@
-//! Work-precision figures: the error that methods reach against the work they take, in powers of ten.
+//! Work-precision figures: the error of methods against their work, on logarithmic axes.
 use super::{
     Figure, PlotError,
     chart::{Chart, Entry, Layout, Named, Right, Sample, Size, padded},
@@ -9,17 +9,17 @@ use super::{
 /// One method over several tolerances.
 #[derive(Debug, Clone, Copy)]
 pub struct MethodCurve<'a> {
-    /// The method, as the legend says it.
+    /// The name in the legend.
     pub name: &'a str,
     /// `[error, work]`, both above 0, in the order of the tolerances.
     pub points: &'a [[f64; 2]],
 }
 
-/// Room around the points, in decades of the error and as a share of those of the work.
+/// Margin around the points, in decades of the error and as a share of the decades of the work.
 const ROOM: f64 = 0.06;
 
-/// Draws work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method: lower and further
-/// left is better.
+/// Plots work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method. Lower and further left
+/// is better.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for one that is not finite or not above 0.
@@ -53,7 +53,7 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
     let mut drawn = chart(&[])?;
     let screen: Vec<Vec<[f64; 2]>> = paths.iter().map(|path| drawn.on_screen(path)).collect();
     let tag = |i: usize| {
-        // The end of the smallest error is where methods lie farthest apart.
+        // Methods lie farthest apart at the smallest error.
         let mut ends = screen[i].clone();
         ends.sort_by(|a, b| a[0].total_cmp(&b[0]));
         Tag { name: curves[i].name.to_owned(), ends, color: color(i) }
@@ -72,7 +72,7 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
     Ok(drawn.finish(""))
 }
 
-/// Faint lines at 2 to 9 times a power of ten of the work, where a decade is tall enough for them.
+/// Faint grid lines at 2 to 9 times a power of ten of the work, if a decade is tall enough.
 fn subdivide(chart: &mut Chart) -> Result<(), PlotError> {
     let [left, right, low, high] = chart.ends();
     if high - low > 5.0 {

@@ -34,7 +34,7 @@ impl Mpi {
             return Err(unusable("it allows no other threads in the process (MPI_THREAD_FUNNELED)"));
         }
         let world = universe.world();
-        let host = processor_name().unwrap_or_else(|_| "unknown host".to_owned());
+        let host = processor_name().unwrap_or_else(|_| "unknown machine".to_owned());
         let mut mpi = Mpi { world, hosts: Vec::new(), _universe: universe };
         let mut hosts = Parts::default();
         let mut wait = Patience { deadline: None, on_silent: &mut |_| {} };

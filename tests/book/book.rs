@@ -1,6 +1,6 @@
-//! Runs every program of the book, each in a process and a folder of its own, and compares what it prints with its page.
+//! Runs every program of the book, each in its own process and folder, and compares its output with the page.
 //!
-//! `cargo test -p flowline-book` runs all, `cargo test -p flowline-book -- events` those whose page has this name.
+//! `cargo test -p flowline-book` runs all; `cargo test -p flowline-book -- events` runs those of pages with this name.
 
 #[allow(dead_code, reason = "the pages are read when the test is built")]
 mod pages;
@@ -21,7 +21,7 @@ struct Program {
     main: fn() -> Result<(), String>,
 }
 
-/// The programs as they stand on the pages.
+/// The programs as on the pages.
 #[allow(clippy::all, clippy::pedantic, missing_docs, dead_code, reason = "written for readers of the book")]
 mod programs {
     use super::Program;
@@ -29,7 +29,7 @@ mod programs {
     pub(super) const ALL: &[Program] = PROGRAMS;
 }
 
-/// A small model and few updates: what a page trains for minutes is trained here for seconds.
+/// Options of a small model with few updates: training takes minutes on the page and seconds here.
 fn quick(updates: u64) -> flowline::train::TrainOptions {
     flowline::train::TrainOptions {
         updates: Some(updates),
@@ -40,7 +40,7 @@ fn quick(updates: u64) -> flowline::train::TrainOptions {
     }
 }
 
-/// What tells this test to be one program.
+/// The argument that makes this test run one program.
 const RUN: &str = "--run-program";
 
 fn main() -> ExitCode {
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(failed > 0))
 }
 
-/// Runs programs on all cores; how many failed.
+/// Runs programs on all cores; returns the number of failures.
 fn run_all(wanted: &[&Program]) -> usize {
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -95,7 +95,7 @@ fn run_all(wanted: &[&Program]) -> usize {
 
 fn run(program: &Program) -> Result<(), String> {
     let folder = Folder::new(program.name);
-    let this = env::current_exe().expect("a test knows its path");
+    let this = env::current_exe().expect("the path of the test is known");
     let run = Command::new(this).args([RUN, program.name]).current_dir(&folder.0).output();
     let run = run.map_err(|e| e.to_string())?;
     let printed = String::from_utf8_lossy(&run.stdout);
@@ -103,19 +103,19 @@ fn run(program: &Program) -> Result<(), String> {
         return Err(format!("{}\n{printed}{}", run.status, String::from_utf8_lossy(&run.stderr)));
     }
     let difference = program.expected.and_then(|text| pages::difference(text, &printed, program.factor));
-    difference.map_or(Ok(()), |difference| Err(format!("{difference}\nall that it printed:\n{printed}")))
+    difference.map_or(Ok(()), |difference| Err(format!("{difference}\nwhole output:\n{printed}")))
 }
 
-/// A folder with the data of the book, removed in the end.
+/// A folder with the data of the book, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Folder {
         let folder = env::temp_dir().join(format!("flowline-book-{}-{name}", std::process::id()));
-        fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
+        fs::create_dir_all(&folder).expect("the folder for temporary files is writable");
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/data");
-        for entry in fs::read_dir(data).expect("docs/data is there") {
-            let from = entry.expect("an entry of a folder that was opened").path();
+        for entry in fs::read_dir(data).expect("docs/data exists") {
+            let from = entry.expect("a folder entry can be read").path();
             let name = from.file_name().expect("a file has a name");
             fs::copy(&from, folder.join(name)).expect("a file of docs/data can be copied");
         }

@@ -17,8 +17,8 @@ fn main() {
     for program in pages::programs_of_the_book(&root).unwrap_or_else(|wrong| panic!("{wrong}")) {
         let name = program.name();
         let file = out.join(format!("{name}.rs")).display().to_string();
-        fs::write(&file, program.module()).expect("the build folder can be written");
-        writeln!(modules, "#[path = {file:?}] mod {name};").expect("a string takes it");
+        fs::write(&file, program.module()).expect("the build folder is writable");
+        writeln!(modules, "#[path = {file:?}] mod {name};").expect("writing to a string succeeds");
         let (expected, factor, runs) = (&program.prints, program.factor, program.runs);
         writeln!(
             list,
@@ -26,8 +26,8 @@ fn main() {
              main: || {name}::main().map_err(|e| e.to_string()) }},",
             program.place()
         )
-        .expect("a string takes it");
+        .expect("writing to a string succeeds");
     }
     let all = format!("{modules}\nconst PROGRAMS: &[Program] = &[\n{list}];\n");
-    fs::write(out.join("programs.rs"), all).expect("the build folder can be written");
+    fs::write(out.join("programs.rs"), all).expect("the build folder is writable");
 }

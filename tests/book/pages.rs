@@ -1,16 +1,16 @@
-//! The programs on the pages of the book, and what they print.
+//! The programs on the pages of the book, and their output.
 //!
-//! A program is a fence tagged `rust`. `rust,no_run` is compiled, `rust,ignore` is neither (programs of other crates). A program
-//! without `fn main` is the body of one. Where a line that ends in "prints:" and a fence tagged `text` follow, the program has
-//! to print that text. Comments in front of a program, which no reader sees, change how it is tested:
+//! A program is a fence tagged `rust`. `rust,no_run` is only compiled; `rust,ignore` is not compiled (programs of other
+//! crates). A program without `fn main` is the body of `main`. If a line that ends in "prints:" and a fence tagged `text`
+//! follow, the program must print that text. Comments before a program, which readers do not see, change its test:
 //!
-//! - `<!-- book: replace OLD => NEW -->` runs it with another text in place of the first `OLD`, such as fewer updates;
-//! - `<!-- book: factor 3 -->` lets the numbers that it prints be off by this factor, where they depend on the machine.
+//! - `<!-- book: replace OLD => NEW -->` replaces the first `OLD` by another text, such as fewer updates;
+//! - `<!-- book: factor 3 -->` lets printed numbers that depend on the machine be off by this factor.
 
 use std::fs;
 use std::path::Path;
 
-/// The beginning of a comment that changes how a program is tested.
+/// The start of a comment that changes how a program is tested.
 const DIRECTION: &str = "<!-- book:";
 
 /// A program of a page.
@@ -20,19 +20,19 @@ pub struct Program {
     pub page: String,
     /// The line of its fence, from 1.
     pub line: usize,
-    /// How many programs stand above it on the page.
+    /// The number of programs before it on the page.
     index: usize,
     code: String,
-    /// Whether it is run, or compiled alone.
+    /// Whether it is run, or only compiled.
     pub runs: bool,
-    /// What it has to print.
+    /// The expected output.
     pub prints: Option<String>,
-    /// By which factor a number that it prints may be off.
+    /// By which factor a printed number may be off.
     pub factor: Option<f64>,
 }
 
 impl Program {
-    /// A name that Rust takes for a module.
+    /// A valid module name.
     pub fn name(&self) -> String {
         let stem = self.page.trim_end_matches(".md").to_lowercase();
         let name = stem.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
@@ -58,9 +58,9 @@ impl Program {
 pub struct Fence {
     /// The line of its opening, from 0.
     pub line: usize,
-    /// What stands behind the three backticks.
+    /// The tag after the three backticks.
     pub tag: String,
-    /// The lines in between.
+    /// The lines between the fences.
     pub text: String,
 }
 
@@ -78,7 +78,7 @@ pub fn fences(text: &str) -> Vec<Fence> {
     found
 }
 
-/// The programs of a page, or what is wrong with the page.
+/// The programs of a page, or an error in the page.
 pub fn programs(page: &str, text: &str) -> Result<Vec<Program>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut found: Vec<Program> = Vec::new();
@@ -114,10 +114,10 @@ pub fn programs(page: &str, text: &str) -> Result<Vec<Program>, String> {
     Ok(found)
 }
 
-/// The program in a fence, changed as the comments above it ask for, and their number.
+/// The program in a fence, changed by the comments above it, and the number of these comments.
 fn program(page: &str, fence: &Fence, above: &[&str], index: usize) -> Result<(Program, usize), String> {
     if fence.text.lines().any(|l| l.trim() == "#" || l.trim_start().starts_with("# ")) {
-        return Err("a line that begins with `# ` is no Rust where pages are read".to_owned());
+        return Err("a line that begins with `# ` is not Rust for a reader of the page".to_owned());
     }
     let mut program = Program {
         page: page.to_owned(),
@@ -135,13 +135,13 @@ fn program(page: &str, fence: &Fence, above: &[&str], index: usize) -> Result<(P
     Ok((program, comments.len()))
 }
 
-/// Whether the text above a fence announces an output.
+/// Whether the text above a fence announces output.
 fn is_output(above: &[&str]) -> bool {
     let last = above.iter().rev().find(|line| !line.is_empty());
     last.is_some_and(|line| line.to_lowercase().ends_with("prints:"))
 }
 
-/// Does what a comment asks for.
+/// Applies a comment.
 fn direct(program: &mut Program, comment: &str) -> Result<(), String> {
     let wanted = comment.trim_start_matches(DIRECTION).trim_end_matches("-->").trim();
     if let Some((old, new)) = wanted.strip_prefix("replace ").and_then(|w| w.split_once(" => ")) {
@@ -157,12 +157,12 @@ fn direct(program: &mut Program, comment: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Names and texts of all pages: README.md and what lies in `docs/`.
+/// Names and texts of all pages: README.md and those in `docs/`.
 pub fn pages(root: &Path) -> Vec<(String, String)> {
     let (mut found, mut folders) = (vec![root.join("README.md")], vec![root.join("docs")]);
     while let Some(folder) = folders.pop() {
         let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-        for path in entries.map(|entry| entry.expect("an entry of a folder that was opened").path()) {
+        for path in entries.map(|entry| entry.expect("a folder entry can be read").path()) {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|e| e == "md") {
@@ -185,8 +185,8 @@ pub fn programs_of_the_book(root: &Path) -> Result<Vec<Program>, String> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// Where a printed text is not the expected one: words have to be equal, numbers up to one unit of the last digit that the page
-/// shows (or the factor), and a line `...` stands for any number of lines.
+/// The first difference between printed and expected text. Words must be equal, numbers equal to one unit of the last digit on
+/// the page (or the factor), and a line `...` stands for any number of lines.
 pub fn difference(expected: &str, printed: &str, factor: Option<f64>) -> Option<String> {
     let (mut wanted, mut got) = (expected.lines().peekable(), printed.lines().peekable());
     while let Some(want) = wanted.next() {
@@ -222,7 +222,7 @@ fn close(shown: &str, x: f64, y: f64, factor: Option<f64>) -> bool {
     (x - y).abs() <= (1.001 * unit).max(1e-9 * x.abs())
 }
 
-/// Numbers, words and marks; commas inside of numbers are left out.
+/// Numbers, words and punctuation, without commas inside numbers.
 fn tokens(line: &str) -> Vec<String> {
     let (mut found, mut rest) = (Vec::new(), line.trim());
     while let Some(first) = rest.chars().next() {

@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 mod place;
 
@@ -10,7 +10,7 @@ fn arenstorfs_orbit_closes() {
     let folder = scratch();
     let (gap, half) = run(folder.path()).unwrap();
     assert!(gap < 1e-8, "{gap:e}");
-    // The orbit is symmetric about the x axis, which it crosses at a right angle half-way.
+    // The orbit is symmetric about the x axis, and crosses it at a right angle halfway.
     assert!(half[1].abs() < 1e-8 && half[2].abs() < 1e-8, "{half:?}");
     assert!(is_picture(folder.path(), "arenstorf.png"));
 }

@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 mod place;
 
@@ -6,7 +6,7 @@ use super::run;
 use place::{is_picture, scratch};
 
 #[test]
-fn the_brusselator_is_drawn_and_comes_near_its_values_on_any_grid() {
+fn the_brusselator_is_drawn_and_its_values_agree_across_grids() {
     let folder = scratch();
     let ([u, v], words) = run(folder.path(), 40).unwrap();
     let ([u_coarse, v_coarse], _) = run(folder.path(), 20).unwrap();

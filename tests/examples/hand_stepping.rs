@@ -1,9 +1,9 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 use super::run;
 
 #[test]
-fn doses_by_hand_give_the_sum_of_their_closed_forms() {
+fn doses_between_steps_give_the_sum_of_their_closed_forms() {
     let course = run().unwrap();
     let (absorbed, cleared) = (1.2, 0.2);
     let one = |t: f64| {

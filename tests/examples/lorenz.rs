@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 mod place;
 
@@ -9,7 +9,7 @@ use place::{is_picture, scratch};
 fn lorenz_draws_its_orbit_and_writes_its_table() {
     let folder = scratch();
     let y = run(folder.path()).unwrap();
-    // y(10), integrated with 80-bit numbers.
+    // y(10), computed in 80-bit arithmetic.
     let reference = [-4.902687541135, -3.743872921803, 24.690858102791];
     let off = (0..3).map(|j| (y[j] - reference[j]).abs()).fold(0.0, f64::max);
     assert!(off < 1e-8, "{y:?} is off by {off:e}");

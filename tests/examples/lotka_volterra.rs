@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 mod place;
 
@@ -13,7 +13,7 @@ fn the_parameters_of_prey_and_predators_are_found_within_three_standard_errors()
         let (off, error) = ((fit.p[i] - P[i]).abs(), fit.error[i]);
         assert!(off < 3.0 * error && error < 0.02 * fit.p[i], "{fit:?}");
     }
-    // 100 counts and 4 parameters: 0.96 is expected, with a deviation of 0.14.
+    // With 100 counts and 4 parameters, 0.96 is expected, with a standard deviation of 0.14.
     assert!((0.6..1.4).contains(&fit.loss) && fit.traces == 1, "{fit:?}");
     assert!(is_picture(folder.path(), "lotka_volterra.png"));
 }

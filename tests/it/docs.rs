@@ -1,6 +1,6 @@
-//! The book and the other Markdown files: links lead somewhere, every page has its place, every program is tested.
+//! The book and the other Markdown files: links resolve, every page has its place, every program is tested.
 //!
-//! The programs themselves run in the package `tests/book`, which takes them from the pages by the module `pages`.
+//! The package `tests/book` runs the programs, which it reads with the module `pages`.
 
 #[path = "../book/pages.rs"]
 mod pages;
@@ -31,7 +31,7 @@ fn documents() -> Vec<(String, String)> {
     others.chain(pages::pages(&root())).collect()
 }
 
-/// The text without fences and code, which hold no links; lines keep their numbers.
+/// The text without fences and code, which contain no links; line numbers are kept.
 fn prose(text: &str) -> String {
     let (mut out, mut inside) = (String::new(), false);
     for line in text.lines() {
@@ -46,7 +46,7 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// The targets of links and images that are not addresses, with their lines from 1. A link may go over a line's end.
+/// Relative link and image targets with their line numbers from 1. A link may span lines.
 fn relative_links(text: &str) -> Vec<(usize, String)> {
     let prose = prose(text);
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ fn relative_links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The anchors of a page's headings, as forges and mdBook make them.
+/// The anchors of a page's headings, as code hosts and mdBook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut inside = false;
@@ -77,7 +77,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// `from/../to` without the detour.
+/// `from/../to`, normalized.
 fn resolved(from: &str, target: &str) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in Path::new(from).parent().unwrap().join(target).components() {
@@ -90,7 +90,7 @@ fn resolved(from: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// What is wrong with a link, if anything.
+/// The error in a link, if any.
 fn broken(from: &str, target: &str, texts: &BTreeMap<String, String>) -> Option<String> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let name = if path.is_empty() { from.to_owned() } else { resolved(from, path) };
@@ -155,14 +155,14 @@ fn every_rust_fence_is_a_tested_program() {
         let fences = pages::fences(&text).into_iter().filter(|fence| is_program(&fence.tag)).count();
         assert_eq!(programs.iter().filter(|program| program.page == page).count(), fences, "{page}");
     }
-    // The shortest of many programs is as tested as the longest: each has a name of its own.
+    // Every program has its own name, so each is tested.
     let names: BTreeSet<String> = programs.iter().map(pages::Program::name).collect();
     assert_eq!(names.len(), programs.len());
     assert!(programs.iter().filter(|program| program.runs && program.prints.is_some()).count() > 30);
 }
 
 #[test]
-fn a_page_gives_programs_and_outputs_or_says_what_is_wrong() {
+fn a_page_gives_programs_and_outputs_or_an_error() {
     let page = "<!-- book: replace 10 => 2 -->\n<!-- book: factor 3 -->\n```rust\nfn main() { f(10); }\n```\n\n\
                 It prints:\n\n```text\n1\n```\n\n```rust,no_run\nlet x = 1;\n```\n```rust,ignore\n?\n```\n";
     let found = pages::programs("docs/a-b.md", page).unwrap();
@@ -176,7 +176,7 @@ fn a_page_gives_programs_and_outputs_or_says_what_is_wrong() {
     let wrong = |text: &str| pages::programs("p.md", text).unwrap_err();
     assert_eq!(
         wrong("```rust\n# hidden\n```"),
-        "p.md:1: a line that begins with `# ` is no Rust where pages are read"
+        "p.md:1: a line that begins with `# ` is not Rust for a reader of the page"
     );
     assert!(wrong("```\nx\n```").contains("without a tag"));
     assert!(wrong("```rust,should_panic\n```").contains("`rust,should_panic`"));

@@ -1,7 +1,7 @@
-//! Golden graphs: a graph, a pass, and the graph that the pass makes of it.
+//! Golden graphs: a graph, a pass, and the resulting graph.
 //!
-//! Each file of `tests/it/golden` is a list of sections, every one of which starts with a line
-//! `== kind`. What stands before the first is comment. A case is
+//! Each file of `tests/it/golden` is a list of sections, each starting with a line `== kind`. The text before the first
+//! section is a comment. A case is
 //!
 //! ```text
 //! == in
@@ -11,9 +11,9 @@
 //! func(...) { ... }
 //! ```
 //!
-//! Several passes between commas run one after the other. `== error` in place of `== out` holds the
-//! message of a graph that must not read. A file may hold several cases. With `GOLDEN=write` in the
-//! environment the outputs are written as they are now: review the difference, then commit it.
+//! Comma-separated passes run in sequence. `== error` instead of `== out` holds the error message of an invalid graph. A file
+//! may hold several cases. With `GOLDEN=write` in the environment, the current outputs are written: review the difference,
+//! then commit it.
 
 use flowline::__internal::graph::{Func, verify};
 use flowline::__internal::transform::{hoist, jvp, merge_tiles, optimize, simplify, vjp};
@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A pass by its name; derivatives are of output 0 by input 0.
+/// A pass by its name; derivatives are of output 0 with respect to input 0.
 fn apply(name: &str, f: &Func) -> Func {
     match name {
         "none" => f.clone(),
@@ -35,7 +35,7 @@ fn apply(name: &str, f: &Func) -> Func {
     }
 }
 
-/// A file in pieces: the comment, then kind, argument and text of each section.
+/// A file in parts: the comment, then kind, argument and text of each section.
 struct Golden {
     comment: String,
     sections: Vec<(String, String, String)>,
@@ -61,7 +61,7 @@ fn gap(body: &str) -> &str {
     if body == "\n" || body.ends_with("\n\n") { "\n" } else { "" }
 }
 
-/// The same file with outputs and errors as they are now.
+/// The same file with the current outputs and errors.
 fn renewed(golden: &Golden) -> String {
     let mut text = golden.comment.clone();
     let mut graph = None;
@@ -105,12 +105,12 @@ fn check(path: &Path) -> Result<usize, String> {
 }
 
 #[test]
-fn every_golden_graph_comes_out_as_written() {
+fn every_golden_graph_matches_its_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden");
     let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.retain(|p| p.extension().is_some_and(|e| e == "txt"));
     files.sort();
-    assert!(!files.is_empty(), "there are golden graphs");
+    assert!(!files.is_empty(), "no golden graphs found");
     let mut faults = Vec::new();
     for path in &files {
         match check(path) {

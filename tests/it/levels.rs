@@ -1,4 +1,4 @@
-//! The level of instructions that `FLOWLINE_LEVEL` asks for, in processes of their own: it is read once.
+//! `FLOWLINE_LEVEL` sets the instruction level, which is read once; each test runs in its own process.
 
 use flowline::__internal::simd::Level;
 use flowline::prelude::*;
@@ -8,13 +8,13 @@ use std::process::{Command, Output};
 /// The variable under test.
 const LEVEL: &str = "FLOWLINE_LEVEL";
 
-/// This binary, running one of its tests alone under a level.
+/// Runs one test of this binary at a level.
 fn child(test: &str, level: &str) -> Output {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(LEVEL, level).output().unwrap()
 }
 
-/// The end of a solve, whose last digits tell whether products and sums were rounded once, as bits.
+/// The bits of a solve's end. Its last digits depend on whether multiply-adds round once.
 fn end(level: Option<Level>) -> [u64; 3] {
     let lorenz = |_t: f64, y: &[f64; 3]| {
         [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
@@ -25,7 +25,7 @@ fn end(level: Option<Level>) -> [u64; 3] {
 }
 
 #[test]
-fn what_no_level_is_asked_of_runs_at_the_level_in_force() {
+fn a_solve_without_a_level_uses_the_level_in_force() {
     let level = Level::detect();
     if let Ok(asked) = env::var(LEVEL) {
         assert_eq!(level.to_string(), asked);
@@ -36,22 +36,22 @@ fn what_no_level_is_asked_of_runs_at_the_level_in_force() {
 
 #[test]
 fn a_process_at_each_level_solves_with_that_levels_instructions() {
-    let name = "levels::what_no_level_is_asked_of_runs_at_the_level_in_force";
+    let name = "levels::a_solve_without_a_level_uses_the_level_in_force";
     for level in Level::available() {
         let output = child(name, &level.to_string());
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && told.contains("1 passed"), "{level}: {told}");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && printed.contains("1 passed"), "{level}: {printed}");
         if level > Level::Portable && cfg!(not(target_feature = "fma")) {
-            assert_ne!(end(Some(level)), end(Some(Level::Portable)), "the test tells levels apart");
+            assert_ne!(end(Some(level)), end(Some(Level::Portable)), "the test distinguishes levels");
         }
         let want = format!("the end is {:x?}", end(Some(level)));
-        assert!(told.contains(&want), "{level}: {want} is missing in {told}");
+        assert!(printed.contains(&want), "{level}: {want} is missing in {printed}");
     }
 }
 
 #[test]
 fn the_first_use_of_an_unknown_level_panics_with_its_name() {
-    let output = child("levels::what_no_level_is_asked_of_runs_at_the_level_in_force", "sse9");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && told.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{told}");
+    let output = child("levels::a_solve_without_a_level_uses_the_level_in_force", "sse9");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && printed.contains("FLOWLINE_LEVEL=sse9 is not a level"), "{printed}");
 }

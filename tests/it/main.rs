@@ -1,4 +1,4 @@
-//! Integration tests: one binary, a module a behavior.
+//! Integration tests: one binary, one module per behavior.
 
 mod docs;
 #[cfg(feature = "autodiff")]

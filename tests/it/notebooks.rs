@@ -1,4 +1,4 @@
-//! The notebooks hold the code of the programs in `examples/`, which are compiled here, and were run as they stand.
+//! The notebooks contain the code of the programs in `examples/`, which are compiled here, and were run in order.
 
 use serde_json::Value;
 use std::fs;
@@ -22,7 +22,7 @@ fn source(cell: &Value) -> String {
     lines.iter().map(|line| line.as_str().expect("a line is text")).collect()
 }
 
-/// Texts (`//|`) and codes of a program's `main` in turn: (is it code, what stands there).
+/// Texts (`//|`) and code of a program's `main` in order: (whether it is code, its content).
 fn cells(program: &str) -> Vec<(bool, String)> {
     let (_, body) =
         program.split_once("\nfn main() -> flowline::Result<()> {\n").expect("a program has a main");
@@ -50,7 +50,7 @@ fn notebooks_hold_the_code_of_the_examples() {
         assert!(setup.0 && setup.1.starts_with(":dep flowline = { path = \"..\""), "{name}: {}", setup.1);
         assert!(
             held == program,
-            "{name} is not what its example says: write and run it again by `notebooks/run {name}`"
+            "{name} differs from its example; write and run it again with `notebooks/run {name}`"
         );
     }
 }
@@ -68,8 +68,8 @@ fn notebooks_were_run_from_first_to_last_cell() {
             let outputs = cell["outputs"].as_array().expect("a cell has outputs");
             assert!(outputs.iter().all(|out| out["output_type"] != "error"), "{name}: cell {} failed", i + 1);
             let shows = source(cell).contains("\nshow(");
-            let picture = outputs.iter().any(|out| out["data"]["image/png"].is_string());
-            assert!(!shows || picture, "{name}: cell {} shows no picture", i + 1);
+            let figure = outputs.iter().any(|out| out["data"]["image/png"].is_string());
+            assert!(!shows || figure, "{name}: cell {} shows no figure", i + 1);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every module may use those named in its row and itself; the order is that of the house.
+/// Every module may use itself and the modules in its row; the order is the order of the layers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("simd", &[]),
     ("world", &[]),
@@ -31,8 +31,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "train",
         &[
-            "names", "heatmap", "world", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf", "data",
-            "plot", "io", "eval", "error", "backend",
+            "simd", "names", "heatmap", "world", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf",
+            "data", "plot", "io", "eval", "error", "backend",
         ],
     ),
 ];
@@ -60,13 +60,13 @@ fn read(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|p| (name(p), fs::read_to_string(p).unwrap())).collect()
 }
 
-/// The sources of the library and, below `cli/`, those of the command line.
+/// The sources of the library, and below `cli/` those of the command line.
 fn src() -> Vec<(String, String)> {
     let of_cli = read("cli/src").into_iter().map(|(name, text)| (format!("cli/{name}"), text));
     read("src").into_iter().chain(of_cli).collect()
 }
 
-/// The lines of a file that are code: without comments, and without the items that only tests compile.
+/// The code lines of a file: without comments and without items that only tests compile.
 fn code(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut lines = text.lines().filter(|l| !l.trim_start().starts_with("//"));
@@ -75,7 +75,7 @@ fn code(text: &str) -> Vec<&str> {
             out.push(line);
             continue;
         }
-        // The item behind the attribute, to its `;` or to the brace that closes it.
+        // The item after the attribute, to its `;` or its closing brace.
         let mut depth = 0;
         for item in lines.by_ref() {
             depth += item.matches('{').count() as i32 - item.matches('}').count() as i32;
@@ -107,11 +107,11 @@ fn each_layer_uses_only_those_above_its_line() {
             }
         }
     }
-    assert!(wrong.is_empty(), "a layer reaches down:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "a layer uses one below it:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn every_file_says_what_it_is() {
+fn every_file_has_a_header() {
     let silent: Vec<String> =
         src().into_iter().filter(|(_, t)| !t.starts_with("//!")).map(|(f, _)| f).collect();
     assert!(silent.is_empty(), "files without a `//!` header: {silent:?}");
@@ -130,9 +130,9 @@ fn unsafe_lives_in_the_kernels_and_lanes_only() {
     assert!(wrong.is_empty(), "unsafe outside simd/ and backend/cpu/: {wrong:?}");
 }
 
-/// Not even the command line does: these macros panic where nobody reads, its functions `note` and `result` do not.
+/// The printing macros panic if the reader has closed the pipe; `note` and `result` of the command line do not.
 #[test]
-fn nothing_prints_by_the_macros_that_panic() {
+fn nothing_prints_with_macros_that_panic() {
     let prints = ["println!", "eprintln!", "print!(", "eprint!(", "dbg!"];
     let wrong: Vec<String> = src()
         .into_iter()
@@ -140,16 +140,16 @@ fn nothing_prints_by_the_macros_that_panic() {
         .filter(|(_, t)| code(t).iter().any(|l| prints.iter().any(|p| l.contains(p))))
         .map(|(f, _)| f)
         .collect();
-    assert!(wrong.is_empty(), "printing by macros that panic: {wrong:?}");
+    assert!(wrong.is_empty(), "printing with macros that panic: {wrong:?}");
 }
 
-/// Most lines of a file, published coefficients apart; 400 are aimed at.
+/// Maximum number of lines of a file, except published coefficients; the target is 400.
 const LINES: usize = 460;
-/// What has a rule for every op, and the most lines of it.
+/// Files with a rule per op, and their maximum number of lines.
 const OF_EVERY_OP: (&[&str], usize) = (&["src/graph/verify.rs", "src/graph/arbitrary.rs"], 600);
 
 #[test]
-fn files_are_of_a_size_to_read() {
+fn files_are_short_enough_to_read() {
     let mut files = Vec::new();
     for dir in ["src", "tests", "cli"] {
         sources(&root().join(dir), &mut files);
@@ -164,7 +164,7 @@ fn files_are_of_a_size_to_read() {
         .filter(|(_, n, most)| n > most)
         .map(|(f, n, most)| format!("{f}: {n} lines, more than {most}"))
         .collect();
-    assert!(long.is_empty(), "files that are too long to read: {long:?}");
+    assert!(long.is_empty(), "files that are too long: {long:?}");
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn the_architecture_names_every_layer() {
     assert!(text.lines().count() <= 300, "ARCHITECTURE.md is longer than 300 lines");
     let is_named = |l: &str| ["`", "/`", ".rs`"].iter().any(|end| text.contains(&format!("`{l}{end}")));
     let missing: Vec<&str> = LAYERS.iter().map(|(layer, _)| *layer).filter(|l| !is_named(l)).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md does not speak of {missing:?}");
+    assert!(missing.is_empty(), "ARCHITECTURE.md does not mention {missing:?}");
 }
 
-/// Private terms, and what to write instead. Plurals count too. (`docs/glossary.md` has the terms of the field.)
+/// Private terms, and their replacements. Plurals count too. (`docs/glossary.md` lists the terms of the field.)
 const TERMS: &[(&str, &str)] = &[
     ("drift", "velocity field"),
     ("evidence bound", "ELBO"),
@@ -204,7 +204,7 @@ const TERMS: &[(&str, &str)] = &[
 /// Phrases in which such a word has its usual meaning: "mass" is a term of physics, and of the matrix M of M y' = f.
 const ALLOWED: &[&str] = &["center of mass", "mass matrix", "ode mass", "mass dense"];
 
-/// The words of a name or a text, in lower case with a space around each.
+/// The words of a name or a text, in lower case, each between spaces.
 fn words(text: &str) -> String {
     let (mut out, mut before) = (String::from(" "), ' ');
     for c in text.chars() {
@@ -220,7 +220,7 @@ fn words(text: &str) -> String {
     out + " "
 }
 
-/// What to write instead of the private terms in a text.
+/// Replacements for the private terms in a text.
 fn better_terms(text: &str) -> Vec<String> {
     let text = ALLOWED.iter().fold(words(text), |text, phrase| text.replace(phrase, ""));
     let has = |term: &str| {
@@ -230,7 +230,7 @@ fn better_terms(text: &str) -> Vec<String> {
     TERMS.iter().filter(|(term, _)| has(term)).map(|(term, better)| format!("{term} -> {better}")).collect()
 }
 
-/// The string literals of some code, without what is formatted into them.
+/// The string literals of code, without format arguments.
 fn literals(code: &str) -> Vec<String> {
     let (mut out, mut rest) = (Vec::new(), code);
     while let Some(at) = rest.find(['"', '\'', '/']) {
@@ -264,7 +264,7 @@ fn literals(code: &str) -> Vec<String> {
     out.iter().map(unformatted).collect()
 }
 
-/// Error messages, panics, titles, labels and, of the command line, help texts.
+/// Error messages, panics, titles, labels, and the help texts of the command line.
 #[test]
 fn messages_use_the_terms_of_the_field() {
     let mut wrong = Vec::new();
@@ -279,7 +279,7 @@ fn messages_use_the_terms_of_the_field() {
     assert!(wrong.is_empty(), "private terms in messages:\n{}", wrong.join("\n"));
 }
 
-/// The committed list holds every name that a program can reach; `.ci/public` writes it.
+/// The committed list of public names, written by `.ci/public`.
 #[test]
 fn public_names_use_the_terms_of_the_field() {
     let names = fs::read_to_string(root().join(".ci/public.txt")).unwrap();
@@ -290,7 +290,7 @@ fn public_names_use_the_terms_of_the_field() {
 }
 
 #[test]
-fn the_word_list_sees_names_plurals_and_no_other_words() {
+fn the_word_list_matches_names_and_plurals_and_no_other_words() {
     let found = |text| better_terms(text).len();
     assert_eq!([found("NotedHits"), found("num_hits"), found("of one's own slopes")], [1, 1, 2]);
     assert_eq!([found("white lawn"), found("the center of mass"), found("Unknown")], [0, 0, 0]);

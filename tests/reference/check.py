@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Random programs by numpy, beside what flowline made of them:
+"""Compares the results of random flowline programs with NumPy:
 
     tests/reference/check.py FILE...
 
-Each line of a file is a program in flowline's text form with its arguments and results. It is evaluated here in f64 on
-numbers that carry derivatives: along every element of the arguments (`e`), along one direction (`w`), and along both
-(`ew`, the second derivatives). Nothing here is derived by reverse mode or by a transform of the program, as flowline does
-it: the cotangents of the arguments are sums over `e`, those of the cotangents sums over `ew`.
+Each line of a file is a program in flowline's text form with its arguments and results. It is evaluated here in f64 with
+forward derivatives: along every element of the arguments (`e`), along one direction (`w`), and along both (`ew`, the second
+derivatives). Unlike flowline, this script uses neither reverse mode nor program transforms: the cotangents of the arguments
+are sums over `e`, and the cotangents of the cotangents are sums over `ew`.
 
-A result may be off by 1e-12 (f64) or 1e-5 (f32) of the largest number on the way to it; integers and truth values not at
-all. A program whose value jumps nearby (a comparison, a floor, a cast to integers that almost goes the other way) is
-counted and passed over.
+A result may be off by 1e-12 (f64) or 1e-5 (f32) of the largest intermediate value; integers and booleans must be equal. A
+program with a discontinuity nearby (a comparison, a floor, a cast to integers that almost rounds the other way) is counted
+and skipped.
 """
 import json
 import math
@@ -20,16 +20,16 @@ import sys
 import numpy as np
 
 TOLERANCE = {"f32": 1e-5, "f64": 1e-12}
-# A jump at less than this from where a value lies.
+# Values closer than this to a discontinuity are skipped.
 NEAR = {"f32": 1e-4, "f64": 1e-10}
 
 
 class Jump(Exception):
-    """The program's value jumps near its argument."""
+    """The program is discontinuous near its argument."""
 
 
 class Number:
-    """An array with derivatives; those of integers and truth values are None."""
+    """An array with derivatives, which are None for integers and booleans."""
 
     def __init__(self, v, e=None, w=None, ew=None):
         self.v, self.e, self.w, self.ew = v, e, w, ew
@@ -40,12 +40,12 @@ class Number:
 
 
 def still(v, k=1):
-    """A float that does not move along k directions."""
+    """A float with zero derivatives along k directions."""
     return Number(v, np.zeros((k, *v.shape)), np.zeros_like(v), np.zeros((k, *v.shape)))
 
 
 def moving(x):
-    """How many directions some of x have derivatives along, if any; and x, where others have zeros."""
+    """The number of directions of the derivatives in x, if any; and x, with zeros for missing derivatives."""
     k = next((a.e.shape[0] for a in x if a.e is not None), None)
     return k, x if k is None else [a if a.e is not None else still(a.v, k) for a in x]
 
@@ -116,14 +116,14 @@ def unary(name, p, x, near):
 
 
 def close(a, b, near):
-    """Refuses numbers that almost tie; those that tie exactly do so everywhere."""
+    """Refuses numbers that almost tie; exact ties are ties in every precision."""
     gap = np.abs(a - b)
     if np.any((gap > 0) & (gap < near * np.maximum(1, np.abs(a)))):
         raise Jump
 
 
 def jumps(v, near):
-    """Refuses numbers beside a whole one."""
+    """Refuses numbers close to an integer."""
     finite = np.where(np.isfinite(v), v, 0.5)
     close(finite, np.round(finite), near)
 
@@ -139,7 +139,7 @@ def binary(name, a, b, near):
         return bilinear(np.multiply, a, curved(b, 1 / y, -1 / y**2, 2 / y**3))
     if name in ("and", "or"):
         return Number(a.v * b.v if name == "and" else np.maximum(a.v, b.v))
-    # Where an extremum ties, each operand has half.
+    # At a tie, each operand gets half of the derivative.
     sign = 1 if name == "max" else -1
     if not integer:
         close(a.v, b.v, near)
@@ -167,7 +167,7 @@ def reduce(name, axes, x, near):
 
 
 def conv(x, w, lo, hi, turned):
-    """Leading axes are none here: x [n, h, w, c], w [kh, kw, c, o]."""
+    """Without leading axes: x [n, h, w, c], w [kh, kw, c, o]."""
     if turned:
         w = np.swapaxes(w[::-1, ::-1], 2, 3)
     pads = [(0, 0), (lo[0], hi[0]), (lo[1], hi[1]), (0, 0)]
@@ -202,7 +202,7 @@ def philox(key, stream, index):
 
 
 def wrap(v, dtype):
-    """Whole numbers as 32-bit integers."""
+    """Integers in 32 bits."""
     if dtype == "i32":
         return (v + 2.0**31) % 2.0**32 - 2.0**31
     return v % 2.0**32 if dtype == "u32" else v
@@ -267,7 +267,7 @@ class Program:
         return v.astype(np.float32).astype(float) if dtype == "f32" else v
 
     def run(self, x):
-        """The outputs of inputs, and the largest value, first and second derivatives on the way."""
+        """The outputs, and the largest intermediate value, first and second derivatives."""
         values = dict(zip(self.inputs, x))
         largest = np.zeros(4)
         for i, op, attrs, args in self.nodes:
@@ -358,7 +358,7 @@ class Program:
 
 
 def arguments(program, x, wrt, dx):
-    """Arguments that carry a direction for each of their elements, and dx."""
+    """Arguments with a direction per element, and dx."""
     sizes = {k: x[k].size for k in wrt}
     total, at, numbers = sum(sizes.values()), 0, []
     for k, v in enumerate(x):
@@ -373,7 +373,7 @@ def arguments(program, x, wrt, dx):
 
 
 def expected(line):
-    """The program's float type, and by name its results with the largest number on the way."""
+    """The program's float type, and its results by name with the largest intermediate value."""
     program = Program(line["text"])
     shaped = lambda flat, shape: np.array(flat, dtype=float).reshape(shape)
     types = [program.types[i] for i in program.inputs]
@@ -407,7 +407,7 @@ def expected(line):
 
 
 def check(line):
-    """What differs, if anything."""
+    """The difference, if any."""
     program, results = expected(line)
     for name, (want, largest) in results.items():
         got = line[name]
@@ -441,7 +441,7 @@ def main():
                 wrong += 1
                 if wrong <= 5:
                     print(f"{path}: program {line['seed']}: {fault}\n{line['text']}")
-        print(f"{path}: {checked} programs checked, {jumped} passed over for a jump nearby")
+        print(f"{path}: {checked} programs checked, {jumped} skipped because of a discontinuity nearby")
         if checked == 0:
             wrong += 1
     if wrong:

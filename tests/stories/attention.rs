@@ -1,8 +1,8 @@
-//! Attention over hundreds of nodes with features of every edge, initialized and run forward.
+//! Attention over hundreds of nodes with features per edge, initialized and run forward.
 //!
-//! The features of the edges, [4, n, n, 128], are the largest thing there need be: 351 MB for 414 nodes, 537 MB for
-//! 512. An initializer or a layer that makes a few copies of that size, or of the products of heads and
-//! features, is out of memory.
+//! The edge features, [4, n, n, 128], are the largest array that is needed: 351 MB for 414 nodes, 537 MB for 512. An
+//! initializer or a layer that makes a few copies of that size, or of the products of heads and features, runs out of
+//! memory.
 
 use super::watch::{Report, Watch};
 use flowline::memory;
@@ -21,14 +21,14 @@ fn attend(key: &Key, x: &Tensor, edges: &Tensor) -> Tensor {
     attention.forward(x, AttentionOptions { edges: Some(edges), ..AttentionOptions::default() })
 }
 
-/// Numbers in [-1, 1), made in place: draws by key would be several times the size.
+/// Values in [-1, 1), generated in place: sampling with a key would need several times the memory.
 fn numbers<const N: usize>(shape: [usize; N]) -> Tensor {
     let len = shape.iter().product::<usize>();
     let number = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 8) as f32 / (1 << 23) as f32 - 1.0;
     Tensor::from_vec(shape, (0..len).map(number).collect())
 }
 
-/// Bytes at the peak of `f`, over those of the edges.
+/// Peak bytes of `f`, divided by the bytes of the edges.
 fn peak(edges: &Tensor, f: impl FnOnce() -> Tensor) -> (f64, Tensor) {
     memory::reset_peak();
     let y = f();

@@ -1,4 +1,4 @@
-//! Many different functions and shapes: what is compiled for them is bounded, counted and given back.
+//! Many different functions and shapes: their compiled programs are bounded, counted and released.
 
 use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
@@ -14,7 +14,7 @@ fn compile(iterations: usize) -> Report {
     let same = jit(|x: Tensor| (x.exp() * 2.0).sum());
     for i in 0..iterations {
         let x = Tensor::zeros([i + 1]);
-        // A function of its own, dropped with its program; one function on another shape; operations at once.
+        // A new function, dropped with its program; one function on another shape; operations run eagerly.
         assert_eq!(jit(move |x: Tensor| (x + i as f64).max()).call(&x).unwrap().item(), i as f64);
         assert_eq!(same.call(&x).unwrap().item(), 2.0 * (i + 1) as f64);
         assert_eq!((&x + 1.0).max().item(), 1.0);
@@ -30,7 +30,7 @@ fn compile(iterations: usize) -> Report {
         (memory::caches().compiles - before) as f64
     };
     let again = [compiles(iterations), compiles(iterations)];
-    // A trace because of `clear_caches` is none that `max_traces` forbids: nothing has changed.
+    // A retrace after `clear_caches` does not count against `max_traces`, because nothing has changed.
     let once = jit(|x: Tensor| x + 1.0).max_traces(1);
     once.call(1.0).unwrap();
     memory::clear_caches();
@@ -58,7 +58,7 @@ pub fn hold(report: &Report) {
     assert_eq!(report.traces, report.iterations);
     report.at_most("programs", 16.0);
     report.at_most("plans", 512.0);
-    // At least the programs of one function past 16 and the plans past 512.
+    // At least the programs of one function beyond 16, and the plans beyond 512.
     assert!(
         report.get("evictions") >= (n - 16.0) + (2.0 * n - 512.0),
         "{} evictions",

@@ -1,7 +1,7 @@
 //! Training of a flow whose step counter is kept by the training loop.
 //!
-//! Where a host integer among the arguments is part of the program, every step compiles another. Here a
-//! counter is a tensor of the state, and one that is not says its name.
+//! If a plain integer among the arguments is part of the program, every step compiles another one. Here a counter is a tensor
+//! of the state, and the error for a static counter names its leaf.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::cnf::prelude::*;
@@ -36,7 +36,7 @@ fn train(iterations: usize) -> Report {
     Report { said: a_counter_that_is_static(), ..report }
 }
 
-/// What is said to one whose counter is a number of the host.
+/// The error for a plain integer counter.
 fn a_counter_that_is_static() -> String {
     let step = jit(|state: Counted, x: Tensor| {
         (Counted { weight: &state.weight + &x, step: state.step + 1 }, state.weight)

@@ -1,7 +1,7 @@
-//! An epoch whose rows are no multiple of the batch.
+//! An epoch whose number of rows is not a multiple of the batch size.
 //!
-//! A program is compiled for its shapes, so a smaller last batch is a second one. The loader fills it with rows
-//! of weight 0; sliced by hand, it is compiled once and kept.
+//! A program is compiled per shape, so a smaller last batch needs a second one. The loader pads the batch with rows of
+//! weight 0; a batch sliced by hand is compiled once and cached.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;

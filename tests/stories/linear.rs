@@ -1,7 +1,6 @@
 //! A wide model called in a loop, its output fed back, with and without gradients.
 //!
-//! Where every call extends a graph until somebody asks for a gradient, a loop of predictions grows. Here
-//! nothing of a call outlives it.
+//! If every call extends a graph until a gradient is computed, a prediction loop grows. Here nothing outlives a call.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;

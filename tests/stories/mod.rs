@@ -1,9 +1,9 @@
-//! Stories that are told of other systems - memory that grows, programs compiled again and again - each as a
-//! program of flowline that is watched while it runs, and the limits it is held to.
+//! Regression tests for failures reported of other libraries: growing memory, repeated compilation. Each is a flowline
+//! program that is measured while it runs, with limits.
 //!
-//! Shared by `tests/memory.rs`, which runs each at a size that says enough, and `benches/stories.rs`, which
-//! runs one at any size and prints what it measured. A story never knows who runs it. They must run one after
-//! the other in a process without other work: what they watch is the process's.
+//! Shared by `tests/memory.rs`, which runs each at a sufficient size, and `benches/stories.rs`, which runs one at any size and
+//! prints the measurements. They must run one after the other in a process without other work, because the measurements are
+//! of the process.
 
 pub mod watch;
 
@@ -19,17 +19,17 @@ mod vmap_grad;
 
 use watch::Report;
 
-/// A story.
+/// A regression test.
 pub struct Story {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What holds, as a sentence without blanks.
+    /// What it checks, as a sentence with underscores.
     pub holds: &'static str,
-    /// Iterations that say enough.
+    /// A sufficient number of iterations.
     pub iterations: usize,
-    /// Runs it for so many iterations.
+    /// Runs it for this number of iterations.
     pub run: fn(usize) -> Report,
-    /// Panics when what was measured is past a limit.
+    /// Panics if a measurement exceeds its limit.
     pub hold: fn(&Report),
 }
 
@@ -45,7 +45,7 @@ macro_rules! stories {
     };
 }
 
-/// All of them.
+/// All regression tests.
 pub const ALL: [Story; 9] = stories! {
     "counter" counter 10_000 a_step_counter_never_retraces_and_a_static_one_is_named;
     "last-batch" last_batch 2_000 the_last_batch_of_an_epoch_takes_no_program_of_its_own;

@@ -1,11 +1,10 @@
-//! Parameters that are differentiated by and replaced in every iteration, at once and jitted, on one thread
-//! and on several.
+//! Parameters that are differentiated and replaced in every iteration, eagerly and jitted, on one thread and several.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;
 use flowline::tensor::map_rows;
 
-/// The loss over tiles of rows, which threads share.
+/// The loss over tiles of rows, distributed over threads.
 fn loss(model: &Mlp, x: &Tensor) -> Tensor {
     let (_, sums) = map_rows(std::slice::from_ref(x), 32, |rows| {
         (vec![], vec![(model.forward(&rows[0]) - &rows[0] * 0.5).square().sum()])
@@ -13,7 +12,7 @@ fn loss(model: &Mlp, x: &Tensor) -> Tensor {
     &sums[0] * (1.0 / x.shape()[0] as f64)
 }
 
-/// Steps against the gradient: new tensors in place of the old.
+/// Gradient steps: new tensors replace the old ones.
 fn descended(model: &Mlp, x: &Tensor) -> Mlp {
     let slope = grad(|model: &Mlp| loss(model, x), model);
     let mut slopes = slope.leaves().into_iter();

@@ -1,8 +1,8 @@
-//! RAdam in a loop, jitted and not, and the same with `cond` choosing its branch.
+//! RAdam in a loop, jitted and eager, and a version that chooses its branch with `cond`.
 //!
-//! Its rule has two branches and a counter that chooses. The crate's own chooses by `select`; written by hand with
-//! `cond` it is what is told of: a branch taken on a value that changes with the step. The counter is a tensor, a
-//! traced `cond` has both branches in its program, and operations outside `jit` run by plans that are kept.
+//! Its rule has two branches, chosen by a counter. The crate's RAdam chooses with `select`; the hand-written version uses
+//! `cond`, whose branch depends on a value that changes per step. The counter is a tensor, a traced `cond` contains both
+//! branches, and eager operations use cached plans.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;
@@ -54,7 +54,7 @@ fn all(iterations: usize) -> Report {
         compiled = jitted.call(compiled.0, compiled.1).unwrap();
         chosen = choose(chosen.0, chosen.1);
         compiled_choice = jitted_choice.call(compiled_choice.0, compiled_choice.1).unwrap();
-        // Early, both branches among it: in the end all of them are at 0.
+        // Both branches are used early; at the end all parameters are at 0.
         if i < 100 {
             from_select = from_select.max(apart(&chosen.0, &at_once.0));
         }

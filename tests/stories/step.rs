@@ -1,4 +1,4 @@
-//! A training step with an adaptive solve inside, and nothing left when all is dropped.
+//! A training step with an adaptive solve inside; no buffer remains when all is dropped.
 
 use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
@@ -14,7 +14,7 @@ fn loss(model: &Mlp, y0: &Tensor) -> flowline::Result<Tensor> {
 
 pub fn run(iterations: usize) -> Report {
     on_threads(1, || {
-        // Once for what a process makes at its first use of anything, which is no part of a run.
+        // A first run creates what is created once per process.
         train(1);
         memory::clear_caches();
         let before = Live::now();

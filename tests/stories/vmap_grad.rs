@@ -1,11 +1,10 @@
-//! The gradient of a mean over examples, in whose making each example could have a copy of the parameters'
-//! gradient: 500 times 18,448 numbers.
+//! The gradient of a mean over examples, which could use a copy of the parameters' gradient per example: 500 times 18,448
+//! values.
 //!
-//! Three programs of as many parameters. In the first the batch axis is written out: the likelihood of a flow over
-//! rows. The second is a loss of one example, mapped by `vmap`, whose mean is differentiated: the map's batching rules
-//! push the axis into the operations, and the products of the gradient contract over it. The third maps the gradient
-//! itself, which is a copy for each example by what it means; so examples come in tiles of [`TILE`], chosen such that
-//! a tile's copies stay under 2 MB, and a tile hands on their sum.
+//! Three programs with as many parameters. The first writes out the batch axis: the likelihood of a flow over rows. The second
+//! is a loss of one example, mapped with `vmap`, and the gradient of its mean: batching moves the axis into the operations,
+//! and the products of the gradient contract over it. The third maps the gradient itself, which needs a copy per example;
+//! so examples come in tiles of [`TILE`], chosen so that a tile's copies stay below 2 MB, and a tile returns their sum.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::cnf::prelude::*;
@@ -15,7 +14,7 @@ use flowline::tensor::map_rows;
 
 const EXAMPLES: usize = 500;
 const STEPS: usize = 10;
-/// Examples whose gradients are alive at once on a thread: 20 x 18,448 x 4 bytes is 1.5 MB.
+/// Examples whose gradients are live at once per thread: 20 x 18,448 x 4 bytes is 1.5 MB.
 const TILE: usize = 20;
 
 type Flow = Cnf<ConcatSquash>;
@@ -52,7 +51,7 @@ fn mapped(model: &Mlp, xs: &Tensor, ys: &Tensor) -> Mlp {
     model.with_leaves(sums.iter().map(|sum| sum * (1.0 / EXAMPLES as f64)))
 }
 
-/// Workspace of a plan, the states that its loops keep, and those of the bodies that run inside it.
+/// Workspace of a plan, the states that its loops keep, and the workspace of the bodies that run inside it.
 fn planned(plan: &flowline::__internal::backend::PlanReport) -> usize {
     plan.arena_bytes + plan.kept_bytes(STEPS)
 }
@@ -69,7 +68,7 @@ pub fn run(iterations: usize) -> Report {
     report.with("measured_bytes_on_2_threads", two).with("measured_bytes_on_2_threads_tile_32", narrow)
 }
 
-/// Peak bytes of a call beyond what lived before, the results included.
+/// Peak bytes of a call beyond those live before, including the results.
 fn measured<T>(call: impl FnOnce() -> T) -> f64 {
     let before = memory::live_bytes();
     memory::reset_peak();
@@ -77,7 +76,7 @@ fn measured<T>(call: impl FnOnce() -> T) -> f64 {
     (memory::peak_bytes() - before) as f64
 }
 
-/// Both programs with `vmap`: what is planned and measured, and how far apart their gradients are.
+/// Both programs with `vmap`: planned and measured bytes, and the difference between their gradients.
 fn differentiate_maps(iterations: usize) -> Vec<(&'static str, f64)> {
     let key = Key::new(3);
     let model = Mlp::new([37, 116, 116, 4], Activation::Tanh, &key);
@@ -127,7 +126,7 @@ pub fn hold(report: &Report) {
     assert_eq!(report.get("mapped_parameters"), 18_448.0);
     report.at_most("planned_bytes", 8e6);
     report.at_most("measured_bytes", 8e6);
-    // Each thread has a workspace of its own, of the size of a tile: smaller tiles where that counts.
+    // Each thread has its own workspace of the size of a tile; smaller tiles reduce it.
     report.at_most("measured_bytes_on_2_threads_tile_32", 8e6);
     report.at_most("planned_bytes_of_mapped_losses", 2e6);
     report.at_most("measured_bytes_of_mapped_losses", 2e6);

@@ -1,4 +1,4 @@
-//! What is watched while a story runs: an allocator that counts, the counters of `memory`, resident memory.
+//! Measurements of a regression test: a counting allocator, the counters of `memory`, resident memory.
 
 use flowline::memory::{self, Caches};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -9,24 +9,24 @@ struct Counting;
 static BLOCKS: AtomicIsize = AtomicIsize::new(0);
 static BYTES: AtomicIsize = AtomicIsize::new(0);
 
-// SAFETY: every call is handed to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BLOCKS.fetch_add(1, Relaxed);
         BYTES.fetch_add(layout.size() as isize, Relaxed);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         BLOCKS.fetch_add(1, Relaxed);
         BYTES.fetch_add(layout.size() as isize, Relaxed);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.alloc_zeroed(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         BLOCKS.fetch_sub(1, Relaxed);
         BYTES.fetch_sub(layout.size() as isize, Relaxed);
-        // SAFETY: the caller's promise, handed on.
+        // SAFETY: as the caller guarantees.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What lives at one moment.
+/// Live memory at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// Buffers of tensors, plans and workspaces.
@@ -45,7 +45,7 @@ pub struct Live {
     pub blocks: isize,
     /// Their bytes.
     pub heap_bytes: isize,
-    /// Resident memory in MB, 0 where it cannot be read.
+    /// Resident memory in MB, 0 if it cannot be read.
     pub rss_mb: f64,
 }
 
@@ -68,7 +68,7 @@ fn rss_mb() -> f64 {
     pages.unwrap_or(0.0) * 4096.0 / 1e6
 }
 
-/// Watches the iterations of a story.
+/// Measures the iterations of a regression test.
 pub struct Watch {
     before: Caches,
     iterations: usize,
@@ -77,14 +77,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on; what was compiled before is given back.
+    /// Starts measuring; releases compiled programs first.
     pub fn begin() -> Watch {
         memory::clear_caches();
         memory::reset_peak();
         Watch { before: memory::caches(), iterations: 0, at_100: Live::default(), compiles_at_100: 0 }
     }
 
-    /// An iteration has ended.
+    /// Ends an iteration.
     pub fn tick(&mut self) {
         self.iterations += 1;
         if self.iterations <= 100 {
@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// The last iteration has ended.
+    /// Ends the last iteration.
     pub fn end(self, traces: usize) -> Report {
         let after = memory::caches();
         Report {
@@ -111,7 +111,7 @@ impl Watch {
     }
 }
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub iterations: usize,
@@ -123,25 +123,25 @@ pub struct Report {
     pub at_100: Live,
     pub at_end: Live,
     pub peak_bytes: usize,
-    /// What this story measures beside.
+    /// Further measurements.
     pub measured: Vec<(&'static str, f64)>,
-    /// An error that the story provokes.
+    /// An error that the test provokes.
     pub said: String,
 }
 
 impl Report {
-    /// Adds a number of the story's own.
+    /// Adds a measurement.
     pub fn with(mut self, name: &'static str, x: f64) -> Report {
         self.measured.push((name, x));
         self
     }
 
-    /// A number of the story's own.
+    /// A further measurement, by name.
     pub fn get(&self, name: &str) -> f64 {
         self.measured.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no {name}")).1
     }
 
-    /// Asserts that nothing lives at the end that did not live after 100 iterations, and nothing was compiled.
+    /// Asserts that no more is live at the end than after 100 iterations, and nothing was compiled since.
     #[track_caller]
     pub fn is_flat(&self) {
         let what = |live: &Live| [live.buffers as isize, live.bytes as isize, live.blocks, live.heap_bytes];
@@ -150,7 +150,7 @@ impl Report {
         assert_eq!(self.compiles_after_100, 0, "compiles after 100 iterations");
     }
 
-    /// Asserts that a number of the story's own is at most `limit`.
+    /// Asserts that a measurement is at most `limit`.
     #[track_caller]
     pub fn at_most(&self, name: &str, limit: f64) {
         let x = self.get(name);
@@ -158,7 +158,7 @@ impl Report {
     }
 }
 
-/// Runs `f` on a pool of so many threads: the queues of the process's own pool are not counted then.
+/// Runs `f` on a pool with this number of threads, so that the queues of the global pool are not counted.
 pub fn on_threads<R: Send>(num_threads: usize, f: impl FnOnce() -> R + Send) -> R {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
     pool.install(f)

@@ -1,4 +1,4 @@
-"""What the programs share: the generator of every weight and number, timing, and one JSON object a measurement.
+"""Shared code: the generator of all weights and numbers, timing, and one JSON object per measurement.
 
 A program is called as `program.py VARIANT [--reps N] [--values] [--first] [--image FILE]`. With --values it computes the
 value alone; with --first it takes the first training step and ends.
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class SplitMix:
-    """splitmix64: a counter and a hash of it (../../workloads/splitmix.rs says the same)."""
+    """splitmix64: a counter and a hash of it (as in ../../workloads/splitmix.rs)."""
 
     def __init__(self, seed):
         self.state = np.uint64(seed)
@@ -48,14 +48,14 @@ class SplitMix:
         return [self.linear(i, o) for i, o in zip(sizes, sizes[1:])]
 
     def concat_squash(self, sizes):
-        """of each layer the affine part, the gate, the shift: five arrays"""
+        """the affine part, the gate and the shift of each layer: five arrays"""
         return [
             (*self.linear(i, o), *self.linear(1, o), *self.linear(1, o, bias=False)) for i, o in zip(sizes, sizes[1:])
         ]
 
 
 def stated_points():
-    """W4: 2 x 500 points, and a probe for each"""
+    """W4: 2 x 500 points with a probe each"""
     return [np.concatenate([SplitMix(s).normal(500, 2) for s in seeds]) for seeds in ((40, 41), (42, 43))]
 
 
@@ -74,7 +74,7 @@ def arguments():
 
 
 def timed(call, reps):
-    """The first call apart; samples of at least 20 ms, about 60 s in all, three at least, one where a call takes a minute."""
+    """The first call separately; then samples of at least 20 ms, about 60 s in total: at least three, or one if a call takes a minute."""
     def seconds(n):
         begun = time.perf_counter()
         for _ in range(n):
@@ -90,7 +90,7 @@ def timed(call, reps):
 
 def tell(workload, variant, peer, value, times=None):
     times = times or dict(first_ms=None, ms=None, min_ms=None, reps=0)
-    # VmHWM: ru_maxrss survives an exec and would be the parent's
+    # VmHWM, because ru_maxrss survives an exec and would be the parent's
     peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024
     value = [float(v) for v in value] if isinstance(value, (list, tuple)) else float(value)
     line = dict(workload=workload, variant=variant, peer=peer, threads=threads(), **times, value=value)

@@ -1,4 +1,4 @@
-"""The flow of W4 and W7 in diffrax: sizes and settings of its documented example, one trajectory at a time under vmap."""
+"""The flow of W4 and W7 in diffrax: sizes and settings of its CNF example, one trajectory at a time under vmap."""
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def weights():
 
 
 def velocity(block, t, z):
-    """of one point [2] or many [n, 2]"""
+    """for one point [2] or many [n, 2]"""
     t = jnp.reshape(t, (1,))
     for i, (w, b, gate, c, shift) in enumerate(block):
         z = (z @ w.T + b) * jax.nn.sigmoid(gate @ t + c) + shift @ t
@@ -52,7 +52,7 @@ def push_forward(blocks, z):
 
 
 def darkness(path):
-    """1 - grey / max [rows, columns], the alpha on white"""
+    """1 - gray / max [rows, columns], alpha blended on white"""
     image = Image.open(path).convert("RGBA")
     image = Image.alpha_composite(Image.new("RGBA", image.size, (255,) * 4), image).convert("RGB")
     grey = np.asarray(image).astype(np.float64) @ [0.2989, 0.5870, 0.1140]
@@ -65,7 +65,7 @@ def centres(shape):
 
 
 def documented_points(path):
-    """pixels of grey < 254: standardised positions, weights, and the deviation of half a pixel"""
+    """pixels of gray < 254: standardized positions, weights, and half a pixel in these units"""
     grey, dark = darkness(path)
     keep = grey.reshape(-1) < 254
     xy, dark = centres(grey.shape)[keep], dark.reshape(-1)[keep]

@@ -1,4 +1,4 @@
-"""W3 in diffrax: a training step through RecursiveCheckpointAdjoint, each path by steps of its own under vmap."""
+"""W3 in diffrax: a training step through RecursiveCheckpointAdjoint, each trajectory with its own steps under vmap."""
 import json
 import pathlib
 

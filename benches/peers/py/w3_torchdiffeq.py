@@ -1,4 +1,4 @@
-"""W3 in torchdiffeq: a training step through the solver's own operations (odeint), all paths by shared steps."""
+"""W3 in torchdiffeq: a training step through the solver's own operations (odeint), all trajectories with shared steps."""
 import json
 import pathlib
 

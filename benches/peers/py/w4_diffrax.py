@@ -1,4 +1,4 @@
-"""W4 in diffrax: an update of the documented example, two batches of 500 points in a loop."""
+"""W4 in diffrax: an update of its CNF example, two batches of 500 points in a loop."""
 import jax
 import jax.numpy as jnp
 import optax
@@ -43,7 +43,7 @@ def update_of(positions, dark, jitter):
 times = None
 if args.first or not args.values:
     update = update_of(*flow.documented_points(args.image))
-    # the number of the batch is an array: as a Python number it would be compiled anew in every update
+    # the batch index is an array: a Python number would be recompiled in every update
     carry = (blocks, optimiser.init(blocks), jnp.asarray(0), jax.random.PRNGKey(2))
 
     def call():

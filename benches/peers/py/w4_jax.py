@@ -1,5 +1,5 @@
 """W4 exact in plain JAX written for speed: 1,000 points as one matrix, the steps as a scan with a checkpoint each, one
-linearisation and two pushes for the divergence."""
+linearization and two tangents for the divergence."""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""W4 in eager PyTorch, its steps of Tsit5 written by hand, 2 x 500 points as matrices: a yardstick, no library."""
+"""W4 in eager PyTorch, its steps of Tsit5 written by hand, 2 x 500 points as matrices: a reference without a solver library."""
 import math
 
 import torch
@@ -63,7 +63,7 @@ optimiser = torch.optim.AdamW([a for block in blocks for layer in block for a in
 
 
 def update():
-    """On the stated points: a picture would change the numbers and not the work."""
+    """On the given points: an image would change the numbers but not the work."""
     optimiser.zero_grad()
     total = 0.0
     for half in points.split(500):

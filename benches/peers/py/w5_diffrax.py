@@ -1,4 +1,4 @@
-"""W5 in diffrax: the whole batch one state, its default adjoint."""
+"""W5 in diffrax: the whole batch as one state, with the default adjoint."""
 import math
 
 import diffrax

@@ -1,4 +1,4 @@
-"""W9 in plain JAX: 100 updates of flow matching in one compiled scan; a time is that of one update."""
+"""W9 in plain JAX: 100 updates of flow matching in one compiled scan; times are per update."""
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -9,7 +9,7 @@ use flowline::__internal::{
 use flowline::train::{Preset, TrainOptions};
 use std::path::PathBuf;
 
-/// Headings that `-h` leaves out.
+/// Headings that `-h` omits.
 pub const ADVANCED: [&str; 4] = [MODEL, OBJECTIVE, SOLVER, OPTIMIZER];
 const INPUT: &str = "Input";
 const MODEL: &str = "Model";
@@ -19,7 +19,7 @@ const OPTIMIZER: &str = "Optimizer";
 const RUN: &str = "Run";
 const OUTPUT: &str = "Output";
 
-/// Seconds of a run with `--quick`.
+/// Duration of a run with `--quick`, in seconds.
 const QUICK_S: f64 = 15.0;
 
 const DATA: &str = "\
@@ -198,7 +198,7 @@ fn presets() -> impl TypedValueParser<Value = Preset> {
 }
 
 impl Args {
-    /// What the library is asked for.
+    /// The options as the library takes them.
     pub fn options(&self) -> TrainOptions {
         TrainOptions {
             preset: self.preset.clone(),

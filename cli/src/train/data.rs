@@ -9,10 +9,10 @@ use flowline::train::{TrainError, TrainingData};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be learned: a toy where the name is one and no such file is there, points by the file's ending, else an image.
+/// The data to learn: a toy density if the name is one and no such file exists, points by file extension, else an image.
 ///
 /// # Errors
-/// Data that cannot be read; options that they have no use for.
+/// Data that cannot be read; options that do not apply to them.
 pub fn open(args: &Args) -> Result<TrainingData> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
     let labels = [&args.labels, &args.validation_labels, &args.test_labels];
@@ -21,7 +21,7 @@ pub fn open(args: &Args) -> Result<TrainingData> {
             return Err(useless(
                 option,
                 file.display().to_string(),
-                "it needs a set of images, and DATA is none",
+                "it needs a set of images, and DATA is not one",
             ));
         }
     }
@@ -56,7 +56,7 @@ pub fn open(args: &Args) -> Result<TrainingData> {
     check_given(args, ImageDensity::open(path)?.into())
 }
 
-/// Points of a table; the tables to measure by have the same columns.
+/// Points of a table; the validation and test tables have the same columns.
 fn table(args: &Args, path: &Path) -> Result<TrainingData> {
     let options = input::options(args.columns.as_deref(), args.delimiter)?;
     let found = input::read(path, &options, &[])?;
@@ -100,13 +100,13 @@ fn is_image_set(path: &Path) -> Result<bool> {
     Ok(is("gz") || is("idx") || name.ends_with("-ubyte"))
 }
 
-/// Refuses files of held-out data for an image or a toy, which have points without end.
+/// Refuses held-out files for an image or a toy density, which can be sampled without end.
 fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
     let given = [("--validation", &args.validation), ("--test", &args.test)];
     match given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?))) {
         None => Ok(data),
         Some((option, path)) => {
-            let reason = "an image or a toy density gives its own held-out points";
+            let reason = "an image or a toy density generates its own held-out points";
             Err(useless(option, path.display().to_string(), reason))
         }
     }
@@ -116,7 +116,7 @@ fn useless(option: &'static str, value: String, reason: &'static str) -> CliErro
     TrainError::Useless { option, value, reason }.into()
 }
 
-/// What may have been meant by DATA that does not exist.
+/// A suggestion for DATA that does not exist.
 fn missing(path: &Path) -> CliError {
     let (name, toys) = (path.to_string_lossy(), ToyDensity::ALL.map(ToyDensity::name));
     let hint = match nearest(&name, toys) {

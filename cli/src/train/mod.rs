@@ -1,4 +1,4 @@
-//! `flowline train`: learn the density of an image, of points, of a toy or of a set of images.
+//! `flowline train`: learn the density of an image, points, a toy density or a set of images.
 
 mod args;
 mod data;
@@ -21,15 +21,15 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// What an image without a path is called.
+/// The name of the built-in image.
 const EMBEDDED: &str = "flowlines";
-/// More threads than any machine that this is for has cores.
+/// Maximum number of threads.
 const MAX_THREADS: usize = 1024;
 
-/// Runs the subcommand; `started` is when the process did.
+/// Runs the subcommand; `started` is the start of the process.
 ///
 /// # Errors
-/// Wrong options, data that cannot be read, a folder that cannot be written, a run that failed.
+/// Invalid options, data that cannot be read, a folder that cannot be written, a failed run.
 pub fn run(args: &Args, started: Instant) -> Result<()> {
     let options = args.options();
     options.check().map_err(suggested)?;
@@ -39,14 +39,14 @@ pub fn run(args: &Args, started: Instant) -> Result<()> {
         let (option, value, range) = ("--threads", threads.to_string(), "a whole number from 1 to 1024");
         return Err(TrainError::Option { option, value, range }.into());
     }
-    // All that multithreads is rayon's, so one pool around the run is the number of threads.
+    // All parallelism is rayon's, so a pool around the run sets the number of threads.
     let threads = args.threads.unwrap_or(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|e| TrainError::Threads { threads, reason: e.to_string() })?;
     pool.install(|| train(args, &options, started))
 }
 
-/// The error with the name that is nearest to an unknown one.
+/// Adds the nearest known name to an error about an unknown one.
 fn suggested(error: Error) -> CliError {
     match error {
         Error::Train(TrainError::Solver { name, known }) => {
@@ -75,7 +75,7 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     }
     let trainer = trainer.run_dir(&folder);
     let trainer = if args.restart { trainer.restart() } else { trainer };
-    // Without handlers a signal ends the run as it ends any program, and its last checkpoint is there.
+    // Without handlers a signal ends the run like any program; its last checkpoint remains.
     let signals = Signals::watch().ok();
     let bar = RefCell::new(Bar::new(args.log_format.unwrap_or(false)));
     let learned = trainer

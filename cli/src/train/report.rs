@@ -1,4 +1,4 @@
-//! What `flowline train` prints at its end, and what `--plan` prints.
+//! The final summary of `flowline train`, and the output of `--plan`.
 
 use super::super::error::Result;
 use super::super::machine;
@@ -16,13 +16,13 @@ pub fn print(learned: &TrainedFlow, folder: &Path) {
     summary(&text, || serde_json::json!(report));
 }
 
-/// The run for people: what the model is worth, then what it took.
+/// The summary as text: the scores of the model, then the cost of the run.
 fn table(report: &TrainReport) -> String {
     let mut table = Table::default();
     for (name, value) in report.figures() {
         table.row(name, value);
         match name {
-            "KL divergence" => table.row("", "distance of the model from the data's density; 0 is perfect"),
+            "KL divergence" => table.row("", "of the data from the model; 0 if they are equal"),
             "total probability" => table.row("", "integral of the model's density over the plane"),
             _ => &mut table,
         };
@@ -42,7 +42,7 @@ fn table(report: &TrainReport) -> String {
     table.text()
 }
 
-/// What can be done with the run.
+/// Commands to try next.
 fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> String {
     let run = folder.display();
     let mut lines = vec![if is_images {
@@ -74,7 +74,7 @@ fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> Str
 pub fn print_plan(trainer: &Trainer) -> Result<()> {
     let (plans, peak) = (trainer.plan()?, Peak::measure());
     if is_json() {
-        // The last phase solves: its peak is what --checkpoints governs.
+        // The last phase solves; `--checkpoints` governs its peak memory.
         let plan_peak = plans.last().map_or(0, |p| p.peak_bytes);
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
@@ -90,7 +90,7 @@ pub fn print_plan(trainer: &Trainer) -> Result<()> {
     Ok(())
 }
 
-/// The plan for people: `memory` is traffic, `at peak` the time that the operations would take at the rate of matrix products in cache.
+/// The plan as a table: `memory` is traffic; `at peak` is the time of the operations at the rate of matrix products in cache.
 fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
     let mut table = Table::default();
     table.row("weights", grouped(weights as u64)).row("machine", machine::line(peak));

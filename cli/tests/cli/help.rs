@@ -1,4 +1,4 @@
-//! Help, completions and man pages: what a person at a terminal of 80 columns reads.
+//! Help on a terminal of 80 columns, completions and man pages.
 
 use crate::place::{Place, text};
 use std::fs;
@@ -26,7 +26,7 @@ fn help_fits_80_columns_and_has_examples() {
     assert!(help(&place, "--help").contains("Exit codes: 0 success, 1 failure, 2 wrong usage"));
 }
 
-/// Options with a value whose absence means nothing, and not some default.
+/// Options that take a value and have no default.
 const WITHOUT_DEFAULT: [&str; 7] = [
     "--labels",
     "--validation-labels",
@@ -60,7 +60,7 @@ fn every_option_with_a_default_shows_it() {
 }
 
 #[test]
-fn the_short_help_of_train_leaves_the_model_out_and_names_the_long_one() {
+fn the_short_help_of_train_omits_the_model_and_names_the_long_help() {
     let place = Place::new();
     let (short, long) = (help(&place, "train -h"), help(&place, "train --help"));
     for heading in ["Input:", "Run:", "Output:"] {
@@ -89,7 +89,7 @@ fn other_names_of_options_mean_the_same() {
 }
 
 #[test]
-fn errors_have_colors_where_they_are_asked_for() {
+fn errors_are_colored_on_request() {
     let place = Place::new();
     for arguments in ["train --color always --updates many", "train --color=always --updates 0"] {
         let message = text(&place.run(arguments).stderr);

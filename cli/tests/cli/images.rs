@@ -1,10 +1,10 @@
-//! Runs on sets of images: what is told, what lies in the folder, what is refused.
+//! Runs on sets of images: output, files and errors.
 
 use crate::place::{Place, json, keeps_its_buffers};
 use flowline::io::raster;
 use std::fs;
 
-/// Images of 4 x 6 pixels as an IDX file has them: bars that stand (class 0) or lie (class 1).
+/// Images of 4 x 6 pixels as an IDX file: vertical bars (class 0) and horizontal bars (class 1).
 fn idx(n: usize) -> Vec<u8> {
     let pixel = |i: usize, p: usize| {
         let (y, x, at) = (p / 4, p % 4, i / 2 % 3);
@@ -28,9 +28,9 @@ fn bars() -> Place {
 const SMALL: &str = "--updates 30 --batch 16 --width 8 --depth 1 --lr 0.01";
 
 #[test]
-fn a_set_with_classes_is_trained_told_sampled_and_measured() {
+fn a_set_with_classes_is_trained_described_sampled_and_scored() {
     let place = bars();
-    let (out, err) = place.told(&format!("train bars.idx --labels labels.csv --out run --json {SMALL}"));
+    let (out, err) = place.output(&format!("train bars.idx --labels labels.csv --out run --json {SMALL}"));
     let report = json(&out);
     for key in [
         "bits_per_dim",
@@ -59,7 +59,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
         "rtol = atol",
         "1e-5",
         " ± ",
-        "weighs 9 ranges",
+        "weights 9 ranges",
     ] {
         assert!(info.contains(word), "\"{word}\" is missing in: {info}");
     }
@@ -74,7 +74,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
     place.done("sample run -n 9 --label 0 --out zeros.png");
     assert!(raster::decode(&fs::read(place.path("zeros.png")).unwrap()).is_ok());
 
-    let (out, err) = place.told("log-prob run bars.idx --labels labels.csv --draws 2");
+    let (out, err) = place.output("log-prob run bars.idx --labels labels.csv --draws 2");
     assert_eq!(out.lines().filter(|line| line.parse::<f64>().is_ok_and(|x| x < 0.0)).count(), 80, "{out}");
     assert!(
         err.contains("80 images") && err.contains(" ± ") && err.contains("of the error by dequantization"),
@@ -88,7 +88,7 @@ fn a_set_with_classes_is_trained_told_sampled_and_measured() {
 }
 
 #[test]
-fn images_of_the_test_come_from_a_file_with_classes_of_their_own() {
+fn test_images_come_from_a_file_with_its_own_classes() {
     let place = bars();
     fs::write(place.path("more.idx"), idx(30)).unwrap();
     let classes: String = (0..30).map(|i| format!("{}\n", i % 2)).collect();
@@ -102,7 +102,7 @@ fn images_of_the_test_come_from_a_file_with_classes_of_their_own() {
 }
 
 #[test]
-fn sets_that_cannot_be_learned_from_are_named_and_leave_nothing() {
+fn invalid_image_sets_are_named_and_leave_no_files() {
     let place = bars();
     let whole = idx(80);
     fs::write(place.path("cut.idx"), &whole[..whole.len() - 7]).unwrap();
@@ -127,14 +127,14 @@ fn sets_that_cannot_be_learned_from_are_named_and_leave_nothing() {
 }
 
 #[test]
-fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_measure() {
+fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     let place = bars();
     let options = "--updates 1100 --batch 8 --width 4 --depth 1 --field mlp";
     keeps_its_buffers(&place.done(&format!("train bars.idx --labels labels.csv --json {options}")));
 }
 
 #[test]
-fn images_of_other_channels_than_gray_and_colors_are_refused_when_they_are_read() {
+fn images_with_neither_1_nor_3_channels_are_refused() {
     let place = bars();
     for channels in [2, 4, 5] {
         let bytes = vec![7_u8; 30 * 8 * 8 * channels];

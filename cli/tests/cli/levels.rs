@@ -1,4 +1,4 @@
-//! The level of instructions that `FLOWLINE_LEVEL` asks for: in force where the machine has it, else refused.
+//! `FLOWLINE_LEVEL` sets the instruction level; a level that the machine lacks is refused.
 
 use crate::place::{Place, SMALL, json, text};
 use flowline::__internal::simd::Level;
@@ -10,22 +10,22 @@ fn at(place: &Place, level: &str, arguments: &str) -> Output {
 }
 
 #[test]
-fn a_run_is_trained_and_told_of_at_each_level() {
+fn a_run_is_trained_and_described_at_each_level() {
     let place = Place::new();
     for level in Level::available() {
         let folder = format!("at-{level}");
         let train = format!("train tiny.png --updates 3 --seed 3 {SMALL} --out {folder}");
         let run = at(&place, &level.to_string(), &train);
         assert!(run.status.success(), "{level}: {}", text(&run.stderr));
-        let told = at(&place, &level.to_string(), &format!("info {folder} --json"));
-        assert_eq!(json(&text(&told.stdout))["level"], level.to_string());
-        let told = text(&at(&place, &level.to_string(), &format!("info {folder} --machine")).stdout);
-        assert!(told.contains(&format!("instructions of {level}")), "{told}");
+        let output = at(&place, &level.to_string(), &format!("info {folder} --json"));
+        assert_eq!(json(&text(&output.stdout))["level"], level.to_string());
+        let output = text(&at(&place, &level.to_string(), &format!("info {folder} --machine")).stdout);
+        assert!(output.contains(&format!("instructions of {level}")), "{output}");
     }
 }
 
 #[test]
-fn a_level_that_is_not_there_ends_with_2() {
+fn an_unsupported_level_ends_with_2() {
     let place = Place::new();
     let mut refused = vec![("sse9", "is not a level"), ("AVX2", "is not a level")];
     if cfg!(not(target_arch = "x86_64")) {

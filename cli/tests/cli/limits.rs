@@ -1,15 +1,15 @@
-//! Runs under a time limit: the clock holds, whatever the machine does beside them.
+//! Runs with a time limit keep to it, even on a busy machine.
 
 use crate::place::{Place, SMALL, json};
 use crate::resuming::wait_for_checkpoint;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// What a process may take beyond its limit: a stall of the machine in a part of the end that cannot be cut.
+/// How far a process may exceed its limit: a stall of the machine in a final part that cannot be shortened.
 const SLACK: Duration = Duration::from_secs(2);
 
 #[test]
-fn a_limit_of_seconds_holds_with_pictures_and_a_gap() {
+fn a_time_limit_holds_with_figures_and_a_kl_divergence() {
     let place = Place::new();
     let begun = Instant::now();
     let report = json(&place.done(&format!("train tiny.png --time-limit 8 --json {SMALL}")));
@@ -25,7 +25,7 @@ fn a_limit_of_seconds_holds_with_pictures_and_a_gap() {
     assert_eq!(phases.len(), 2);
     assert_eq!(report["updates"].as_u64(), Some(phases.iter().map(updates).sum()));
     assert!(phases.iter().all(|phase| updates(phase) > 0 && phase["traces"] == 1), "{report}");
-    // The header has as many updates as were done, and the same limit goes on with the run.
+    // The header holds the number of updates done and the same limit, so the run can be resumed.
     let config = &json(&place.done("info runs/tiny --json"))["header"]["recipe"];
     for (planned, done) in config["phases"].as_array().unwrap().iter().zip(phases) {
         assert_eq!(planned["updates"], done["updates"]);
@@ -36,7 +36,7 @@ fn a_limit_of_seconds_holds_with_pictures_and_a_gap() {
 }
 
 #[test]
-fn a_killed_run_has_what_is_left_of_its_limit() {
+fn a_killed_run_resumes_with_the_rest_of_its_limit() {
     let place = Place::new();
     let train = format!("train tiny.png --time-limit 14 --out run {SMALL}");
     let mut child = place.command(&train).spawn().unwrap();

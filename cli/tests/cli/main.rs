@@ -1,6 +1,6 @@
 //! The command line as other programs see it: exit codes, messages, files, bits.
 //!
-//! A binary of its own because it runs the program. Data are tiny and nets of width 8, so a whole run takes a second.
+//! It is its own test binary because it runs the program. Data are tiny and networks have width 8, so a run takes a second.
 
 #[path = "../../../src/io/scratch.rs"]
 mod folders;

@@ -1,4 +1,4 @@
-//! Where the program is run: a folder of its own, what is said to it, what it says.
+//! A folder in which the tests run the program.
 
 use super::folders::{Scratch, scratch};
 use flowline::io::raster::{Channels, Depth, encode_png};
@@ -23,7 +23,7 @@ impl Place {
         place
     }
 
-    /// A PNG file of grays, by column and row.
+    /// A grayscale PNG file, from gray levels by column and row.
     pub fn image(&self, name: &str, size: [u32; 2], gray: impl Fn(u32, u32) -> u8) {
         let grays: Vec<u8> = (0..size[0] * size[1]).map(|i| gray(i % size[0], i / size[0])).collect();
         fs::write(self.path(name), encode_png(size, Channels::Gray, Depth::Eight, &grays).unwrap()).unwrap();
@@ -44,20 +44,20 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// Standard output and standard error of what must go well.
-    pub fn told(&self, arguments: &str) -> (String, String) {
+    /// Runs a command that must succeed; returns standard output and standard error.
+    pub fn output(&self, arguments: &str) -> (String, String) {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
         (text(&output.stdout), text(&output.stderr))
     }
 
-    /// Runs what must go well; its standard output.
+    /// Runs a command that must succeed; returns standard output.
     pub fn done(&self, arguments: &str) -> String {
-        self.told(arguments).0
+        self.output(arguments).0
     }
 
-    /// Runs what must fail with this code and a message of one to three lines that has these words, and must leave nothing
-    /// behind.
+    /// Runs a command that must fail with this exit code and a message of one to three lines that contains these words, and
+    /// must leave no files behind.
     pub fn fails(&self, arguments: &str, code: i32, words: &[&str]) {
         let before = self.names();
         let output = self.run(arguments);
@@ -70,7 +70,7 @@ impl Place {
         assert_eq!(self.names(), before, "{arguments} left something behind");
     }
 
-    /// What lies in the folder, without the image.
+    /// The names in the folder, except the image.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<String> = entries
@@ -92,7 +92,7 @@ pub fn json(text: &str) -> serde_json::Value {
 
 pub const SMALL: &str = "--width 8 --depth 1 --batch 64 --fixed-steps 4";
 
-/// Refuses a report whose phases hold another number of buffers or bytes at their end than after update 100.
+/// Checks that each phase holds as many buffers and bytes at its end as after update 100.
 pub fn keeps_its_buffers(report: &str) {
     for phase in json(report)["phases"].as_array().unwrap() {
         assert!(phase["live_buffers_at_100"].is_u64(), "{phase}");

@@ -1,10 +1,10 @@
-//! What is told of the work of an update, before a run and after it.
+//! The reported cost of an update, before a run and after it.
 
 use crate::place::{Place, SMALL, json};
 use std::fs;
 
 #[test]
-fn a_plan_runs_nothing_and_tells_memory_and_operations() {
+fn a_plan_runs_nothing_and_reports_memory_and_operations() {
     let place = Place::new();
     let plan = |options: &str| json(&place.done(&format!("train tiny.png --plan --json {options}")));
     let of = |checkpoints: usize| {
@@ -35,9 +35,9 @@ fn a_plan_runs_nothing_and_tells_memory_and_operations() {
 }
 
 #[test]
-fn info_tells_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
+fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     let place = Place::new();
-    // Three updates of them by the solver: the mean is told, not the sum.
+    // Three of them are by maximum likelihood: the mean is reported, not the sum.
     let options = format!("train tiny.png --updates 300 {SMALL}");
     let plan = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --threads 1 --out run"));
@@ -50,9 +50,9 @@ fn info_tells_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     assert_eq!(phases.len(), 2);
     for (phase, planned) in phases.iter().zip(plan["phases"].as_array().unwrap()) {
         assert_eq!((&phase["objective"], &phase["kernels"]), (&planned["objective"], &planned["kernels"]));
-        for (told, of) in [("flops_per_update", "flops"), ("bytes_moved_per_update", "bytes_moved")] {
-            let (told, planned) = (number(phase, told), number(planned, of));
-            assert!(told > 0.0 && (told / planned - 1.0).abs() < 1e-6, "{of}: {told} {planned}");
+        for (reported, of) in [("flops_per_update", "flops"), ("bytes_moved_per_update", "bytes_moved")] {
+            let (reported, planned) = (number(phase, reported), number(planned, of));
+            assert!(reported > 0.0 && (reported / planned - 1.0).abs() < 1e-6, "{of}: {reported} {planned}");
         }
         let (rate, share) = (number(phase, "gflops"), number(phase, "share_of_peak"));
         assert!(share > 0.0 && share <= 1.0, "{phase}");
@@ -70,14 +70,14 @@ fn info_tells_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
         "{text}"
     );
 
-    // Adaptive: a plan counts one step of each solve, a run those that were taken.
+    // Adaptive: a plan counts one step per solve, a run the steps taken.
     let options = "train tiny.png --updates 20 --width 8 --depth 1 --batch 64 --rtol 1e-4";
     let step = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --out adaptive"));
     let solved = &json(&place.done("info adaptive --json"))["phases"][1];
     let steps = number(solved, "flops_per_update") / number(&step["phases"][1], "flops");
     assert!(steps > 1.5 && steps < 200.0, "{steps}");
-    // Without its counters a run tells no work, and no more than that is missing.
+    // Without its counters a run reports no work; everything else remains.
     fs::remove_file(place.path("run/counters.json")).unwrap();
     assert_eq!(json(&place.done("info run --json"))["phases"].as_array().unwrap().len(), 0);
     assert!(!place.done("info run").contains("kernels"));

@@ -1,10 +1,10 @@
-//! Runs on toys and on points of a file, in their own units.
+//! Runs on toy densities and on points from a file, in the units of the data.
 
 use crate::place::{Place, json, keeps_its_buffers};
 use std::fs;
 
 #[test]
-fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
+fn a_toy_density_is_learned_by_name_and_reported_in_its_units() {
     let place = Place::new();
     let report =
         json(&place.done("train checkerboard --updates 20 --width 8 --depth 1 --batch 64 --json --out run"));
@@ -15,7 +15,7 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     );
     assert!(
         (nats("test_nll_nats") - nats("nll_nats")).abs() < 1e-9,
-        "the checkerboard's density is one number"
+        "the checkerboard's density is constant"
     );
     let off = (nats("validation_nats") - nats("nll_nats")).abs();
     assert!(off < 5.0 * nats("validation_stderr_nats") && (nats("mass") - 1.0).abs() < 2e-3, "{report}");
@@ -27,7 +27,7 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     let a = flowline::io::read_csv(place.path("a.csv")).unwrap();
     assert_eq!((a.columns, a.lines.len()), (vec!["x".to_owned(), "y".to_owned()], 500));
     assert!(a.data.iter().any(|x| x.abs() > 2.5), "samples are in units");
-    // Densities of points and of a grid's centers agree, the first row of the grid being that of the largest y.
+    // Densities at points and at the grid's cell centers agree; the first row of the grid has the largest y.
     place.done("density run --grid 5 --out grid.npy");
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     let info = json(&place.done("info run --json"));
@@ -39,11 +39,11 @@ fn a_toy_is_learned_by_name_and_told_in_its_own_units() {
     let point = format!("x,y\n{},{}\n", center(0, "width", 1.5), center(1, "height", 0.5));
     assert!(center(1, "height", 0.5) > 2.0);
     fs::write(place.path("point.csv"), point).unwrap();
-    let told: f64 = place.done("log-prob run point.csv").trim().parse().unwrap();
-    assert!((told - grid.data[1]).abs() < 1e-3, "{told} {:?}", grid.data);
+    let value: f64 = place.done("log-prob run point.csv").trim().parse().unwrap();
+    assert!((value - grid.data[1]).abs() < 1e-3, "{value} {:?}", grid.data);
 }
 
-/// Writes 300 points in space, each coordinate of another scale.
+/// Writes 300 points in 3-D, each coordinate at another scale.
 fn orbit(place: &Place) {
     let rows: Vec<String> = (0..300)
         .map(|i| f64::from(i) * 0.7)
@@ -53,7 +53,7 @@ fn orbit(place: &Place) {
 }
 
 #[test]
-fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
+fn points_of_a_file_keep_their_columns_and_invalid_ones_leave_no_files() {
     let place = Place::new();
     orbit(&place);
     let report = json(&place.done("train orbit.csv --updates 30 --width 8 --depth 1 --batch 64 --json"));
@@ -72,8 +72,8 @@ fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
     place.done("sample runs/orbit -n 50 --out a.csv");
     let text = fs::read_to_string(place.path("a.csv")).unwrap();
     assert!(text.starts_with("mass,speed,height\n") && text.lines().count() == 51);
-    place.done("log-prob runs/orbit orbit.csv --out told.npy");
-    assert_eq!(flowline::io::read_npy(place.path("told.npy")).unwrap().shape, [300]);
+    place.done("log-prob runs/orbit orbit.csv --out values.npy");
+    assert_eq!(flowline::io::read_npy(place.path("values.npy")).unwrap().shape, [300]);
     place.fails("density runs/orbit --grid 8", 2, &["points have 3"]);
     place.fails("train orbit.csv --validation odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
     place.fails("train orbit.csv --test odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
@@ -92,7 +92,7 @@ fn points_of_a_file_keep_their_columns_and_odd_ones_leave_nothing() {
 }
 
 #[test]
-fn the_test_file_is_measured_once_and_moves_no_weight() {
+fn the_test_file_is_scored_once_and_changes_no_weight() {
     let place = Place::new();
     orbit(&place);
     let rows = |shift: f64| (0..50).map(move |i| format!("{},{},{}\n", shift + f64::from(i), 0.01, 5.0));
@@ -102,28 +102,28 @@ fn the_test_file_is_measured_once_and_moves_no_weight() {
             rows(shift).enumerate().map(|(i, row)| row.replace("0.01", &format!("0.0{i}"))).collect();
         let text = text.replacen(",5\n", ",5.5\n", 1);
         fs::write(place.path(&format!("{name}.csv")), format!("mass,speed,height\n{text}")).unwrap();
-        let (out, err) = place.told(&format!("{train} --test {name}.csv --out {name}"));
+        let (out, err) = place.output(&format!("{train} --test {name}.csv --out {name}"));
         assert!(err.contains("test NLL") && err.contains("(50 points)"), "{err}");
         json(&out)
     });
     let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
-    assert!(model("near") == model("far"), "the rows of the test have moved weights");
+    assert!(model("near") == model("far"), "the test rows changed the weights");
     assert!(near["validation_nats"] == far["validation_nats"] && near["nll_nats"] == far["nll_nats"]);
     assert!(near["test_nll_nats"].as_f64().unwrap() < far["test_nll_nats"].as_f64().unwrap());
     place.fails("train orbit.csv --out near --resume", 1, &["270 training", "--test"]);
-    let (_, err) = place.told("log-prob near near.csv");
+    let (_, err) = place.output("log-prob near near.csv");
     assert!(err.contains("50 points") && err.contains(" ± "), "{err}");
 }
 
 #[test]
-fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_measure() {
+fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     let place = Place::new();
     orbit(&place);
     let options = "--updates 1100 --objective flow-matching --width 8 --depth 1 --batch 64";
     keeps_its_buffers(&place.done(&format!("train orbit.csv --json {options}")));
 }
 
-/// Writes 200 points of a bell in two columns, by row number.
+/// Writes 200 normally distributed points in two columns, by row number.
 fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
     let bell = |i: u32| (-2.0 * ((f64::from(i) + 0.5) / 200.0).ln()).sqrt() * (f64::from(i) * 2.4).cos();
     let rows: Vec<String> = (0..200).map(|i| row(bell(i), bell((i * 77 + 5) % 200))).collect();
@@ -134,7 +134,7 @@ fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
 fn samples_have_the_precision_of_the_data_whatever_their_units() {
     let place = Place::new();
     let train = "train p.csv --updates 4 --width 4 --depth 1 --batch 16 --fixed-steps 2";
-    // Time stamps, and columns whose scales no number of 32 bits holds.
+    // Time stamps, and columns whose scales do not fit into 32 bits.
     bells(&place, |x, y| format!("{},{}", 1e9 + x, -1e15 + y));
     place.done(&format!("{train} --out far"));
     bells(&place, |x, y| format!("{},{}", 1e-40 * x, 1e150 * y));
@@ -156,7 +156,7 @@ fn samples_have_the_precision_of_the_data_whatever_their_units() {
 }
 
 #[test]
-fn odd_numbers_of_points_are_named_with_their_file_and_a_remedy() {
+fn invalid_numbers_are_named_with_their_file_and_a_remedy() {
     let place = Place::new();
     for (text, words) in [
         ("1,2\n3,5\n", &["p.csv", "2 are too few", "--validation"][..]),
@@ -173,7 +173,7 @@ fn odd_numbers_of_points_are_named_with_their_file_and_a_remedy() {
         fs::write(place.path("odd.csv"), line).unwrap();
         place.fails("log-prob run odd.csv", 1, &["odd.csv line 1", line.split([',', ' ']).next().unwrap()]);
     }
-    place.fails("log-prob run p.csv --out p.csv", 2, &["--out=p.csv", "another file"]);
+    place.fails("log-prob run p.csv --out p.csv", 2, &["--out=p.csv", "overwrite"]);
     fs::write(place.path("far.csv"), "1e308,0\n").unwrap();
     let output = place.run("log-prob run far.csv");
     assert!(output.status.code() == Some(1) && output.stderr.len() < 300, "{output:?}");

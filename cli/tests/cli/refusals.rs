@@ -1,4 +1,4 @@
-//! What is refused: wrong usage, what no machine can do, bad input, files of somebody else. Nothing is left behind.
+//! Refusals: wrong usage, excessive sizes, invalid input, other programs' files. No files are left behind.
 
 use crate::place::{Place, SMALL, text};
 use std::fs;
@@ -43,7 +43,7 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
 }
 
 #[test]
-fn what_no_machine_can_do_is_refused_at_once() {
+fn excessive_sizes_are_refused_at_once() {
     let place = Place::new();
     for (arguments, words) in [
         ("train tiny.png --batch 4000000000", &["--batch=4000000000", "1048576"][..]),
@@ -70,7 +70,7 @@ fn bad_input_ends_with_1_and_leaves_nothing() {
     place.image("dot.png", [1, 1], |_, _| 128);
     let whole = fs::read(place.path("tiny.png")).unwrap();
     fs::write(place.path("cut.png"), &whole[..whole.len() / 2]).unwrap();
-    fs::write(place.path("text.png"), "not a picture").unwrap();
+    fs::write(place.path("text.png"), "not an image").unwrap();
     fs::write(place.path("empty.png"), "").unwrap();
     fs::write(place.path("file"), "").unwrap();
     for (arguments, words) in [
@@ -103,7 +103,7 @@ fn a_folder_without_permission_is_named() {
     fs::create_dir(&locked).unwrap();
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o555)).unwrap();
     if fs::write(locked.join("probe"), "").is_ok() {
-        return; // whoever may write everywhere (root) cannot be refused
+        return; // root may write everywhere
     }
     place.fails("train tiny.png --out locked/run", 1, &["locked/run", "cannot be written"]);
 }
@@ -122,7 +122,7 @@ fn folders_are_numbered_and_never_overwritten() {
 }
 
 #[test]
-fn files_of_somebody_else_are_not_overwritten() {
+fn files_of_other_programs_are_not_overwritten() {
     let place = Place::new();
     let train = format!("train tiny.png --updates 1 {SMALL} --out mine");
     fs::create_dir(place.path("mine")).unwrap();
@@ -135,7 +135,7 @@ fn files_of_somebody_else_are_not_overwritten() {
         assert_eq!(fs::read(place.path("mine").join(name)).unwrap(), b"mine");
         fs::remove_file(place.path("mine").join(name)).unwrap();
     }
-    // What a run wrote is a run's; without its checkpoint it is moved aside where that is asked for.
+    // Files of a run without a checkpoint are moved aside only by --restart.
     place.done(&train);
     fs::remove_file(place.path("mine/model.safetensors")).unwrap();
     place.fails(&train, 1, &["mine", "overwritten"]);

@@ -1,11 +1,11 @@
-//! Runs that are killed, resumed, or resumed as another: the bits are those of one that was never interrupted.
+//! Killed and resumed runs have the bits of an uninterrupted run.
 
 use crate::place::{Place, SMALL, json};
 use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Waits until the checkpoint in a folder is another than the first, or the program has ended.
+/// Waits until the checkpoint in a folder is replaced, or the program has ended.
 pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
     let model = place.path(folder).join("model.safetensors");
     let (begun, mut first) = (Instant::now(), None);
@@ -28,7 +28,7 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     wait_for_checkpoint(&place, "killed", &mut child);
     child.kill().unwrap();
     child.wait().unwrap();
-    // Killed a second time, at once, and in the middle of a write.
+    // Killed again at once, in the middle of a write.
     let mut child = place.command(&format!("{train} --out killed --resume")).spawn().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -49,7 +49,7 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     assert!(updates("killed") == updates("whole"), "the rows of updates differ");
 }
 
-/// A run that is resumed when nothing is left to do tells what it told before.
+/// A run that is resumed after its end repeats its report.
 fn keeps_its_counts(place: &Place, report: &serde_json::Value) {
     let again = json(&place.done("train tiny.png --out killed --resume --threads 1 --json"));
     for field in ["updates", "loss", "nll_nats", "gap_nats", "mass", "first_update_s", "states_kept_max"] {
@@ -71,7 +71,7 @@ fn keeps_its_counts(place: &Place, report: &serde_json::Value) {
 }
 
 #[test]
-fn resuming_asks_for_the_same_run() {
+fn resuming_requires_the_same_options() {
     let place = Place::new();
     let train = format!("train tiny.png --out run --updates 3 --seed 2 {SMALL}");
     place.done(&train);
@@ -91,7 +91,7 @@ fn resuming_asks_for_the_same_run() {
     place.image("other.png", [16, 12], |x, _| x as u8);
     place.fails("train other.png --out run --resume", 1, &["other.png", "16 x 12"]);
     assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
-    // The same options again, some of them, or defaults spelled out.
+    // The same options, a part of them, or the defaults written out.
     place.done(&format!("{train} --resume"));
     place.done("train tiny.png --out run --resume --seed 2 --optimizer adamw");
     assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);

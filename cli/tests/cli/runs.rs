@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 #[test]
-fn a_run_writes_its_files_and_tells_every_field() {
+fn a_run_writes_its_files_and_reports_every_field() {
     let place = Place::new();
     let report =
         json(&place.done(&format!("train tiny.png --updates 120 --seed 3 --threads 2 --json {SMALL}")));
@@ -78,7 +78,7 @@ fn a_run_writes_its_files_and_tells_every_field() {
     uses_of_a_run(&place);
 }
 
-/// What can be done with a run folder: the points, grids and values agree with each other.
+/// The commands on a run folder: points, grids and values agree.
 fn uses_of_a_run(place: &Place) {
     assert!(place.done("info runs/tiny").contains("16 x 12 pixels"));
     place.done("sample runs/tiny -n 300 --out a.npy");
@@ -89,18 +89,18 @@ fn uses_of_a_run(place: &Place) {
     assert_eq!((a.shape, b.len()), (vec![300, 2], 400));
     let inside =
         a.data.chunks(2).filter(|p| (0.0..16.0).contains(&p[0]) && (0.0..12.0).contains(&p[1])).count();
-    assert!(inside > 200, "{inside} of 300 points lie over the image");
+    assert!(inside > 200, "{inside} of 300 points lie in the image");
 
     place.done("density runs/tiny --grid 8 --margin 2 --out grid.npy");
     place.done("density runs/tiny --grid 8 --out grid.png");
     one_scale(place);
-    // A longer draw begins with a shorter one, though they come in parts.
+    // A longer sample begins with a shorter one, though it is drawn in parts.
     place.done("sample runs/tiny -n 5000 --out long.npy");
     let long = flowline::io::read_npy(place.path("long.npy")).unwrap();
     assert!(long.shape == [5000, 2] && long.data[..600] == a.data[..]);
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     assert_eq!(grid.shape, [8, 8]);
-    // The same values at the same places by the other command: row 1, column 6 of 20 x 16 pixels from (-2, -2).
+    // The other command gives the same values at the same points: row 1, column 6 of 20 x 16 pixels from (-2, -2).
     let [x, y] = [-2.0 + 20.0 * 6.5 / 8.0, -2.0 + 16.0 * 1.5 / 8.0];
     fs::write(place.path("points.csv"), format!("x,y\n{x},{y}\n")).unwrap();
     let value: f64 = place.done("log-prob runs/tiny points.csv").trim().parse().unwrap();
@@ -125,7 +125,7 @@ fn uses_of_a_run(place: &Place) {
     place.fails("density runs/tiny --grid 9 --margin 1e6 --out no.npy", 2, &["--margin=1000000", "at most"]);
 }
 
-/// The numbers and the unit beside the color bar, the right end of an image, are those of the run's density.
+/// The color scale at the right end of each figure is the run's.
 fn one_scale(place: &Place) {
     let beside = |name: &str| {
         let image = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
@@ -139,7 +139,7 @@ fn one_scale(place: &Place) {
 }
 
 #[test]
-fn the_documented_preset_has_one_phase_through_the_solver() {
+fn the_diffrax_preset_has_one_phase_of_maximum_likelihood() {
     let place = Place::new();
     let options = "--preset diffrax --width 8 --depth 1 --batch 40 --updates 2";
     let report = json(&place.done(&format!("train tiny.png --out run --json {options}")));
@@ -149,12 +149,12 @@ fn the_documented_preset_has_one_phase_through_the_solver() {
     assert_eq!(phase["field_evals_per_update"], 120.0);
     let info = json(&place.done("info run --json"));
     assert_eq!(info["header"]["recipe"]["model"]["t1"], 0.5);
-    // Files have one name of it.
+    // Files always hold the older name.
     assert_eq!(info["header"]["options"]["preset"], "documented");
 }
 
 #[test]
-fn progress_goes_to_standard_error_and_a_closed_reader_is_no_failure() {
+fn progress_goes_to_standard_error_and_a_closed_pipe_is_not_a_failure() {
     let place = Place::new();
     let mut child = place.command(&format!("train tiny.png --updates 1 --json {SMALL}")).spawn().unwrap();
     drop(child.stdout.take());

@@ -1,16 +1,16 @@
-//! Runs that survive: kills at every write, full disks, signals, readers that go away, folders that are damaged or taken.
+//! Runs survive kills at every write, full disks, signals, closed pipes, and damaged or locked folders.
 //!
-//! `FLOWLINE_FAULT` (`src/io/fault.rs`) is known to builds with debug assertions alone; without them the tests that need
-//! it pass over.
+//! Only builds with debug assertions read `FLOWLINE_FAULT` (`src/io/fault.rs`); without them, the tests that need it are
+//! skipped.
 
 use crate::place::{Place, SMALL, json, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A run on a line: few writes, nothing over the plane, and the best weights are kept.
+/// A run on 1-D points: few writes, no figures over the plane, and the best weights are kept.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
-/// Fewer steps of writing than such a run has, and more.
+/// Fewer write steps than such a run has, and more.
 const STEPS: [u64; 2] = [20, 200];
 
 fn line() -> Place {
@@ -25,15 +25,15 @@ fn faulty(place: &Place, fault: &str, arguments: &str) -> Output {
     place.command(arguments).env("FLOWLINE_FAULT", fault).output().unwrap()
 }
 
-/// The run in a folder is that of `whole`, and nothing half-written is left.
-fn is_whole(place: &Place, folder: &str, told: &str) {
+/// Checks that the run in a folder equals `whole`, and that no partly written file remains.
+fn is_whole(place: &Place, folder: &str, at: &str) {
     for name in ["model.safetensors", "best.safetensors"] {
         let [found, whole] = [folder, "whole"].map(|folder| fs::read(place.path(folder).join(name)).unwrap());
-        assert!(found == whole, "{told}: {name} differs");
+        assert!(found == whole, "{at}: {name} differs");
     }
     let hidden = |name: &String| name.starts_with('.');
-    assert_eq!(names(&place.path(folder)).into_iter().find(hidden), None, "{told}");
-    assert!(names(&place.path(folder)) == names(&place.path("whole")), "{told}");
+    assert_eq!(names(&place.path(folder)).into_iter().find(hidden), None, "{at}");
+    assert!(names(&place.path(folder)) == names(&place.path("whole")), "{at}");
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -43,10 +43,13 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Tries steps of writing until a run gets through all it has.
+/// Fails each write step in turn until a run completes.
 fn at_steps(stride: usize, mut tried: impl FnMut(u64) -> bool) {
     let through = (1..STEPS[1]).step_by(stride).find(|&step| tried(step));
-    assert!(through.is_some_and(|step| step > STEPS[0]), "the first fault that ended no run: {through:?}");
+    assert!(
+        through.is_some_and(|step| step > STEPS[0]),
+        "the run completed with a fault at step {through:?}"
+    );
 }
 
 fn killed(stride: usize) {
@@ -60,7 +63,7 @@ fn killed(stride: usize) {
         if faulty(&place, &format!("kill:{step}"), &train).status.success() {
             return true;
         }
-        // A folder without a checkpoint starts, another resumes; and what resumes may be killed as well.
+        // A folder without a checkpoint starts; another resumes, and the resumed run may be killed as well.
         let again = |resume: &str| format!("{LINE} --out {folder}{resume}");
         let is_begun = |place: &Place| place.path(&folder).join("model.safetensors").exists();
         let resume = if is_begun(&place) { " --resume" } else { "" };
@@ -73,14 +76,14 @@ fn killed(stride: usize) {
     });
 }
 
-/// Every third step of writing; `a_kill_at_any_write_...` has all of them.
+/// Every third write step; `a_kill_at_any_write_...` covers all of them.
 #[test]
 fn a_kill_at_many_writes_leaves_a_folder_that_starts_or_resumes() {
     killed(3);
 }
 
 #[test]
-#[ignore = "every step of writing, which takes three times as long as the test above"]
+#[ignore = "every write step; takes three times as long as the test above"]
 fn a_kill_at_any_write_leaves_a_folder_that_starts_or_resumes() {
     killed(1);
 }
@@ -125,15 +128,15 @@ fn a_kill_while_a_run_is_moved_aside_loses_nothing_of_it() {
             assert!(!faulty(&place, &format!("kill:{step}"), &format!("{train} --restart")).status.success());
         }
     }
-    let (_, told) = place.told(&format!("{train} --restart"));
-    assert!(told.contains("was moved to old."), "{told}");
+    let (_, err) = place.output(&format!("{train} --restart"));
+    assert!(err.contains("was moved to old."), "{err}");
     let moved: Vec<PathBuf> = (1..6).map(|n| place.path(&format!("old.{n}/model.safetensors"))).collect();
     assert!(moved.iter().any(|path| fs::read(path).is_ok_and(|bytes| bytes == old)), "the old run is lost");
     assert_eq!(json(&place.done("info old --json"))["header"]["recipe"]["seed"], 3);
 }
 
 #[test]
-fn a_damaged_run_is_refused_and_begun_anew_when_asked() {
+fn a_damaged_run_is_refused_and_restarts_on_request() {
     let place = line();
     let model = place.path("whole/model.safetensors");
     let whole = fs::read(&model).unwrap();
@@ -148,16 +151,16 @@ fn a_damaged_run_is_refused_and_begun_anew_when_asked() {
     place.fails(&format!("{LINE} --out whole --resume"), 1, &["no model.safetensors", "--restart"]);
     place.done(&format!("{LINE} --out whole --restart"));
     assert!(fs::read(&model).unwrap() == whole);
-    // A damaged table of rows is said by who reads it.
+    // A command that reads a damaged table of rows reports it.
     let metrics = place.path("whole/metrics.csv");
     let rows = fs::read_to_string(&metrics).unwrap();
     fs::write(&metrics, rows.replacen("\n2,", "\n2x,", 1)).unwrap();
-    let (_, told) = place.told("info whole");
-    assert!(told.contains("metrics.csv is damaged") && told.contains("line 3"), "{told}");
+    let (_, err) = place.output("info whole");
+    assert!(err.contains("metrics.csv is damaged") && err.contains("line 3"), "{err}");
     place.fails(&format!("{LINE} --out whole --resume"), 1, &["line 3", "delete it", "nothing was changed"]);
     fs::remove_file(&metrics).unwrap();
-    let (_, told) = place.told(&format!("{LINE} --out whole --resume"));
-    assert!(told.contains("metrics.csv is missing"), "{told}");
+    let (_, err) = place.output(&format!("{LINE} --out whole --resume"));
+    assert!(err.contains("metrics.csv is missing"), "{err}");
 }
 
 #[cfg(unix)]
@@ -175,8 +178,8 @@ fn signals_save_the_run_and_end_it_as_signals_do() {
         let message = text(&output.stderr);
         assert_eq!(output.status.signal(), Some(number), "{message}");
         assert!(message.contains("stopped after update ") && message.contains("--resume"), "{message}");
-        let told = message.split("stopped after update ").nth(1).unwrap();
-        let update: u64 = told.split(' ').next().unwrap().parse().unwrap();
+        let rest = message.split("stopped after update ").nth(1).unwrap();
+        let update: u64 = rest.split(' ').next().unwrap().parse().unwrap();
         let info = json(&place.done(&format!("info {name} --json")));
         assert!(update > 0 && info["update"].as_u64() == Some(update), "{message}");
     }
@@ -198,7 +201,7 @@ fn a_second_process_in_a_folder_is_refused_by_the_number_of_the_first() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_lost_reader_of_standard_error_ends_nothing() {
+fn a_closed_standard_error_ends_nothing() {
     let place = line();
     fs::write(place.path("p.csv"), "0.1\n0.2\n").unwrap();
     for (arguments, code) in [

@@ -1,4 +1,4 @@
-//! Tables of points: columns, separators, standard input; runs that are found; what is written as JSON.
+//! Tables of points: columns, separators, standard input; finding runs; JSON output.
 
 use crate::place::{Place, json, text};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn people(place: &Place) {
 fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     let place = Place::new();
     people(&place);
-    let (_, err) = place.told(&format!("train people.csv --out all {SMALL}"));
+    let (_, err) = place.output(&format!("train people.csv --out all {SMALL}"));
     assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name"), "{err}");
     assert!(err.contains("column id counts rows") && err.contains("--columns height_cm,weight_kg"), "{err}");
     place.done(&format!("train people.csv --columns weight_kg,3 --out two {SMALL}"));
@@ -29,7 +29,7 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     place.done("sample two -n 20 -o s.csv");
     assert!(fs::read_to_string(place.path("s.csv")).unwrap().starts_with("weight_kg,height_cm\n"));
 
-    // The columns are found by their headings, wherever they stand, or by --columns.
+    // The columns are found by their headings, in any order, or by --columns.
     let values = place.done("log-prob two people.csv");
     assert_eq!(values.lines().count(), 60);
     let table = fs::read_to_string(place.path("people.csv")).unwrap();
@@ -95,7 +95,7 @@ fn latest_is_the_run_written_last_and_others_are_listed() {
     place.fails("info empty", 1, &["empty is not a run folder", "runs here:", "latest"]);
     place.done(&format!("{train} --out kept/c --seed 8"));
     place.done("sample latest -n 4 --out kept/x.csv --seed 2");
-    let (_, err) = place.told("sample latest -n 4 --out kept/x.csv");
+    let (_, err) = place.output("sample latest -n 4 --out kept/x.csv");
     assert!(err.contains("4 points in kept/x.csv"), "{err}");
     assert_eq!(json(&place.done("sample latest -n 4 --out kept/x.csv --json"))["run"], "kept/c");
 }
@@ -105,7 +105,7 @@ fn every_command_has_a_summary_as_json_and_can_be_quiet() {
     let place = Place::new();
     people(&place);
     let train = format!("train people.csv --columns height_cm,weight_kg {SMALL} --out run");
-    let (out, err) = place.told(&format!("{train} --quiet --json"));
+    let (out, err) = place.output(&format!("{train} --quiet --json"));
     assert!(json(&out)["test_nll_nats"].is_f64() && err.is_empty(), "{err}");
     let sample = json(&place.done("sample run --json"));
     assert_eq!((&sample["count"], &sample["file"]), (&1000.into(), &"run/samples.npy".into()));
@@ -122,14 +122,14 @@ fn every_command_has_a_summary_as_json_and_can_be_quiet() {
     );
     let scores = &json(&place.done("info run --json"))["scores"];
     assert_eq!(scores["test_nll_nats"], json(&out)["test_nll_nats"]);
-    let (out, err) = place.told("sample run -n 5 --quiet");
+    let (out, err) = place.output("sample run -n 5 --quiet");
     assert!(out.is_empty() && err.is_empty(), "{out} {err}");
 }
 
 #[test]
-fn progress_is_json_lines_where_that_is_asked_for() {
+fn progress_is_json_lines_on_request() {
     let place = Place::new();
-    let (out, err) = place.told(&format!("train moons --log-format jsonl {SMALL} --out run"));
+    let (out, err) = place.output(&format!("train moons --log-format jsonl {SMALL} --out run"));
     let events: Vec<serde_json::Value> = err.lines().filter(|line| line.starts_with('{')).map(json).collect();
     let kinds = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
     assert!(kinds("note") > 0 && kinds("stage") > 1 && kinds("update") > 0, "{err}");
@@ -140,7 +140,7 @@ fn progress_is_json_lines_where_that_is_asked_for() {
 }
 
 #[test]
-fn options_come_from_a_file_and_go_back_into_one() {
+fn options_are_read_from_a_file_and_printed_as_one() {
     let place = Place::new();
     let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nmodel = \"unet\"\n";
     fs::write(place.path("run.toml"), file).unwrap();
@@ -180,7 +180,7 @@ fn figures_can_be_left_out_and_a_quick_run_ends_soon() {
     };
     assert!(figures("none").is_empty());
     assert_eq!(figures("density"), ["density.png", "loss.png"]);
-    // What is drawn changes nothing of what is learned, and may change when a run is resumed.
+    // The figures do not affect what is learned, and may change when a run is resumed.
     let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
     assert!(model("none") == model("density"));
     place.done("train moons --resume --plots density --out none");

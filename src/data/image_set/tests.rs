@@ -134,7 +134,7 @@ fn labels_come_from_each_kind_of_file_and_are_one_an_image() {
         (message(place.put("four", &idx1(4, &[1, 2, 3, 4]))), "four: 4 labels for 5 images"),
         (message(place.put("cut", &idx1(5, &[1, 2]))), "5 takes 13 bytes, the file has 10"),
         (message(place.put("odd.csv", b"1\n2\n2.5\n1\n1\n")), "label 3 is 2.5"),
-        (message(images.clone()), "not as an IDX file of labels"),
+        (message(images.clone()), "is not an IDX file of labels"),
     ];
     for (message, expected) in cases {
         assert!(message.contains(expected) && message.lines().count() == 1, "{message}");
@@ -168,7 +168,7 @@ fn odd_files_are_named_with_what_was_found() {
         (place.put("two", b"ab"), "its first word takes 4 bytes, the file has 2"),
         (
             place.put("labels", &[0, 0, 8, 1, 0, 0, 0, 2, 1, 1]),
-            "[00, 00, 08, 01], not as an IDX file of images",
+            "is not an IDX file of images: it begins with the bytes [00, 00, 08, 01]",
         ),
         (place.put("cut.npy", &npy("|u1", "False", "5, 3, 4", &bytes[..50])), "[5, 3, 4] takes"),
         (place.put("flat.npy", &npy("|u1", "False", "60,", &bytes)), "the array has shape [60]"),

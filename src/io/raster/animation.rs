@@ -1,14 +1,13 @@
-//! GIF animations of few colors, which repeat without end.
+//! GIF animations with few colors that repeat forever.
 
 use super::{Channels, Depth, EncodeError};
 use gif::{Encoder, EncodingError, Frame, Repeat};
 use std::borrow::Cow;
 
-/// An animation's frames `[pixels as places in the palette, hundredths of a second]` as a GIF file; the same frames give the same
-/// bytes.
+/// Frames `[palette indices, hundredths of a second]` as a GIF file. The bytes are deterministic.
 ///
 /// # Errors
-/// [`EncodeError`]: no pixel, too many, or a frame that is not of `width * height`.
+/// [`EncodeError`]: no pixels, too many, or a frame that does not have `width * height` pixels.
 pub fn encode_animation(
     [width, height]: [u16; 2],
     palette: &[[u8; 3]],

@@ -1,8 +1,8 @@
-//! Windows bitmaps: headers of OS/2 1 and of Windows 3 to 5, palettes, masks, run lengths.
+//! Windows bitmaps: headers of OS/2 1 and Windows 3 to 5, palettes, bit masks, run-length encoding.
 //!
 //! (Microsoft, "Bitmap Storage"; the headers are BITMAPCOREHEADER and BITMAPINFOHEADER with its extensions.) Every pixel
-//! of more than 8 bits is read by masks, those of the format's 24 bits too; palettes are of red, green and blue, their
-//! fourth byte is none. Pixels that runs leave out are black. A bitmap with JPEG or PNG inside is refused.
+//! of more than 8 bits is read by masks, including 24-bit pixels. A palette entry is red, green and blue; its fourth byte is
+//! unused. Pixels that runs skip are black. A bitmap that contains JPEG or PNG data is refused.
 
 mod header;
 mod masks;
@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new(size, channels, Depth::Eight, pixels))
 }
 
-/// Bytes `at..at + N`, if they are there.
+/// Bytes `at..at + N`, if they exist.
 fn field<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

@@ -1,19 +1,19 @@
-//! What can be wrong with an image's bytes. Each message names the format, what was found and what was wanted.
+//! Errors of image data. Each message names the format, what was found and what was expected.
 
 use super::{Channels, Depth};
 
-/// Why bytes are no image.
+/// Why bytes are not an image.
 #[cfg(feature = "train")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// No format begins so.
+    /// No format begins like this.
     #[error("its first bytes {first:02x?} are not those of a PNG, JPEG, GIF, WebP or BMP image")]
     UnknownFormat {
         /// The first bytes, eight at most.
         first: Vec<u8>,
     },
-    /// The header claims more pixels than are read.
+    /// The header claims more pixels than the limit.
     #[error(
         "its header claims {width} x {height} {format} pixels, which need {bytes} bytes; the limit is {limit} bytes"
     )]
@@ -26,10 +26,10 @@ pub enum DecodeError {
         height: u32,
         /// Bytes of the pixels.
         bytes: u128,
-        /// The most that may be.
+        /// The limit.
         limit: u64,
     },
-    /// The bytes end before the image does.
+    /// The bytes end before the image.
     #[error("the {format} data are truncated: {what} is not within the {bytes} bytes found")]
     Truncated {
         /// The format.
@@ -39,7 +39,7 @@ pub enum DecodeError {
         /// Bytes found.
         bytes: usize,
     },
-    /// A field of the header has a value that is none of those read.
+    /// A field of the header has an unsupported value.
     #[error("the {format} header has {field} = {found}, {wanted}")]
     Header {
         /// The format.
@@ -48,23 +48,23 @@ pub enum DecodeError {
         field: &'static str,
         /// Its value.
         found: i64,
-        /// What is read.
+        /// The supported values.
         wanted: &'static str,
     },
-    /// The data contradict themselves, or use what the decoder has not.
+    /// The data are inconsistent, or use a feature that the decoder does not support.
     #[error("the {format} data are inconsistent: {reason}")]
     Damaged {
         /// The format.
         format: super::Format,
-        /// What the decoder said.
+        /// Message of the decoder.
         reason: String,
     },
 }
 
-/// Why pixels are no PNG file.
+/// Why pixels cannot be encoded as PNG.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{width} x {height} pixels ({channels:?}, {depth:?} bits) cannot be a PNG file, of {found} bytes: {reason}"
+    "{width} x {height} pixels ({channels:?}, {depth:?} bits), {found} bytes, cannot be encoded as PNG: {reason}"
 )]
 #[non_exhaustive]
 pub struct EncodeError {
@@ -72,12 +72,12 @@ pub struct EncodeError {
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Samples of a pixel.
+    /// Channels of a pixel.
     pub channels: Channels,
     /// Bits of a sample.
     pub depth: Depth,
     /// Bytes given.
     pub found: usize,
-    /// What the encoder said.
+    /// Message of the encoder.
     pub reason: String,
 }

@@ -1,11 +1,11 @@
-//! Which format the bytes have, and how much memory its image may take.
+//! The format of image bytes, and the limit of memory for an image.
 
 use super::{Channels, DecodeError, Depth, Raster, bmp, gif, jpeg, png, webp};
 
-/// Most bytes that the pixels of an image may take, as its format stores them: half a gigabyte.
+/// Maximum number of bytes for the pixels of an image, as stored in its format: half a gigabyte.
 pub const LIMIT: u64 = 512 << 20;
 
-/// A format of images that can be read.
+/// An image format that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Format {
@@ -22,7 +22,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that begins as these bytes do.
+    /// The format with this signature.
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
@@ -34,7 +34,7 @@ impl Format {
         }
     }
 
-    /// Bytes of an image's pixels, if it may have as many.
+    /// Bytes of an image's pixels, if they are within the limit.
     pub(super) fn room(
         self,
         [width, height]: [u32; 2],
@@ -48,15 +48,15 @@ impl Format {
         Ok(bytes as usize)
     }
 
-    /// What a decoder said of a file with which it could not go on.
+    /// The message of a decoder that failed.
     pub(super) fn damaged(self, reason: impl ToString) -> DecodeError {
         let reason = reason.to_string();
-        // Some decoders end their words with a stop, some with a line: they are put within a sentence here.
+        // Some decoders end messages with a full stop or a line break; here they become part of a sentence.
         let reason = reason.trim_end_matches(|c: char| c == '.' || c.is_whitespace()).to_owned();
         DecodeError::Damaged { format: self, reason }
     }
 
-    /// A file whose decoder wanted more bytes than there are.
+    /// The error for a truncated file.
     pub(super) fn ends_early(self, bytes: &[u8]) -> DecodeError {
         DecodeError::Truncated { format: self, what: "the end".to_owned(), bytes: bytes.len() }
     }
@@ -74,10 +74,10 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// The pixels of an image file, whose format its first bytes give.
+/// Decodes the pixels of an image file; its first bytes give the format.
 ///
 /// # Errors
-/// [`DecodeError`]: the bytes are no whole image, or one that claims more than [`LIMIT`].
+/// [`DecodeError`]: the bytes are not a complete image, or claim more than [`LIMIT`].
 ///
 /// # Examples
 /// ```

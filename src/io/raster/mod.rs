@@ -1,15 +1,15 @@
-//! Images as files: pixels of PNG, JPEG, GIF, WebP and BMP files, and PNG and GIF files of pixels.
+//! Image files: decodes PNG, JPEG, GIF, WebP and BMP, encodes PNG and GIF.
 //!
-//! What it knows: bytes, the five formats, samples of 8 and 16 bits. What it must never know: paths, what an image is
-//! for. The format is recognized by the first bytes, never by a name. Of an animation the first frame counts; color profiles,
-//! gamma and orientation are passed over, so that a pixel is what the file says.
+//! It knows bytes, the five formats, and samples of 8 and 16 bits; neither paths nor the purpose of an image. The first
+//! bytes give the format, not the file name. Of an animation, the first frame is read. Color profiles, gamma and
+//! orientation are ignored, so pixels have the values of the file.
 //!
-//! PNG, JPEG, GIF and WebP have a decoder of their own each; BMP is read here, a table of numbers but for its runs. One
-//! crate for all of them would bring color management, scaling and a dozen other formats, and takes longer to compile
-//! than the rest of what images need.
+//! PNG, JPEG, GIF and WebP each have a decoder crate. BMP is read here, because it is little more than a table of numbers.
+//! One crate for all of them would add color management, scaling and a dozen other formats, and takes longer to compile
+//! than all the rest together.
 //!
-//! No file can make a reader take more than half a gigabyte for its pixels (`LIMIT`): what a header claims is checked
-//! before anything of that size is asked for.
+//! No file can make a reader use more than half a gigabyte for its pixels (`LIMIT`): the claims of a header are checked before
+//! memory is allocated.
 
 #[cfg(feature = "plot")]
 mod animation;

@@ -1,23 +1,23 @@
-//! Pixels as a file stores them, and the two forms in which the crate takes them.
+//! Pixels as stored in a file, and the two forms in which the crate reads them.
 //!
-//! A sample of 8 bits is widened by 257, which takes 255 to 65535 exactly; one of 16 bits is rounded to the nearest of
-//! 8. So [`Raster::rgba8`] of an 8-bit image is that image.
+//! An 8-bit sample is widened by 257, which maps 255 to 65535 exactly; a 16-bit sample is rounded to the nearest 8-bit one.
+//! [`Raster::rgba8`] thus returns an 8-bit image unchanged.
 
-/// Samples of a pixel, in their order.
+/// Channels of a pixel, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
     /// A gray level.
     Gray,
-    /// A gray level and its opacity.
+    /// A gray level and its alpha.
     GrayAlpha,
     /// Red, green, blue.
     Rgb,
-    /// Red, green, blue and their opacity.
+    /// Red, green, blue and alpha.
     Rgba,
 }
 
 impl Channels {
-    /// How many there are.
+    /// The number of channels.
     pub fn count(self) -> usize {
         match self {
             Self::Gray => 1,
@@ -38,7 +38,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Bytes of a sample.
+    /// Bytes per sample.
     pub fn bytes(self) -> usize {
         match self {
             Self::Eight => 1,
@@ -60,7 +60,7 @@ pub struct Raster {
 
 #[cfg(feature = "train")]
 impl Raster {
-    /// `bytes` are of `width * height` pixels.
+    /// `bytes` has `width * height` pixels.
     pub(super) fn new([width, height]: [u32; 2], channels: Channels, depth: Depth, bytes: Vec<u8>) -> Self {
         debug_assert_eq!(
             bytes.len(),
@@ -80,12 +80,12 @@ impl Raster {
         self.height
     }
 
-    /// Whether the file stores gray levels rather than colors, which may be gray too.
+    /// Whether the file stores gray levels. Colors may be gray too.
     pub fn is_gray(&self) -> bool {
         matches!(self.channels, Channels::Gray | Channels::GrayAlpha)
     }
 
-    /// Red, green, blue and opacity of each pixel in 16 bits.
+    /// Red, green, blue and alpha of each pixel in 16 bits.
     pub fn rgba16(&self) -> impl Iterator<Item = [u16; 4]> + '_ {
         let (channels, depth) = (self.channels, self.depth);
         self.bytes.chunks_exact(channels.count() * depth.bytes()).map(move |pixel| {
@@ -102,13 +102,13 @@ impl Raster {
         })
     }
 
-    /// Red, green, blue and opacity of each pixel in 8 bits.
+    /// Red, green, blue and alpha of each pixel in 8 bits.
     pub fn rgba8(&self) -> impl Iterator<Item = [u8; 4]> + '_ {
         self.rgba16().map(|pixel| pixel.map(narrow))
     }
 }
 
-/// The nearest of 8 bits.
+/// Rounds to 8 bits.
 #[cfg(feature = "train")]
 fn narrow(sample: u16) -> u8 {
     ((u32::from(sample) + 128) / 257) as u8
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_is_widened_exactly_and_narrowed_to_the_nearest() {
+    fn a_sample_is_widened_exactly_and_rounded_to_the_nearest() {
         for sample in 0..=u16::MAX {
             let nearest = (f64::from(sample) * 255.0 / 65535.0).round();
             assert_eq!(f64::from(narrow(sample)), nearest, "{sample}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_pixel_has_its_color_and_its_opacity() {
+    fn each_kind_of_pixel_has_its_color_and_alpha() {
         let bytes: Vec<u8> = (0..24).map(|i| 10 * i + 1).collect();
         let first = |channels: Channels, depth: Depth| {
             let size = channels.count() * depth.bytes();

@@ -1,4 +1,4 @@
-//! PNG: read as gray levels or colors of 8 or 16 bits, palettes and smaller samples expanded; written as such.
+//! PNG: read as grayscale or color of 8 or 16 bits, with palettes and smaller samples expanded; written likewise.
 
 use super::{Channels, Depth, EncodeError};
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
@@ -9,10 +9,10 @@ use {
     std::io::{Cursor, ErrorKind},
 };
 
-/// The default image; of an animation that may be none of its frames.
+/// The default image, which may not be a frame of an animation.
 #[cfg(feature = "train")]
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
-    let told = |error: DecodingError| match error {
+    let decode_error = |error: DecodingError| match error {
         DecodingError::IoError(error) if error.kind() == ErrorKind::UnexpectedEof => {
             Format::Png.ends_early(bytes)
         }
@@ -20,7 +20,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), Limits { bytes: LIMIT as usize });
     decoder.set_transformations(Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(told)?;
+    let mut reader = decoder.read_info().map_err(decode_error)?;
     let (color, bits) = reader.output_color_type();
     let channels = match color {
         ColorType::Grayscale => Channels::Gray,
@@ -33,25 +33,25 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let depth = if bits == BitDepth::Sixteen { Depth::Sixteen } else { Depth::Eight };
     let (width, height) = reader.info().size();
     let mut pixels = vec![0; Format::Png.room([width, height], channels, depth)?];
-    reader.next_frame(&mut pixels).map_err(told)?;
+    reader.next_frame(&mut pixels).map_err(decode_error)?;
     Ok(Raster::new([width, height], channels, depth, pixels))
 }
 
-/// Refuses a palette of no whole number of colors, beyond which the decoder would index.
+/// Refuses a palette that is not a whole number of colors; the decoder would index past its end.
 #[cfg(feature = "train")]
 fn check_palette(info: &Info) -> Result<(), DecodeError> {
     let bytes = info.palette.as_ref().map_or(0, |palette| palette.len());
     if info.color_type == ColorType::Indexed && !bytes.is_multiple_of(3) {
-        let reason = format!("its palette has {bytes} bytes, which are no whole number of colors");
+        let reason = format!("its palette has {bytes} bytes, not a multiple of 3");
         return Err(Format::Png.damaged(reason));
     }
     Ok(())
 }
 
-/// Pixels as a PNG file; the same pixels give the same bytes.
+/// Encodes pixels as a PNG file. The bytes are deterministic.
 ///
 /// # Errors
-/// [`EncodeError`]: no pixel, or `pixels` are not of `width * height`.
+/// [`EncodeError`]: no pixels, or `pixels` does not have `width * height` of them.
 pub fn encode(
     size: [u32; 2],
     channels: Channels,
@@ -72,15 +72,15 @@ pub fn encode(
         encoder.set_color(color);
         encoder.set_depth(bits);
         encoder.set_compression(Compression::Fast);
-        // After the compression, which has a filter of its own.
+        // Set after the compression, which resets the filter.
         encoder.set_filter(Filter::Adaptive);
         Ok(())
     });
     encoded.map_err(|error| refused(size, channels, depth, pixels, &error))
 }
 
-/// A drawn figure as a PNG file, as small as it gets without loss: with a palette where it has at most 256 colors. `about`
-/// becomes its description.
+/// A drawn figure as a small lossless PNG file: with a palette if it has at most 256 colors. `about` becomes its
+/// description.
 ///
 /// # Errors
 /// As [`encode`].
@@ -109,7 +109,7 @@ fn describe(encoder: &mut Encoder<&mut Vec<u8>>, about: &str) -> Result<(), Enco
     if about.is_empty() { Ok(()) } else { encoder.add_itxt_chunk("Description".into(), about.into()) }
 }
 
-/// The colors of pixels in the order of their values, and the place of each pixel's among them; none of more than 256.
+/// The colors of pixels sorted by value, and the palette index of each pixel; `None` for more than 256 colors.
 #[cfg(feature = "plot")]
 fn palette(rgb: &[u8]) -> Option<(Vec<[u8; 3]>, Vec<u8>)> {
     let (pixels, rest) = rgb.as_chunks::<3>();

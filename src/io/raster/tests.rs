@@ -1,4 +1,4 @@
-//! What must hold of each format: pixels, refusals, and that no bytes make a reader panic or ask for much memory.
+//! Tests of every format: pixels, refusals, and that no bytes make a reader panic or allocate much memory.
 
 mod files;
 
@@ -14,7 +14,7 @@ fn refusal(bytes: &[u8]) -> String {
     message
 }
 
-/// `bytes` with others from `at` on.
+/// `bytes` overwritten with others from `at` on.
 fn with(mut bytes: Vec<u8>, at: usize, others: &[u8]) -> Vec<u8> {
     bytes[at..at + others.len()].copy_from_slice(others);
     bytes
@@ -24,7 +24,7 @@ fn find(bytes: &[u8], wanted: &[u8]) -> usize {
     bytes.windows(wanted.len()).position(|found| found == wanted).unwrap()
 }
 
-/// A PNG file with the checksum of the chunk at `at` as it has to be.
+/// A PNG file with a valid checksum for the chunk at `at`.
 fn with_checksum(mut png: Vec<u8>, at: usize) -> Vec<u8> {
     let length = u32::from_be_bytes(png[at..at + 4].try_into().unwrap()) as usize;
     let mut sum = flate2::Crc::new();
@@ -51,7 +51,7 @@ fn each_file_has_its_pixels() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
+fn a_file_truncated_anywhere_is_read_or_refused_by_its_format() {
     for file in FILES {
         let (name, whole) = (format!("{}, {}", file.format, file.what), file.bytes());
         for length in 0..whole.len() {
@@ -60,7 +60,7 @@ fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
         let message = refusal(&whole[..60.min(whole.len() / 2)]);
         assert!(message.contains(&format!("the {} data", file.format)), "{name}: {message}");
     }
-    // Without its last marker a JPEG image is whole, without half of its scan gray where that is.
+    // A JPEG image is complete without its last marker; without half of its scan, the missing part is gray.
     let jpeg = file(Jpeg, "gray");
     let whole = decode(&jpeg).unwrap();
     assert_eq!(decode(&jpeg[..jpeg.len() - 2]).unwrap(), whole);
@@ -69,7 +69,7 @@ fn a_file_cut_off_anywhere_is_read_or_refused_by_its_format() {
 }
 
 #[test]
-fn what_a_header_claims_is_refused_before_it_is_asked_for() {
+fn claims_of_a_header_are_refused_before_allocation() {
     let (side, long) = (&[0xff, 0xff][..], &[0xff, 0xff, 0, 0][..]);
     let png = with(file(Png, "colors, one transparent"), 16, &[0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff]);
     let jpeg = file(Jpeg, "CMYK");
@@ -89,7 +89,7 @@ fn what_a_header_claims_is_refused_before_it_is_asked_for() {
         let message = refusal(&bytes);
         assert!(message.contains(expected) && message.contains("the limit is 536870912 bytes"), "{message}");
     }
-    // Within the limit, but not within the file: 490 MB that are never asked for.
+    // Within the limit, but not within the file: 490 MB that are never allocated.
     let bytes =
         with(file(Bmp, "24 bits"), 18, &[13_000_i32.to_le_bytes(), 12_500_i32.to_le_bytes()].concat());
     assert_eq!(
@@ -99,7 +99,7 @@ fn what_a_header_claims_is_refused_before_it_is_asked_for() {
 }
 
 #[test]
-fn bytes_of_no_format_are_told() {
+fn bytes_of_no_format_are_reported() {
     assert!(refusal(b"II*\0no TIFF").contains("49, 49, 2a, 00"));
     assert!(refusal(b"").contains("first bytes [] are not"));
     assert!(
@@ -113,14 +113,14 @@ fn an_odd_bitmap_is_refused_with_its_value() {
     let whole = || file(Bmp, "24 bits");
     let runs = || file(Bmp, "runs of 8 bits, one beyond the row");
     let cases = [
-        (with(whole(), 14, &[41]), "bytes of header = 41"),
+        (with(whole(), 14, &[41]), "header length = 41"),
         (with(whole(), 18, &[0; 4]), "width = 0"),
         (with(whole(), 18, &[0xff; 4]), "width = -1"),
         (with(whole(), 22, &[0; 4]), "height = 0"),
         (with(whole(), 22, &[0, 0, 1, 0]), "height = 65536"),
         (with(whole(), 22, &[0, 0, 0, 0x80]), "height = 2147483648"),
         (with(whole(), 26, &[2]), "planes = 2"),
-        (with(whole(), 28, &[3]), "bits of a pixel = 3"),
+        (with(whole(), 28, &[3]), "bits per pixel = 3"),
         (with(whole(), 30, &[4]), "compression = 4"),
         (with(whole(), 10, &[70]), "row 1 of 2 (12 bytes) is not within the 78 bytes"),
         (with(whole(), 10, &[55]), "row 2 of 2"),
@@ -128,7 +128,7 @@ fn an_odd_bitmap_is_refused_with_its_value() {
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0xf0, 0xf0]), "mask is 0xf0f0"),
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0, 0]), "mask is 0x0"),
         (with(file(Bmp, "16 bits, 5-6-5"), 54, &[0, 0x80, 1]), "mask is 0x18000"),
-        (with(file(Bmp, "4 bits, OS/2"), 24, &[2]), "bits of a pixel = 2"),
+        (with(file(Bmp, "4 bits, OS/2"), 24, &[2]), "bits per pixel = 2"),
         (with(runs(), 22, &[0xfd, 0xff, 0xff, 0xff]), "compression = 1"),
         (with(runs(), 71, &[5]), "5 pixels begin in column 0 in row 2 of 4 x 3 pixels"),
         (with(runs(), 78, &[5]), "a move goes to column 8, row 3"),
@@ -144,9 +144,9 @@ fn an_odd_bitmap_is_refused_with_its_value() {
     }
 }
 
-/// Where the decoder of a format would index beyond its own buffers and panic.
+/// Input on which a decoder would index past its buffers and panic.
 #[test]
-fn what_a_decoder_does_not_check_is_refused_before_it() {
+fn input_that_a_decoder_does_not_check_is_refused_before_it() {
     let png = file(Png, "palette of 2 bits with opacities");
     let palette = find(&png, b"PLTE");
     let mut torn = with(png, palette - 4, &[0, 0, 0, 11]);
@@ -156,12 +156,9 @@ fn what_a_decoder_does_not_check_is_refused_before_it() {
     let webp = file(WebP, "animated, lossy with opacity");
     let (frame, data) = (find(&webp, b"ANMF"), find(&webp, &[0x9d, 0x01, 0x2a]));
     for (bytes, expected) in [
-        (
-            with(webp.clone(), frame + 14, &[1]),
-            "its first frame is 2 x 2 pixels, the data in it are of 3 x 2",
-        ),
-        (with(webp.clone(), data + 5, &[9]), "the data in it are of 3 x 9"),
-        (with(webp.clone(), data - 3, &[webp[data - 3] | 1]), "the data in it are of 0 x 0"),
+        (with(webp.clone(), frame + 14, &[1]), "its first frame is 2 x 2 pixels, its data are 3 x 2"),
+        (with(webp.clone(), data + 5, &[9]), "its data are 3 x 9"),
+        (with(webp.clone(), data - 3, &[webp[data - 3] | 1]), "its data are 0 x 0"),
     ] {
         let message = refusal(&bytes);
         assert!(message.contains(expected), "{message}");
@@ -191,7 +188,7 @@ fn no_bytes_make_a_reader_panic() {
         }
         read += usize::from(decode(&bytes).is_ok());
     }
-    assert!(read > 0, "every file was refused: nothing behind the headers was reached");
+    assert!(read > 0, "every file was refused: no code after the headers was reached");
 }
 
 #[test]

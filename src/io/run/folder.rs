@@ -1,19 +1,19 @@
-//! The folder of a run: what is called what in it, and which one a run gets.
+//! The folder of a run: file names, and which folder a run gets.
 
 use crate::io::{IoError, Lock, fault, temporary_name, writable_folder};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The checkpoint in a run folder.
+/// The checkpoint of a run.
 pub const MODEL_FILE: &str = "model.safetensors";
-/// The rows of updates in a run folder.
+/// The metrics of the updates.
 pub const METRICS_FILE: &str = "metrics.csv";
 
-/// The best weights in a run folder.
+/// The best weights of a run.
 pub(crate) const BEST_FILE: &str = "best.safetensors";
 
-/// The figures in a run folder.
+/// The figures of a run.
 const FIGURES: [&str; 9] = [
     "density.png",
     "comparison.png",
@@ -25,20 +25,20 @@ const FIGURES: [&str; 9] = [
     "bits.png",
     "loss.png",
 ];
-/// What a run counted beside its rows.
+/// The counters of a run, which are not in its metrics.
 pub(crate) const COUNTERS_FILE: &str = "counters.json";
 
-/// A folder that a run writes to, alone.
+/// A locked folder that a run writes to.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// The outermost folder that was made for this run, until something worth keeping is in it.
+    /// The outermost folder created for this run, until something worth keeping is in it.
     made: Option<PathBuf>,
     _lock: Lock,
 }
 
 impl RunFolder {
-    /// Makes the folder where it is missing, finds out whether it can be written, and locks it.
+    /// Creates the folder if needed, checks that it is writable, and locks it.
     ///
     /// # Errors
     /// [`IoError::Write`], [`IoError::Locked`].
@@ -49,17 +49,17 @@ impl RunFolder {
         Ok(RunFolder { path, made, _lock: lock })
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where a file of the run lies.
+    /// The path of a file of the run.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The files for people that are there, by name.
+    /// The existing figures and tables, by name.
     pub fn files(&self) -> BTreeMap<String, String> {
         let all = FIGURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
         let there = all.map(|name| (name, self.file(name))).filter(|(_, path)| path.exists());
@@ -67,20 +67,20 @@ impl RunFolder {
         there.map(|(name, path)| (stem(name), path.display().to_string())).collect()
     }
 
-    /// From now on the folder stays, whatever happens.
+    /// Keeps the folder from now on.
     pub fn keep(&mut self) {
         self.made = None;
     }
 
-    /// Removes what a killed run may have left half-written.
+    /// Removes partly written files of a killed run.
     pub fn sweep(&self) {
         for name in names() {
             let _ = fs::remove_file(temporary_name(&self.file(name)));
         }
     }
 
-    /// Moves the files of a run that lies here into a folder beside this one, `runs/cat.1` of `runs/cat`, and returns
-    /// which; none where no run does. The checkpoint goes first: what is left after a kill is no run that could go on.
+    /// Moves the files of an existing run into a folder beside this one (`runs/cat.1` for `runs/cat`) and returns it; `None` if
+    /// there is no run. The checkpoint moves first: after a kill, the remaining files cannot be resumed by mistake.
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -92,7 +92,7 @@ impl RunFolder {
             let path = path.to_owned();
             |source| IoError::Write { path, source }
         };
-        // `.` has a name too.
+        // `.` has a name too, when resolved.
         let named = match self.path.file_name() {
             Some(_) => self.path.clone(),
             None => fs::canonicalize(&self.path).map_err(refused(&self.path))?,
@@ -114,7 +114,7 @@ impl RunFolder {
     }
 }
 
-/// A run that ends before there is anything to keep takes its folder back.
+/// Removes the folder again if the run ended before anything was worth keeping.
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if let Some(made) = self.made.take() {
@@ -123,8 +123,7 @@ impl Drop for RunFolder {
     }
 }
 
-/// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first that is free, or to resume the last that
-/// is not.
+/// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first free folder, or to resume, the last used one.
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
     let mut free = 1;
@@ -134,7 +133,7 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     nth(if resume { (free - 1).max(1) } else { free })
 }
 
-/// Refuses a folder in which a new run would overwrite something: a run, or files that are called as a run's are.
+/// Refuses a folder in which a new run would overwrite a run, or files with the names of a run's files.
 ///
 /// # Errors
 /// [`IoError::Occupied`], [`IoError::Lost`], [`IoError::Foreign`].
@@ -145,8 +144,7 @@ pub fn check_free(folder: &Path) -> Result<(), IoError> {
     check_lost(folder)
 }
 
-/// Refuses to begin in a folder without a checkpoint where files lie that a run would overwrite: its own, or somebody
-/// else's.
+/// Refuses to start in a folder without a checkpoint where a run would overwrite files, of a run or of another program.
 ///
 /// # Errors
 /// [`IoError::Lost`], [`IoError::Foreign`].
@@ -158,14 +156,14 @@ pub(crate) fn check_lost(folder: &Path) -> Result<(), IoError> {
     })
 }
 
-/// Whether a run lies in a folder, whole or not: rows of metrics are a run's by their heading.
+/// Whether a folder contains a run, complete or not: a metrics file is recognized by its heading.
 pub(crate) fn holds_run(folder: &Path) -> bool {
     let is_ours = |text: Vec<u8>| text.starts_with(super::metrics::COLUMNS.as_bytes());
     [MODEL_FILE, COUNTERS_FILE, BEST_FILE].iter().any(|name| folder.join(name).exists())
         || fs::read(folder.join(METRICS_FILE)).is_ok_and(is_ours)
 }
 
-/// What a run writes, its checkpoint first.
+/// The files that a run writes, the checkpoint first.
 fn names() -> impl Iterator<Item = &'static str> {
     [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE].into_iter().chain(FIGURES)
 }
@@ -205,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_made_for_nothing_is_taken_back() {
+    fn an_unused_folder_is_removed() {
         let root = crate::io::scratch();
         let path = root.path().join("runs/cat");
         drop(RunFolder::open(&path).unwrap());

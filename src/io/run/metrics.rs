@@ -1,8 +1,8 @@
-//! `metrics.csv`: one row an update, for plots and for the report of a resumed run.
+//! `metrics.csv`: one row per update, for plots and for the report of a resumed run.
 //!
-//! It knows columns and how to cut the file where a checkpoint stands. Rows are appended, not written as a whole: the
-//! file is the one of a run folder that may end in a broken line, which a resumed run takes away. What lies before has a
-//! checksum ([`Extent`]): a row that cannot be read there is an error, and is not cut.
+//! It knows columns and how to truncate the file to a checkpoint. Rows are appended, so this is the one file of a run folder
+//! that may end in a broken line, which a resumed run removes. The lines before it have a checksum ([`Extent`]): an
+//! unreadable row there is an error and is not removed.
 
 use crate::io::{Fnv, IoError, fault, write_atomic};
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 /// The heading of the file.
 pub const COLUMNS: &str =
     "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
-/// The last column, which earlier files have not.
+/// The last column, which earlier files do not have.
 const LATER: &str = ",nll_stderr_nats";
-/// Rows reach the file at the latest after this time.
+/// Maximum time before rows are written to the file.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// What one update was.
+/// The metrics of one update.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
@@ -29,21 +29,21 @@ pub struct Row {
     pub phase: String,
     /// Loss of its batch, in the objective's unit.
     pub loss: f64,
-    /// NLL of the validation points after it, where that was measured.
+    /// NLL of the validation points after it, if it was measured.
     pub nll_nats: Option<f64>,
-    /// Its standard error; of a known density, where the NLL is the entropy plus the gap, that of the gap.
+    /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
-    /// Its wall time in milliseconds, measuring and drawing excluded.
+    /// Wall time in milliseconds, without validation and figures.
     pub ms: f64,
-    /// Evaluations of the field.
+    /// Function evaluations.
     pub field_evals: u64,
-    /// Buffers alive after it.
+    /// Live buffers after it.
     pub live_buffers: usize,
-    /// Their bytes.
+    /// Bytes of live buffers.
     pub live_bytes: usize,
     /// Resident memory after it, in MB.
     pub rss_mb: f64,
-    /// Times that the phase's step function has been traced.
+    /// Number of times that the step function of the phase was traced.
     pub traces: usize,
 }
 
@@ -81,7 +81,7 @@ impl Row {
     }
 }
 
-/// The first bytes of a file and their checksum.
+/// A first part of the file, and its checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     bytes: u64,
@@ -99,7 +99,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Appends a row; it reaches the file within half a second of further rows, or by [`Metrics::flush`].
+    /// Appends a row. It is written to the file within half a second of further rows, or by [`Metrics::flush`].
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -111,7 +111,7 @@ impl Metrics {
         if self.flushed.elapsed() >= FLUSH { self.flush() } else { Ok(()) }
     }
 
-    /// Brings all rows into the file.
+    /// Flushes all rows to the file.
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -120,7 +120,7 @@ impl Metrics {
         fault::step().and_then(|()| self.file.flush()).map_err(|source| self.failed(source))
     }
 
-    /// Writes all rows to the disk and returns which they are.
+    /// Writes all rows to disk and returns their extent.
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -130,7 +130,7 @@ impl Metrics {
         Ok(self.extent())
     }
 
-    /// Which rows there are.
+    /// The extent of the rows.
     pub fn extent(&self) -> Extent {
         Extent { bytes: self.bytes, checksum: self.hash.text() }
     }
@@ -140,7 +140,7 @@ impl Metrics {
     }
 }
 
-/// Rows that a run goes on behind.
+/// The rows after which a run continues.
 #[derive(Debug)]
 pub struct Kept {
     path: PathBuf,
@@ -150,17 +150,16 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// No rows yet.
+    /// No rows.
     pub fn none(path: &Path) -> Kept {
         Kept { path: path.to_owned(), bytes: format!("{COLUMNS}\n").into_bytes(), rows: Vec::new() }
     }
 
-    /// The rows up to `update` of a file whose first part is as `known` says; none where there is no file. What lies
-    /// behind that part may be a line that a killed run cut, and ends the rows.
+    /// The rows up to `update` of a file that begins with the part `known`, or no rows without a file. A line that a killed run
+    /// broke off may follow that part, and ends the rows.
     ///
     /// # Errors
-    /// [`IoError::Damaged`] for a first part that is another and for a line before the last that is no row,
-    /// [`IoError::Read`].
+    /// [`IoError::Damaged`] if the known part differs, or if a line before the last is not a row; [`IoError::Read`].
     pub fn read(path: &Path, update: u64, known: Option<&Extent>) -> Result<Option<Kept>, IoError> {
         let mut bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -175,12 +174,12 @@ impl Kept {
         Ok(Some(Kept { path: path.to_owned(), bytes, rows }))
     }
 
-    /// Which rows they are.
+    /// The extent of the rows.
     pub fn extent(&self) -> Extent {
         Extent { bytes: self.bytes.len() as u64, checksum: Fnv::of(self.bytes.iter().copied()).text() }
     }
 
-    /// Opens the file, takes away what lies behind these rows, and goes on there; without a file it is begun.
+    /// Opens the file, truncates it after these rows, and continues there; creates it if needed.
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -204,7 +203,7 @@ impl Kept {
 }
 
 impl Extent {
-    /// How a file that began with these bytes differs now.
+    /// How these bytes differ from the known part.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let Some(first) = bytes.get(..self.bytes as usize) else {
             return Err(format!("it held {} bytes of rows before", self.bytes));
@@ -212,13 +211,13 @@ impl Extent {
         if Fnv::of(first.iter().copied()).text() == self.checksum {
             return Ok(());
         }
-        // A line that is none tells more.
+        // A line that is not a row is the more exact reason.
         rows(bytes, u64::MAX)?;
         Err("its rows were changed after they were written".to_owned())
     }
 }
 
-/// The rows up to `update` and where the last of them ends.
+/// The rows up to `update`, and the offset after the last of them.
 fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     let mut lines = bytes.split_inclusive(|&b| b == b'\n').zip(1..);
     let known = [Some(COLUMNS), COLUMNS.strip_suffix(LATER)];
@@ -240,7 +239,7 @@ fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     Ok((rows, end))
 }
 
-/// All rows of a file in order; no file has no rows.
+/// All rows of a file in order; no rows without a file.
 ///
 /// # Errors
 /// As [`Kept::read`].
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_cut_at_the_checkpoint_and_at_a_broken_end() {
+    fn a_file_is_truncated_at_the_checkpoint_and_at_a_broken_end() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
         let mut metrics = Kept::none(&path).resume().unwrap();
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_cannot_be_read_is_said_with_its_line_and_the_file_is_left() {
+    fn an_unreadable_row_is_reported_with_its_line_and_the_file_is_kept() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
         assert!(Kept::read(&path, 9, None).unwrap().is_none());
@@ -311,19 +310,21 @@ mod tests {
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
         let extent = metrics.sync().unwrap();
         let whole = fs::read_to_string(&path).unwrap();
-        let told = |text: &str, known: Option<&Extent>| {
+        let refusal = |text: &str, known: Option<&Extent>| {
             fs::write(&path, text).unwrap();
             let message = Kept::read(&path, 9, known).unwrap_err().to_string();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
             message
         };
         let odd = whole.replace("\n4,flow", "\n4x,flow");
-        assert!(told(&odd, None).contains("line 5 is not a row of metrics"));
-        assert!(told(&odd, Some(&extent)).contains("line 5 is not a row of metrics"));
-        // A digit more is still a row.
+        assert!(refusal(&odd, None).contains("line 5 is not a row of metrics"));
+        assert!(refusal(&odd, Some(&extent)).contains("line 5 is not a row of metrics"));
+        // With another digit it is still a row.
         let other = whole.replace("\n4,flow", "\n44,flow");
-        assert!(told(&other, Some(&extent)).contains("changed after they were written"));
-        assert!(told(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
-        assert!(told("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not"));
+        assert!(refusal(&other, Some(&extent)).contains("changed after they were written"));
+        assert!(refusal(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
+        assert!(
+            refusal("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not")
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! The folder of a run: what is called what in it, who may write it, and its rows of metrics.
+//! The folder of a run: file names, its lock, and its metrics.
 //!
-//! It knows names, locks and how a file that grows is cut. What a checkpoint and the counters hold is training's own.
+//! It knows names, locks and how the metrics file is truncated; training owns the contents of the checkpoint and the counters.
 
 mod folder;
 pub mod metrics;

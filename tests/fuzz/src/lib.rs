@@ -1,10 +1,10 @@
-//! What targets share: bytes as files, for readers that take paths.
+//! Shared by the targets: bytes as files, for readers that take paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// A folder of this process, in memory where the system has such.
+/// A folder of this process, in memory if the system has such a folder.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -16,13 +16,12 @@ pub fn folder() -> &'static Path {
     })
 }
 
-/// The bytes as a file of this name; the same file is written again and again.
+/// Writes the bytes to a file of this name, again and again.
 pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder().join(name);
     fs::write(&path, bytes).expect("room for a file");
     path
 }
 
-/// A number of elements that no reader of small files has a reason to ask for; a file that claims more must be refused
-/// before memory is.
+/// A number of elements above any need of small files; a file that claims more must be refused before memory is allocated.
 pub const MANY: usize = 1 << 26;

@@ -1,4 +1,4 @@
-//! The header of a run's checkpoint, around which everything else of the file is whole.
+//! The header of a run's checkpoint; the rest of the file is valid.
 #![no_main]
 
 use flowline::io::write_checkpoint;

@@ -14,6 +14,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = Points::open(&path);
     if let Ok(images) = ImageSet::open(&path) {
         let rows = images.rows(&[0, images.len() - 1]).map(|rows| rows.len());
-        assert_eq!(rows.expect("a set that was opened is read"), 2 * images.dim());
+        assert_eq!(rows.expect("an opened set can be read"), 2 * images.dim());
     }
 });

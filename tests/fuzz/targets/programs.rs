@@ -1,4 +1,4 @@
-//! Programs of tensors drawn from bytes, compiled at each level, beside the interpreter.
+//! Tensor programs drawn from bytes, compiled at each level and compared with the interpreter.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| flowline::fuzzing::program(bytes));

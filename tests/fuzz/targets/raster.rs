@@ -1,4 +1,4 @@
-//! Pictures of five formats.
+//! Images of five formats.
 #![no_main]
 
 use flowline::io::raster::decode;

@@ -1,5 +1,5 @@
-//! What lies beside a checkpoint: `metrics.csv` and `counters.json`, the bytes of the two parted by a zero. The header is
-//! that of the run in the folder that `FUZZ_RUN` names.
+//! The files beside a checkpoint: `metrics.csv` and `counters.json`, separated by a zero byte. The header is taken from the
+//! run in the folder `FUZZ_RUN`.
 #![no_main]
 
 use flowline::train::{TrainedFlow, Recorded};

@@ -1,4 +1,4 @@
-//! Trees of tensors as safetensors, and the same bytes as the checkpoint of a run.
+//! Trees of tensors as safetensors, and the same bytes as a checkpoint.
 #![no_main]
 
 use flowline::io::load;

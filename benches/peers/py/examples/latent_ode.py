@@ -1,4 +1,4 @@
-"""examples/latent_ode.rs in diffrax: the same data, model, steps, bound and updates; a solve a row by vmap, as there."""
+"""examples/latent_ode.rs in diffrax: the same data, model, steps, bound and updates; one solve per row with vmap, as there."""
 import time
 T0 = time.perf_counter()
 import jax, jax.numpy as jnp, diffrax, equinox as eqx, optax

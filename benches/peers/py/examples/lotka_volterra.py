@@ -1,4 +1,4 @@
-"""examples/lotka_volterra.rs in diffrax, without its picture and standard errors: the same counts, weights, updates."""
+"""examples/lotka_volterra.rs in diffrax, without its figure and standard errors: the same counts, weights, updates."""
 import time
 T0 = time.perf_counter()
 import jax

@@ -1,6 +1,6 @@
 """examples/spiral.rs in diffrax: the same data, model, times, tolerances and updates.
 
-usage: spiral.py [batched|vmap]: a batch as one state with one error norm, as the example has it, or a solve a row."""
+usage: spiral.py [batched|vmap]: a batch as one state with one error norm, as in the example, or one solve per row."""
 import sys, time
 T0 = time.perf_counter()
 import jax, jax.numpy as jnp, diffrax, optax

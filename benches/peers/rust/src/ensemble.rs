@@ -1,9 +1,9 @@
-//! Ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time: the end states alone.
+//! Ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time: only the end states.
 //!
-//! Each trajectory takes its own steps. The crates that solve one problem at a time share the trajectories among threads by
-//! rayon; so does flowline's `tsit5-each`, beside its ensembles in lanes. Tsit5, Vern7 and Vern9 have their names where the
-//! loop is compiled for the field and the method, and `-shared` behind the name where one loop serves all. The error is the
-//! largest over all trajectories, against ode_solvers' Dop853 at 1e-12.
+//! Each trajectory takes its own steps. Crates that solve one problem at a time distribute the trajectories over threads with
+//! rayon; so does flowline's `tsit5-each`, next to its ensembles in lanes. Tsit5, Vern7 and Vern9 are named alone if the loop
+//! is compiled for the field and the method, and with `-shared` if one loop serves all. The error is the largest over all
+//! trajectories, against ode_solvers' Dop853 at 1e-12.
 
 use crate::measure::{End, Run};
 use crate::peers::MAX_STEPS;
@@ -22,7 +22,7 @@ pub const NAME: &str = "lorenz-ensemble";
 /// The end state of one trajectory, with its steps and evaluations.
 type One = ([f64; 3], u64, u64);
 
-/// The Lorenz equations of one rho.
+/// The Lorenz equations for one rho.
 #[derive(Clone, Copy)]
 struct Lorenz<R>(R);
 
@@ -56,7 +56,7 @@ fn rhos() -> Vec<f64> {
     (0..TRAJECTORIES).map(|i| 28.0 * i as f64 / (TRAJECTORIES - 1) as f64).collect()
 }
 
-/// All trajectories, one after the other, or shared among the threads of the pool.
+/// All trajectories, sequentially or distributed over the threads of the pool.
 fn each(
     pool: &rayon::ThreadPool,
     rhos: &[f64],
@@ -98,14 +98,14 @@ macro_rules! differential_equations_run {
 }
 
 flowline::field! {
-    /// The same equations, compiled for each kind of number.
+    /// The same equations, generic over the number type.
     struct LorenzField<R> { rho: R }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         [10.0 * (y[1] - y[0]), y[0] * (self.rho - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
     }
 }
 
-/// flowline as an ensemble: the lanes that the machine has, the pool's threads.
+/// flowline's ensemble: the machine's lanes, the pool's threads.
 macro_rules! flowline_ensemble {
     ($pool:expr, |$e:ident| $by:expr, $rhos:expr, $tol:expr $(, $precision:ident)?) => {{
         let problem = |rho: &f64| (LorenzField { rho: *rho }, [1.0; 3]);
@@ -122,7 +122,7 @@ macro_rules! flowline_ensemble {
     }};
 }
 
-/// flowline one trajectory after the other.
+/// flowline with one trajectory at a time.
 macro_rules! flowline_run {
     ($method:expr, $r:ty, $rho:expr, $tol:expr) => {{
         let field = Lorenz::<$r>($rho as $r);
@@ -133,19 +133,19 @@ macro_rules! flowline_run {
     }};
 }
 
-/// The end states that all are held against.
+/// The reference end states.
 pub fn end() -> Vec<f64> {
     let pool = pool(1);
     let run = each(&pool, &rhos(), |rho| ode_solvers_run!(Dop853, f64, rho, 1e-12));
     run.expect("the ensemble is solved").y
 }
 
-/// A pool of so many threads.
+/// A pool with this number of threads.
 pub fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start")
 }
 
-/// The methods whose ensembles are worth running: in f64 no tolerance is loose enough for low orders.
+/// The methods worth running: in f64 no tolerance is loose enough for low orders.
 fn methods() -> impl Iterator<Item = Method> {
     Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some() && m.tableau().order >= 5)
 }

@@ -1,8 +1,8 @@
-//! The loop that one would write by hand for one problem: Tsit5 with the I controller, no options, no checks but
-//! the error estimate.
+//! A hand-written loop for one problem: Tsit5 with the I controller, without options, and without checks except the error
+//! estimate.
 //!
-//! It is the yardstick for the cost of a step: what a solver's generality may cost is measured against it, at
-//! the same right-hand side and the same arithmetic. It takes its first step of 1e-3 unasked and keeps nothing.
+//! It is the reference for the cost of a step: the overhead of a general solver is measured against it, with the same right-hand
+//! side and the same arithmetic. Its first step is 1e-3, and it saves nothing.
 
 use crate::measure::{End, Run};
 use crate::problems::Problem;
@@ -13,10 +13,10 @@ const E: &[f64] = match TSIT5.b_err {
     Some(b_err) => b_err,
     None => &[],
 };
-/// `A[i]` makes the argument of stage i + 2.
+/// `A[i]` gives the argument of stage i + 2.
 const A: [&[f64]; 6] = [TSIT5.row(1), TSIT5.row(2), TSIT5.row(3), TSIT5.row(4), TSIT5.row(5), TSIT5.row(6)];
 
-/// The next step size over the last, by the error ratio's square.
+/// The ratio of the next step size to the last, from the square of the error ratio.
 #[inline(always)]
 fn factor(ratio2: f64) -> f64 {
     0.9 * ratio2.powf(-0.1)
@@ -78,7 +78,7 @@ fn solve_fixed<P: Problem, const N: usize>(tol: f64, y0: [f64; N]) -> ([f64; N],
     (y, num_steps)
 }
 
-/// On vectors: ten of them, allocated once, one loop a stage.
+/// On vectors: ten of them, allocated once, one loop per stage.
 fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
     let n = y0.len();
     let mut y = y0.to_vec();
@@ -132,7 +132,7 @@ fn solve_heap<P: Problem>(tol: f64, y0: &[f64]) -> (Vec<f64>, u64) {
     (y, num_steps)
 }
 
-/// Mean square of the scaled errors, in eight sums side by side: one alone waits for each addition.
+/// Mean square of the scaled errors, in eight parallel sums, because a single sum waits for each addition.
 fn squared_ratio(tol: f64, error: &[f64], y0: &[f64], y1: &[f64]) -> f64 {
     let square = |error: f64, y0: f64, y1: f64| {
         let ratio = error / (tol + tol * y0.abs().max(y1.abs()));
@@ -151,7 +151,7 @@ fn squared_ratio(tol: f64, error: &[f64], y0: &[f64], y1: &[f64]) -> f64 {
     sums.iter().sum::<f64>() / error.len() as f64
 }
 
-/// The end value where none is published: this loop's own at 1e-13.
+/// The end value if none is published: that of this loop at 1e-13.
 pub fn end<P: Problem>() -> Vec<f64> {
     solve_heap::<P>(1e-13, &P::y0()).0
 }

@@ -1,7 +1,7 @@
-//! flowline beside the other Rust crates that solve ODEs: one harness for all.
+//! One harness for flowline and the other Rust crates that solve ODEs.
 //!
-//! Prints one measurement a line, as JSON or as tables, and to standard error what they say together. The crates
-//! are in `peers`, the problems in `problems`; neither knows the other's nor how time is taken (`measure`).
+//! Prints one measurement per line, as JSON or as tables, and a summary to standard error. The crates are in `peers`, the
+//! problems in `problems`; neither depends on the other or on the timing (`measure`).
 
 mod ensemble;
 mod hand;
@@ -19,7 +19,7 @@ use record::Record;
 const USAGE: &str =
     "options: --json, --flags NAME, --problem A,B, --peer A,B, --quick (whole decades of tolerance)";
 
-/// What to measure, and how to tell it.
+/// What to measure, and the output format.
 struct Options {
     json: bool,
     quick: bool,
@@ -33,7 +33,7 @@ impl Options {
         let mut options =
             Options { json: false, quick: false, flags: "plain".into(), problems: None, peers: None };
         while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or(format!("{arg} wants a value; {USAGE}"));
+            let mut value = || args.next().ok_or(format!("{arg} needs a value; {USAGE}"));
             match arg.as_str() {
                 "--json" => options.json = true,
                 "--quick" => options.quick = true,
@@ -73,7 +73,7 @@ struct Session {
 }
 
 impl Session {
-    /// Times the runs in turns and tells them.
+    /// Times the runs in turn and prints them.
     fn measure(
         &mut self,
         problem: &'static str,
@@ -128,7 +128,7 @@ impl Session {
     }
 }
 
-/// Everyone, on arrays where they have them.
+/// All solvers, on arrays if they support them.
 fn on_arrays<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = ode_solvers::fixed::<P, N>(tol);
     runs.extend(differential_equations::arrays::<P, N>(tol));
@@ -139,7 +139,7 @@ fn on_arrays<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     runs
 }
 
-/// Everyone, on vectors on the heap where they have them.
+/// All solvers, on vectors on the heap if they support them.
 fn on_the_heap<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = ode_solvers::heap::<P>(tol);
     runs.extend(differential_equations::arrays::<P, N>(tol));
@@ -150,7 +150,7 @@ fn on_the_heap<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     runs
 }
 
-/// The yardstick alone, on the heap.
+/// The hand-written loop alone, on the heap.
 fn on_the_heap_by_hand<P: Problem>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = hand::heap::<P>(tol);
     runs.extend(flowline::heap::<P>(tol));

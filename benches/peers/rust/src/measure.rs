@@ -1,27 +1,27 @@
-//! How a solve is timed: the same way for every crate, all of a problem's solves in turns.
+//! Timing of solves, the same for every crate: the solves of a problem run in turn.
 //!
-//! A machine's speed drifts within minutes and other work comes and goes. So the samples of all solves that will
-//! be compared are taken in rounds, one sample of each a round: what disturbs a round disturbs all of them.
+//! The speed of a machine drifts within minutes, and other work comes and goes. Samples of all compared solves are therefore
+//! taken in rounds, one sample per solve and round, so that a disturbance affects all of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Rounds, hence samples of each solve.
+/// Rounds, which is the number of samples per solve.
 pub const ROUNDS: usize = 7;
-/// The least time of a sample.
+/// The minimum duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// A solve that takes longer is not timed: nobody would use it at that tolerance.
+/// A slower solve is not timed: nobody would use it at that tolerance.
 const LONGEST: Duration = Duration::from_millis(400);
 
-/// What a solve ends with.
+/// The result of a solve.
 #[derive(Clone, Debug)]
 pub struct End {
     /// The end value, or all end values of an ensemble.
     pub y: Vec<f64>,
     /// Steps attempted: accepted and rejected.
     pub num_steps: u64,
-    /// Evaluations of the vector field.
+    /// Function evaluations.
     pub num_field_evals: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct Timed {
     pub num_field_evals: u64,
 }
 
-/// Times the runs in rounds. A solve that fails is told on standard error and left out.
+/// Times the runs in rounds. A failing solve is reported on standard error and left out.
 pub fn time(runs: Vec<Run>, end: &[f64]) -> Vec<Timed> {
     let mut timing: Vec<(Run, End, u32, Vec<f64>)> = Vec::new();
     for mut run in runs {
@@ -95,7 +95,7 @@ pub fn time(runs: Vec<Run>, end: &[f64]) -> Vec<Timed> {
     timing.into_iter().map(timed).collect()
 }
 
-/// How many calls take about so long.
+/// The number of calls that take about this long.
 fn calls_in(duration: Duration, run: &mut Run) -> u32 {
     let mut calls = 1;
     loop {
@@ -110,7 +110,7 @@ fn calls_in(duration: Duration, run: &mut Run) -> u32 {
     }
 }
 
-/// Milliseconds a call.
+/// Milliseconds per call.
 fn sample(run: &mut Run, batch: u32) -> f64 {
     let (start, mut calls) = (Instant::now(), 0);
     loop {

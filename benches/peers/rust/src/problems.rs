@@ -1,10 +1,10 @@
-//! The problems, each with its start and its end value.
+//! The problems with their initial and end values.
 //!
-//! A problem is a function of slices whose length the compiler knows where the number of unknowns is small, so
-//! that every crate gets the same right-hand side, whatever vector it keeps the state in. It knows no solver.
+//! A problem is a function of slices. If the number of unknowns is small, the compiler knows their length, so every crate gets
+//! the same right-hand side for any vector type.
 //!
-//! End values: a Gragg-Bulirsch-Stoer extrapolation in 113-bit numbers, tolerance 1e-24 (bruss1d 1e-19), rounded
-//! to f64; they are in `reference.json`.
+//! End values are in `reference.json`: computed by Gragg-Bulirsch-Stoer extrapolation in 113-bit numbers with tolerance 1e-24
+//! (bruss1d 1e-19), rounded to f64.
 
 /// An autonomous initial value problem from t = 0 to `T1`.
 pub trait Problem: Copy + Send + Sync + 'static {
@@ -12,13 +12,13 @@ pub trait Problem: Copy + Send + Sync + 'static {
     const T1: f64;
     fn y0() -> Vec<f64>;
     fn f(y: &[f64], dy: &mut [f64]);
-    /// y(T1), where it is known.
+    /// y(T1), if known.
     fn end() -> Option<Vec<f64>> {
         published(Self::NAME)
     }
 }
 
-/// The end value of a name in `reference.json`: an object of arrays of numbers.
+/// The end value with this name in `reference.json`: an object of arrays of numbers.
 fn published(name: &str) -> Option<Vec<f64>> {
     let text = include_str!("../reference.json");
     let (_, from_name) = text.split_once(&format!("\"{name}\": ["))?;
@@ -51,7 +51,7 @@ impl Problem for Lorenz20 {
     }
 }
 
-/// Lotka and Volterra: prey and predators.
+/// The Lotka-Volterra equations: prey and predators.
 #[derive(Clone, Copy)]
 pub struct Lotka;
 

@@ -1,15 +1,15 @@
-//! A measurement as it is handed on: one JSON object, or one row of a table.
+//! The output of a measurement: one JSON object, or one row of a table.
 
 use crate::measure::Timed;
 
-/// A measurement with where it was made.
+/// A measurement and its settings.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub timed: Timed,
     pub problem: &'static str,
-    /// The name of the compiler's options: `plain`, `native`.
+    /// The name of the compiler options: `plain`, `native`.
     pub flags: String,
-    /// Of an ensemble: how many threads, and the precision of its states.
+    /// For an ensemble: the number of threads, and the precision of its states.
     pub ensemble: Option<(usize, &'static str)>,
 }
 
@@ -29,7 +29,7 @@ impl Record {
         )
     }
 
-    /// The names of [`Record::row`].
+    /// The column names of [`Record::row`].
     pub const HEADER: &str =
         "peer                    method        tol       ms         error     steps      evals      ns/step";
 
@@ -42,7 +42,7 @@ impl Record {
         )
     }
 
-    /// The title over the rows of the same problem.
+    /// The title above the rows of a problem.
     pub fn title(&self) -> String {
         let Record { problem, flags, .. } = self;
         match self.ensemble {

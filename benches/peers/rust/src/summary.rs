@@ -1,29 +1,29 @@
-//! What the measurements say: time to equal error against the fastest peer, and the cost of a step against a
+//! A summary of the measurements: time to equal error against the fastest other crate, and the cost of a step against a
 //! hand-written loop.
 //!
-//! Equal tolerance is not equal error, so times are compared at an error: on each method's curve of time against
-//! error, interpolated between two tolerances where both are logarithms. The crossing taken is the last one,
-//! beyond which every tighter tolerance stays below the error: a lucky run at one tolerance counts for nothing.
+//! Equal tolerance is not equal error, so times are compared at equal error, on each method's curve of time against error,
+//! interpolated log-log between two tolerances. The last crossing counts, beyond which every tighter tolerance has a smaller
+//! error, so a lucky run at one tolerance does not.
 
 use crate::record::Record;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The yardstick's name among the peers.
+/// The name of the hand-written loop among the solvers.
 const HAND: &str = "hand";
 const OURS: &str = "flowline";
 
-/// Tolerance, error and time of a method at one tolerance after the other, loosest first.
+/// Tolerance, error and time of a method, loosest tolerance first.
 type Curve = Vec<[f64; 2]>;
 
-/// A method that reaches an error, and when.
+/// A method that reaches an error, and its time.
 struct Reached<'a> {
     ms: f64,
     peer: &'a str,
     method: &'a str,
 }
 
-/// All tables, problem by problem.
+/// All tables, one per problem.
 pub fn of(records: &[Record]) -> String {
     let mut by_problem: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -75,7 +75,7 @@ fn equal_error(title: &str, records: &[&Record], out: &mut String) {
     }
 }
 
-/// The time at which a curve comes below an error for good; `None` where it does not cross it.
+/// The time from which a curve stays below the error; `None` if it never does.
 fn time_to(curve: &Curve, error: f64) -> Option<f64> {
     let above = curve.iter().rposition(|[e, _]| *e > error)?;
     let ([e0, ms0], [e1, ms1]) = (curve[above], *curve.get(above + 1)?);
@@ -83,7 +83,7 @@ fn time_to(curve: &Curve, error: f64) -> Option<f64> {
     Some(ms0 * (ms1 / ms0).powf(part))
 }
 
-/// The time of a step over that of the hand-written loop, which is of the same method.
+/// The time of a step relative to a step of the hand-written loop, which uses the same method.
 fn per_step(title: &str, records: &[&Record], out: &mut String) {
     let ns = |r: &Record| r.timed.ms * 1e6 / r.timed.num_steps as f64;
     let of = |peer: &str| {

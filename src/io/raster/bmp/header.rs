@@ -1,36 +1,36 @@
-//! The header of a bitmap: sizes, how pixels are coded, where they begin.
+//! The header of a bitmap: sizes, pixel encoding, offset of the pixels.
 
 use super::masks::Masks;
 use super::{field, truncated};
 use crate::io::raster::{DecodeError, Format};
 
-/// Bytes before the header proper: "BM", the file's length, two reserved words, where the pixels begin.
+/// Bytes before the header proper: "BM", the file's length, two reserved words, the offset of the pixels.
 const FILE_HEADER: usize = 14;
-/// The header of OS/2 1, the only one whose sizes have 16 bits and whose palette has 3 bytes a color.
+/// The header of OS/2 1, the only one with 16-bit sizes and 3 bytes per palette color.
 const CORE: u32 = 12;
-/// Windows 3; with masks of color, and of opacity; Windows 4; Windows 5.
+/// Windows 3; with color masks, and with an alpha mask; Windows 4; Windows 5.
 const INFO: [u32; 5] = [40, 52, 56, 108, 124];
-/// The first header whose masks have one for opacity.
+/// The first header with an alpha mask.
 const WITH_ALPHA: u32 = 56;
-/// Most columns, and most rows of a bitmap that begins with its lowest row.
+/// Maximum number of columns, and of rows of a bottom-up bitmap.
 const SIDE: i32 = 0xffff;
 
-/// Colors of a palette: as many as an index of 8 bits can mean, black where the file has fewer.
+/// Colors of a palette: one per value of an 8-bit index, black if missing in the file.
 pub(super) type Palette = [[u8; 3]; 256];
 
 pub(super) struct Header {
     pub width: u32,
     pub height: u32,
-    /// The first row is the highest; usually it is the lowest.
+    /// Whether the highest row comes first; usually the lowest does.
     pub top_down: bool,
     pub coding: Coding,
-    /// Where the pixels begin.
+    /// Offset of the pixels.
     pub data: usize,
 }
 
-/// How the bytes of pixels are to be read.
+/// The encoding of the pixels.
 pub(super) enum Coding {
-    /// Indices of `bits` bits, the highest first.
+    /// Indices of `bits` bits, the highest bits first.
     Palette { bits: u32, palette: Box<Palette> },
     /// Words of `bits` bits.
     Masks { bits: u32, masks: Masks },
@@ -47,7 +47,7 @@ impl Header {
         } else if INFO.contains(&length) {
             info(bytes, data, length)
         } else {
-            Err(odd("bytes of header", length.into(), "those of 12, 40, 52, 56, 108 and 124 bytes are read"))
+            Err(odd("header length", length.into(), "supported are 12, 40, 52, 56, 108 and 124"))
         }
     }
 }
@@ -60,7 +60,7 @@ fn core(bytes: &[u8], data: usize) -> Result<Header, DecodeError> {
     let coding = match bits {
         1 | 4 | 8 => Coding::Palette { bits, palette: palette(bytes, CORE, bits, 0)? },
         24 => Coding::Masks { bits, masks: Masks::rgb8() },
-        _ => return Err(odd("bits of a pixel", bits.into(), "those of 1, 4, 8 and 24 bits are read")),
+        _ => return Err(odd("bits per pixel", bits.into(), "supported are 1, 4, 8 and 24")),
     };
     Ok(Header { width: width as u32, height: height as u32, top_down: false, coding, data })
 }
@@ -68,9 +68,9 @@ fn core(bytes: &[u8], data: usize) -> Result<Header, DecodeError> {
 fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
     let [width, height] = [word(bytes, 18)? as i32, word(bytes, 22)? as i32];
     if height > SIDE {
-        return Err(odd("height", height.into(), "at most 65535 rows are read"));
+        return Err(odd("height", height.into(), "supported are at most 65535"));
     }
-    // Rows from the top are counted below zero.
+    // A negative height means rows from the top.
     let top_down = height < 0;
     let height = i64::from(height).abs();
     extent(width.into(), height)?;
@@ -78,10 +78,10 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
     let bits = short(bytes, 28)?.into();
     let compression = word(bytes, 30)?;
     let colors = word(bytes, 46)?;
-    // The last field, of how many colors matter: read, so that a header cut off is told as such.
+    // The last field, the number of important colors, is read so that a truncated header is reported as such.
     word(bytes, 50)?;
     if top_down && !matches!(compression, 0 | 3) {
-        return Err(odd("compression", compression.into(), "a bitmap from the top has 0 or 3"));
+        return Err(odd("compression", compression.into(), "a top-down bitmap has 0 or 3"));
     }
     let coding = match (compression, bits) {
         (0, 1 | 2 | 4 | 8) => Coding::Palette { bits, palette: palette(bytes, length, bits, colors)? },
@@ -93,22 +93,22 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
             let color = [word(bytes, 54)?, word(bytes, 58)?, word(bytes, 62)?];
             Coding::Masks { bits, masks: Masks::new(color, alpha, bits)? }
         }
-        (0..=3, _) => return Err(odd("bits of a pixel", bits.into(), "not read with its compression")),
+        (0..=3, _) => return Err(odd("bits per pixel", bits.into(), "not supported with its compression")),
         _ => {
-            let wanted = "0 (none), 1 and 2 (runs) and 3 (masks) are read";
+            let wanted = "supported are 0 (none), 1 and 2 (runs) and 3 (masks)";
             return Err(odd("compression", compression.into(), wanted));
         }
     };
     Ok(Header { width: width as u32, height: height as u32, top_down, coding, data })
 }
 
-/// Refuses sizes of nothing and widths that no bitmap has.
+/// Refuses empty sizes and excessive widths.
 fn extent(width: i64, height: i64) -> Result<(), DecodeError> {
     if !(1..=SIDE.into()).contains(&width) {
-        return Err(odd("width", width, "1 to 65535 columns are read"));
+        return Err(odd("width", width, "supported are 1 to 65535"));
     }
     if height == 0 || height > i32::MAX.into() {
-        return Err(odd("height", height, "at least one row is wanted"));
+        return Err(odd("height", height, "at least 1 is required"));
     }
     Ok(())
 }
@@ -117,11 +117,11 @@ fn planes(planes: u16) -> Result<(), DecodeError> {
     if planes == 1 { Ok(()) } else { Err(odd("planes", planes.into(), "every bitmap has 1")) }
 }
 
-/// The colors behind a header of `length` bytes; `used` of them, or as many as `bits` can mean if that is 0.
+/// The colors after a header of `length` bytes: `used` of them, or one per value of `bits` bits if it is 0.
 fn palette(bytes: &[u8], length: u32, bits: u32, used: u32) -> Result<Box<Palette>, DecodeError> {
     let most = 1 << bits;
     if used > most {
-        return Err(odd("colors", used.into(), "a palette has no more than its indices can mean"));
+        return Err(odd("colors", used.into(), "more than its indices can address"));
     }
     let colors = if used == 0 { most } else { used } as usize;
     let (start, color) = (FILE_HEADER + length as usize, if length == CORE { 3 } else { 4 });

@@ -1,25 +1,25 @@
-//! Pixels of 16, 24 or 32 bits, of which masks take the bits of each color.
+//! Pixels of 16, 24 or 32 bits, with a bit mask per color.
 
 use crate::io::raster::{DecodeError, Format};
 
-/// Where the bits of a sample are in a pixel, and what they mean.
+/// The bits of a sample in a pixel, and their values.
 pub(super) struct Mask {
     shift: u32,
-    /// The sample in 8 bits, of each value that the bits have.
+    /// The 8-bit sample for each value of the bits.
     levels: Vec<u8>,
 }
 
 impl Mask {
-    /// A run of ones within a pixel of `bits` bits; of more than 8, the highest count.
+    /// A run of ones within a pixel of `bits` bits; only its highest 8 bits are used.
     fn new(mask: u32, bits: u32) -> Result<Self, DecodeError> {
         let (shift, ones) = (mask.trailing_zeros(), mask.count_ones());
         if mask == 0 || mask >> shift != u32::MAX >> (32 - ones) || shift + ones > bits {
-            let reason = format!("a color's mask is {mask:#x}, which is no run of ones in {bits} bits");
+            let reason = format!("a color's mask is {mask:#x}, not a run of ones in {bits} bits");
             return Err(Format::Bmp.damaged(reason));
         }
         let kept = ones.min(8);
         let most = (1 << kept) - 1;
-        // To the nearest; there is no tie, for `most` is odd.
+        // Rounds to nearest; ties are impossible, because `most` is odd.
         let levels = (0..=most).map(|value: u32| ((value * 255 + most / 2) / most) as u8).collect();
         Ok(Self { shift: shift + ones - kept, levels })
     }
@@ -35,7 +35,7 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// Masks of red, green and blue; that of opacity may be none, and is then 0.
+    /// Masks of red, green and blue; the alpha mask is 0 if there is none.
     pub(super) fn new([r, g, b]: [u32; 3], alpha: u32, bits: u32) -> Result<Self, DecodeError> {
         let alpha = if alpha == 0 { None } else { Some(Mask::new(alpha, bits)?) };
         Ok(Self { color: [Mask::new(r, bits)?, Mask::new(g, bits)?, Mask::new(b, bits)?], alpha })

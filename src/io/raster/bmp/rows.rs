@@ -1,10 +1,10 @@
-//! Rows that are stored whole, each filled up to a multiple of four bytes.
+//! Uncompressed rows, each padded to a multiple of four bytes.
 
 use super::header::{Header, Palette};
 use super::truncated;
 use crate::io::raster::DecodeError;
 
-/// Bytes of a row, once it is known that all rows are there: before room for their pixels is asked for.
+/// Bytes per row, after checking that all rows exist, before memory for the pixels is allocated.
 pub(super) fn check(header: &Header, bits: u32, bytes: &[u8]) -> Result<usize, DecodeError> {
     let row = u64::from(header.width * bits).div_ceil(32) * 4;
     let found = bytes.len().saturating_sub(header.data) as u64 / row;
@@ -14,7 +14,7 @@ pub(super) fn check(header: &Header, bits: u32, bytes: &[u8]) -> Result<usize, D
     Ok(row as usize)
 }
 
-/// Calls `read` with each row's bytes and the line of `pixels` that it is.
+/// Calls `read` with each row's bytes and its row of `pixels`.
 pub(super) fn each(
     header: &Header,
     row: usize,

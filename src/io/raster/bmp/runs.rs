@@ -1,4 +1,4 @@
-//! Runs of indices (RLE4 and RLE8): two bytes are a count and an index; a count of 0 escapes.
+//! Run-length encoded indices (RLE4 and RLE8): two bytes are a count and an index; a count of 0 is an escape.
 
 use super::header::{Header, Palette};
 use super::{field, truncated};
@@ -8,7 +8,7 @@ const END_OF_ROW: u8 = 0;
 const END: u8 = 1;
 const MOVE: u8 = 2;
 
-/// Puts the pixels of all runs up to the end, or up to the end of the highest row, into black `pixels`.
+/// Draws all runs, up to the end marker or the end of the highest row, into black `pixels`.
 pub(super) fn expand(
     header: &Header,
     bits: u32,
@@ -31,14 +31,14 @@ pub(super) fn expand(
                 at += 2;
             }
             (0, count) => {
-                // The indices themselves, filled up to an even number of bytes.
+                // Literal indices, padded to an even number of bytes.
                 let length = (usize::from(count) * bits as usize).div_ceil(16) * 2;
                 let found = bytes.get(at + 2..at + 2 + length).ok_or_else(cut)?;
                 canvas.put(count.into(), |i| index(found[i * bits as usize / 8], bits, i))?;
                 at += length;
             }
             (count, code) => {
-                // Some programs write runs of bytes beyond the row's end: drawn as far as the row goes, counted whole.
+                // Some programs write runs past the end of a row: drawn up to the end, but counted in full.
                 let count = usize::from(count);
                 let drawn = if bits == 8 { count.min(width.saturating_sub(canvas.x)) } else { count };
                 canvas.put(drawn, |i| index(code, bits, i))?;
@@ -50,7 +50,7 @@ pub(super) fn expand(
     Ok(())
 }
 
-/// The `i`-th index of bytes that hold one, or two with the first in the higher half.
+/// The `i`-th index of bytes that hold one each, or two with the first in the upper half.
 fn index(byte: u8, bits: u32, i: usize) -> u8 {
     match (bits, i % 2) {
         (8, _) => byte,
@@ -59,7 +59,7 @@ fn index(byte: u8, bits: u32, i: usize) -> u8 {
     }
 }
 
-/// Where the next pixel goes; `y` counts from the lowest row.
+/// The position of the next pixel; `y` counts from the lowest row.
 struct Canvas<'a> {
     width: usize,
     height: usize,
@@ -70,7 +70,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Draws `count` indices and goes behind them.
+    /// Draws `count` indices and moves past them.
     fn put(&mut self, count: usize, indices: impl Fn(usize) -> u8) -> Result<(), DecodeError> {
         if count == 0 {
             return Ok(());
@@ -86,7 +86,7 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    /// Goes to the right and up.
+    /// Moves right and up.
     fn go(&mut self, right: usize, up: usize) -> Result<(), DecodeError> {
         let to = [self.x + right, self.y + up];
         if (right > 0 || up > 0) && (to[0] > self.width || to[1] >= self.height) {

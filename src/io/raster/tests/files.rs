@@ -1,10 +1,10 @@
-//! Small image files as Pillow, ImageMagick and libwebp wrote them, a few by hand, each with its pixels.
+//! Small image files written by Pillow, ImageMagick and libwebp, and a few by hand, each with its pixels.
 //!
-//! The pixels are those that the crate `image` 0.25 read, of which the readers here keep every one.
+//! The pixels are those read by the crate `image` 0.25; the readers here match all of them.
 
 use crate::io::raster::Format::{self, *};
 
-/// A file and its pixels, in hexadecimal digits.
+/// A file and its pixels, in hexadecimal.
 pub(super) struct File {
     pub format: Format,
     pub what: &'static str,
@@ -12,7 +12,7 @@ pub(super) struct File {
     pub size: [u32; 2],
     pub gray: bool,
     hex: &'static str,
-    /// Red, green, blue and opacity; of two bytes each where the file has 16 bits.
+    /// Red, green, blue and alpha, two bytes each if the file has 16 bits.
     pub pixels: &'static str,
 }
 
@@ -23,7 +23,7 @@ impl File {
     }
 }
 
-/// The file of a format that is described so.
+/// The file of a format with this description.
 pub(super) fn file(format: Format, what: &str) -> Vec<u8> {
     FILES.iter().find(|file| file.format == format && file.what == what).unwrap().bytes()
 }

@@ -1,7 +1,7 @@
-//! differential-equations: its Dormand-Prince methods, and one of Verner's of each order, on arrays.
+//! differential-equations: its Dormand-Prince methods, and one of Verner's methods per order, on arrays.
 //!
-//! Version 0.7 has no Tsit5. Of each of Verner's pairs the one with the smaller interpolant is taken, since its
-//! extra stages are evaluated at each step.
+//! Version 0.7 has no Tsit5. Of each of Verner's pairs, the one with the smaller interpolant is used, because every step evaluates
+//! its extra stages.
 
 use super::{MAX_STEPS, System};
 use crate::measure::{End, Run};

@@ -13,7 +13,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
         .rhs(|y, _p, _t, dy| P::f(y, dy))
         .init(|_p, _t, y| y.copy_from_slice(&P::y0()), P::y0().len())
         .build()
-        .expect("the problem is whole");
+        .expect("the problem is valid");
     let solve = move || {
         let before = problem.eqn.rhs().statistics().number_of_calls;
         let mut solver = problem.tsit45().map_err(|e| e.to_string())?;

@@ -1,14 +1,14 @@
-//! flowline: each of its methods that estimates an error, as a user would call it.
+//! flowline: each method with an error estimate, called as a user would.
 //!
-//! On arrays each method has its name where the loop over steps is compiled for it (`Ode::inlined`), and `-shared` behind the
-//! name where one loop serves all methods; by default Tsit5 has the first and the others the second.
+//! On arrays, a method is named alone if the loop over steps is compiled for it (`Ode::inlined`), and with `-shared` if one loop
+//! serves all methods. By default, Tsit5 uses the first and the others the second.
 
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
 use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, SolveError, inline};
 
-/// The methods that are worth running at a tolerance: those of low order only while it is loose.
+/// The methods worth running at a tolerance: low orders only at loose tolerances.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
     let worth = move |m: &Method| m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7);
     Method::ALL.into_iter().filter(worth)
@@ -24,7 +24,7 @@ fn name(method: Method) -> String {
     method.to_string().to_lowercase()
 }
 
-/// Hairer's rule lets an accepted step be followed by a shorter one, so that fewer are rejected than by the default.
+/// Hairer's rule may shorten the step after an accepted one, so fewer steps are rejected than with the default.
 fn controllers(method: Method) -> Vec<(String, Controller)> {
     let default = (name(method), Pid::default().into());
     match method.tableau().order {

@@ -1,7 +1,7 @@
-//! The crates, each in a file of its own: how a problem is put to it, with the options that make it comparable.
+//! One file per crate: how a problem is passed to it, with options that make the crates comparable.
 //!
-//! Everyone steps as its own controller says, from a first step of its own choice, at rtol = atol, with no more
-//! output than the accepted steps or the end, and with its limit on the number of steps raised.
+//! Every crate uses its own controller and initial step size at rtol = atol. It saves at most the accepted steps or the end, and
+//! its limit on the number of steps is raised.
 
 pub mod differential_equations;
 pub mod diffsol;
@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 /// More steps than any solve here takes.
 pub const MAX_STEPS: u32 = 10_000_000;
 
-/// A problem as a value, for the crates that want a system of a type of its own.
+/// A problem as a value, for crates that need their own system type.
 #[derive(Clone, Copy)]
 pub struct System<P>(PhantomData<P>);
 

@@ -1,7 +1,7 @@
 //! ode_solvers: Dopri5 and Dop853 with the step size rules of the Fortran codes, on nalgebra vectors.
 //!
-//! `OutputType::Sparse` keeps the accepted steps. Its dense output is not used: version 0.6.2 ends on a wrong
-//! value where the spacing is wider than a step.
+//! `OutputType::Sparse` keeps the accepted steps. Its dense output is not used: version 0.6.2 returns a wrong end value if the
+//! spacing is wider than a step.
 
 use super::{MAX_STEPS, System};
 use crate::measure::{End, Run};
@@ -26,7 +26,7 @@ fn end(y: &[f64], stats: &Stats) -> End {
     End { y: y.to_vec(), num_steps, num_field_evals: stats.num_eval.into() }
 }
 
-/// The two solvers of the crate with the parameters that `new` sets, but for the output and the limit on steps.
+/// The two solvers of the crate with the parameters that `new` sets, except output and step limit.
 macro_rules! with_defaults {
     (Dopri5, $($common:expr),*; $span:expr) => {
         Dopri5::from_param($($common),*, 0.9, 0.04, 0.2, 10.0, $span, 0.0, MAX_STEPS, u32::MAX, OutputType::Sparse)
