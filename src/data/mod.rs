@@ -5,8 +5,7 @@
 //! - [`ToyDensity`]: the usual 2-d benchmark densities, with their entropies.
 //! - [`Points`]: rows of any length from a file or an array, standardized, with their units.
 //! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`]
-//! and
-//!   [`LogitTransform`] map their pixel values to real numbers and back.
+//!   and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
 //! The module knows pixels, probabilities and units, not tensors, graphs or models. A training program copies
 //! the public tables of an [`ImageDensity`] to the device and samples there. The alternative, a data set that

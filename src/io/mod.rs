@@ -43,9 +43,10 @@ pub(crate) use atomic::temporary_name;
 pub use atomic::{writable_folder, write_atomic};
 #[cfg(all(test, feature = "train"))]
 pub(crate) use checkpoint::write_first_format;
-pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
 #[cfg(feature = "train")]
 #[doc(hidden)]
+pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
+#[cfg(feature = "train")]
 pub(crate) use checkpoint::{checkpoint_bytes, checkpoint_of};
 pub use csv::{Table, read_csv};
 #[doc(hidden)]

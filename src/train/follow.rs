@@ -58,7 +58,7 @@ fn lead(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
             team.share(&mut checkpoint_bytes(&learned.header, &learned.fitted.flow))?;
         }
         Err(Error::Train(TrainError::Stopped { update, .. })) => {
-            team.order(&Order::Stop { update: *update })?
+            team.order(&Order::Stop { update: *update })?;
         }
         Err(e) if team.has_failed() || matches!(e, Error::World(_)) => {}
         Err(e) => team.order(&Order::Fail { message: e.to_string() })?,
@@ -95,7 +95,7 @@ impl<'a> Follower<'a> {
             let tables =
                 header.frames.images.as_ref().map(|frame| PixelTables::like(frame.pixels, frame.dim()));
             let state = checkpoint.into_tree(&Stored::of(&like, tables))?;
-            let pixels = state.pixels().map(|tables| tables.transform());
+            let pixels = state.pixels().map(PixelTables::transform);
             let rule = header.frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
             trainer.data = trainer.data.clone().with_rule(rule)?;
             let prepared = trainer.data.prepare(&header.config, pixels.clone())?;

@@ -13,15 +13,23 @@ mod collective;
 mod error;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "train")]
 pub(crate) mod sum;
-#[cfg(test)]
+#[cfg(all(test, feature = "train"))]
 mod tests;
 mod threads;
+#[cfg(feature = "train")]
 mod tree;
 
-pub use collective::{Collective, Parts, Patience};
 pub use error::WorldError;
 
+pub mod extra {
+    //! What carries bytes between ranks, and what a rank has sent.
+    pub use super::Traffic;
+    pub use super::collective::{Collective, Parts, Patience};
+}
+
+use collective::{Collective, Parts, Patience};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::time::Duration;
@@ -134,6 +142,7 @@ impl World {
     }
 
     /// Sends part i of `mine` to rank i; returns the parts that the ranks sent to this one.
+    #[cfg(feature = "train")]
     pub(crate) fn all_to_all_or(&self, mine: &Parts, on_silent: OnSilent<'_>) -> Result<Parts, WorldError> {
         let mut all = Parts::default();
         let sent = mine.bytes().len() - mine.get(self.rank()).len();

@@ -181,15 +181,12 @@ fn a_rank_that_has_ended_or_makes_another_call_is_named() {
     });
     let want = WorldError::Ended { rank: 2, host: "this process".to_owned() };
     assert_eq!(found, [Some(want.clone()), Some(want), None]);
-    let texts = World::threads(2, |world| match world.rank() {
-        0 => {
-            let mut bytes = vec![1];
-            world.broadcast(&mut bytes).map_err(|e| e.to_string()).err()
+    let texts = World::threads(2, |world| {
+        if world.is_root() {
+            return world.broadcast(&mut vec![1]).map_err(|e| e.to_string()).err();
         }
-        _ => {
-            std::thread::sleep(Duration::from_millis(100));
-            world.all_gather(b"x").map_err(|e| e.to_string()).err()
-        }
+        std::thread::sleep(Duration::from_millis(100));
+        world.all_gather(b"x").map_err(|e| e.to_string()).err()
     });
     assert_eq!(texts[0], None);
     let text = texts[1].as_deref().unwrap();
