@@ -23,7 +23,7 @@ impl Sparsity {
         Sparsity(Kind::Banded { lower, upper })
     }
 
-    /// The entries (i, j) for which f[i] depends on y[j], in any order.
+    /// The entries (i, j) for which `f[i]` depends on `y[j]`, in any order.
     pub fn pattern(entries: impl IntoIterator<Item = (usize, usize)>) -> Sparsity {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_unstable_by_key(|&(i, j)| (j, i));

@@ -35,7 +35,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.time_derivative = Some(Arc::new(write));
         self
     }
-    /// A bound on the spectral radius of the Jacobian, for [`Method::Rkc2`]; by default a power iteration estimates it
+    /// A bound on the spectral radius of the Jacobian, for `Method::Rkc2`; by default a power iteration estimates it
     /// every 25 steps.
     ///
     /// # Examples
