@@ -21,7 +21,6 @@ pub struct Frames {
 
 impl Frames {
     /// The labels of the axes over the plane: the columns of points, or pixels.
-    #[cfg(feature = "plot")]
     pub fn axis_names(&self) -> [String; 2] {
         match &self.points {
             Some(points) if points.columns.len() == 2 => [0, 1].map(|a| points.columns[a].clone()),
