@@ -201,8 +201,20 @@ const TERMS: &[(&str, &str)] = &[
     ("told", "printed, reported, given"),
 ];
 
-/// Phrases in which such a word has its usual meaning: "mass" is a term of physics, and of the matrix M of M y' = f.
-const ALLOWED: &[&str] = &["center of mass", "mass matrix", "ode mass", "mass dense"];
+/// Phrases in which such a word has its usual meaning: "mass" is a term of physics, and of the matrix M of M y' = f; the host
+/// of a rank is its machine.
+const ALLOWED: &[&str] = &[
+    "center of mass",
+    "mass matrix",
+    "ode mass",
+    "mass dense",
+    "world host",
+    "collective host",
+    "differs host",
+    "ended host",
+    "other call host",
+    "rank host",
+];
 
 /// The words of a name or a text, in lower case, each between spaces.
 fn words(text: &str) -> String {
