@@ -17,6 +17,7 @@ use super::{
     Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, PlotsKind, Preset, TrainConfig, TrainError,
     TrainOptions, TrainedFlow, TrainingData,
 };
+use crate::array::DType;
 use crate::cnf::Cnf;
 use crate::data::Standardizer;
 use crate::error::{Error, Result};
@@ -353,6 +354,10 @@ impl<'a> Trainer<'a> {
             super::bounds::check_model(&config)?;
             config
         };
+        let is_single = |flow: &Flow| flow.leaves().iter().all(|leaf| leaf.dtype() == DType::F32);
+        if config.shards > 1 && self.flow.as_ref().is_some_and(|flow| !is_single(flow)) {
+            refused("--shards", &config.shards.to_string(), "1 for a flow whose weights are not f32")?;
+        }
         if let Some(phase) = config.phases.iter().find(|phase| phase.batch % config.shards != 0) {
             return Err(TrainError::Shards { shards: config.shards, batch: phase.batch }.into());
         }

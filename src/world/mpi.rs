@@ -9,10 +9,13 @@ use mpi::environment::{Threading, Universe, initialize_with_threading, processor
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The tag of the message by which a waiting rank reports to rank 0 that it is alive.
 const WAITING: i32 = 0x666c;
+/// Bytes of the buffer for such reports.
+const REPORTS: usize = 1 << 16;
 /// A call is polled without a pause for this long, then with pauses that grow to the longest.
 const BUSY: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
@@ -21,6 +24,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Mpi {
     world: SimpleCommunicator,
     hosts: Vec<String>,
+    /// Calls so far, the same on all ranks: a report of an earlier call says nothing of this one.
+    calls: Cell<u64>,
     /// Finalizes MPI when it is dropped.
     _universe: Universe,
 }
@@ -28,14 +33,15 @@ pub(super) struct Mpi {
 impl Mpi {
     pub(super) fn new() -> Result<Mpi, WorldError> {
         let unusable = |reason: &str| WorldError::Mpi { reason: reason.to_owned() };
-        let (universe, threading) = initialize_with_threading(Threading::Funneled)
+        let (mut universe, threading) = initialize_with_threading(Threading::Funneled)
             .ok_or_else(|| unusable("this process has initialized it before"))?;
         if threading < Threading::Funneled {
             return Err(unusable("it allows no other threads in the process (MPI_THREAD_FUNNELED)"));
         }
+        universe.set_buffer_size(REPORTS);
         let world = universe.world();
         let host = processor_name().unwrap_or_else(|_| "unknown machine".to_owned());
-        let mut mpi = Mpi { world, hosts: Vec::new(), _universe: universe };
+        let mut mpi = Mpi { world, hosts: Vec::new(), calls: Cell::new(0), _universe: universe };
         let mut hosts = Parts::default();
         let mut wait = Patience { deadline: None, on_silent: &mut |_| {} };
         mpi.all_gather(host.as_bytes(), &mut hosts, &mut wait)?;
@@ -45,6 +51,7 @@ impl Mpi {
 
     /// Waits until a call is complete. Aborts the job after the deadline.
     fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
+        self.calls.set(self.calls.get() + 1);
         let (since, mut pause, mut has_reported) = (Instant::now(), Duration::from_micros(5), false);
         loop {
             call = match call.test() {
@@ -56,7 +63,8 @@ impl Mpi {
                 // Halfway, waiting ranks report to rank 0. It gives up first, because it can save the run and name the
                 // silent ranks.
                 if !has_reported && waited > deadline / 2 && self.rank() != 0 {
-                    self.world.process_at_rank(0).buffered_send_with_tag(&[self.rank() as u64], WAITING);
+                    let report = [self.rank() as u64, self.calls.get()];
+                    self.world.process_at_rank(0).buffered_send_with_tag(&report, WAITING);
                     has_reported = true;
                 }
                 if waited > deadline && self.rank() == 0 || waited > deadline.mul_f64(1.5) {
@@ -78,8 +86,12 @@ impl Mpi {
         if self.rank() == 0 {
             while let Some(status) = self.world.any_process().immediate_probe_with_tag(WAITING) {
                 let from = status.source_rank();
-                let (word, _) = self.world.process_at_rank(from).receive_vec_with_tag::<u64>(WAITING);
-                word.iter().for_each(|&rank| silent[rank as usize] = false);
+                let (report, _) = self.world.process_at_rank(from).receive_vec_with_tag::<u64>(WAITING);
+                if let [rank, call] = report[..]
+                    && call == self.calls.get()
+                {
+                    silent[rank as usize] = false;
+                }
             }
         } else {
             // Rank 0 alone can be silent: it would have given up before.

@@ -279,7 +279,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         let results = T::run(&job).expect("invariant: a `vector_field!` has no errors");
         #[cfg(feature = "rayon")]
         let results = match self.world {
-            Some(world) => ranks::gather(world, &results, N).map_err(ConfigError::from)?,
+            Some(world) => {
+                ranks::gather(world, &results, (self.params.len(), N)).map_err(ConfigError::from)?
+            }
             None => results,
         };
         let y1 = (0..self.params.len()).map(|i| std::array::from_fn(|j| results.y1[i * N + j])).collect();

@@ -9,16 +9,18 @@ use crate::world::{World, WorldError};
 const COUNTERS: usize = 7;
 const BESIDE: usize = COUNTERS + 6 + 2;
 
-/// The results of all ranks, in order. `dim` is the number of components of a trajectory.
+/// The results of all ranks, in order. `num` counts the trajectories of all ranks,
+/// `dim` the components of each.
 ///
 /// # Errors
 /// Ranks that have ended, or solve another ensemble.
 pub(super) fn gather<T: LaneFloat>(
     world: &World,
     mine: &Results<T>,
-    dim: usize,
+    (num, dim): (usize, usize),
 ) -> Result<Results<T>, WorldError> {
-    world.compare(&[("number of components", dim.to_string())])?;
+    let sizes = [("number of trajectories", num.to_string()), ("number of components", dim.to_string())];
+    world.compare(&sizes)?;
     let rows = (0..mine.outcomes.len()).flat_map(|i| row(mine, i, dim));
     let bytes: Vec<u8> = rows.flat_map(u64::to_le_bytes).collect();
     let all = world.all_gather(&bytes)?;

@@ -2,6 +2,7 @@
 
 use super::images::Place;
 use super::{Flow, MODEL_FILE, TrainError, TrainOptions, TrainedFlow, Trainer, TrainingData, image};
+use crate::array::DType;
 use crate::data::{Points, ToyDensity};
 use crate::error::{Error, Result};
 use crate::io::{Scratch, scratch};
@@ -165,6 +166,16 @@ fn ranks_that_have_no_shard_are_refused_with_the_number_to_ask_for() {
     let options = TrainOptions { shards: Some(5), ..options };
     let error = train(&points().into(), &options, place.path(), None).unwrap_err().to_string();
     assert!(error.contains("--shards=5 does not divide a batch of 32"), "{error}");
+}
+
+#[test]
+fn a_flow_of_other_precision_has_one_shard() {
+    let double = super::flow(0).map_leaves(|leaf| leaf.cast(DType::F64));
+    let run =
+        |shards| Trainer::with_flow(double.clone(), image()).config(super::small()).updates(2).shards(shards);
+    let refused = run(2).run().unwrap_err().to_string();
+    assert!(refused.contains("--shards=2: must be 1 for a flow whose weights are not f32"), "{refused}");
+    assert!(run(1).run().is_ok());
 }
 
 #[test]
