@@ -33,7 +33,7 @@ pub struct Args {
     /// Border in pixels; of points, in percent of the longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
-    /// .png, or the log-density as .npy [default: RUN/density-N.png]
+    /// .png or .svg, or the log-density as .npy [default: RUN/density-N.png]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ pub struct Args {
 /// No run in the folder, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
     let (grid, margin) = (args.grid, args.margin);
-    let kinds = [FileKind::Png, FileKind::Npy];
+    let kinds = [FileKind::Png, FileKind::Svg, FileKind::Npy];
     let kind = args.out.as_ref().map_or(Ok(FileKind::Png), |path| FileKind::of(path, &kinds))?;
     check_grid(grid, kind)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
@@ -78,9 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     let (most, range) = match kind {
         FileKind::Npy => (32_768, "from 1 to 32768"),
-        FileKind::Png | FileKind::Csv | FileKind::Standard => {
-            (4_096, "from 1 to 4096 for a .png file; a .npy file takes more")
-        }
+        _ => (4_096, "from 1 to 4096 for a figure; a .npy file takes more"),
     };
     if (1..=most).contains(&grid) {
         return Ok(());

@@ -12,13 +12,20 @@ pub enum FileKind {
     Npy,
     /// A table.
     Csv,
-    /// A figure.
+    /// A figure in pixels.
     Png,
+    /// A figure with lines and text as vectors.
+    Svg,
     /// A table on standard output.
     Standard,
 }
 
 impl FileKind {
+    /// Whether the file shows a figure.
+    pub fn is_figure(self) -> bool {
+        matches!(self, FileKind::Png | FileKind::Svg)
+    }
+
     /// The kind of a path, if it is allowed.
     ///
     /// # Errors
@@ -30,13 +37,14 @@ impl FileKind {
             "npy" => Some(FileKind::Npy),
             "csv" => Some(FileKind::Csv),
             "png" => Some(FileKind::Png),
+            "svg" => Some(FileKind::Svg),
             _ => None,
         };
         let range = match allowed {
-            [FileKind::Npy, FileKind::Csv, FileKind::Png, ..] => {
-                "a path that ends in .npy, .csv or .png, or -"
+            [FileKind::Npy, FileKind::Csv, FileKind::Png, FileKind::Svg, ..] => {
+                "a path that ends in .npy, .csv, .png or .svg, or -"
             }
-            [FileKind::Png, FileKind::Npy] => "a path that ends in .png or .npy",
+            [FileKind::Png, FileKind::Svg, FileKind::Npy] => "a path that ends in .png, .svg or .npy",
             _ => "a path that ends in .npy or .csv, or -",
         };
         kind.filter(|k| allowed.contains(k)).ok_or_else(|| {

@@ -31,7 +31,7 @@ pub struct Args {
     /// Points or images
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     count: usize,
-    /// .npy, .csv, .png, or - for CSV [default: RUN/samples.npy]
+    /// .npy, .csv, .png, .svg, or - for CSV [default: RUN/samples.npy]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Class of the images, for runs with --labels
@@ -47,7 +47,7 @@ pub struct Args {
 /// # Errors
 /// No run in the folder, a file that cannot be written, a solve that ended early.
 pub fn run(args: &Args) -> Result<()> {
-    let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Png, FileKind::Standard];
+    let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Png, FileKind::Svg, FileKind::Standard];
     let kind = args.out.as_ref().map_or(Ok(FileKind::Npy), |path| FileKind::of(path, &kinds))?;
     if kind == FileKind::Standard && is_json() {
         return Err(CliError::Usage(
@@ -97,7 +97,7 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
         FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,
         FileKind::Standard => print_csv(&heading(&learned.columns()), d, parts)?,
-        FileKind::Png => {
+        FileKind::Png | FileKind::Svg => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
             let names = learned.frames.axis_names();
@@ -151,7 +151,7 @@ fn images(
     (path, kind): (&Path, FileKind),
     key: &Key,
 ) -> Result<()> {
-    let n = if kind == FileKind::Png { args.count.min(SHEET) } else { args.count };
+    let n = if kind.is_figure() { args.count.min(SHEET) } else { args.count };
     let (mut count, d) = (Count::new(n, "images"), frame.dim());
     let counted =
         |part: &flowline::Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
@@ -170,7 +170,7 @@ fn images(
             let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
             print_csv(&names.join(","), d, parts)?;
         }
-        FileKind::Png => {
+        FileKind::Png | FileKind::Svg => {
             let images = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
             let of_class = args.label.map_or_else(String::new, |k| format!(" of class {k}"));
             let title = format!("{} samples{of_class}", grouped(n as u64));

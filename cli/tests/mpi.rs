@@ -6,13 +6,14 @@
 #[path = "../../src/io/scratch.rs"]
 mod folders;
 
+use flowline::__internal::simd::Level;
 use folders::{Scratch, scratch};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-const SMALL: &str = "--width 8 --depth 1 --batch 64 --fixed-steps 4 --shards 16";
+const SMALL: &str = "--width 8 --depth 1 --batch 64 --shards 16";
 
 struct Place(Scratch);
 
@@ -26,9 +27,10 @@ impl Place {
     }
 
     /// One process, without a launcher.
-    fn alone(&self, arguments: &str) -> Output {
-        let program = env!("CARGO_BIN_EXE_flowline");
-        Command::new(program).current_dir(self.0.path()).args(arguments.split_whitespace()).output().unwrap()
+    fn alone(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flowline"));
+        command.current_dir(self.0.path()).args(arguments.split_whitespace());
+        command
     }
 
     /// `mpirun`, with these programs and arguments for so many ranks each.
@@ -47,8 +49,8 @@ impl Place {
         command
     }
 
-    fn ranks(&self, ranks: usize, arguments: &str) -> Output {
-        self.mpirun(&[(ranks, env!("CARGO_BIN_EXE_flowline"), arguments)]).output().unwrap()
+    fn ranks(&self, ranks: usize, arguments: &str) -> Command {
+        self.mpirun(&[(ranks, env!("CARGO_BIN_EXE_flowline"), arguments)])
     }
 
     fn model(&self, run: &str) -> Vec<u8> {
@@ -91,26 +93,66 @@ fn wait_for(path: &PathBuf, job: &mut Child) {
     }
 }
 
+/// Arguments of `flowline train`: every kind of data, an image by each objective.
+fn jobs() -> [(&'static str, String); 6] {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/data");
+    let (images, labels) = ("drawings-train-images-idx3-ubyte.gz", "drawings-train-labels-idx1-ubyte.gz");
+    let steps = |data: &str| format!("{data} {SMALL} --fixed-steps 4 --updates 30");
+    [
+        ("toy", steps("moons")),
+        ("image by flow matching", steps("--objective flow-matching")),
+        ("image by maximum likelihood", steps("--objective maximum-likelihood")),
+        ("image by both", steps("--objective both")),
+        ("points", steps(&format!("{data}/points.csv"))),
+        ("labelled images", format!("{data}/{images} --labels {data}/{labels} {SMALL} --updates 8")),
+    ]
+}
+
+/// Trains in one process and in 1, 2 and 4 ranks, at an instruction level, and compares the models.
+fn compare(place: &Place, name: &str, arguments: &str, level: Level) {
+    let folder = format!("{name}-{level}").replace(' ', "-");
+    let run = |mut command: Command, part: &str| {
+        let output = command.env("FLOWLINE_LEVEL", level.to_string()).output().unwrap();
+        assert!(output.status.success(), "{name}, {part}, {level}: {}", text(&output));
+        // One terminal: the summary stands there once.
+        assert_eq!(text(&output).matches("done after").count(), 1, "{}", text(&output));
+        place.model(&format!("{folder}/{part}"))
+    };
+    let train = |part: &str| format!("train {arguments} --plots none --out {folder}/{part}");
+    let alone = run(place.alone(&train("alone")), "alone");
+    for ranks in [1, 2, 4] {
+        let part = ranks.to_string();
+        assert!(run(place.ranks(ranks, &train(&part)), &part) == alone, "{name}: {ranks} ranks, {level}");
+    }
+}
+
 #[test]
 fn any_number_of_processes_ends_with_the_bytes_of_one() {
     let place = Place::new();
-    let train = |out: &str| format!("train moons {SMALL} --updates 30 --plots none --out {out}");
-    assert!(place.alone(&train("alone")).status.success());
-    for ranks in [1, 2, 4] {
-        let out = format!("ranks-{ranks}");
-        let output = place.ranks(ranks, &train(&out));
-        assert!(output.status.success(), "{}", text(&output));
-        assert!(place.model(&out) == place.model("alone"), "{ranks} ranks");
-        // One terminal: the summary stands there once.
-        assert_eq!(text(&output).matches("done after").count(), 1, "{}", text(&output));
+    let chosen = if is_short() { 1 } else { jobs().len() };
+    for (name, arguments) in jobs().iter().take(chosen) {
+        compare(&place, name, arguments, Level::detect());
+    }
+}
+
+#[test]
+fn each_instruction_level_has_the_same_bytes_on_any_number_of_processes() {
+    if is_short() {
+        return;
+    }
+    let place = Place::new();
+    for level in Level::available() {
+        let (name, arguments) = &jobs()[3];
+        compare(&place, name, arguments, level);
     }
 }
 
 #[test]
 fn killed_jobs_go_on_on_any_number_of_processes() {
     let place = Place::new();
-    let train = |out: &str| format!("train moons {SMALL} --updates 400 --plots none --out {out}");
-    assert!(place.alone(&train("whole")).status.success());
+    let train =
+        |out: &str| format!("train moons {SMALL} --fixed-steps 4 --updates 400 --plots none --out {out}");
+    assert!(place.alone(&train("whole")).output().unwrap().status.success());
     let mut state = std::process::id() as usize;
     let mut below = |n: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -119,8 +161,7 @@ fn killed_jobs_go_on_on_any_number_of_processes() {
     let kills = if is_short() { 3 } else { 20 };
     for kill in 0..kills {
         let ranks = [4, 2, 3][kill % 3];
-        let mut job =
-            place.mpirun(&[(ranks, env!("CARGO_BIN_EXE_flowline"), &format!("{} --resume", train("parts")))]);
+        let mut job = place.ranks(ranks, &format!("{} --resume", train("parts")));
         let mut job = job.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         wait_for(&place.path("parts/model.safetensors"), &mut job);
         thread::sleep(Duration::from_millis(below(1500) as u64));
@@ -130,7 +171,7 @@ fn killed_jobs_go_on_on_any_number_of_processes() {
         job.wait().unwrap();
     }
     for ranks in [3, 1] {
-        let output = place.ranks(ranks, &format!("{} --resume", train("parts")));
+        let output = place.ranks(ranks, &format!("{} --resume", train("parts"))).output().unwrap();
         assert!(output.status.success(), "{}", text(&output));
         assert!(place.model("parts") == place.model("whole"), "{ranks} ranks");
     }
@@ -142,8 +183,8 @@ fn a_process_that_is_stopped_is_named_and_the_run_is_saved() {
         return;
     }
     let place = Place::new();
-    let arguments = format!("train moons {SMALL} --updates 100000 --plots none --out run");
-    let mut job = place.mpirun(&[(2, env!("CARGO_BIN_EXE_flowline"), &arguments)]).spawn().unwrap();
+    let arguments = format!("train moons {SMALL} --fixed-steps 4 --updates 100000 --plots none --out run");
+    let mut job = place.ranks(3, &arguments).spawn().unwrap();
     wait_for(&place.path("run/model.safetensors"), &mut job);
     thread::sleep(Duration::from_secs(3));
     let pid = process(&place, 1).expect("rank 1 runs");
@@ -158,8 +199,9 @@ fn a_process_that_is_stopped_is_named_and_the_run_is_saved() {
     let printed = text(&output);
     assert!(!output.status.success() && since.elapsed() < Duration::from_secs(120), "{printed}");
     assert!(printed.contains("rank 1 (") && printed.contains("did not answer within 60 s"), "{printed}");
+    assert!(!printed.contains("rank 2 ("), "rank 2 has answered: {printed}");
     assert!(printed.contains("the run is saved"), "{printed}");
-    assert!(place.alone("info run").status.success());
+    assert!(place.alone("info run").output().unwrap().status.success());
 }
 
 #[test]
@@ -169,13 +211,17 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
     let other = place.path("other");
     fs::write(&other, [fs::read(program).unwrap(), vec![0]].concat()).unwrap();
     fs::set_permissions(&other, fs::metadata(program).unwrap().permissions()).unwrap();
-    let train = |data: &str| format!("train {data} {SMALL} --updates 3 --out run");
+    let train = |data: &str| format!("train {data} {SMALL} --fixed-steps 4 --updates 3 --out run");
     let (moons, circles, seed) = (train("moons"), train("circles"), format!("{} --seed 5", train("moons")));
-    let jobs = [
+    let portable = format!("FLOWLINE_LEVEL=portable {program} {moons}");
+    let mut jobs = vec![
         ("data", [(1, program, &*moons), (1, program, &*circles)]),
         ("configuration", [(1, program, &*moons), (1, program, &*seed)]),
         ("executable", [(1, program, &*moons), (1, other.to_str().unwrap(), &*moons)]),
     ];
+    if Level::detect() > Level::Portable {
+        jobs.push(("set of instructions", [(1, program, &*moons), (1, "env", &*portable)]));
+    }
     for (what, parts) in jobs {
         let output = place.mpirun(&parts).output().unwrap();
         let printed = text(&output);
@@ -191,12 +237,12 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
 #[test]
 fn commands_that_share_no_work_refuse_to_run_in_parallel() {
     let place = Place::new();
-    let output = place.ranks(2, "sample latest");
+    let output = place.ranks(2, "sample latest").output().unwrap();
     assert!(
         !output.status.success() && text(&output).contains("only `train` shares its work"),
         "{}",
         text(&output)
     );
-    let output = place.ranks(3, "train moons --updates 3 --shards 2 --out run");
+    let output = place.ranks(3, "train moons --updates 3 --shards 2 --out run").output().unwrap();
     assert!(text(&output).contains("give --shards N with N of at least 3"), "{}", text(&output));
 }

@@ -93,6 +93,11 @@ fn uses_of_a_run(place: &Place) {
 
     place.done("density runs/tiny --grid 8 --margin 2 --out grid.npy");
     place.done("density runs/tiny --grid 8 --out grid.png");
+    for command in ["density runs/tiny --grid 8", "sample runs/tiny -n 50"] {
+        place.done(&format!("{command} --out figure.svg"));
+        let figure = std::fs::read_to_string(place.path("figure.svg")).unwrap();
+        assert!(figure.starts_with("<svg") && figure.contains("</text>"), "{command}");
+    }
     one_scale(place);
     // A longer sample begins with a shorter one, though it is drawn in parts.
     place.done("sample runs/tiny -n 5000 --out long.npy");
