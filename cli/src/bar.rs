@@ -113,13 +113,13 @@ pub struct Count {
 }
 
 impl Count {
-    /// A bar for `total` things.
+    /// A progress bar for `total` items.
     pub fn new(total: usize, what: &'static str) -> Count {
         let now = Instant::now();
         Count { live: Live::new(), what, total, done: 0, begun: now, written: now }
     }
 
-    /// Counts `done` more things.
+    /// Counts `done` more items.
     pub fn add(&mut self, done: usize) {
         self.done += done;
         let every = if self.live.is_hidden() { LINE_EVERY } else { EVERY };

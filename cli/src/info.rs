@@ -117,8 +117,8 @@ fn header(header: &RunInfo) -> serde_json::Value {
     json
 }
 
-/// Measures the peak with the run's number of threads, at most one per core, and the share of it that each phase
-/// reached. A busy machine measures below its peak, so the peak is at least the best rate of a phase.
+/// Measures the peak with the run's number of threads, at most one per core, and computes the share of the peak that
+/// each phase reached. Other load lowers the measured peak, so the result is at least the rate of the fastest phase.
 fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.map_or(cores, |threads| threads.min(cores));

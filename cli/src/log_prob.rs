@@ -156,11 +156,14 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
-        format!(", {noise:.5} of the error by dequantization and probes ({} per image)", bits.draws)
+        format!(
+            ", standard error {noise:.5} from dequantization and probes alone (draws per image: {})",
+            bits.draws
+        )
     });
     let (rtol, atol) = tolerances;
     let text = format!(
-        "{} images, {} bits/dim{noise}; {:.1} function evaluations at rtol {rtol:e}, atol {atol:e}",
+        "{} images, {} bits/dim{noise}; {:.1} function evaluations per solve at rtol {rtol:e}, atol {atol:e}",
         grouped(bits.bits.count),
         bits.bits,
         bits.field_evals,

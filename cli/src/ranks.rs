@@ -6,7 +6,7 @@
 use super::error::{CliError, Result};
 use flowline::world::World;
 
-/// What launchers call the number of processes, and that of this one.
+/// Environment variables of launchers: the number of processes, and the rank of this process.
 const LAUNCHERS: [(&str, &str); 3] = [
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("PMI_SIZE", "PMI_RANK"),

@@ -60,7 +60,7 @@ pub fn note(text: &str) {
     }
 }
 
-/// A message in any style.
+/// Writes a line to standard error, even with `--quiet`.
 pub fn error_line(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }

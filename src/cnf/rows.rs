@@ -13,8 +13,9 @@ use crate::tensor::{Key, Tensor, Tree, map_rows, vmap_in_lockstep};
 const CHUNK: usize = 4096;
 
 impl<D: VelocityField> Cnf<D> {
-    /// Runs `f` on tiles of rows and of the probes of each block (from the base end on). Returns the row
-    /// results, and the counters averaged over the rows.
+    /// Runs `f` on tiles of rows. A tile holds its rows of `x`, of the labels and of the probes of each block; the
+    /// blocks are in order from the base end to the data end. Returns the row results, and the counters averaged
+    /// over the rows.
     pub(super) fn each_tile(
         &self,
         x: &Tensor,

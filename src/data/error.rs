@@ -109,7 +109,7 @@ pub enum DataError {
     },
     /// No pixel is darker than the threshold, so the density would be zero everywhere.
     #[error(
-        "image {name} has no dark pixel below gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so its density would be zero everywhere; raise its contrast or use the default rule"
+        "image {name} has no pixel darker than gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so its density would be zero everywhere; raise its contrast or use the default rule"
     )]
     NoDarkPixels {
         /// File as it was named by the caller.

@@ -40,7 +40,7 @@ impl fmt::Display for Parts {
 pub struct Given<T> {
     /// Validation rows: select the best weights and stop a run early.
     pub validation: Option<T>,
-    /// Test rows: measured once, at the end; they influence no weight.
+    /// Test rows: scored once, at the end. They do not affect the weights.
     pub test: Option<T>,
 }
 

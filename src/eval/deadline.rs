@@ -42,7 +42,7 @@ impl Deadline {
         self,
         n: usize,
         chunk: usize,
-        mut told: impl FnMut(f64),
+        mut progress: impl FnMut(f64),
         mut f: impl FnMut(Range<usize>) -> Result<(), E>,
     ) -> Result<usize, E> {
         let (mut done, mut slowest) = (0, 0.0_f64);
@@ -56,7 +56,7 @@ impl Deadline {
                 slowest.max(since.elapsed().as_secs_f64())
             };
             done = end;
-            told(done as f64 / n as f64);
+            progress(done as f64 / n as f64);
         }
         Ok(done)
     }
@@ -75,9 +75,9 @@ mod tests {
             }
         };
         let by = Deadline(Some(Instant::now() + Duration::from_millis(200)));
-        let mut told = Vec::new();
-        let done = by.in_chunks(1_000, 10, |share| told.push(share), slow(0.03)).unwrap();
-        assert!((10..70).contains(&done) && done == 10 * told.len(), "{done} {told:?}");
+        let mut progress = Vec::new();
+        let done = by.in_chunks(1_000, 10, |share| progress.push(share), slow(0.03)).unwrap();
+        assert!((10..70).contains(&done) && done == 10 * progress.len(), "{done} {progress:?}");
         assert!(by.left_s() < 0.2 && by.0.is_some_and(|at| at + Duration::from_millis(100) > Instant::now()));
         assert_eq!(by.in_chunks(1_000, 10, |_| (), slow(0.3)), Ok(10), "the first always runs");
         assert_eq!(Deadline::NONE.in_chunks(95, 10, |_| (), slow(0.0)), Ok(95));

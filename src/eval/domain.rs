@@ -49,22 +49,22 @@ impl OnPlane<'_> {
         &self,
         finest: usize,
         by: Deadline,
-        told: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(f64),
     ) -> Result<(Inner, TotalProbability)> {
         let (margin, outer) = self.reach(by.share(0.5))?;
         let on = |side: usize,
                   by: Deadline,
-                  told: &mut dyn FnMut(f64)|
+                  progress: &mut dyn FnMut(f64)|
          -> Result<Option<(Inner, TotalProbability)>> {
             let (cells, around) = self.frame.cells_around(side, margin);
-            let Some(values) = self.on_cells(&cells, by, told)? else { return Ok(None) };
+            let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
             let total = values.iter().sum::<f64>() * cells.area;
             let inner = crop(&cells, &values, around);
             Ok(Some((inner, TotalProbability { total, outer })))
         };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         if by.0.is_none() {
-            return Ok(whole(on(finest, by, told)?));
+            return Ok(whole(on(finest, by, progress)?));
         }
         let since = Instant::now();
         let coarse = whole(on(COARSE.min(finest), Deadline(None), &mut |_| ())?);
@@ -76,13 +76,18 @@ impl OnPlane<'_> {
         if side <= COARSE {
             return Ok(coarse);
         }
-        Ok(on(side, by, told)?.unwrap_or(coarse))
+        Ok(on(side, by, progress)?.unwrap_or(coarse))
     }
 
     /// Values per square pixel; `None` if the deadline passed first.
-    fn on_cells(&self, cells: &Cells, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Option<Vec<f64>>> {
+    fn on_cells(
+        &self,
+        cells: &Cells,
+        by: Deadline,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Option<Vec<f64>>> {
         let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centers.len()));
-        let done = by.in_chunks(cells.centers.len(), ROWS, told, |part| {
+        let done = by.in_chunks(cells.centers.len(), ROWS, progress, |part| {
             let log_probs = self.density.eval(self.flow, &cells.centers[part])?;
             values.extend(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()));
             Ok::<_, Error>(())

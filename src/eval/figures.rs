@@ -134,8 +134,9 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     let there: Vec<f32> = standard.transform(&places).into_iter().map(|x| x as f32).collect();
     let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);
     let found = density.eval_rows(flow, &there, 1)?;
-    let told = |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
-    Ok(places.into_iter().zip(found).map(told).collect())
+    let unstandardized =
+        |(x, log_prob): (f64, f32)| [x, (f64::from(log_prob) + standard.log_jacobian()).exp()];
+    Ok(places.into_iter().zip(found).map(unstandardized).collect())
 }
 
 /// Samples and trajectories, both in pixels.
@@ -144,11 +145,11 @@ pub fn draws(
     image: &ImageFrame,
     key: &Key,
     by: Deadline,
-    told: impl FnMut(f64),
+    progress: impl FnMut(f64),
 ) -> Result<(Vec<[f64; 2]>, Way)> {
     let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
     let mut parts = Sampler::new().draw(flow, SAMPLES, key);
-    by.share(0.5).in_chunks(SAMPLES, ROWS, told, |_| {
+    by.share(0.5).in_chunks(SAMPLES, ROWS, progress, |_| {
         let part = parts.next().expect("invariant: a part for each chunk")?;
         points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
         Ok::<_, Error>(())

@@ -361,13 +361,13 @@ mod tests {
         for (rule, was) in [(Rule::Default, false), (uniform, true)] {
             let mut frame = ImageFrame::of(&image);
             frame.rule = rule;
-            let mut told = serde_json::to_value(&frame).unwrap();
-            assert_eq!(told["sd"][0].as_f64(), Some(frame.std[0]), "files say sd");
-            assert_eq!(serde_json::from_value::<ImageFrame>(told.clone()).unwrap(), frame);
-            let fields = told.as_object_mut().unwrap();
+            let mut file = serde_json::to_value(&frame).unwrap();
+            assert_eq!(file["sd"][0].as_f64(), Some(frame.std[0]), "files say sd");
+            assert_eq!(serde_json::from_value::<ImageFrame>(file.clone()).unwrap(), frame);
+            let fields = file.as_object_mut().unwrap();
             fields.remove("rule").unwrap();
             fields.insert("documented_rule".into(), was.into());
-            assert_eq!(serde_json::from_value::<ImageFrame>(told).unwrap(), frame);
+            assert_eq!(serde_json::from_value::<ImageFrame>(file).unwrap(), frame);
         }
     }
 

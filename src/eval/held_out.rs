@@ -30,10 +30,10 @@ impl HeldOut {
         density: &LogDensity,
         flow: &Flow,
         by: Deadline,
-        told: impl FnMut(f64),
+        progress: impl FnMut(f64),
     ) -> Result<Score> {
         match self {
-            HeldOut::Rows { validation, .. } => score(density, flow, validation, flow.base.dim, by, told),
+            HeldOut::Rows { validation, .. } => score(density, flow, validation, flow.base.dim, by, progress),
             HeldOut::Images(images) => Ok(Score { nll: images.watch(flow)?, gap: None }),
         }
     }
@@ -49,12 +49,12 @@ impl HeldOut {
         density: &LogDensity,
         flow: &Flow,
         by: Deadline,
-        mut told: impl FnMut(f64),
+        mut progress: impl FnMut(f64),
     ) -> Result<Score> {
-        told(0.0);
+        progress(0.0);
         match self {
-            HeldOut::Images(images) => Ok(Score { nll: images.test(flow, by, &mut told)?, gap: None }),
-            HeldOut::Rows { test: Some(rows), .. } => score(density, flow, rows, flow.base.dim, by, told),
+            HeldOut::Images(images) => Ok(Score { nll: images.test(flow, by, &mut progress)?, gap: None }),
+            HeldOut::Rows { test: Some(rows), .. } => score(density, flow, rows, flow.base.dim, by, progress),
             HeldOut::Rows { test: None, .. } => {
                 let (begun, mut all) = (Instant::now(), None);
                 let next = |part: u32| -> Result<Option<Estimate>> {
@@ -67,7 +67,7 @@ impl HeldOut {
                     let so_far = all.map_or(found, |all: Score| all.merge(found));
                     all = Some(so_far);
                     let stderr = so_far.gap.and_then(|gap| gap.stderr).unwrap_or(f64::INFINITY);
-                    told((GAP_STDERR / stderr).powi(2).min(1.0));
+                    progress((GAP_STDERR / stderr).powi(2).min(1.0));
                     Ok(found.gap)
                 };
                 Estimate::until(GAP_STDERR, GAP_POINTS, next)?;

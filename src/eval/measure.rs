@@ -14,7 +14,7 @@ use crate::tensor::{Key, Tensor};
 use rand::Rng;
 use rayon::prelude::*;
 
-/// Most rows per call: enough to keep many threads busy, few enough for a short last call.
+/// Maximum number of rows per call: enough to keep many threads busy, few enough for a short last call.
 pub const ROWS: usize = 4096;
 /// Rows per call for points that may be far out, where a call may take a minute: progress is reported in between.
 pub const PART: usize = 1024;
@@ -167,10 +167,10 @@ pub fn score(
     rows: &Rows,
     dim: usize,
     by: Deadline,
-    told: impl FnMut(f64),
+    progress: impl FnMut(f64),
 ) -> Result<Score> {
     let mut all: Option<Score> = None;
-    by.in_chunks(rows.points.len() / dim, PART, told, |part| {
+    by.in_chunks(rows.points.len() / dim, PART, progress, |part| {
         let points = &rows.points[part.start * dim..part.end * dim];
         let log_q = density.eval_rows(flow, points, dim)?;
         let log_q = || log_q.iter().map(|&q| f64::from(q));

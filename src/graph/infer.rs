@@ -339,9 +339,7 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             Ok(Type::Tuple(sequence::values(l)))
         }
         Op::Tiles(t) => {
-            need(t.rows <= MAX_ROWS, || {
-                format!("a tile's first row is a u32: {} rows are too many", t.rows)
-            })?;
+            need(t.rows <= MAX_ROWS, || format!("{} rows exceed the limit of {MAX_ROWS}", t.rows))?;
             let body = t.body.input_types();
             let rowed = &body[1..=t.num_rowed];
             let rows: Vec<Type> =

@@ -3,8 +3,9 @@
 //! [`super::infer`] defines which operands an operation takes; the verifier applies it to each node and adds
 //! the checks that need more than one node: the order of the arena, inputs and outputs, the uses of opaque
 //! values and tuples, and the signatures of loop bodies as documented at [`super::Solve`] and the other loops.
-//! It runs on every parsed text and, in tests, after every transform, never during a step. It reports only the
-//! first fault, because later ones are mostly its consequences.
+//! It checks every function before compilation and, in tests, the result of every transform. It does not run again
+//! when a compiled function is called. It reports only the first fault, because later faults are mostly its
+//! consequences.
 
 use super::{
     Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, Taps, TileOut,

@@ -60,7 +60,7 @@ pub enum IoError {
         path: PathBuf,
     },
     /// The file was changed or truncated after it was written.
-    #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a copy, or train again", path.display())]
+    #[error("{} is damaged ({bytes} bytes): {reason}; restore it from a backup, or create it again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -100,7 +100,7 @@ pub enum IoError {
         reason: String,
     },
     /// A tensor of the tree is missing in the file.
-    #[error("{} has no tensor \"{name}\"; it was saved from another kind of tree", path.display())]
+    #[error("{} has no tensor \"{name}\"; the file was saved from another kind of tree", path.display())]
     MissingTensor {
         /// The file.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub enum IoError {
         name: String,
     },
     /// The file has a tensor that the tree does not have.
-    #[error("{} has a tensor \"{name}\" that is not a leaf of this tree; it was saved from another kind", path.display())]
+    #[error("{} has a tensor \"{name}\" that is not a leaf of this tree; the file was saved from another kind of tree", path.display())]
     UnknownTensor {
         /// The file.
         path: PathBuf,

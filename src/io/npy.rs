@@ -92,7 +92,7 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
     write_npy_parts::<T, IoError>(path, shape, std::iter::once(Ok(data.to_vec())))
 }
 
-/// [`write_npy`] for numbers that arrive in parts, of which only one is in memory.
+/// [`write_npy`] for numbers that arrive in parts. Only one part is in memory at a time.
 ///
 /// # Errors
 /// The error of a part, after which no file is left; or [`IoError::Write`].

@@ -46,7 +46,7 @@ impl<T: Part, const P: usize> Part for Dual<T, P> {
 }
 
 impl<T: Part, const P: usize> Dual<T, P> {
-    /// A value that is one of the directions: derivative 1 in `direction`, 0 in the others.
+    /// An independent variable: derivative 1 in `direction`, 0 in the others.
     pub fn variable(value: T, direction: usize) -> Self {
         Dual { value, tangent: from_fn(|p| T::from(f64::from(p == direction))) }
     }

@@ -1,6 +1,6 @@
 //! Flushes denormal numbers to zero while a guard lives.
 //!
-//! A product with a denormal operand costs a hundred times a normal one. After some ten thousand updates, the
+//! A product with a denormal operand takes about a hundred times as long as one of normal numbers. After some ten thousand updates, the
 //! saturated units of a trained flow send cotangents of 1e-39 through every matrix product: an update took 4.6
 //! ms instead of 1.9. So programs of tensors run with flush-to-zero and denormals-are-zero, as in other tensor
 //! libraries; solves of plain Rust values do not. This module knows the control register, not the code that

@@ -51,7 +51,6 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
 /// kernel with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
 ///
 /// `mod $name` defines only the entry points, as functions of that module: a kernel needed at one level only is
-/// compiled for no other.
 /// compiled for that level and no other.
 macro_rules! entry_points {
     (mod $name:ident, $kernel:ident<$t:ident: $bound:ident>, $args:tt) => {

@@ -110,7 +110,7 @@ pub(super) fn loss(session: &Session) -> Result<()> {
 }
 
 /// The loss of every update and the validation NLLs. A weighted likelihood is divided by the mean weight, so that its
-/// lower bound is the entropy too; `told_nats` is added where NLLs are reported in the data's units.
+/// lower bound is the entropy too; `reported_nats` is added where NLLs are reported in the data's units.
 fn loss_curve(
     folder: &RunFolder,
     config: &TrainConfig,

@@ -90,9 +90,9 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> 
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
     let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.trainer.on_stage);
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
-    let told = &mut |share| on_stage(Activity::Evaluating, share);
+    let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]
-    let (learned, mass) = plane.over_domain(finest, by.share(PLANE), told)?;
+    let (learned, mass) = plane.over_domain(finest, by.share(PLANE), progress)?;
     tell_missing(session, &mass);
     #[cfg(feature = "plot")]
     figures::plane(session, image, (&ema, &learned), finest)?;

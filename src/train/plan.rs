@@ -90,7 +90,7 @@ pub struct StatesPlan {
 
 /// How the solves of a plan store states; `steps` is `None` if unknown in advance.
 fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
-    let told = |of: &LoopReport| {
+    let row = |of: &LoopReport| {
         let run = steps.map(|n| of.with_steps(n));
         StatesPlan {
             state_bytes: of.state_bytes,
@@ -102,7 +102,7 @@ fn states(plan: &PlanReport, steps: Option<usize>) -> Vec<StatesPlan> {
             text: steps.map_or_else(|| of.to_string(), |n| of.after(n).to_string()),
         }
     };
-    let mut all: Vec<StatesPlan> = plan.all_loops().into_iter().map(told).collect();
+    let mut all: Vec<StatesPlan> = plan.all_loops().into_iter().map(row).collect();
     all.dedup();
     all
 }

@@ -346,7 +346,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Makes an update with the other ranks. If one of them is silent, the state is saved.
+    /// Makes an update with the other ranks. Saves the run if a rank does not answer in time.
     fn make_update(&mut self, phase: usize, step: &Step, updates: f64) -> Result<Means> {
         let (plan, team) = (self.header.config.phases[phase], self.team.clone());
         team.order(&Order::Update { phase, updates })?;

@@ -112,7 +112,7 @@ pub struct Args {
     /// Absolute tolerance [default: 1e-3]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub atol: Option<f64>,
-    /// Equal steps per vector field instead of tolerances
+    /// N equal steps per vector field, without error control
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
     pub fixed_steps: Option<usize>,
     /// Stored states per gradient [default: what fits into 32 MiB]
@@ -145,7 +145,7 @@ pub struct Args {
     /// Total seconds, with scores and figures
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
-    /// default, points, images, diffrax [default: by DATA]
+    /// Option set: default, points, images, diffrax [default: chosen by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
     /// Options from a TOML file; those given here win

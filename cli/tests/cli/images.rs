@@ -77,7 +77,9 @@ fn a_set_with_classes_is_trained_described_sampled_and_scored() {
     let (out, err) = place.output("log-prob run bars.idx --labels labels.csv --draws 2");
     assert_eq!(out.lines().filter(|line| line.parse::<f64>().is_ok_and(|x| x < 0.0)).count(), 80, "{out}");
     assert!(
-        err.contains("80 images") && err.contains(" ± ") && err.contains("of the error by dequantization"),
+        err.contains("80 images")
+            && err.contains(" ± ")
+            && err.contains("from dequantization and probes alone"),
         "{err}"
     );
 

@@ -301,7 +301,7 @@ impl FieldConfig {
 fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
     match (1..=most).contains(&found) {
         true => Ok(()),
-        false => Err(format!("{what} {found}, must be between 1 and {most}")),
+        false => Err(format!("{what} {found}, but it must be between 1 and {most}")),
     }
 }
 

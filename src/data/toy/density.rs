@@ -57,7 +57,8 @@ impl ToyGrid {
         sum.ln() - least - (TAU * std * std).ln()
     }
 
-    /// A mixture of squares blurred by a normal: a difference of two distribution functions along each axis.
+    /// Density of a mixture of uniform squares, each convolved with a normal distribution: along each axis, a
+    /// difference of two distribution functions.
     fn squares(&self, x: [f64; 2], brush: &Brush) -> f64 {
         let Brush { std, half, .. } = *brush;
         let along = |d: f64| {

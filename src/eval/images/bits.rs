@@ -122,12 +122,12 @@ impl ImageDensities {
         images: &Dequantized,
         key: &Key,
         by: Deadline,
-        told: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(f64),
     ) -> Result<(Vec<f64>, f64)> {
         let d = images.dim;
         let mut found = Vec::with_capacity(images.log_det.len());
         let mut evals = 0.0;
-        by.in_chunks(images.log_det.len(), ROWS, told, |part| {
+        by.in_chunks(images.log_det.len(), ROWS, progress, |part| {
             let i = (part.start / ROWS) as u32;
             let rows = images.z[part.start * d..part.end * d].to_vec();
             let rows = Tensor::from_vec([part.len(), d], rows).cast(flow.dtype());
@@ -161,9 +161,9 @@ impl ImageDensities {
         images: &Dequantized,
         key: &Key,
         by: Deadline,
-        told: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(f64),
     ) -> Result<(Vec<f64>, f64)> {
-        let (log_prob, evals) = self.eval(flow, images, key, by, told)?;
+        let (log_prob, evals) = self.eval(flow, images, key, by, progress)?;
         let bits = |(q, det): (f64, &f64)| bits_per_dim(q + det, images.dim);
         Ok((log_prob.into_iter().zip(&images.log_det).map(bits).collect(), evals))
     }
@@ -244,8 +244,8 @@ impl Images {
     }
 
     /// NLL in nats of the test images, as many as there is time for.
-    pub(crate) fn test(&self, flow: &Flow, by: Deadline, told: &mut dyn FnMut(f64)) -> Result<Estimate> {
-        self.nats(flow, &self.test, by, told)
+    pub(crate) fn test(&self, flow: &Flow, by: Deadline, progress: &mut dyn FnMut(f64)) -> Result<Estimate> {
+        self.nats(flow, &self.test, by, progress)
     }
 
     fn nats(
@@ -253,9 +253,9 @@ impl Images {
         flow: &Flow,
         (images, key): &(Dequantized, Key),
         by: Deadline,
-        told: &mut dyn FnMut(f64),
+        progress: &mut dyn FnMut(f64),
     ) -> Result<Estimate> {
-        let (bits, _) = self.densities.bits_by(flow, images, key, by, told)?;
+        let (bits, _) = self.densities.bits_by(flow, images, key, by, progress)?;
         Ok(Estimate::of(&bits).times(nats_of_bits(1.0, images.dim)))
     }
 

@@ -66,7 +66,7 @@ impl Fitted {
     }
 
     /// A lower bound on the log-probability of the images' pixel values, in nats (ELBO): the mean over `draws`
-    /// dequantizations, with Hutchinson's estimator. Calls `told` after each part with its number of images.
+    /// dequantizations, with Hutchinson's estimator. Calls `progress` after each part with its number of images.
     ///
     /// # Errors
     /// The run was not trained on an image set; images of another size, tolerances out of range, `draws` of 0, missing
@@ -77,7 +77,7 @@ impl Fitted {
         tolerance: (f64, f64),
         draws: usize,
         key: &Key,
-        mut told: impl FnMut(usize),
+        mut progress: impl FnMut(usize),
     ) -> Result<(Vec<f64>, BitsPerDim)> {
         check_tolerances(tolerance.0, tolerance.1)?;
         let (frame, transform) = self.images("bits of images")?;
@@ -96,7 +96,7 @@ impl Fitted {
                 let (of_part, took) = densities.bits(&self.flow, &read, &probes)?;
                 evals += took * part.len() as f64;
                 bits.extend(of_part);
-                told(part.len());
+                progress(part.len());
             }
             Ok(())
         };

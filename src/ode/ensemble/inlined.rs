@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 /// Selects the loops compiled for each vector field: none for `()`, the method's loop for a method as a type.
 pub trait Loops: 'static {
-    /// Runs the packs by an inlined loop, if their method has one.
+    /// Runs the packs with the inlined loop of their method, or returns `None` if the method has none.
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
         problems: &[(G, [T; N])],

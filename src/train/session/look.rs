@@ -46,9 +46,9 @@ impl Session<'_> {
         self.team.order(&Order::Wait)?;
         let (since, on_stage) = (Instant::now(), &mut self.trainer.on_stage);
         on_stage(Activity::Measuring, 0.0);
-        let told = |share| on_stage(Activity::Measuring, share);
-        let found = self.held_out.validation(&self.measure, &self.state.ema, by, told)?;
-        let found = self.told(found);
+        let progress = |share| on_stage(Activity::Measuring, share);
+        let found = self.held_out.validation(&self.measure, &self.state.ema, by, progress)?;
+        let found = self.reported(found);
         self.measuring.done(since);
         self.last_score = Some(found);
         Ok(found)
@@ -59,13 +59,13 @@ impl Session<'_> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
         let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
-        let told = |share| on_stage(Activity::Testing, share);
-        let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, told)?;
-        Ok(self.told(found))
+        let progress = |share| on_stage(Activity::Testing, share);
+        let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, progress)?;
+        Ok(self.reported(found))
     }
 
     /// Converts a score to the coordinates that NLLs are reported in.
-    fn told(&self, score: Score) -> Score {
+    fn reported(&self, score: Score) -> Score {
         Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }
 

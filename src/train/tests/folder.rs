@@ -89,14 +89,14 @@ fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
         let same = now.header == was.header && now.update == was.update;
         Ok(same && bits(&now.flow) == bits(&was.flow))
     });
-    let told = || {
-        let told = Recorded::read(place.path(), &was.header, was.update)?;
-        Ok::<_, Error>(format!("{told:?}"))
+    let found = || {
+        let found = Recorded::read(place.path(), &was.header, was.update)?;
+        Ok::<_, Error>(format!("{found:?}"))
     };
-    let before = told().unwrap();
+    let before = found().unwrap();
     assert!(before.contains("updates: 5"), "{before}");
     for name in [COUNTERS_FILE, METRICS_FILE] {
-        each_byte_is_found(&place.path().join(name), || Ok(told()? == before));
+        each_byte_is_found(&place.path().join(name), || Ok(found()? == before));
     }
     let folder = RunFolder::open(place.path()).unwrap();
     let best = || Best::read(&folder, &was.header, was.update, &was.flow);
@@ -210,8 +210,8 @@ fn what_cannot_go_on_is_moved_aside_when_that_is_asked_for() {
     flip(&folder.join(MODEL_FILE), 99);
     let damaged = files(&folder);
     let notes = Cell::new(0);
-    let told = |text: &str| notes.set(notes.get() + usize::from(text.contains("was moved to")));
-    density(&folder, 1).restart().on_note(told).run().unwrap();
+    let note = |text: &str| notes.set(notes.get() + usize::from(text.contains("was moved to")));
+    density(&folder, 1).restart().on_note(note).run().unwrap();
     assert!(files(&place.path().join("run.1")) == damaged && notes.get() == 1);
     assert!(model(&folder) == model(&fresh), "the new run differs from one in a folder of its own");
     // A missing checkpoint is reported too.
@@ -290,8 +290,8 @@ fn a_finished_run_goes_on_without_its_rows_and_says_so() {
     for name in [METRICS_FILE, COUNTERS_FILE] {
         fs::remove_file(place.path().join(name)).unwrap();
         let said = Cell::new(false);
-        let told = |text: &str| said.set(said.get() || text.contains(&format!("{name} is missing")));
-        density(place.path(), 0).on_note(told).run().unwrap();
+        let note = |text: &str| said.set(said.get() || text.contains(&format!("{name} is missing")));
+        density(place.path(), 0).on_note(note).run().unwrap();
         assert!(said.get() && model(place.path()) == whole, "{name}");
     }
 }

@@ -117,13 +117,13 @@ fn images_are_learned_resumed_sampled_and_measured() {
     );
 
     let images = place.set(300, false);
-    let told = |draws| opened.image_log_probs(&images, (1e-3, 1e-3), draws, &Key::new(1), |_| {}).unwrap();
-    let (log_probs, found) = told(2);
+    let scored = |draws| opened.image_log_probs(&images, (1e-3, 1e-3), draws, &Key::new(1), |_| {}).unwrap();
+    let (log_probs, found) = scored(2);
     assert_eq!((log_probs.len(), found.bits.count, found.draws), (300, 300, 2));
     let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
     // Eight tenths of these are training rows.
     assert!((mean - found.bits.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
-    let once = told(1).1;
+    let once = scored(1).1;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
     assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
 

@@ -207,9 +207,9 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
     let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
     assert!((1.0..2.0).contains(&std), "{std}");
-    let mut told: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
-    told /= -2_000.0;
-    assert!((told - report.nll_nats).abs() < 0.5 && told > 2.0, "{told} {}", report.nll_nats);
+    let mut nll: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
+    nll /= -2_000.0;
+    assert!((nll - report.nll_nats).abs() < 0.5 && nll > 2.0, "{nll} {}", report.nll_nats);
 
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().columns(), ["x", "y"]);
     assert_eq!(
