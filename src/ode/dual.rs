@@ -23,7 +23,7 @@ pub struct Dual<T, const P: usize> {
 
 /// A number that dual numbers are made of.
 pub trait Part: Number<Clock = f64> {
-    /// `derivative * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative by the exponent, has
+    /// `derivative * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative with respect to the exponent, has
     /// no value there, and so has the square root of a constant 0.
     fn term(derivative: Self, tangent: Self) -> Self;
 }

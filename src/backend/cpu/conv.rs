@@ -3,8 +3,8 @@
 //! An image is copied once, with zero padding, into a scratch buffer that stays in the L2 cache. There, the
 //! windows of one row of taps are overlapping rows of a matrix: consecutive positions are `channels` elements
 //! apart, and the taps of a row are contiguous. A convolution is therefore one product per row of taps over
-//! all positions of an image, and its derivative by the kernel is one product with the transpose of the same
-//! matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
+//! all positions of an image, and its derivative with respect to the kernel is one product with the transpose
+//! of the same matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
 //!
 //! Rows of the padded image share the zeros between them, and results at those positions are discarded: 6 %
 //! at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so results do not depend on their number. The
