@@ -128,8 +128,9 @@ unsafe fn gemm<T: Math<Word: Word>>(
         let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
-    // If there are no more rows than columns, lanes over rows are no fuller, and transposing the rows costs
-    // as much as the product (4 x 4 x 4 on AVX2: 49 ns, 24 ns by tiles), unless they are stored transposed.
+    // With no more rows than columns, lanes over rows are no better filled than lanes over columns, and
+    // transposing the rows costs as much as the product (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns), unless
+    // the rows are already stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
@@ -158,8 +159,8 @@ unsafe fn gemm<T: Math<Word: Word>>(
     }
 }
 
-/// One row times a packed operand of one block: deciding on blocks, panels and tiles would cost as much as a
-/// small product.
+/// One row times a packed operand of one block. The general path, which chooses blocks, panels and tiles,
+/// would take as long again as a small product.
 unsafe fn row<T: Math>(
     level: Level,
     shape: &Gemm,
