@@ -37,8 +37,8 @@ impl Ones {
     }
 
     /// # Safety
-    /// The locations are valid for their elements, registers are below [`REGISTERS`] and written before they are read, and
-    /// the level of the kernels is available.
+    /// The locations are valid for their elements, registers are below [`REGISTERS`] and are written before they
+    /// are read, and the level of the kernels is available.
     pub unsafe fn run(&self, env: Env) {
         let mut file = [const { MaybeUninit::<u64>::uninit() }; REGISTERS];
         let registers = file.as_mut_ptr().cast::<u64>();

@@ -143,8 +143,8 @@ cast! {
 /// Runs the strip kernel of an instruction on one element.
 ///
 /// # Safety
-/// As for [`OneFn`]; the kernel's level is available, and a register that is written over an operand holds an element no
-/// wider than that.
+/// As for [`OneFn`]; the kernel's level is available, and if the written register is also an operand, the result is
+/// no wider than this operand.
 pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: the caller's promise.
     unsafe {
