@@ -1,8 +1,8 @@
 //! Random functions from a seed, for tests of passes and backends. They contain every op and every loop.
 //!
 //! Values stay finite and near 1 (the arguments of functions that could grow are bounded), and patterns that
-//! passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed gives the
-//! same function on every machine.
+//! passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed determines
+//! the function, on every machine.
 
 mod draws;
 

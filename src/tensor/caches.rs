@@ -5,9 +5,10 @@
 //! tensors outside `jit` have no owner, so this module caches them by function. Otherwise ten thousand updates
 //! by an optimizer that is not jitted would compile each operation ten thousand times.
 //!
-//! Both kinds have a maximum number of entries and evict the least recently used one. No result depends on the
-//! caches: a plan is a function of its program and of the processor. Cached plans contain no arrays, because
-//! constant arrays of a function that runs once become inputs. A cache therefore never keeps data alive.
+//! Both kinds have a maximum number of entries and evict the least recently used entry. No result depends on
+//! the caches: a plan is a function of its program and of the processor. Cached plans contain no arrays,
+//! because constant arrays of a function that runs once become inputs. A cache therefore never keeps data
+//! alive.
 
 use super::exec::Compiled;
 use crate::array::Slab;

@@ -137,10 +137,10 @@ pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
 /// The gradient of [`value_and_grad`], without the value.
 ///
 /// # Errors
-/// Those of [`value_and_grad`].
+/// The errors of [`value_and_grad`].
 ///
 /// # Panics
-/// Those of [`value_and_grad`].
+/// As for [`value_and_grad`].
 #[track_caller]
 pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> L::Of<M> {
     L::answer(value_with_grad(f, at).map(|(_, grad)| grad))

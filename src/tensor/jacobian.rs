@@ -11,11 +11,11 @@ use crate::error::Result;
 /// over reverse mode. The Hessian itself is never formed.
 ///
 /// # Errors
-/// Those of [`value_and_grad`](crate::tensor::value_and_grad), or a missing forward derivative of the
+/// The errors of [`value_and_grad`](crate::tensor::value_and_grad), or a missing forward derivative of the
 /// gradient.
 ///
 /// # Panics
-/// Those of [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` and `at` differ
+/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` and `at` differ
 /// in type.
 ///
 /// # Examples
@@ -42,10 +42,10 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// result (reverse mode), whichever are fewer. A solve in the function searches its steps only once.
 ///
 /// # Errors
-/// Those of [`vjp`](crate::tensor::vjp).
+/// The errors of [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// Those of [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
+/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
 ///
 /// # Examples
 /// ```

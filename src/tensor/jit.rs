@@ -156,7 +156,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     /// last run. Traces and compiles the program if it is new.
     ///
     /// # Errors
-    /// Those of a call.
+    /// The errors of a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
         Ok(self.program(args)?.compiled.report())
     }

@@ -54,7 +54,7 @@ pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformErr
 /// returns the outputs, and for each input in `wrt` its cotangent (absent: zero).
 ///
 /// # Errors
-/// Those of [`vjp`].
+/// The errors of [`vjp`].
 #[track_caller]
 pub fn vjp_into(
     b: &mut Builder,

@@ -1,8 +1,8 @@
 //! Compiles a fused unit to a strip program: chooses instructions, assigns registers and sizes strips.
 //!
-//! It knows nodes and kernels. A product and a sum are not contracted to a fused multiply-add, because a body
-//! that is compiled in two contexts must have the same results in both, bit for bit. The exception is
-//! `Lincomb`, which is defined as a chain of multiply-adds.
+//! A product and a sum are not contracted to a fused multiply-add, because a body that is compiled in two
+//! contexts must have the same results in both, bit for bit. The exception is `Lincomb`, which is defined as a
+//! chain of multiply-adds.
 
 use super::access::Dim;
 use super::buffers::Buffers;

@@ -76,9 +76,9 @@ pub(crate) struct Cut {
 pub(crate) enum Ending {
     /// There are no reductions.
     None,
-    /// Each strip holds whole groups of `reduced` elements; each group gives one element.
+    /// Each strip holds whole groups of `reduced` elements; each group is reduced to one element.
     Groups { reduced: usize },
-    /// Each row gives one element.
+    /// Each row is reduced to one element.
     Row,
     /// Each strip holds whole lines of `inner` elements that are added to a line; one output line per row.
     Lines { inner: usize },

@@ -3,7 +3,7 @@
 //! A backward pass reads dozens of elementwise values of the forward pass, such as `sigmoid x` and `x (1 -
 //! sigmoid x)`, which one kernel would store and another load. If such a value costs one addition or product on
 //! operands that are stored in any case, each reader gets a copy of its node. The same operation on the same
-//! operands gives the same bits, so no result changes.
+//! operands has the same bits, so no result changes.
 //!
 //! The stored values of a unit are reduced greedily: a value is dropped if everything that it needs is stored,
 //! and another value is stored if at least two values can be dropped for it. A minimum cut (as in PyTorch's

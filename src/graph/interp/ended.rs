@@ -18,7 +18,7 @@ use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 /// `None` if there is no such search, or if it runs in lockstep, because its rows are not examined separately.
 ///
 /// # Errors
-/// Those of [`interpret_values`](super::interpret_values).
+/// The errors of [`interpret_values`](super::interpret_values).
 pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphError> {
     let values = values_of(f, inputs)?;
     for (i, node) in f.nodes().iter().enumerate() {

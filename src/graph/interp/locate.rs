@@ -59,7 +59,7 @@ pub(super) type Found = Result<Source, GraphError>;
 /// The first of these outputs that is not finite, and its source; `None` if all are finite.
 ///
 /// # Errors
-/// Those of [`interpret_values`](super::interpret_values).
+/// The errors of [`interpret_values`](super::interpret_values).
 pub fn locate(f: &Func, inputs: &[Value], outputs: &[usize]) -> Result<Option<(usize, Source)>, GraphError> {
     let values = values_of(f, inputs)?;
     let bad = outputs.iter().copied().find(|&k| is_bad(&values[f.outputs()[k].index()]));

@@ -28,8 +28,8 @@ pub struct CustomFunction<'f, A, R> {
 /// Makes `f` an op that may have custom derivatives, set by [`CustomFunction::jvp`] and
 /// [`CustomFunction::vjp`].
 ///
-/// It can be used like any other function of tensors: on concrete or traced tensors, in the field of a solve,
-/// in tiles of rows. A derivative without a rule is derived:
+/// The op can be used like any other function of tensors: on concrete or traced tensors, in the field of a
+/// solve, in tiles of rows. A derivative without a rule is derived:
 ///
 /// | given | forward derivative | reverse derivative |
 /// | --- | --- | --- |

@@ -36,7 +36,7 @@ pub fn batch(f: &Func, mapped: &[bool], n: usize) -> Func {
 /// [`batch`] with a choice of how the function's own searches run.
 ///
 /// # Panics
-/// Those of [`batch`].
+/// As for [`batch`].
 #[track_caller]
 pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Func {
     assert!(mapped.len() == f.num_inputs(), "invariant: a flag for each input of a batched function");

@@ -1,9 +1,10 @@
 //! Simplification: each node is rewritten as it is inserted into a new builder, until nothing changes.
 //!
-//! A simplified graph gives the same bits as the original, with three exceptions: the sign of a zero (`x + 0`
-//! becomes x); a sum of n equal terms becomes n times the term, rounded once; and an operand with coefficient 0
-//! in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to 0, because this would
-//! change non-finite results. Sums and products are not reassociated, because this would change the rounding.
+//! The results of a simplified graph have the same bits as those of the original, with three exceptions: the
+//! sign of a zero (`x + 0` becomes x); a sum of n equal terms becomes n times the term, rounded once; and an
+//! operand with coefficient 0 in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to
+//! 0, because this would change non-finite results. Sums and products are not reassociated, because this would
+//! change the rounding.
 //!
 //! Rules match a node and its operands only. Equality saturation would find more simplifications. Local rules
 //! suffice for the redundant nodes of derivatives: ones, zeros, double negations, transposes, broadcasts of

@@ -84,7 +84,7 @@ impl StripKernel for Unsigned {
 /// The kernel that converts `n` elements at `a` of type `from` to `to`; in place if `to` is no wider.
 ///
 /// # Numerics
-/// Float to integer truncates towards zero and saturates, and NaN gives 0. Integer to float and f64 to f32
+/// Float to integer truncates towards zero and saturates, and NaN becomes 0. Integer to float and f64 to f32
 /// round to nearest even. Between the integer types the bits are unchanged.
 pub fn cast(level: Level, from: Elem, to: Elem) -> StripFn {
     match (from, to) {

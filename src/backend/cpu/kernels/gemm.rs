@@ -1,9 +1,9 @@
 //! Matrix products `C (+)= A B` on one thread: the split into blocks and tiles.
 //!
-//! It defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
+//! This file defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
 //! multiply-adds, and the blocks are added one after another. The order is the same in every tile and in the
-//! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile.
-//! The register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
+//! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile. The
+//! register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
 //!
 //! The `gemm` and `matrixmultiply` crates are not used: the products of a network's layers are small and
 //! called millions of times, so tiles must read both operands in place, without packing or allocation. The
@@ -23,7 +23,7 @@ use crate::simd::math::Math;
 /// L1 of current machines.
 pub(in super::super) const K_BLOCK: usize = 128;
 
-/// Minimum number of rows for which copying a panel of B with scattered rows pays.
+/// Minimum number of rows for which copying a panel of B with scattered rows saves time.
 const PACK_MIN_ROWS: usize = 24;
 
 /// Bytes of the copied panel: `K_BLOCK` rows of four 64-byte vectors.

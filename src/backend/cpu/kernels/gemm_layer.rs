@@ -1,8 +1,8 @@
 //! The epilogue of a product in a network's layer: bias, gate and shift, activation.
 //!
-//! It works on rows of C that were just written and are still in L1. An epilogue in registers, before the
-//! store, would save one load and one store per vector, which is little compared with the twenty or so
-//! instructions of a tanh. It would need each tile once per activation, which is three times the code.
+//! The epilogue works on rows of C that were just written and are still in L1. An epilogue in registers,
+//! before the store, would save one load and one store per vector, which is little compared with the twenty or
+//! so instructions of a tanh. It would need each tile once per activation, which is three times the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;
