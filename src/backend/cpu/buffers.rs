@@ -1,6 +1,6 @@
 //! The buffers of a plan under construction: owner, size and location.
 //!
-//! A buffer is only a size and a location. The memory plan assigns offsets.
+//! This file stores only sizes and locations. The memory plan assigns offsets.
 
 use super::step::Loc;
 use crate::array::{Array, DType};

@@ -1,9 +1,9 @@
 //! Loop drivers: they run the plan of a body trip by trip.
 //!
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
-//! trip copies them; captured values are bound once. A loop never calls the caller's code, and allocates
-//! nothing once schedule and tape have their capacity. This file implements the contract of the loop
-//! operations (`graph::loops`).
+//! trip copies them; captured values are bound once. Control does not return to the caller between trips, and
+//! a loop allocates nothing once schedule and tape have their capacity. This file implements the contract of
+//! the loop operations (`graph::loops`).
 
 use super::bind::{Body, State};
 use super::exec::Workspace;

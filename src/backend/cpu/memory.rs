@@ -31,8 +31,8 @@ impl Storage {
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
         // The zeros are written, not allocated with `alloc_zeroed`, so that every page is committed from the
-        // start. Otherwise resident memory would grow whenever another worker takes its first tile. SAFETY:
-        // just allocated with these bytes.
+        // start. Otherwise resident memory would grow whenever another worker takes its first tile.
+        // SAFETY: just allocated with these bytes.
         unsafe { start.write_bytes(0, bytes) };
         Storage { start, bytes, _counted: Some(Counted::bytes(name, bytes)) }
     }

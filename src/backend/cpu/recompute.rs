@@ -1,7 +1,7 @@
 //! Recomputes cheap values at their readers instead of storing them.
 //!
-//! A backward pass reads dozens of elementwise values of the forward pass, such as `sigmoid x` and `x (1 -
-//! sigmoid x)`, which one kernel would store and another load. If such a value costs one addition or product on
+//! A backward pass reads dozens of elementwise values of the forward pass, such as `x (1 - sigmoid x)` and
+//! `sigmoid x`, which one kernel would store and another load. If such a value costs one addition or product on
 //! operands that are stored in any case, each reader gets a copy of its node. The same operation on the same
 //! operands has the same bits, so no result changes.
 //!
