@@ -1,8 +1,8 @@
 //! Memory diagnostics: live arrays with their names, and the caches of compiled programs.
 //!
 //! The counters and the list of live buffers are in [`array::memory`](crate::array::memory), the caches in
-//! `tensor`. They serve people and tests: no result of the crate depends on them. [`regressions`] describes
-//! known memory problems of other systems and the tests against them.
+//! `tensor`. They are for diagnosis and for tests: no result of the crate depends on them. [`regressions`]
+//! describes known memory problems of other systems and the tests against them.
 
 pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
 pub use crate::tensor::caches::{Caches, caches, clear_caches};
@@ -11,8 +11,8 @@ use crate::tensor::Tree;
 
 /// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
 ///
-/// A name belongs to a buffer. It persists when [`Jit::step`](crate::tensor::Jit::step) writes the new state
-/// into the buffers of the old one; a copy has no name.
+/// A name belongs to a buffer. The name persists when [`Jit::step`](crate::tensor::Jit::step) writes the new
+/// state into the buffers of the old state. A copy has no name.
 ///
 /// # Panics
 /// When a leaf is traced.

@@ -41,7 +41,7 @@ impl Data {
         }
     }
 
-    /// One number everywhere, converted to the element type as by `as`.
+    /// `len` copies of one number, converted to the element type as by Rust's `as`.
     pub fn full(dtype: DType, len: usize, x: f64) -> Data {
         match dtype {
             DType::F32 => Data::F32(vec![x as f32; len]),
@@ -96,7 +96,7 @@ impl Data {
     /// Copies the elements of `from`, which must have the same type and number of elements.
     ///
     /// # Panics
-    /// If it has not.
+    /// If the type or the number of elements differs.
     pub fn copy_from(&mut self, from: &Data) {
         match (self, from) {
             (Data::F32(a), Data::F32(b)) => a.copy_from_slice(b),
@@ -109,7 +109,7 @@ impl Data {
         }
     }
 
-    /// Stores a number in element `i`, converted to the element type as by `as`.
+    /// Stores a number in element `i`, converted to the element type as by Rust's `as`.
     pub fn set_f64(&mut self, i: usize, x: f64) {
         match self {
             Data::F32(v) => v[i] = x as f32,
@@ -190,7 +190,7 @@ impl Array {
         Array::new(shape, data)
     }
 
-    /// One number everywhere.
+    /// An array whose elements all equal `x`.
     pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Array {
         let shape = shape.into();
         let data = Data::full(dtype, shape.size(), x);
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn an_array_is_counted_while_it_lives() {
         use super::super::memory::{live_arrays, live_bytes, peak_bytes};
-        // Other tests create arrays at the same time, so this one uses a shape that no other has.
+        // Other tests create arrays at the same time, so this test uses a shape that no other test uses.
         let listed =
             || live_arrays().iter().filter(|a| *a.shape == [11, 13, 17]).map(|a| a.bytes).collect::<Vec<_>>();
         assert!(listed().is_empty());

@@ -1,4 +1,5 @@
-//! Element types. The set is closed: to add one, follow the compiler's exhaustive matches.
+//! Element types. The set is closed. To add a type, extend each `match` that the compiler reports as not
+//! exhaustive.
 
 use std::fmt;
 
@@ -7,7 +8,7 @@ use std::fmt;
 pub enum DType {
     /// 32-bit float: weights, states, data.
     F32,
-    /// 64-bit float: times, step sizes, the controller's history; states that need the accuracy.
+    /// 64-bit float: times, step sizes, the controller's history; states that need double precision.
     F64,
     /// 32-bit signed integer: indices.
     I32,

@@ -1,8 +1,8 @@
 //! Concrete arrays: element types, shapes, and buffers whose number and size are counted.
 //!
-//! It knows the memory layout (row-major, without gaps) and nothing about graphs, traces or differential
-//! equations. Every buffer of a tensor is an [`Array`], so the counters and the list of [`memory`] are
-//! complete; a leak shows as a growing number.
+//! This layer knows the memory layout (row-major, without gaps) and nothing about graphs, traces or
+//! differential equations. Every buffer of a tensor is an [`Array`], so the counters and the list of
+//! [`memory`] are complete, and a leak appears as a growing number of buffers.
 //!
 //! Booleans are stored as `u32` 0 or 1, so vector masks of 4-byte lanes need no widening, and kernels need no
 //! fourth element size. Buffers are `Vec`s, not aligned allocations: conversion from and to `ndarray` is a

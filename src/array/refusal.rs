@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The message of the panic that `f` ends with.
+/// Calls `f`, which must panic, and returns the panic's message.
 ///
 /// # Panics
 /// If `f` returns.

@@ -20,7 +20,7 @@ pub struct ShapeError {
 }
 
 impl Shape {
-    /// The most elements of an array: `isize::MAX` bytes of the largest element type.
+    /// The maximum number of elements of an array: `isize::MAX` bytes of the largest element type.
     pub const MAX_SIZE: usize = isize::MAX as usize / size_of::<f64>();
 
     /// A shape of these lengths.
@@ -65,10 +65,10 @@ impl Shape {
         strides
     }
 
-    /// The shape with another length of one axis.
+    /// The shape with length `len` on axis `axis`.
     ///
     /// # Panics
-    /// If the array would exceed the address space.
+    /// If an array of the new shape would exceed the address space.
     #[track_caller]
     pub fn with_axis(&self, axis: usize, len: usize) -> Shape {
         let mut dims = self.0.clone();

@@ -1,8 +1,8 @@
 //! A list whose entries keep their indices while others are added and removed.
 //!
-//! For registries of live objects: adding and removing take constant time, and all entries are in one vector.
-//! So a registry of the same size uses the same number of heap blocks; a tree does not, because its number of
-//! nodes depends on its history.
+//! For registries of live objects. Adding and removing take constant time, and all entries are in one vector.
+//! The number of heap blocks of a registry therefore depends only on its size. A tree would not have this
+//! property, because its number of nodes depends on its history.
 
 /// Entries by index; removed indices are reused first.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Slab<T> {
 #[derive(Debug)]
 enum Slot<T> {
     Full(T),
-    /// Removed, with the index removed before it.
+    /// A removed entry, with the index that was removed before it.
     Free(Option<usize>),
 }
 
@@ -39,7 +39,8 @@ impl<T> Slab<T> {
         place
     }
 
-    /// Removes an entry. Removing the last one drops the vector, so that an empty registry holds no heap block.
+    /// Removes an entry. Removing the last entry drops the vector, so that an empty registry holds no heap
+    /// block.
     pub fn remove(&mut self, place: usize) {
         self.slots[place] = Slot::Free(self.free);
         self.free = Some(place);

@@ -1,7 +1,7 @@
 //! Compiles and runs graphs.
 //!
 //! [`Plan::compile`] turns a function into a [`Plan`], which can run any number of times on a [`Workspace`]
-//! that the caller owns. The CPU is the first target; a GPU backend would fit the same interface.
+//! that the caller owns. The CPU is the only target so far; a GPU backend could have the same interface.
 
 pub mod checkpoint;
 pub mod cpu;

@@ -1,6 +1,7 @@
 //! The cost of a plan, summed over the steps that its solves take.
 //!
-//! A plan knows its tiles and the cost of one trip of a loop; the caller supplies the number of trips.
+//! A plan contains the number of its tiles and the cost of one trip of a loop. The caller supplies the number
+//! of trips.
 
 use super::PlanReport;
 use super::checkpoint::cost::fewest_extra;
@@ -29,7 +30,7 @@ pub struct Trips {
 }
 
 impl Trips {
-    /// A solve that accepts every attempt and recomputes only the states that were not stored.
+    /// A solve that accepts every attempt and recomputes the minimum number of steps.
     pub fn planned(steps: usize) -> Trips {
         Trips { attempted: steps as f64, accepted: steps as f64, replayed: None }
     }
@@ -67,7 +68,7 @@ impl PlanReport {
         self.arena_bytes + self.kept_bytes(most_steps)
     }
 
-    /// The same if no two values shared memory.
+    /// [`PlanReport::peak_bytes`] if no two values shared memory.
     pub fn peak_bytes_without_reuse(&self, most_steps: usize) -> usize {
         self.arena_bytes_without_reuse + self.kept_bytes(most_steps)
     }

@@ -1,8 +1,8 @@
-//! Random functions from a seed, for tests of passes and backends: every op, every loop.
+//! Random functions from a seed, for tests of passes and backends. They contain every op and every loop.
 //!
-//! Values stay finite and near 1 (functions that could grow get bounded arguments), and patterns that passes
-//! match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed gives the same
-//! function on every machine.
+//! Values stay finite and near 1 (the arguments of functions that could grow are bounded), and patterns that
+//! passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed determines
+//! the function, on every machine.
 
 mod draws;
 
@@ -62,7 +62,7 @@ impl Grow<'_> {
         self.pick(Type::is_float).expect("an input is a float")
     }
 
-    /// A value of the type of `x`: another one, or a special constant.
+    /// A value of the type of `x`: another value of the function, or a special constant.
     fn like(&mut self, x: NodeId) -> NodeId {
         let ty = self.b.ty(x).clone();
         if self.draws.below(4) == 0 {
@@ -171,7 +171,7 @@ impl Grow<'_> {
         self.b.push(Op::Lincomb { coeffs }, &args, None)
     }
 
-    /// Moves elements and, often, moves them back.
+    /// Moves elements, and often moves them back.
     fn shift(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
         let s = self.b.ty(x).shape().clone();
@@ -250,8 +250,8 @@ impl Grow<'_> {
         Some(self.b.unary(UnaryOp::Tanh, z))
     }
 
-    /// Treats a matrix as an image: convolves it with a corner of it and computes the kernel of both; sides
-    /// stay.
+    /// Treats a matrix as an image: convolves it with one of its corners, and computes the kernel from image
+    /// and result. The sides keep their lengths.
     fn convolution(&mut self, x: NodeId) -> NodeId {
         let s = self.b.ty(x).shape().clone();
         let taps = [0, 1].map(|a| s[a].min(1 + self.draws.below(2)));
@@ -334,7 +334,8 @@ impl Grow<'_> {
         let field = field(self.draws.word(), rows, &types, self.recipe.float);
         let policy = self.draws.of(&[Policy::Direct, SMALL]);
         let mut taps = self.draws.of(&[Taps::default(), Taps::at(NUM_TIMES)]);
-        // Other rows only in f64, where a random function amplifies rounding far less than tests tolerate.
+        // Taps other than times are used only in f64, where the rounding errors of a random function stay far
+        // below the tests' tolerances.
         if taps.times > 0 && self.recipe.float == DType::F64 {
             taps = self.draws.of(&TAPS);
         }
@@ -370,7 +371,7 @@ impl Grow<'_> {
         Some(self.b.proj(all, 0))
     }
 
-    /// A loop that stores values in each trip, and one in the opposite direction that reads them.
+    /// A loop that stores values in each trip, and a loop in the opposite direction that reads these values.
     fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_places: usize) {
         let (num_rows, ty) = (usize::from(num_places > 0), self.b.ty(y).clone());
         let types = [step.input_types(), vec![ty.clone(); num_rows]].concat();
@@ -451,7 +452,8 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
     let mut draws = Draws::new(seed);
     let ops = 2 + draws.below(4);
-    // The part that depends on captures alone is generated separately, by rules that see no rows.
+    // The part that depends only on captures is generated separately, by rules that do not know the number of
+    // rows.
     let recipe = Recipe { ops, float, loops: false };
     let pool = x[2..].to_vec();
     let index = b.splat(DType::I32, [3], 1.0);
@@ -486,7 +488,8 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 /// The number of times to tap at.
 const NUM_TIMES: usize = 11;
 
-/// The taps to try: times, groups of trips (fewer than there are), the last trip, all of these.
+/// The taps to try: times, groups of trips (fewer groups than the search has), the last trip, and all of these
+/// together.
 const TAPS: [Taps; 4] = [
     Taps { times: NUM_TIMES, every: 0, groups: 0, last: false },
     Taps { times: 0, every: 2, groups: 1, last: false },

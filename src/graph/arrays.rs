@@ -6,8 +6,9 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Func {
-    /// The function with its constant arrays as additional inputs, and these arrays: its own, and those in
-    /// tiles' bodies, which become shared operands of the tiles. Constants of other bodies stay.
+    /// The function with its constant arrays as additional inputs, and these arrays. Arrays in the bodies of
+    /// tiles are included: they become shared operands of the tiles. Constant arrays in other bodies remain
+    /// constants.
     pub fn with_arrays_as_inputs(&self) -> (Func, Vec<Arc<Array>>) {
         let mut lift = Lift {
             nodes: vec![],

@@ -71,11 +71,12 @@ impl Builder {
         id
     }
 
-    /// Inserts an operation; `hint` is the result's type where the operands do not determine it (constants,
-    /// iota, casts, broadcasts, reshapes, random bits) and is checked elsewhere.
+    /// Inserts an operation; `hint` is the result's type. It is required where the operands do not determine
+    /// this type (constants, iota, casts, broadcasts, reshapes, random bits), and ignored for other
+    /// operations.
     ///
     /// # Errors
-    /// Operands whose types do not fit the operation.
+    /// If the types of the operands do not fit the operation.
     pub fn try_push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> Result<NodeId, GraphError> {
         let types: Vec<&Type> = args.iter().map(|&a| self.ty(a)).collect();
         let ty = infer(&op, &types, hint)?;
@@ -85,7 +86,7 @@ impl Builder {
     /// Inserts an operation whose operands are known to fit.
     ///
     /// # Panics
-    /// If they do not fit.
+    /// If the operands do not fit.
     #[track_caller]
     pub fn push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> NodeId {
         self.try_push(op, args, hint).unwrap_or_else(|e| panic!("invariant: {e}"))

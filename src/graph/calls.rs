@@ -15,8 +15,8 @@ use super::{Func, Type};
 /// | `vjp` | x.., y.., g of each float y.. | cotangent of each float x.. |
 /// | the node | x.. | y.., further values |
 ///
-/// `jvp` is linear in dx. Without `jvp` the tangents are the body's; without `vjp` it is the transpose of
-/// `jvp`. Values after the first `num_outs` are data without derivatives.
+/// `jvp` is linear in dx. Without `jvp`, the tangents are those of the body. Without `vjp`, the cotangents
+/// come from the transpose of `jvp`. Values after the first `num_outs` are data without derivatives.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Custom {
     /// The function.
@@ -52,8 +52,8 @@ impl Custom {
 
 /// Runs one of two functions.
 ///
-/// The node takes pred: bool, x.. and returns y..; both branches map x.. to y... The branch not taken does not
-/// run: its loops cost nothing, and its NaNs have no effect.
+/// The node takes pred: bool, x.. and returns y..; both branches map x.. to y... The other branch does not
+/// run: its loops take no time, and its NaNs have no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cond {
     /// The branch if pred is true.

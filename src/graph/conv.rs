@@ -2,8 +2,8 @@
 //!
 //! Both operations are contractions of the trilinear sum over positions, taps and channels of `x[p + i - lo, c]
 //! w[i, c, o] y[p, o]`: `conv` gives y from x and w, or x from y and w if turned, and `conv_kernel` gives w
-//! from x and y. So each derivative of one is the other or itself, and the set is closed. Strides and dilation
-//! would break this; callers that need them slice and pad.
+//! from x and y. Each derivative of one of the two operations is therefore one of the two operations again: the
+//! set is closed. With strides or dilation it would not be closed; callers that need them slice and pad.
 
 use super::Type;
 
@@ -29,10 +29,9 @@ impl Margins {
         if kernel == 0 || lo.max(hi) >= kernel {
             return Err(format!("margins of {lo} and {hi} must be smaller than the {kernel} taps"));
         }
-        (image + lo + hi + 1)
-            .checked_sub(kernel)
-            .filter(|side| *side > 0)
-            .ok_or_else(|| format!("a kernel of {kernel} does not fit into {lo} + {image} + {hi}"))
+        (image + lo + hi + 1).checked_sub(kernel).filter(|side| *side > 0).ok_or_else(|| {
+            format!("{kernel} taps do not fit into {image} pixels with margins of {lo} and {hi}")
+        })
     }
 }
 
@@ -58,7 +57,7 @@ pub(super) fn conv(m: Margins, turned: bool, x: &Type, w: &Type) -> Result<Type,
     let [(lead, [n, height, width, c]), (_, [kh, kw, inputs, outputs])] = fours(x, w)?;
     let (inputs, outputs) = if turned { (outputs, inputs) } else { (inputs, outputs) };
     if c != inputs {
-        return Err(format!("the images have {c} channels, the kernel {inputs}"));
+        return Err(format!("the images have {c} channels, but the kernel has {inputs}"));
     }
     let sides = [n, m.side(0, height, kh)?, m.side(1, width, kw)?, outputs];
     Ok(x.with_shape([lead, &sides].concat()))
@@ -100,6 +99,6 @@ mod tests {
         let e = infer(&wide, &[&x, &of(&[9, 2, 3, 4])], None).unwrap().to_string();
         assert_eq!(e, "f32[2,2,4,4]");
         let e = infer(&turned, &[&x, &w], None).unwrap_err().to_string();
-        assert!(e.ends_with("the images have 3 channels, the kernel 4"), "{e}");
+        assert!(e.ends_with("the images have 3 channels, but the kernel has 4"), "{e}");
     }
 }

@@ -61,7 +61,7 @@ struct Inner {
 /// A closed function: nodes in topological order, including its inputs and outputs.
 ///
 /// Cheap to clone and immutable. Invariants: operands come before their users; `inputs[k]` is the node
-/// `Op::Input(k)`, and no other node is an input. The verifier checks the rest.
+/// `Op::Input(k)`, and no other node is an input. The verifier checks the other invariants.
 #[derive(Clone)]
 pub struct Func(Arc<Inner>);
 

@@ -1,4 +1,4 @@
-//! Type inference: the only place that defines which operands an op takes.
+//! Type inference. Only this file defines which operands an op takes.
 
 use super::{BinaryOp, Literal, MAX_ROWS, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
@@ -39,8 +39,8 @@ pub enum GraphError {
 
 type Inferred = Result<Type, String>;
 
-/// The type of `op` applied to operands of the given types; `hint` gives the result type where they do not
-/// determine it.
+/// The type of `op` applied to operands of the given types; `hint` is the result type where the operands do
+/// not determine it.
 ///
 /// # Errors
 /// [`GraphError::Operands`] with the operands' types and the reason.
@@ -214,7 +214,7 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
                 format!("dims {dims:?} are invalid")
             })?;
             let fits = |i: usize| dims[i] < to.rank() && (s[i] == 1 || s[i] == to[dims[i]]);
-            need((0..rank).all(fits), || format!("it cannot be broadcast to {to} by {dims:?}"))?;
+            need((0..rank).all(fits), || format!("it cannot be broadcast to {to} with dims {dims:?}"))?;
             Ok(ty)
         }
         Op::Reshape => {

@@ -4,7 +4,7 @@ use crate::array::{Array, DType};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// A constant. Its shape is the node's.
+/// A constant. Its shape is the shape of the node.
 #[derive(Clone, Debug)]
 pub enum Literal {
     /// One number for every element, stored as the bits of its `f64` value.
@@ -41,8 +41,8 @@ impl Literal {
     }
 }
 
-/// Arrays are equal only if they are the same allocation: comparing the elements of large arrays at each
-/// insertion would cost more than a missed merge.
+/// Arrays are equal only if they are the same allocation. Comparing the elements of large arrays at each
+/// insertion would cost more than an array that is not merged.
 impl PartialEq for Literal {
     fn eq(&self, other: &Literal) -> bool {
         match (self, other) {

@@ -1,9 +1,9 @@
 //! Loops and row tiles: operations that contain functions.
 //!
 //! Captured values are explicit inputs of a body, so a body does not refer to the surrounding graph. The search
-//! ([`Solve`]) is separate from its derivative: the search may try, reject and estimate errors; the *step*
-//! defines what an accepted trip computes, and only the step is differentiated. The graph does not know what is
-//! searched for; `adjoint` builds an adaptive ODE solve from it.
+//! ([`Solve`]) is separate from its derivative: the search may try, reject and estimate errors. The *step*
+//! defines what an accepted trip computes, and only the step is differentiated. The graph does not define the
+//! purpose of a search: `adjoint` builds an adaptive ODE solve from this operation.
 
 use super::{Func, Taps, Type};
 
@@ -18,7 +18,7 @@ fn rows(step: &Func) -> Option<usize> {
 /// How many states of a forward pass are stored for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checkpoints {
-    /// This many states, the first one included.
+    /// This many states, including the first state.
     Count(usize),
     /// As many as fit into this many bytes, at least one.
     Bytes(usize),
@@ -29,11 +29,11 @@ pub enum Checkpoints {
 /// How a backward pass obtains the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// A bounded number is stored; the others are recomputed.
+    /// A bounded number of states is stored; the others are recomputed.
     Checkpoint(Checkpoints),
     /// Every state is stored.
     Direct,
-    /// No state is stored: there is a forward derivative but no reverse one.
+    /// No state is stored: there is a forward derivative but no reverse derivative.
     Forward,
     /// Only the last state is stored: the others are recovered by the inverse of the step.
     Reversible,
@@ -46,14 +46,15 @@ pub enum Policy {
 /// | `attempt` | step time: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, step time', carry'.., ext'.., tap.. |
 /// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.. |
 /// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
-/// | the node | expected count: u32, knot0: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
+/// | the node | expected count: u32, step time: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
-/// After each attempt the step time, the carry and the ext are replaced by the primed values (a body that
-/// rejects returns them unchanged). An accepted attempt appends step time' to the schedule. The loop ends when
-/// `running` is false. `reached` of the last attempt: whether the final step time equals the target exactly, so
-/// that a step may use the target in its place. `step` from (t, t_next) = (step time, step time') must give
-/// carry' bit for bit. `expected_steps` is the number of accepted attempts if it is known in advance (0:
-/// unknown); it decides where checkpoints are placed and never changes a value.
+/// After each attempt the step time, the carry and the ext are replaced by the primed values (if the attempt is
+/// rejected, the body returns the old step time and carry). An accepted attempt appends step time' to the
+/// schedule. The loop ends when `running` is false. `reached` of the last attempt is true if the final step
+/// time equals the target exactly, so that a step may use the target in its place. `step` from (t, t_next) =
+/// (step time, step time') must give carry' bit for bit. The expected count is the number of accepted attempts
+/// if this number is known in advance, else 0. It decides where checkpoints are placed and never changes a
+/// value.
 ///
 /// If `taps` has rows, the loop is tapped: an accepted attempt stores its taps in the rows of `tapped` that it
 /// holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the first step
@@ -69,8 +70,8 @@ pub enum Policy {
 ///
 /// Steps are counted per row: trip i of a replay is the i-th accepted attempt of every row. A row with fewer
 /// steps is not live in the remaining trips and repeats its last accepted attempt: flags, step times, and in a
-/// reverse loop the state at its start. So every value that a body computes for such a row was computed before,
-/// and its zero cotangent does not meet 0/0.
+/// reverse loop the state at its start. Every value that a body computes for such a row was therefore computed
+/// before, and its zero cotangent is not multiplied by a derivative 0/0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempted trip.
@@ -108,7 +109,7 @@ pub struct Scan {
 
 /// Runs along a schedule from its end, and recomputes states that the tape does not store.
 ///
-/// `step` taps nothing. `bwd` maps first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. to
+/// `step` has no taps. `bwd` maps first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. to
 /// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node maps schedule, tape, carry0.., captures..,
 /// ct_carry.., ct_tapped.. to ct_carry0.., ct_captures.., the latter summed over the trips. A trip's ct_tap is
 /// the sum of the rows of ct_tapped that it holds, or zero.
@@ -161,7 +162,7 @@ pub struct Tiles {
 }
 
 impl Solve {
-    /// The number of rows in lockstep; `None` if it has a single schedule.
+    /// The number of rows in lockstep; `None` if the search has a single schedule.
     pub fn rows(&self) -> Option<usize> {
         rows(&self.step)
     }
@@ -241,7 +242,7 @@ impl Rev {
     }
 }
 
-/// The most rows that [`Tiles`] can have: the body gets its first row as a u32.
+/// The maximum number of rows of [`Tiles`]: the body receives the index of its first row as a u32.
 pub(crate) const MAX_ROWS: usize = 1 << 32;
 
 impl Tiles {

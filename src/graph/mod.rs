@@ -1,10 +1,10 @@
 //! The traced program: typed nodes in an arena, closed functions, shape inference, a verifier, a text form and
 //! a reference interpreter.
 //!
-//! A [`Func`] is closed: everything it uses is an input, captured values included. So every transform is a
-//! function from `Func` to `Func`, every loop body is an ordinary `Func`, and the variable of a derivative is
-//! an input, so nested derivatives need no marker nodes. A [`Builder`] adds nodes one by one and merges equal
-//! nodes on insertion (hash-consing), which eliminates common subexpressions.
+//! A [`Func`] is closed: everything it uses is an input, captured values included. Every transform is
+//! therefore a function from `Func` to `Func`, and every loop body is an ordinary `Func`. The variable of a
+//! derivative is an input, so nested derivatives need no marker nodes. A [`Builder`] adds nodes one by one and
+//! merges equal nodes on insertion (hash-consing), which eliminates common subexpressions.
 //!
 //! The graph has loops and row tiles. It must not depend on ODEs, tensor handles or the machine.
 

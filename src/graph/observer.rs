@@ -1,6 +1,6 @@
 //! `Observer`: a Rust function that is called with a value each time a program computes it.
 //!
-//! Observers are the only effect that a program has. They read values and return nothing, so no result depends
+//! Observers are the only side effect of a program. They read values and return nothing, so no result depends
 //! on them and every transform may treat the operation as the identity. Two observers are equal if they are the
 //! same function object.
 

@@ -1,9 +1,9 @@
 //! The primitive operations: a small set, closed under differentiation and nesting.
 //!
-//! To add one, follow the compiler's exhaustive matches through inference, jvp, vjp, interpreter, lowering and
-//! text form (ARCHITECTURE.md, "How to add"). Broadcasting is explicit: elementwise ops take operands of
-//! equal shape. Functions that can be composed of these without losing accuracy or speed (mean, softplus, silu,
-//! norms, normal samples) are composed where they are used.
+//! To add an operation, extend each `match` that the compiler reports, in inference, jvp, vjp, interpreter,
+//! lowering and text form (ARCHITECTURE.md, "How to add"). Broadcasting is explicit: elementwise ops take
+//! operands of equal shape. There is no op for a function that can be composed of these ops without losing
+//! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
 use super::{Cond, Custom, Func, Literal, Loop, Margins, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
@@ -58,9 +58,9 @@ pub enum BinaryOp {
     Mul,
     /// a / b for floats
     Div,
-    /// larger of the two; NaN if either is
+    /// the larger operand; NaN if either operand is NaN
     Max,
-    /// smaller of the two; NaN if either is
+    /// the smaller operand; NaN if either operand is NaN
     Min,
     /// logical and of bools
     And,
@@ -87,9 +87,9 @@ pub enum CompareOp {
 pub enum ReduceOp {
     /// Sum.
     Sum,
-    /// The largest; NaN if any is.
+    /// The largest element; NaN if any element is NaN.
     Max,
-    /// The smallest; NaN if any is.
+    /// The smallest element; NaN if any element is NaN.
     Min,
 }
 
@@ -114,9 +114,9 @@ pub enum Op {
     /// `(p, a, b)`: a where p, else b. NaNs in unselected elements have no effect.
     Select,
     /// `(x_1, ..., x_n)`: the sum of c_i x_i, as a chain of multiply-adds in this order, fused on machines with
-    /// FMA (the portable level of x86-64 has none, so its last bits differ). A primitive because stage
-    /// combinations of Runge-Kutta methods are the hottest cheap kernels, and because its rounding must not
-    /// depend on how the backend fuses it.
+    /// FMA (the portable level of x86-64 has none, so its last bits differ). It is a primitive for two reasons:
+    /// of all cheap kernels, stage combinations of Runge-Kutta methods take the most time, and their rounding
+    /// must not depend on fusion in the backend.
     Lincomb {
         /// `f64::to_bits` of the coefficients.
         coeffs: Vec<u64>,
@@ -127,8 +127,8 @@ pub enum Op {
     StopGradient,
     /// The identity; calls a Rust function with the value. See [`Observer`].
     Observe(Observer),
-    /// Repeats: axis `i` of the operand becomes axis `dims[i]` of the result (ascending); an operand axis of
-    /// length 1 may be stretched.
+    /// Repeats elements: axis `i` of the operand becomes axis `dims[i]` of the result (ascending). An operand
+    /// axis of length 1 may be stretched.
     Broadcast {
         /// The result axis of each operand axis.
         dims: Vec<usize>,
@@ -181,8 +181,8 @@ pub enum Op {
     },
     /// `(x, w)`: cross-correlation of images with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n,
     /// h', w', o]`: `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c,
-    /// with zeros around x. `turned` gives the transpose, with `w[k - 1 - i, o, c]`. A side of length n becomes
-    /// `n + lo + hi - k + 1`. The leading axes are batch axes, equal on both sides.
+    /// with zeros around x. With `turned`, the result is that of the transpose, with `w[k - 1 - i, o, c]`. A
+    /// side of length n becomes `n + lo + hi - k + 1`. The leading axes are batch axes, equal on both sides.
     Conv {
         /// Zero padding of the images.
         margins: Margins,

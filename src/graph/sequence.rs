@@ -1,10 +1,11 @@
-//! The general loop along a schedule: it reads and stores one value per trip, so its derivatives are such loops
-//! too.
+//! The general loop along a schedule. It reads and stores values in each trip, so its derivatives are also
+//! general loops.
 //!
 //! A sequence holds the values that a loop stored, one per trip of the schedule, in the order of the step times
 //! regardless of the loop's direction. It is opaque, and only loops along the same schedule read it.
 //! [`super::Rev`] is a variant with bounded memory: it recomputes states that a bounded tape does not store,
-//! and cannot store values itself. Like the other loops, this one does not know what it computes.
+//! and cannot store values itself. Like the other loops, the general loop does not depend on the operations in
+//! its body.
 
 use super::{Func, Policy, Type};
 use crate::array::DType;
@@ -19,10 +20,11 @@ use crate::array::DType;
 /// xs, states and ys are sequences: a trip reads its entry of each of the xs and stores its y in each of the
 /// ys. The states are the carry before each trip. A sum is the sum of the trips' terms, in the order of the
 /// trips, zero without trips. If there are tap rows, a trip's tap is stored in the rows that it holds, as in
-/// [`super::Solve`], and its row is the sum of its rows in `rows`.
+/// [`super::Solve`], and `row` is the sum of the rows of `rows` that the trip holds.
 ///
-/// The transpose of such a loop is one in the opposite direction: it reads states and xs as its xs, stores the
-/// cotangents of what was read, sums the cotangents of captures, and swaps taps and rows.
+/// The transpose of such a loop is a general loop in the opposite direction. It reads states and xs as its xs,
+/// stores the cotangents of the values that the loop reads, sums the cotangents of captures, and swaps taps
+/// and rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Loop {
     /// One trip.
@@ -41,7 +43,8 @@ pub struct Loop {
     pub num_rows: usize,
     /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
     pub num_places: usize,
-    /// [`Policy::Direct`] if a reverse derivative may store every state; any other policy refuses it.
+    /// [`Policy::Direct`] if a reverse derivative may store every state. With any other policy, the reverse
+    /// derivative is an error.
     pub policy: Policy,
 }
 

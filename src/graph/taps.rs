@@ -1,8 +1,8 @@
 //! Taps: the values that a loop stores besides its result, and which trips fill which rows.
 //!
 //! [`Taps`] describes the rows before a run; [`Held`] lists pairs of a trip and a row for one schedule after
-//! it. Times, every n-th trip and the last trip all reduce to such pairs, so code that runs a loop forward or
-//! backward handles only these. This module must not depend on what is tapped.
+//! it. Times, every n-th trip and the last trip are all represented by such pairs, so code that runs a loop
+//! forward or backward handles only pairs. This module must not depend on the tapped values.
 
 use super::Type;
 
@@ -25,7 +25,7 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// One row for each of `times` times, and no others.
+    /// One row for each of `times` times, and no other rows.
     pub fn at(times: usize) -> Taps {
         Taps { times, ..Taps::default() }
     }
@@ -35,7 +35,7 @@ impl Taps {
         self.times + self.groups + usize::from(self.last)
     }
 
-    /// These taps if `is_tapped`, else none.
+    /// These taps if `is_tapped`, else no taps.
     pub(crate) fn only_if(self, is_tapped: bool) -> Taps {
         if is_tapped { self } else { Taps::default() }
     }
@@ -74,12 +74,13 @@ impl Held {
         self.passed = 0;
     }
 
-    /// Adds the rows of the next accepted trip, which goes from one step time to the other. The row of an
-    /// unfinished group and the row of the last trip pass from the previous trip to this one.
+    /// Adds the rows of the next accepted trip, which goes from step time `from` to step time `to`. The row of
+    /// an unfinished group and the row of the last trip pass from the previous trip to this one.
     pub fn note(&mut self, taps: &Taps, times: &[f64], trip: usize, (from, to): (f64, f64)) {
         let (group, last) = (taps.group_of(trip), taps.last_row());
         for row in last.iter().chain(&group) {
-            // Both are the last pairs of the previous trip, in the order in which they were pushed below.
+            // These rows are in the last pairs of the previous trip, in the order in which they were pushed
+            // below.
             self.pairs.pop_if(|pair| pair.1 == *row);
         }
         let sign = if to < from { -1.0 } else { 1.0 };

@@ -184,7 +184,7 @@ fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
     step.output_types().into_iter().take(num_carry).collect()
 }
 
-/// The types that a step taps; there must be some if and only if there are rows.
+/// The types that a step taps; the step must have taps if and only if there are rows.
 fn taps(step: &Func, num_carry: usize, rows: Taps) -> Result<Vec<Type>, String> {
     let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
     let num_rows = rows.num_rows();

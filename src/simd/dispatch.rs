@@ -1,8 +1,9 @@
-//! Calls from code that is generic over a level into code compiled for that level. It knows the feature names,
-//! not the wrapped code.
+//! Calls from code that is generic over a level into code compiled for that level. This module depends on
+//! feature names only, not on the wrapped code.
 //!
-//! Two forms: [`enter`] runs a [`Task`] at once (matrix products, transposes); kernels that are called many
-//! times through a table take a function pointer from a macro of the same shape ([`entry_points`]).
+//! There are two forms. [`enter`] runs a [`Task`] at once (matrix products, transposes). For kernels that are
+//! called many times through a table, the macro [`entry_points`] defines functions that return a function
+//! pointer for a level.
 
 use super::Level;
 use super::lanes::Simd;
@@ -50,8 +51,8 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
 /// Defines `fn $name<K: $kernel>(level) -> $ptr`, which returns the entry point of `K::run` for the level; a
 /// kernel with a parameter `T: $bound` makes it `fn $name<T: $bound, K: $kernel<T>>(level)`.
 ///
-/// `mod $name` defines only the entry points, as functions of that module: a kernel needed at one level only is
-/// compiled for that level and no other.
+/// `mod $name` defines only the entry points, as functions of that module: a kernel that only one level needs
+/// is then compiled only for this level.
 macro_rules! entry_points {
     (mod $name:ident, $kernel:ident<$t:ident: $bound:ident>, $args:tt) => {
         $crate::simd::dispatch::entry_points!(@points $name, [$t: $bound, K: $kernel<$t>], $args);

@@ -1,5 +1,5 @@
 //! The traits of generic kernels: a token for a level ([`Simd`]) and the operations of its lane types
-//! ([`Lanes`], [`Float`], [`Int`]). It knows no instruction set.
+//! ([`Lanes`], [`Float`], [`Int`]). This file does not depend on an instruction set.
 //!
 //! Integer operations on the bits of floats (exponents, signs) are methods of the float types (`bit_and`,
 //! `bits_shl`, `bits_add`), so exp and ln need no integer lane types of two widths.
@@ -15,11 +15,11 @@ pub(crate) trait Simd: Copy + 'static {
     /// Lanes of u32, also used for i32.
     type U32: Int;
 
-    /// The end of a loop over vectors, read before each.
+    /// The end of a loop over vectors, read before each vector.
     ///
-    /// Levels whose vectors are arrays read it from memory: otherwise the optimizer treats such a loop as one
-    /// over elements and vectorizes it again across vectors, by gathers, which makes kernels several times
-    /// longer and slower.
+    /// Levels whose vectors are arrays read it from memory: otherwise the optimizer treats such a loop as a
+    /// loop over elements and vectorizes it again across vectors, with gathers, which makes kernels several
+    /// times longer and slower.
     #[inline(always)]
     fn end(n: &usize) -> usize {
         *n
@@ -72,11 +72,11 @@ pub(crate) trait Lanes: Copy + 'static {
     unsafe fn splat(x: Self::Elem) -> Self;
     /// Reads `LEN` elements from an address of any alignment.
     unsafe fn load(p: *const Self::Elem) -> Self;
-    /// Reads the first `n < LEN` elements and touches nothing beyond them; the other lanes are zero.
+    /// Reads the first `n < LEN` elements and accesses no memory after them; the other lanes are zero.
     unsafe fn load_part(p: *const Self::Elem, n: usize) -> Self;
     /// Writes `LEN` elements.
     unsafe fn store(self, p: *mut Self::Elem);
-    /// Writes the first `n < LEN` elements and touches nothing beyond them.
+    /// Writes the first `n < LEN` elements and accesses no memory after them.
     unsafe fn store_part(self, p: *mut Self::Elem, n: usize);
     /// True where the u32 at `p` is not zero; reads the first `n <= LEN`.
     unsafe fn load_mask(p: *const u32, n: usize) -> Self::Mask;
@@ -109,9 +109,9 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;
-    /// `min(self, bound)`; a NaN in `self` is kept.
+    /// `min(self, bound)`; NaN if `self` is NaN.
     fn at_most(self, bound: Self) -> Self;
-    /// `max(self, bound)`; a NaN in `self` is kept.
+    /// `max(self, bound)`; NaN if `self` is NaN.
     fn at_least(self, bound: Self) -> Self;
     fn lt(self, other: Self) -> Self::Mask;
     fn le(self, other: Self) -> Self::Mask;
@@ -130,8 +130,8 @@ pub(crate) trait Float: Lanes<Elem: Math> {
 
     /// `self * 2^n` for an integral `n`, correct even if the result is subnormal or infinite.
     ///
-    /// Uses two steps of half the exponent each: only the last can round, because the first stays normal for
-    /// the callers' `self` in `[1/2, 2]` and `|n| <= 2 * bias`.
+    /// Uses two steps of half the exponent each. Only the last step can round, because the result of the first
+    /// step is normal for `self` in `[1/2, 2]` and `|n| <= 2 * bias`, as in all callers.
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
         let half = n.mul(self.of(Self::Elem::HALF)).floor();
@@ -166,12 +166,12 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     fn is_nan(self) -> Self::Mask {
         self.eq(self).not()
     }
-    /// The larger of the two, NaN if either is.
+    /// The larger operand; NaN if either operand is NaN.
     #[inline(always)]
     fn max(self, other: Self) -> Self {
         Self::select(other.is_nan(), other, self.at_least(other))
     }
-    /// The smaller of the two, NaN if either is.
+    /// The smaller operand; NaN if either operand is NaN.
     #[inline(always)]
     fn min(self, other: Self) -> Self {
         Self::select(other.is_nan(), other, self.at_most(other))

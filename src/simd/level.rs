@@ -1,15 +1,17 @@
-//! The instruction sets used: the best that the machine has, or a lower level set by `FLOWLINE_LEVEL`. It reads
-//! feature bits, never processor names: a hypervisor may report a model name that does not match its bits.
+//! The instruction sets used: the best that the machine has, or a lower level set by `FLOWLINE_LEVEL`. The
+//! detection reads feature bits, not processor names, because a hypervisor may report a model name that does
+//! not match the feature bits.
 //!
-//! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` caps the level of everything chosen at run time: kernels,
-//! lanes, loops over steps of plain Rust values and the vector fields that they call. It is read once, at the
-//! first use. A level that the machine does not have is an error, not lowered silently. The variable is for
-//! tests at each level, for sanitizers, and for results that agree in bits on machines with and without FMA.
+//! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` limits the level of all code that is selected at run time:
+//! kernels, lanes, loops over steps of plain Rust values and the vector fields that they call. The variable is
+//! read once, at the first use. A level that the machine does not have is an error; it is not lowered
+//! silently. The variable is for tests at each level, for sanitizers, and for results that agree in bits on
+//! machines with and without FMA.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The environment variable that caps the level.
+/// The environment variable that limits the level.
 const VARIABLE: &str = "FLOWLINE_LEVEL";
 
 /// A set of instructions that kernels are compiled for, ordered from the simplest to the widest.
@@ -74,13 +76,13 @@ impl Level {
     /// The level in use, for programs that report an invalid `FLOWLINE_LEVEL` themselves.
     ///
     /// # Errors
-    /// `FLOWLINE_LEVEL` is not a level, or one that the machine does not have.
+    /// If `FLOWLINE_LEVEL` is not the name of a level, or names a level that the machine does not have.
     pub fn try_detect() -> Result<Self, LevelError> {
         let asked = std::env::var_os(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         Self::capped(Self::find(), asked.as_deref())
     }
 
-    /// The level in use on a machine whose best is `best`; an empty word is ignored.
+    /// The level in use on a machine whose best level is `best`; an empty value is ignored.
     fn capped(best: Self, asked: Option<&str>) -> Result<Self, LevelError> {
         let Some(value) = asked.filter(|value| !value.is_empty()) else { return Ok(best) };
         let named = Self::ALL.into_iter().find(|level| level.to_string() == value);

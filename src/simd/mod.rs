@@ -1,14 +1,14 @@
 //! Lanes of f32, f64 and u32 at the widths of the machine, chosen at run time; `FLOWLINE_LEVEL` selects
-//! narrower ones (`level`).
+//! narrower lanes (`level`).
 //!
-//! It knows instruction sets and nothing about tensors or the computations on lanes: kernels elsewhere are
-//! written once, generic over `lanes::Simd`, and wrapped in one entry point per level.
+//! This layer knows instruction sets, but not tensors or the computations on lanes. Kernels in other layers
+//! are written once, generic over `lanes::Simd`, and get one entry point per level.
 //!
 //! Alternatives considered: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator`
-//! have dispatch but neither exp nor ln, which are half of the work here. Plain loops left to the optimizer
+//! have dispatch but neither exp nor ln, which are half of the code here. Plain loops left to the optimizer
 //! were slow in two cases measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8
 //! times slower), and blocks of fixed size are vectorized again across blocks with gathers (3 times slower).
-//! Explicit intrinsics avoid both.
+//! Explicit intrinsics avoid both problems.
 //!
 //! How a value proves its level: only `unsafe` functions (`splat`, `load`) create a lane value from nothing,
 //! and their caller promises that the level is available. Methods on an existing value are then safe.

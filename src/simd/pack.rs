@@ -1,12 +1,12 @@
 //! Any number of lanes as plain arrays, for trajectories that step together.
 //!
-//! A [`Lanes`] holds W numbers and knows no level: its loops become the instructions of the level that the
-//! function around them is compiled for ([`Entry`](super::Entry)), because all of them are inlined there. Two
-//! registers' worth (16 f64 or 32 f32 of AVX-512) hide the latency of one; with the intrinsic types of the
-//! levels, everything written over lanes would need separate code for each. Each lane's result depends on that
-//! lane alone, bit for bit.
+//! A [`Lanes`] holds W numbers and does not depend on a level. Its loops are all inlined, so they become
+//! instructions of the level for which the surrounding function is compiled ([`Entry`](super::Entry)). Two
+//! registers of numbers (16 f64 or 32 f32 with AVX-512) hide the latency of one register. With the intrinsic
+//! types of the levels, all code over lanes would be needed once per level. The result of a lane depends only
+//! on this lane, bit for bit.
 //!
-//! There is no `PartialOrd` and no `PartialEq`: lanes differ, so code cannot branch on them.
+//! There is no `PartialOrd` and no `PartialEq`: lanes differ, so code cannot branch on a comparison.
 
 use super::lanes::{Float, Lanes as LaneOps, Mask};
 use std::hint::select_unpredictable;
@@ -15,10 +15,10 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssi
 
 /// `[expr; W]` with `expr` of the lane's index, unrolled.
 ///
-/// A loop, even one that is unrolled later, costs the optimizer far more: after inlining, one function contains
-/// thousands of them, and its loop passes take time quadratic in their number (one ensemble: 58 s in loop
-/// passes, of which loop rotation 23 s). `array::from_fn` is not always inlined, and code that is not inlined
-/// is compiled for the simplest level.
+/// A loop, even if it is unrolled later, takes the optimizer far longer: after inlining, one function contains
+/// thousands of loops, and the time of loop passes is quadratic in the number of loops (one ensemble: 58 s in
+/// loop passes, of which 23 s in loop rotation). `array::from_fn` is not always inlined, and code that is not
+/// inlined is compiled for the simplest level.
 macro_rules! each {
     ($i:ident => $x:expr) => {
         $crate::simd::each!(@lanes $i $x;
@@ -103,8 +103,8 @@ impl<T: Copy + Default, const W: usize> Lanes<T, W> {
     }
     /// `a` where the mask holds, else `b`.
     ///
-    /// Both are read. From an `if`, the optimizer makes a choice between two addresses per lane, with a read
-    /// and a write for each; the next vector read then waits for all of the writes.
+    /// Both operands are read. From an `if`, the optimizer would make a choice between two addresses for each
+    /// lane, with a read and a write per lane. The next vector read would then wait for all writes.
     #[inline(always)]
     pub(crate) fn choose(mask: &LaneMask<W>, a: &Self, b: &Self) -> Self {
         Lanes(each!(i => select_unpredictable(mask.0[i], a.0[i], b.0[i])))
@@ -123,8 +123,8 @@ impl<const W: usize> LaneMask<W> {
     }
     /// The mask as bits: bit i is lane i.
     ///
-    /// Uses a dedicated instruction: from a sum or a chain of shifts over lanes, the optimizer derives the
-    /// layout of everything before it, and a third of a step goes into permutations.
+    /// Uses a dedicated instruction. From a sum or a chain of shifts over lanes, the optimizer would derive
+    /// the layout of all values before it, and permutations would take a third of the time of a step.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {
         const { assert!(W <= 32, "invariant: the bits of a mask fit into a u32") };

@@ -1,8 +1,8 @@
 //! Lanes as plain arrays of 128 bits: the reference that every target can build and that the other levels are
 //! tested against. The compiler maps the fixed loops to one register of SSE2 or NEON. Partial loads and stores
-//! are calls: unrolled into every kernel they were half of this level's code. The only instruction set property
-//! used here is whether the target has fused multiply-add, because `mul_add` without it is a call into the C
-//! library (30 times slower).
+//! are function calls: when they were unrolled into every kernel, they were half of this level's code. The only
+//! instruction set property used here is whether the target has fused multiply-add, because `mul_add` without
+//! it is a call into the C library (30 times slower).
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -31,7 +31,7 @@ impl Simd for Portable {
 /// The token of single elements, the first lane of a vector.
 ///
 /// For operations that round once at every level; there is no fused multiply-add. A masked load of one element
-/// waits for a preceding masked store to it (12 to 15 cycles on x86), a plain load does not.
+/// waits for a preceding masked store to it (12 to 15 cycles on x86). A plain load does not.
 #[derive(Clone, Copy)]
 pub(crate) struct One;
 
@@ -81,8 +81,8 @@ element! {
     f64: u64 |x| x.to_bits(), f64::from_bits(x);
 }
 
-/// Ones or zeros per lane, like the result of 128-bit comparisons. (With lanes of `bool` a selection becomes
-/// one of addresses, which moves vectors through memory.)
+/// Ones or zeros per lane, like the result of 128-bit comparisons. (With lanes of `bool`, a selection becomes
+/// a selection of addresses, which moves vectors through memory.)
 #[derive(Clone, Copy)]
 pub(crate) struct Words<T: Element, const N: usize>([T::Word; N]);
 

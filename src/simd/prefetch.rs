@@ -1,11 +1,11 @@
 //! Requests memory before it is needed.
 //!
-//! A hint changes no value and may be given for any address.
+//! A prefetch is a hint: it changes no value and is allowed for any address.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Requests that `bytes` bytes at `at` are in the cache when they are read or written.
+/// Requests that `bytes` bytes at `at` be in the cache before they are read or written.
 #[inline]
 pub(crate) fn prefetch(at: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(LINE) {

@@ -1,8 +1,8 @@
 //! Safe code compiled for a level, so that a whole loop over lanes uses the machine's widest instructions in a
-//! plain build. It knows the feature names, not the code that it runs.
+//! plain build. This file depends on feature names only, not on the code that it runs.
 //!
-//! In contrast to `dispatch::enter`, whose tasks are kernels over the level's own types, this work is written
-//! over plain arrays, has no level in its types, and needs no promise from its caller.
+//! In contrast to `dispatch::enter`, whose tasks are kernels over the level's own types, this work uses plain
+//! arrays, has no level in its types, and needs no promise from its caller.
 
 use super::Level;
 use std::marker::PhantomData;
@@ -18,24 +18,24 @@ pub(crate) trait Work {
     fn run(self) -> Self::Output;
 }
 
-/// Whether lanes have fused multiply-add at this level. Without it each one is a call into the C library, so
-/// work over lanes is not even compiled for such a level.
+/// Whether lanes have fused multiply-add at this level. Without it, each multiply-add is a call into the C
+/// library, so work over lanes is not compiled for such a level.
 pub(crate) fn is_fused(level: Level) -> bool {
     level > Level::Portable || cfg!(any(target_arch = "aarch64", target_feature = "fma"))
 }
 
 /// A function of three values and a mutable argument, compiled once per level.
 ///
-/// In contrast to [`Work`], the level is found once instead of at each call, and the mutable data is a separate
-/// argument, so the optimizer knows that it does not alias (a pack of Lorenz: 3.5 ms, against 5.4 as a field of
-/// a `Work`).
+/// In contrast to [`Work`], the level is determined once instead of at each call, and the mutable data is a
+/// separate argument, so the optimizer knows that the data does not alias (a pack of Lorenz systems: 3.5 ms,
+/// compared with 5.4 ms for a field of a `Work`).
 pub(crate) trait Call {
     type Of;
     type At;
     type On: ?Sized;
     type Out: ?Sized;
     type Output;
-    /// Computes; like [`Work::run`], it and what it calls must be `#[inline(always)]`.
+    /// Runs the function. Like [`Work::run`], it and all functions that it calls must be `#[inline(always)]`.
     fn call(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output;
 
     /// [`call`](Call::call) with AVX2 and FMA. It is a method, not a function of this module: rustc puts a
@@ -101,7 +101,7 @@ impl<C: Call> Entry<C> {
         unreachable!("invariant: lanes at a level that is not fused")
     }
 
-    /// Calls it.
+    /// Calls the function.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
         // SAFETY: only `at` and `best` create an entry, for a level that the machine was found to have.
@@ -153,8 +153,8 @@ fn portable<C: Call>() -> Erased<C::At, C::On, C::Out, C::Output> {
     unreachable!("invariant: lanes at a level that is not fused")
 }
 
-/// A value, and a [`Call`] on it, behind pointers: one indirect call, where a trait object whose method makes
-/// the call would need two.
+/// A value, and a [`Call`] on this value, behind pointers. This needs one indirect call; a trait object whose
+/// method makes the call would need two.
 pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
     of: *const (),
     call: Erased<At, On, Out, Output>,
@@ -174,7 +174,7 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
         Bound { of: (&raw const *of).cast(), call: erased::<C>(level), value: PhantomData }
     }
 
-    /// Calls it.
+    /// Calls the function.
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
         // SAFETY: only `to` pairs an address with a call: the address of a `C::Of`, borrowed for as long as
@@ -183,7 +183,8 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     }
 }
 
-/// Runs `work` at a [fused](is_fused) level with at most AVX2 registers: compiled once, not also for AVX-512.
+/// Runs `work` at a [fused](is_fused) level with at most AVX2 registers: it is compiled only once, and not
+/// also for AVX-512.
 ///
 /// # Panics
 /// As [`Entry::at`].

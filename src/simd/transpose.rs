@@ -1,5 +1,5 @@
-//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. Used by AVX2 and AVX-512
-//! alike, because 256-bit shuffles run on two ports and 512-bit ones on one.
+//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. AVX2 and AVX-512 both use
+//! them, because 256-bit shuffles run on two ports and 512-bit shuffles on one port.
 
 use std::arch::x86_64::*;
 
@@ -23,7 +23,7 @@ unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
     }
 }
 
-/// Halves of rows `i` and `i + 4` share a register from the load on, so that all shuffles stay within halves.
+/// Halves of rows `i` and `i + 4` are loaded into one register, so that all shuffles stay within halves.
 ///
 /// # Safety
 /// Both blocks are valid, and AVX2 is available.

@@ -1,13 +1,14 @@
 //! Caches of compiled plans: their contents, and how to clear them.
 //!
-//! There are two kinds. The programs of a [`Jit`](super::Jit) belong to it and are dropped with it; this module
-//! holds them weakly, so that one call can clear them all. Plans of work on concrete tensors outside `jit` - an
-//! operation, a gradient - have no owner, so they are cached here by function: otherwise ten thousand updates
+//! There are two kinds. A [`Jit`](super::Jit) owns its programs, which are dropped with it. This module has
+//! weak references to them, so that one call can clear them all. Plans for operations and gradients on concrete
+//! tensors outside `jit` have no owner, so this module caches them by function. Otherwise ten thousand updates
 //! by an optimizer that is not jitted would compile each operation ten thousand times.
 //!
-//! Both kinds have a maximum number of entries and evict the least recently used one. No result depends on the
-//! caches: a plan is a function of its program and of the processor. Cached plans contain no arrays - constants
-//! of a function that runs once become inputs - so a cache never keeps data alive.
+//! Both kinds have a maximum number of entries and evict the least recently used entry. No result depends on
+//! the caches: a plan is a function of its program and of the processor. Cached plans contain no arrays,
+//! because constant arrays of a function that runs once become inputs. A cache therefore never keeps data
+//! alive.
 
 use super::exec::Compiled;
 use crate::array::Slab;
@@ -37,7 +38,7 @@ pub struct Caches {
     pub plans: usize,
     /// Plans compiled since the process started.
     pub compiles: usize,
-    /// Plans evicted since then.
+    /// Plans evicted since the process started.
     pub evictions: usize,
 }
 
@@ -70,12 +71,13 @@ pub fn caches() -> Caches {
 
 /// Drops all compiled plans and their scratch, including those of jitted functions.
 ///
-/// The next call of a jitted function traces and compiles again; this counts as a trace, but not against
-/// [`Jit::max_traces`](super::Jit::max_traces), since nothing has changed. A call that is running completes
-/// with its current plan.
+/// The next call of a jitted function traces and compiles again; this counts as a trace, but not towards the
+/// limit of [`Jit::max_traces`](super::Jit::max_traces), since the arguments have not changed. A call that is
+/// running completes with its current plan.
 pub fn clear_caches() {
     let plans = std::mem::take(&mut *lock(&PLANS));
-    // After the lock is released: dropping the last reference to a program locks the list to remove its entry.
+    // These references are dropped after the lock is released, because dropping the last reference to a
+    // program locks the list to remove its entry.
     let programs: Vec<Arc<Held>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
     let compiled: Vec<Arc<Compiled>> = programs.iter().filter_map(|p| lock(&p.compiled).take()).collect();
     drop((plans, compiled));

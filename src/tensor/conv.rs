@@ -7,15 +7,17 @@ impl Tensor {
     /// Cross-correlates images with a kernel, zero-padded by `lo` `[above, left]` and `hi` `[below, right]`:
     /// `y[n, p, q, o] = sum over i, j, c of x[n, p + i - lo_0, q + j - lo_1, c] w[i, j, c, o]`.
     ///
-    /// A single operation, whose derivatives are convolutions too: no intermediate is larger than the operands
-    /// and the result. For a layer with stride, dilation and bias see [`nn::Conv2d`](crate::nn::Conv2d).
+    /// This is a single operation, and its derivatives are also convolutions: no intermediate array is larger
+    /// than the operands and the result. For a layer with stride, dilation and bias see
+    /// [`nn::Conv2d`](crate::nn::Conv2d).
     ///
     /// # Shapes and units
     /// x `[n, height, width, c]`, w `[kernel height, kernel width, c, o]`; a side of length n becomes `n + lo +
     /// hi - k + 1`.
     ///
     /// # Panics
-    /// If the shapes or element types do not fit, or a margin is not smaller than that side of the kernel.
+    /// If the shapes or element types do not fit, or a margin is not smaller than the kernel's length along
+    /// its axis.
     ///
     /// # Examples
     /// ```

@@ -1,13 +1,14 @@
 //! Data sets, and their batches of equal shape.
 //!
-//! A compiled step is compiled for its shapes, so a smaller batch at the end of an epoch would need a second
-//! program. Both iterators avoid it: [`Dataset::batches`] continues into the next epoch, so that every batch is
-//! full and every row is used equally often; [`Dataset::epoch`] ends after one pass, and fills the last batch
-//! with rows of weight 0. (A smaller batch that is sliced by hand costs one more trace, once: a jitted function
-//! keeps a program per signature.)
+//! A compiled step is specific to its shapes, so a smaller batch at the end of an epoch would need a second
+//! program. Both iterators avoid this. [`Dataset::batches`] continues into the next epoch, so that every batch
+//! is full and every row is used equally often. [`Dataset::epoch`] ends after one pass, and fills the last
+//! batch with rows of weight 0. (A smaller batch that is sliced by hand needs only one more trace, because a
+//! jitted function stores one program per signature.)
 //!
 //! This module uses trees of concrete tensors and keys, and must not depend on where the rows come from. A
-//! batch is a function of (data, key, number of the batch), so a resumed run skips to where it was.
+//! batch is a function of (data, key, number of the batch), so a resumed run can skip the batches that it has
+//! already used.
 
 use super::tree::Tree;
 use super::{Key, Tensor};
@@ -39,13 +40,13 @@ crate::tree! {
     pub struct MaskedBatch<T> {
         /// The rows.
         pub rows: T,
-        /// 1 for a row of the data, 0 for a row that fills the batch; f32 `[rows]`.
+        /// 1 for a row of the data, 0 for a row that only fills the batch; f32 `[rows]`.
         pub mask: Tensor,
     }
 }
 
 impl<T: Tree> MaskedBatch<T> {
-    /// The mean over the rows of the data of one value per row, `[rows]`.
+    /// The mean of `values`, one value per row, over the rows of the data. `values` has shape `[rows]`.
     ///
     /// # Panics
     /// If there is not one value per row.
@@ -53,7 +54,7 @@ impl<T: Tree> MaskedBatch<T> {
     pub fn mean(&self, values: &Tensor) -> Tensor {
         assert!(
             values.shape() == self.mask.shape(),
-            "a mean over masked rows needs one value per row, {}, not {}",
+            "a mean over masked rows needs one value per row: shape {}, not {}",
             self.mask.shape(),
             values.shape()
         );
@@ -107,7 +108,7 @@ impl<T: Tree> Dataset<T> {
         self.rows
     }
 
-    /// The rows with the given indices, in that order.
+    /// The rows with the given indices, in the order of the indices.
     ///
     /// # Panics
     /// If an index is out of range.
@@ -124,7 +125,7 @@ impl<T: Tree> Dataset<T> {
     }
 
     /// An endless iterator over batches of `n` rows, each epoch in a new random order. A batch may contain the
-    /// end of one epoch and the start of the next, so all are full. `skip(k)` copies nothing.
+    /// end of one epoch and the start of the next, so all batches are full. `skip(k)` copies no rows.
     ///
     /// # Panics
     /// If `n` is 0, or the key is traced.
@@ -135,8 +136,8 @@ impl<T: Tree> Dataset<T> {
         Batches { data: self, n, key: key.clone(), next: 0, epoch: None }
     }
 
-    /// The batches of `n` rows of one epoch, in a random order given by the key; the last is filled with rows
-    /// of weight 0.
+    /// The batches of `n` rows of one epoch, in a random order determined by the key. The last batch is filled
+    /// with rows of weight 0.
     ///
     /// # Panics
     /// If `n` is 0, or the key is traced.
@@ -200,7 +201,8 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
         if count == 0 {
             return None;
         }
-        // Filled with rows of the data, not zeros: models are defined on those, and 0 times NaN is NaN.
+        // The batch is filled with rows of the data, not with zeros: a model may be NaN for zeros, and 0 times
+        // NaN is NaN.
         let which: Vec<usize> = left[..count].iter().copied().cycle().take(self.n).collect();
         self.next += count;
         let weight: Vec<f32> = (0..self.n).map(|i| f32::from(i < count)).collect();
@@ -215,9 +217,9 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
 
 impl<T: Tree> ExactSizeIterator for Epoch<'_, T> {}
 
-/// A random permutation of 0 .. n given by the key (Fisher and Yates).
+/// A random permutation of 0 .. n determined by the key (Fisher and Yates).
 ///
-/// A word times the length, over 2^64: the bias of a sample is below n / 2^64.
+/// A sample is a 64-bit word times the length, divided by 2^64. Its bias is below n / 2^64.
 fn shuffled(n: usize, key: &Key) -> Vec<usize> {
     let mut rng = key.rng();
     let mut order: Vec<usize> = (0..n).collect();

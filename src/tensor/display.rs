@@ -1,4 +1,4 @@
-//! Prints tensors in nested brackets, as `ndarray` does, which is an optional dependency.
+//! Prints tensors in nested brackets, in the format of `ndarray`, which is only an optional dependency.
 
 use super::Tensor;
 use super::handle::Repr;
@@ -17,8 +17,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Prints the numbers of a concrete tensor, with the middle of long axes elided; type and shape of a traced
-/// one.
+/// Prints the numbers of a concrete tensor, without the middle of long axes. For a traced tensor, prints type
+/// and shape.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_traced() {
@@ -52,7 +52,7 @@ impl Numbers<'_> {
             0 => ", ".to_owned(),
             axes => format!(",\n{}{}", "\n".repeat(axes - 1), " ".repeat(depth + 1)),
         };
-        // An odd number of rows and columns: the ellipsis replaces the middle one.
+        // The maximum for rows and columns is odd, so that the ellipsis takes the place of the middle entry.
         let most = if inner.len() < 2 { 11 } else { 6 };
         let is_whole = self.data.len() < LONG || len <= most;
         let edge = if is_whole { len } else { most / 2 };

@@ -34,7 +34,7 @@ impl Compiled {
         Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
-    /// What the plan does and needs, and how the loops of the last run stored their states.
+    /// The cost and memory of the plan, and how the loops of the last run stored their states.
     pub(super) fn report(&self) -> PlanReport {
         let mut report = self.plan.report().clone();
         if let Some(last) = self.lock().last() {
@@ -72,7 +72,7 @@ impl Space {
 
 /// Runs a function on concrete tensors, by a cached plan if there is one.
 ///
-/// Constant arrays are passed as inputs: they differ per call, the function does not.
+/// Constant arrays are passed as inputs, because they differ from call to call, but the function does not.
 pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
     let (func, arrays) = func.with_arrays_as_inputs();
     let plan = plan_of(&func, || Plan::compile(&optimize(&func), Level::detect()));
@@ -92,7 +92,7 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
 }
 
-/// Runs a plan on a temporary workspace: outside `jit` no memory of the size of the data is kept.
+/// Runs a plan on a temporary workspace, so that outside `jit` no workspace stays allocated.
 fn run_alone(plan: &Plan, inputs: &[&Array]) -> Vec<Array> {
     let types = plan.output_types().iter();
     let mut outputs: Vec<Array> = types.map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();

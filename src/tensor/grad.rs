@@ -1,8 +1,8 @@
 //! Derivatives of functions of trees.
 //!
-//! Each of these traces its function once, transforms it, and applies the result: it runs on concrete values,
-//! or is copied into the enclosing trace, where it may be differentiated again. The argument of a derivative is
-//! an input of its own function, so nested derivatives do not confuse their perturbations.
+//! Each derivative traces its function once, transforms it, and applies the result: the new function runs on
+//! concrete values, or is copied into the enclosing trace, where it may be differentiated again. The argument
+//! of a derivative is an input of its own function, so nested derivatives are free of perturbation confusion.
 
 use super::output::{Loss, Output};
 use super::trace::{Check, trace_tree};
@@ -17,7 +17,8 @@ pub(super) fn types(leaves: &[Tensor]) -> Vec<Type> {
     leaves.iter().map(Tensor::ty).collect()
 }
 
-/// Applies the transform of a traced function, whose outputs come first, and checks the checks.
+/// Applies the transform of a traced function, whose outputs come first, and returns the error of a failed
+/// check.
 fn run(func: &Func, args: &[Tensor], traced: &Traced) -> Result<Vec<Tensor>> {
     let mut out = apply(func, args);
     for values in out.drain(traced.num_outputs..traced.func.num_outputs()) {
@@ -51,7 +52,7 @@ fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<
     checked.collect()
 }
 
-/// One gradient per leaf: the given ones for float leaves, zeros for others.
+/// One gradient per leaf: `grads` for float leaves, zeros for other leaves.
 fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
     let mut grads = grads.into_iter();
     let of = |x: &Tensor| match x.dtype().is_float() {
@@ -99,10 +100,10 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 ///
 /// # Errors
 /// If the loss returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in
-/// it that ended early.
+/// the loss that ended early.
 ///
 /// # Panics
-/// If the loss is not one number. If the loss does not return a `Result`, also where it would be an error.
+/// If the loss is not one number. If the loss does not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```
@@ -133,13 +134,13 @@ pub fn value_and_grad<M: Tree, L: Output<Tree: Loss>>(
     L::answer(value_with_grad(f, at))
 }
 
-/// The gradient alone.
+/// The gradient of [`value_and_grad`], without the value.
 ///
 /// # Errors
-/// Those of [`value_and_grad`].
+/// The errors of [`value_and_grad`].
 ///
 /// # Panics
-/// Those of [`value_and_grad`].
+/// As for [`value_and_grad`].
 #[track_caller]
 pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> L::Of<M> {
     L::answer(value_with_grad(f, at).map(|(_, grad)| grad))
@@ -148,11 +149,11 @@ pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> 
 /// The Jacobian-vector product: `f(at)` and the directional derivative of f along `tangent`.
 ///
 /// # Errors
-/// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in it that ended early.
+/// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early.
 ///
 /// # Panics
-/// If the tangent's float leaves differ from `at`'s in type. If `f` does not return a `Result`, also where it
-/// would be an error.
+/// If the float leaves of `tangent` and `at` differ in type. If `f` does not return a `Result`, the cases
+/// under "Errors" panic.
 #[track_caller]
 pub fn jvp<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, at: &M, tangent: &M) -> R::Of<(R::Tree, R::Tree)> {
     R::answer(derivative_along(|x| f(x).into_result(), at, tangent))
@@ -201,15 +202,15 @@ pub(super) fn along(
 
 /// The vector-Jacobian product: `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
 ///
-/// The map runs `f` again together with its derivative: nothing is stored in between.
+/// The map runs `f` again together with its derivative: no intermediate values are stored.
 ///
 /// # Errors
-/// If `f` returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in it
+/// If `f` returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in `f`
 /// that ended early.
 ///
 /// # Panics
-/// If `f` does not return a `Result`, where it would be an error. The map panics if the cotangent's float
-/// leaves differ from the result's in type.
+/// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the float leaves of
+/// the cotangent and the result differ in type.
 #[track_caller]
 pub fn vjp<M: Tree, R: Output>(
     f: impl FnOnce(&M) -> R,

@@ -8,9 +8,10 @@ use std::sync::{Arc, Weak};
 /// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
 ///
 /// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. If their element types
-/// differ, bools become numbers, integers become floats, a tensor of rank 0 takes the type of the other
-/// operand, otherwise f32 becomes f64 and an integer takes the type of the left operand. A plain Rust number
-/// that the tensor's element type cannot represent (0.5 with integers, -1 with u32) makes the result f64.
+/// differ, bools become numbers and integers become floats. A tensor of rank 0 takes the type of the other
+/// operand. Otherwise f32 becomes f64, and of two integer types the left operand's is used. A plain Rust
+/// number that the tensor's element type cannot represent (0.5 with integers, -1 with u32) makes the result
+/// f64.
 ///
 /// # Examples
 /// ```
@@ -52,7 +53,7 @@ impl Tensor {
         Tensor::full(DType::F32, shape, 1.0)
     }
 
-    /// The same number for every element.
+    /// A tensor whose elements all equal `x`.
     pub fn full(dtype: DType, shape: impl Into<Shape>, x: f64) -> Tensor {
         Tensor::from_array(Array::full(dtype, shape, x))
     }

@@ -1,4 +1,4 @@
-//! Extreme sizes, constants and numbers that a safe program may pass: each gives a result or an error.
+//! Extreme sizes, constants and numbers that a safe program may pass: each leads to a result or an error.
 
 use super::*;
 use crate::array::{Array, DType, Shape, refusal};
@@ -78,7 +78,7 @@ fn a_panic_that_is_caught_leaves_the_trace_open() {
 
 #[test]
 fn no_random_words_are_an_empty_tensor() {
-    // The arena holds nothing else, so it is empty and has no address.
+    // The arena holds no other value, so it is empty and has no address.
     let draw = jit(|_: Tensor| Key::new(0).bits([0]).cast(DType::F32));
     assert_eq!(draw.call(Tensor::from(1.0_f32)).unwrap().to_vec(), [0.0; 0]);
 }

@@ -11,12 +11,12 @@ use crate::error::Result;
 /// over reverse mode. The Hessian itself is never formed.
 ///
 /// # Errors
-/// Those of [`value_and_grad`](crate::tensor::value_and_grad); the forward derivative of the gradient may be
-/// missing too.
+/// The errors of [`value_and_grad`](crate::tensor::value_and_grad), or a missing forward derivative of the
+/// gradient.
 ///
 /// # Panics
-/// Those of [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` differ from
-/// `at`'s in type.
+/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` and `at` differ
+/// in type.
 ///
 /// # Examples
 /// ```
@@ -39,13 +39,13 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// result with respect to element j of `at`.
 ///
 /// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode) or of the
-/// result (reverse mode), whichever are fewer; a solve in it is searched only once.
+/// result (reverse mode), whichever are fewer. A solve in the function searches its steps only once.
 ///
 /// # Errors
-/// Those of [`vjp`](crate::tensor::vjp).
+/// The errors of [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// Those of [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
+/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
 ///
 /// # Examples
 /// ```
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_jacobian_is_the_same_by_columns_and_by_rows() {
         let w = Tensor::from([[1.0, 2.0, 3.0], [-1.0, 0.5, 4.0]]);
-        // By columns if the result is larger, else by rows.
+        // Computed by columns if the result is larger than the argument, else by rows.
         let wide = jacobian(|x: &Tensor| x.matmul(&w), &Tensor::from([[0.1, 0.2]]));
         assert_eq!(wide.shape().to_vec(), [1, 3, 1, 2]);
         assert_eq!(wide.to_vec(), w.transpose().to_vec());

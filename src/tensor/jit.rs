@@ -1,8 +1,8 @@
 //! Functions that are traced once, compiled once, and called many times.
 //!
 //! The signature of a call is the type of every tensor leaf and the value of every static leaf of its
-//! arguments; one program is compiled per signature. Nothing else matters, so a counter that is a tensor never
-//! causes a retrace, and a retrace error names the leaf that changed.
+//! arguments; one program is compiled per signature. The numbers in a tensor are not part of the signature, so
+//! a counter that is a tensor never causes a retrace. A retrace error names the leaf that changed.
 
 mod programs;
 #[cfg(test)]
@@ -27,13 +27,14 @@ use std::sync::{Arc, Mutex};
     label = "a closure of one to four trees, by value, types written out: |state: TrainState, batch: Batch|"
 )]
 pub trait Traceable<Args> {
-    /// What the closure returns.
+    /// The return type of the closure.
     type Out;
     #[doc(hidden)]
     fn run(&self, args: Args) -> Self::Out;
 }
 
-/// Programs, and for each the result of its trace as a template, whose leaves are the trace's tensors.
+/// The programs. For each program, there is a template: the result of its trace, whose leaves are tensors of
+/// the trace.
 struct Kept<T> {
     programs: Programs,
     templates: Vec<Arc<T>>,
@@ -46,12 +47,13 @@ struct Ready<T> {
     template: Arc<T>,
 }
 
-/// A function that is traced once per signature of its arguments; its type can be named: `Jit<'f, (TrainState,
-/// Batch), (TrainState, Tensor)>`.
+/// A function that is traced once per signature of its arguments. Its type can be written out: `Jit<'f,
+/// (TrainState, Batch), (TrainState, Tensor)>`.
 ///
-/// Concrete tensors that the closure captures become constants of its programs, which keep them alive: pass
-/// data that changes, or is large and soon unused, as arguments. A `Jit` keeps the programs of the 16 most
-/// recently used signatures ([`Jit::max_programs`]); a call with an older one traces and compiles again.
+/// Concrete tensors that the closure captures become constants of its programs, which keep them alive. Pass
+/// data that changes, or that is large and needed only for a short time, as arguments. A `Jit` stores the
+/// programs of the 16 most recently used signatures ([`Jit::max_programs`]). A call with an older signature
+/// traces and compiles again.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
     kept: Mutex<Kept<T>>,
@@ -85,16 +87,16 @@ where
 }
 
 impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
-    /// Makes it an error to trace more than `n` times; the error names what changed.
+    /// Makes it an error to trace more than `n` times. The error names the leaf that changed.
     pub fn max_traces(mut self, n: usize) -> Self {
         self.max_traces = n;
         self
     }
 
-    /// Keeps at most `n` programs, at least 1; the default is 16. Evicts the least recently used program for a
-    /// new one.
+    /// Stores at most `n` programs, at least 1; the default is 16. A new program then evicts the least
+    /// recently used program.
     ///
-    /// A function that alternates between more signatures than it keeps traces and compiles at every call;
+    /// A function that alternates between more than `n` signatures traces and compiles at every call;
     /// [`Jit::num_evicted`] then grows.
     ///
     /// # Examples
@@ -113,12 +115,13 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     }
 
     /// Makes it an error to return non-finite numbers: a call whose result has a NaN or an infinity in a float
-    /// leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks what it returns besides
-    /// the state, such as a loss or a norm, and leaves the state unchanged on an error. It does not check the
-    /// new state, which may contain intended infinities.
+    /// leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks only the values that it
+    /// returns besides the state, such as a loss or a norm. On an error, the state is unchanged. `Jit::step`
+    /// does not check the new state, which may contain intended infinities.
     ///
-    /// So a finite loss with a non-finite gradient passes once; return the gradient's norm with the loss to
-    /// have it checked. Inside another traced function nothing is checked: set this on the outer `Jit`.
+    /// A step with a finite loss and a non-finite gradient therefore passes. To check the gradient, return its
+    /// norm with the loss. Inside another traced function, this setting has no effect: set it on the outer
+    /// `Jit`.
     ///
     /// # Examples
     /// ```
@@ -149,16 +152,16 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         *lock(&self.counts.last)
     }
 
-    /// What the program for these arguments does and needs, and how its loops stored their states in its last
-    /// run; traces and compiles it if it is new.
+    /// The cost and memory of the program for these arguments, and how its loops stored their states in its
+    /// last run. Traces and compiles the program if it is new.
     ///
     /// # Errors
-    /// Those of a call.
+    /// The errors of a call.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
         Ok(self.program(args)?.compiled.report())
     }
 
-    /// The program for these arguments; it becomes the most recently used.
+    /// The program for these arguments. It becomes the most recently used program.
     fn program(&self, args: &Args) -> Result<Ready<T>> {
         let sig = signature(args);
         let mut kept = lock(&self.kept);
@@ -200,7 +203,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         }
     }
 
-    /// Runs with owned arguments: results reuse their buffers if they fit.
+    /// Runs with owned arguments. Results reuse the buffers of the arguments if they fit.
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
@@ -215,11 +218,11 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 }
 
 impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
-    /// One step of a training loop: replaces `state` by the new state, in its own buffers unless they are
-    /// shared. On an error, `state` is unchanged.
+    /// One step of a training loop: replaces `state` by the new state, in the buffers of `state` unless they
+    /// are shared. On an error, `state` is unchanged.
     ///
     /// A new state with other leaves or static values (such as optimizer moments created in the first step)
-    /// replaces the old one as it is.
+    /// replaces the old state without reusing its buffers.
     ///
     /// # Errors
     /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`]

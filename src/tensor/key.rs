@@ -1,8 +1,8 @@
 //! Keys of the counter-based generator: every random number is Philox4x32-10 of (key, stream, index).
 //!
-//! A key is a leaf of trees, so it may be traced: the randomness of a training step is a function of its key
-//! and the number of the update, and resuming needs no generator state. Three streams separate the samples,
-//! splits and folds of one key (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
+//! A key is a leaf of trees, so it may be traced. The random numbers of a training step are a function of its
+//! key and the number of the update, so a resumed run needs no generator state. Samples, splits and folds of
+//! one key use three separate streams (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
 use super::Tensor;
 use crate::array::{DType, Shape};
@@ -20,7 +20,7 @@ tree! {
 }
 
 impl Key {
-    /// The key of a seed.
+    /// A key from a seed.
     pub fn new(seed: u64) -> Key {
         Key { words: Tensor::from([seed as u32, (seed >> 32) as u32]) }
     }

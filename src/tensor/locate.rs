@@ -33,7 +33,7 @@ pub struct ValueSummary {
     /// The number involved: the element at the reported index, or the only one; `None` if there is no such
     /// element.
     pub number: Option<f64>,
-    /// The smallest and the largest element.
+    /// The smallest and the largest element of the value.
     pub range: (f64, f64),
 }
 
@@ -48,36 +48,39 @@ pub struct NanReport {
     pub op: String,
     /// The path of that argument.
     pub leaf: Option<String>,
-    /// Its operands.
+    /// The operands of the operation.
     pub operands: Vec<ValueSummary>,
-    /// Its result, at the first element that is not finite.
+    /// The result of the operation, at the first element that is not finite.
     pub result: ValueSummary,
     /// The index of that element.
     pub index: Vec<usize>,
-    /// Whether it belongs to the loss or to its derivative.
+    /// Whether the operation belongs to the loss or to its derivative.
     pub pass: DiffPass,
-    /// The accepted step of the innermost solve around it, counted from 0, and the time it starts at.
+    /// The accepted step of the innermost solve around the operation, counted from 0, and the time at which
+    /// the step starts.
     pub step: Option<(usize, f64)>,
-    /// The first row of the tile of rows around it.
+    /// The first row of the tile of rows around the operation.
     pub row: Option<usize>,
 }
 
-/// Finds the operation that first made a loss, or its gradient with respect to a float leaf of `at`, NaN or
-/// infinite, or that made a solve in the loss end early; `None` if all of these are finite.
+/// Finds the first operation because of which a loss, or its gradient with respect to a float leaf of `at`, is
+/// NaN or infinite, or because of which a solve in the loss ended early. Returns `None` if loss and gradient
+/// are finite and no solve ended early.
 ///
 /// A solve that ends early returns its last finite state, so the loss may be finite although `value_and_grad`
-/// returns an error; then the report names the operation that failed in the solve's last attempt. If rows run
-/// in lockstep ([`Batching::PerRow`](crate::adjoint::Batching)), it names the solve, with the row and the time.
+/// returns an error. The report then names the operation that failed in the last attempt of the solve. If rows
+/// run in lockstep ([`Batching::PerRow`](crate::adjoint::Batching)), the report names the solve, with the row
+/// and the time.
 ///
-/// Only values that reach the loss or the gradient count: the unselected side of a `select` and rejected steps
-/// are ignored. The reference interpreter runs the program, so this is slow, and sums may differ from a
-/// compiled program's in the last digits.
+/// Values that do not reach the loss or the gradient are ignored, such as the unselected side of a `select`
+/// and rejected steps. The reference interpreter runs the program, so this function is slow, and sums may
+/// differ in the last digits from those of a compiled program.
 ///
 /// # Errors
 /// The error of the loss; a loss without a reverse derivative.
 ///
 /// # Panics
-/// If a leaf of `at` or a capture of `f` is traced: call it outside `jit`.
+/// If a leaf of `at` or a capture of `f` is traced: call `debug_nans` outside `jit`.
 ///
 /// # Examples
 /// ```
@@ -265,8 +268,8 @@ impl NanReport {
                 "its argument is outside its domain: clamp the argument before the operation, not the result after it"
             }
             "select" => {
-                "it selected a constant: one of the program, or the NaN by which a backward solve reports failure; for the latter \
-                 use an adjoint that stores states"
+                "it selected a constant of the program, or the NaN that a backward solve returns on failure; for the \
+                 NaN, use an adjoint that stores states"
             }
             "exp" | "expm1" => "it overflows: subtract the largest argument first, or bound the argument",
             _ => "it overflows or combines infinities: scale its operands down, or compute in f64",

@@ -3,8 +3,8 @@
 //!
 //! Operators on concrete tensors run immediately. With at least one traced operand they record a node; concrete
 //! operands become constants, and tracers of an enclosing trace become explicit inputs ("captures") of the
-//! inner one. There is no run-time tape: between two calls only what the caller holds stays alive, and a trace
-//! ends with the call that made it.
+//! inner one. There is no run-time tape: between two calls only values that the caller holds are alive, and a
+//! trace ends with the call that made it.
 //!
 //! This module uses graphs and transforms and must not depend on ODEs: `adjoint` adds loops through `trace` and
 //! `apply`.

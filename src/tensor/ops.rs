@@ -41,8 +41,8 @@ impl Tensor {
         Tensor::op(Op::Compare(op), &[&a, &b], None)
     }
 
-    /// A number in the element type of `self` if that can represent it, else f64; with bools, integers become
-    /// i32.
+    /// A number in the element type of `self` if this type can represent the number, else in f64. If `self` is
+    /// bool, an integer becomes i32.
     pub(super) fn number(&self, x: f64) -> Tensor {
         let dtype = match self.dtype() {
             float @ (DType::F32 | DType::F64) => float,
@@ -59,7 +59,7 @@ impl Tensor {
         if self.dtype() == dtype {
             return self.clone();
         }
-        // A plain number beside a tensor: converting it needs no plan.
+        // Fast path for plain numbers in operations with tensors: the conversion needs no plan.
         if !self.is_traced() && self.size() == 1 && self.dtype().is_float() && dtype.is_float() {
             return Tensor::full(dtype, self.shape().clone(), self.item());
         }
@@ -74,10 +74,11 @@ impl Tensor {
     /// The same value; calls `f` with it each time a program computes it, with concrete numbers even if this
     /// tensor is traced.
     ///
-    /// For inspecting a jitted function, a solve or a gradient, not for results. `f` may be called from any
-    /// thread, and from several at once. Calls with the same argument may be merged, and a value that a loop
-    /// does not change is computed, and passed to `f`, once before the loop. An unused value is not computed:
-    /// use the returned tensor. The derivative is that of the identity; `f` is not called with it.
+    /// Use it to inspect a jitted function, a solve or a gradient, not to compute results. `f` may be called
+    /// from any thread, and from several threads at once. Calls with the same argument may be merged. A value
+    /// that a loop does not change is computed, and passed to `f`, once before the loop. An unused value is
+    /// not computed, so use the returned tensor. The derivative is that of the identity; `f` is not called
+    /// with derivatives.
     ///
     /// # Examples
     /// ```
@@ -104,7 +105,7 @@ impl Tensor {
         self.unary(UnaryOp::Neg)
     }
 
-    /// `x^p` for a number p; for negative x only if p is an integer.
+    /// `x^p` for a number p. For negative x the result is NaN unless p is an integer.
     #[track_caller]
     pub fn powf(&self, p: f64) -> Tensor {
         self.unary(UnaryOp::Powf(p.to_bits()))
@@ -161,23 +162,24 @@ impl Tensor {
     /// `ln(1 + e^x)`, computed as `max(x, 0) + ln(1 + e^-|x|)`.
     #[track_caller]
     pub fn softplus(&self) -> Tensor {
-        // Not `relu`: the derivative of |x| at 0 is 0, so the maximum must have 1/2 there.
+        // Not `relu`: the derivative of |x| at 0 is 0, so the derivative of the maximum at 0 must be 1/2.
         self.maximum(&self.number(0.0)) + (-self.abs()).exp().log1p()
     }
 
-    /// The larger of the two; NaN if either is.
+    /// The larger operand; NaN if either operand is NaN.
     #[track_caller]
     pub fn maximum(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Max, self, other)
     }
 
-    /// The smaller of the two; NaN if either is.
+    /// The smaller operand; NaN if either operand is NaN.
     #[track_caller]
     pub fn minimum(&self, other: &Tensor) -> Tensor {
         Tensor::binary(BinaryOp::Min, self, other)
     }
 
-    /// For a bool tensor: a where it is true, else b. Unselected elements may be NaN.
+    /// For a bool tensor: elements of `a` where it is true, else elements of `b`. NaNs in unselected elements
+    /// have no effect.
     #[track_caller]
     pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched("select", a, b);

@@ -1,15 +1,15 @@
 //! The return types of traced closures.
 //!
-//! A closure that cannot fail returns a tree, one that solves returns a `flowline::Result` of one. Each
-//! transform accepts both and returns accordingly: `grad` of a closure with `?` is a `Result`, `grad` of one
-//! without is a gradient. So `vmap` needs no fallible twin `try_vmap`. In a closure that ends in `Ok(..)` the
-//! error type is inferred, since `Result` is not a tree.
+//! A closure that cannot fail returns a tree. A closure that solves returns a `flowline::Result` of a tree.
+//! Each transform accepts both and returns the corresponding type: for a closure with `?`, `grad` returns a
+//! `Result`; for other closures, it returns a gradient. `vmap` therefore needs no fallible variant `try_vmap`.
+//! In a closure that ends in `Ok(..)`, the compiler infers the error type, since `Result` is not a tree.
 
 use super::Tensor;
 use super::tree::Tree;
 use crate::error::{Error, Result};
 
-/// A return type of traced closures: a tree, or a `flowline::Result` of one.
+/// A return type of traced closures: a tree, or a `flowline::Result` of a tree.
 #[diagnostic::on_unimplemented(
     message = "a traced function cannot return `{Self}`",
     label = "return a tree of tensors, or a flowline::Result of one"

@@ -10,8 +10,7 @@ const PLAIN: u32 = 3;
 
 /// Philox4x32-10 as a sequential generator for `rand` and `rand_distr`.
 ///
-/// Word i is the i-th word of stream 3 of the key, so it is independent of the numbers that the same key gives
-/// on tensors.
+/// Word i is the i-th word of stream 3 of the key, so it is independent of the tensor samples of the same key.
 ///
 /// # References
 /// Salmon et al. (2011), Parallel random numbers: as easy as 1, 2, 3.

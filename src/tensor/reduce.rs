@@ -22,7 +22,7 @@ impl Tensor {
         (0..self.rank()).collect()
     }
 
-    /// Sum of all elements, of rank 0. Bools are counted in i32; integers wrap.
+    /// Sum of all elements, of rank 0. The sum of bools is their count, in i32. Sums of integers wrap.
     pub fn sum(&self) -> Tensor {
         self.reduce(ReduceOp::Sum, &self.all_axes())
     }
@@ -42,7 +42,7 @@ impl Tensor {
         self.reduce(ReduceOp::Sum, &[self.last_axis("sum_last")])
     }
 
-    /// Mean of all elements, of rank 0; NaN if there are none. The mean of integers or bools is f64.
+    /// Mean of all elements, of rank 0; NaN if the tensor is empty. The mean of integers or bools is f64.
     pub fn mean(&self) -> Tensor {
         self.mean_axes(&self.all_axes())
     }
@@ -56,7 +56,7 @@ impl Tensor {
         sum * (1.0 / n as f64)
     }
 
-    /// Maximum over the given axes, which are removed; NaN if any element is.
+    /// Maximum over the given axes, which are removed; NaN if any element is NaN.
     ///
     /// # Panics
     /// If a reduced axis is empty.
@@ -65,7 +65,7 @@ impl Tensor {
         self.extremum("max", ReduceOp::Max, axes)
     }
 
-    /// Minimum over the given axes, which are removed; NaN if any element is.
+    /// Minimum over the given axes, which are removed; NaN if any element is NaN.
     ///
     /// # Panics
     /// If a reduced axis is empty.
@@ -74,7 +74,7 @@ impl Tensor {
         self.extremum("min", ReduceOp::Min, axes)
     }
 
-    /// Maximum of all elements, of rank 0; NaN if any element is.
+    /// Maximum of all elements, of rank 0; NaN if any element is NaN.
     ///
     /// # Panics
     /// If there are no elements.
@@ -83,7 +83,7 @@ impl Tensor {
         self.extremum("max", ReduceOp::Max, &self.all_axes())
     }
 
-    /// Minimum of all elements, of rank 0; NaN if any element is.
+    /// Minimum of all elements, of rank 0; NaN if any element is NaN.
     ///
     /// # Panics
     /// If there are no elements.
@@ -101,11 +101,12 @@ impl Tensor {
         self.reduce(op, axes)
     }
 
-    /// Matrix product: `[.., m, k] x [.., k, n]` gives `[.., m, n]`.
+    /// Matrix product: `[.., m, k] x [.., k, n] -> [.., m, n]`.
     ///
-    /// Leading axes broadcast as in NumPy. A vector is a row on the left and a column on the right, and that
-    /// axis is removed. One matrix times a batch is a single product over all rows of the batch: neither the
-    /// matrix nor its cotangent is repeated. For other index patterns see [`einsum`](super::einsum()).
+    /// Leading axes broadcast as in NumPy. A vector is treated as a row on the left and as a column on the
+    /// right, and the additional axis is removed from the result. The product of one matrix and a batch is a
+    /// single product over all rows of the batch: neither the matrix nor its cotangent is repeated. For other
+    /// index patterns see [`einsum`](super::einsum()).
     ///
     /// # Panics
     /// If the inner lengths differ, the leading axes do not broadcast, or an operand has rank 0.

@@ -1,4 +1,4 @@
-//! Row-wise work, split into tiles that run in parallel.
+//! Row-wise computations, split into tiles that run in parallel.
 
 use super::output::Output;
 use super::trace::{Check, VERDICT};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 /// Runs `f` on tiles of about `target` rows of `rows` (arrays of equal first axis), in parallel; each tile runs
 /// on one thread from start to end.
 ///
-/// `f` gets the rows of its tile and returns (row results, sums): the former are concatenated, the latter are
-/// summed in tile order. Both support gradients in either mode. The split follows from the shapes alone, so
-/// results do not depend on the number of threads. `f` must treat rows independently, or accept that it sees
-/// only its tile (an adaptive solve in `f` chooses its steps per tile).
+/// `f` receives the rows of its tile and returns (row results, sums). The row results are concatenated, and
+/// the sums are added in tile order. Both support derivatives in forward and reverse mode. The split depends
+/// only on the shapes, so results do not depend on the number of threads. The result for a row can depend only
+/// on rows of the same tile: an adaptive solve in `f`, for example, chooses its steps per tile.
 ///
 /// # Errors
 /// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early, with its
-/// outcome. If anything is traced, such a solve is an error of the call that runs the program.
+/// outcome. If an operand is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
 /// If there are no rows, the first axes differ, `target` is 0, or a row result does not have the tile's rows.
-/// If `f` does not return a `Result`, also where it would be an error.
+/// If `f` does not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```
@@ -49,7 +49,10 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
     assert!(target > 0, "map_rows: a tile needs at least one row");
-    assert!(n <= MAX_ROWS, "map_rows: {n} rows exceed the limit of {MAX_ROWS}; split them");
+    assert!(
+        n <= MAX_ROWS,
+        "map_rows: {n} rows exceed the limit of {MAX_ROWS}; split them into several calls"
+    );
     let tile = tile_rows(n, target);
     let (main, (num_rows, num_sums)) = body(rows, tile, f)?;
     let tail = match n % tile {
@@ -103,8 +106,8 @@ fn body(
     Ok((Traced { num_outputs: func.num_outputs(), func, captures }, counts))
 }
 
-/// Converts checks, the outputs from `first` on, to row results: each row of the tile gets the worst row of the
-/// check.
+/// Converts checks, the outputs from `first` on, to row results: each row of the tile receives the worst row of
+/// the check.
 fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     let again = trace(&f.input_types(), &mut |x| {
         let mut out = apply(f, x);

@@ -25,7 +25,7 @@ impl Tensor {
             "broadcast_to: {} does not broadcast to {shape}",
             self.shape()
         );
-        // A plain number beside a tensor: broadcasting it needs no plan.
+        // Fast path for plain numbers in operations with tensors: the broadcast needs no plan.
         if !self.is_traced() && self.size() == 1 {
             return Tensor::full(self.dtype(), shape, self.item());
         }
@@ -82,11 +82,11 @@ impl Tensor {
         Tensor::op(Op::Slice { start, limit }, &[self], None)
     }
 
-    /// Row `i` of the first axis, which is removed: `y[..] = x[i, ..]`. [`Tensor::take`] also counts from the
-    /// end.
+    /// Row `i` of the first axis, which is removed: `y[..] = x[i, ..]`. [`Tensor::take`] also accepts indices
+    /// from the end.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If `i` is out of range.
     #[track_caller]
     pub fn index(&self, i: usize) -> Tensor {
         assert!(self.rank() > 0, "index: a tensor of rank 0 has no first axis");
@@ -144,7 +144,7 @@ impl Tensor {
     /// Column `i` of the last axis, which is removed: `y[..] = x[.., i]`.
     ///
     /// # Panics
-    /// If there is no such column.
+    /// If `i` is out of range.
     #[track_caller]
     pub fn column(&self, i: usize) -> Tensor {
         self.entry("column", self.last_axis("column"), i)
@@ -180,7 +180,7 @@ impl Tensor {
     /// Concatenates along a new first axis.
     ///
     /// # Panics
-    /// If there are no parts, or one differs from the first in shape or element type.
+    /// If there are no parts, or a part differs from the first part in shape or element type.
     #[track_caller]
     pub fn stack(parts: &[&Tensor]) -> Tensor {
         if let Some(other) = parts.iter().find(|x| x.ty() != parts[0].ty()) {
@@ -192,15 +192,15 @@ impl Tensor {
 
     /// Rows of the first axis: `y[i.., ..] = x[index[i..], ..]`.
     ///
-    /// A negative index counts from the end: -1 is the last row. This holds if the index is known when the
-    /// operation is recorded, that is, if it is a concrete tensor; a tensor captured by a function under
+    /// A negative index counts from the end: -1 is the last row. This requires that the index is known when
+    /// the operation is recorded, that is, that it is a concrete tensor. A tensor captured by a function under
     /// [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative stays concrete. An index that is an
-    /// argument of such a function, or computed from one, is not known: it is clamped to the axis, so a
-    /// negative one takes row 0.
+    /// argument of such a function, or is computed from an argument, is not known: it is clamped to the axis,
+    /// so a negative index takes row 0.
     ///
     /// # Shapes and units
-    /// x `[n, ..]`, index of any shape with values from -n to n - 1, cast to i32; y has the index's shape, then
-    /// `[..]`.
+    /// x `[n, ..]`; index of any shape with values from -n to n - 1, cast to i32; y has the index's shape,
+    /// followed by `[..]`.
     ///
     /// # Panics
     /// If a known index is out of range, or there are no rows.
@@ -231,7 +231,7 @@ impl Tensor {
     /// Indices are interpreted as in [`Tensor::take`].
     ///
     /// # Shapes and units
-    /// x and y `[n, ..]`, index of any shape, updates with the index's shape, then `[..]`.
+    /// x and y `[n, ..]`; index of any shape; updates have the index's shape, followed by `[..]`.
     ///
     /// # Panics
     /// If a known index is out of range, or the updates have another shape or element type.
@@ -241,7 +241,7 @@ impl Tensor {
         Tensor::op(Op::ScatterAdd, &[self, &index.cast(DType::I32), updates], None)
     }
 
-    /// An index into the first axis; if its numbers are known, negative ones are converted.
+    /// An index into the first axis. If its numbers are known, negative indices are converted.
     #[track_caller]
     fn known_rows(&self, name: &str, index: &Tensor) -> Tensor {
         let Some(&n) = self.shape().first().filter(|&&n| n > 0 && !index.is_traced()) else {

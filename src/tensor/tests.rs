@@ -67,7 +67,7 @@ fn leading_axes_of_a_product_broadcast() {
         let (x, y) = (of(a), of(b));
         let z = x.matmul(&y);
         assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
-        // The same by a product with axes of length 1 and a sum.
+        // The same result from a product with axes of length 1 and a sum.
         let (x, y) = (
             if a.len() == 1 { x.expand_dims(0) } else { x },
             if b.len() == 1 { y.expand_dims(1) } else { y },
@@ -407,7 +407,7 @@ fn softplus_reference(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// The largest error in ulps of the reference; numbers below the smallest normal one count as zero.
+/// The largest error in ulps of the reference; numbers below the smallest normal number count as zero.
 fn softplus_off<T: Copy + Into<f64>>(x: &[T], found: &[f64], digits: i32, least: f64) -> f64 {
     let off = |(&x, &y): (&T, &f64)| {
         let want = softplus_reference(x.into());

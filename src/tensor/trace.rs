@@ -1,9 +1,10 @@
 //! Traces: running a closure on tracers records a function.
 //!
-//! A trace is owned by the call of [`trace`] that made it; tracers hold it weakly. An operation with operands
-//! of several traces belongs to the innermost one (the youngest: an inner trace always begins later), and
-//! operands of the others become its captures. A value computed only from outer tracers is recorded outside, so
-//! computations that do not depend on a loop's state are hoisted automatically.
+//! The call of [`trace`] that made a trace owns it; tracers have weak references to it. An operation with
+//! operands of several traces belongs to the innermost trace (the youngest, because an inner trace always
+//! begins later), and operands of the other traces become its captures. A value computed only from outer
+//! tracers is recorded in the outer trace, so computations that do not depend on a loop's state are hoisted
+//! automatically.
 
 use super::exec;
 use super::handle::{Repr, Tensor};
@@ -30,7 +31,8 @@ struct State {
     builder: Builder,
     /// Values of enclosing traces, in the order of their inputs.
     captures: Vec<Tensor>,
-    /// (serial of a trace, node in it) to its input node here; looked up, never iterated.
+    /// (serial of a trace, node in it) to its input node in this trace. The map is only looked up, never
+    /// iterated.
     captured: HashMap<(u64, NodeId), NodeId>,
     /// Values to check after a run: see [`Check`].
     checks: Vec<Check>,
@@ -78,8 +80,8 @@ impl Check {
 
 impl Trace {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock, for an operand of an ended trace or for shapes that do not fit, leaves at
-        // most unused nodes, so a caller that catches it can continue.
+        // A panic while the lock is held (an operand of an ended trace, shapes that do not fit) leaves at most
+        // unused nodes, so a caller that catches the panic can continue.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,12 +98,12 @@ impl Trace {
 
     /// The node of `x` in this trace.
     ///
-    /// A broadcast outside is repeated inside: a row of biases stays a row for kernels that add it, and so does
-    /// its cotangent.
+    /// A broadcast of an outer trace is repeated in this trace, so that a row of biases, and its cotangent,
+    /// remains a row for the kernels that add it.
     fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
         match &x.0 {
-            // Uniform arrays such as zeros become splat constants: equal arrays are not merged, equal splats
-            // are.
+            // Uniform arrays such as zeros become splat constants, because equal splats are merged and equal
+            // arrays are not.
             Repr::Concrete(a) => {
                 let array = || Literal::Array(a.clone());
                 let literal = a.uniform().map_or_else(array, |number| Literal::splat(a.dtype(), number));
@@ -164,7 +166,7 @@ pub(super) fn record(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Te
 
 /// A closure recorded as a function.
 pub(crate) struct Traced {
-    /// Inputs: the arguments, then the captures. Outputs: the closure's, then one per check.
+    /// Inputs: the arguments, then the captures. Outputs: those of the closure, then one output per check.
     pub func: Func,
     /// Values of enclosing traces, for the inputs after the arguments.
     pub captures: Vec<Tensor>,
@@ -174,8 +176,8 @@ pub(crate) struct Traced {
 
 /// Runs `f` once on tracers of the given types and returns the recorded function.
 ///
-/// `f` is behind a pointer, like all code that depends on closures here: it runs once, and generic code would
-/// be compiled for every closure.
+/// `f` is behind a pointer, like all code in this file that depends on closures: `f` runs only once, and
+/// generic code would be compiled for every closure.
 pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Traced {
     let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });
     let inputs: Vec<Tensor> = {
@@ -236,15 +238,15 @@ pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
     outputs.into_iter().map(|id| trace.tensor(&state, id)).collect()
 }
 
-/// Adds `check` to its trace, to be checked after a run; the caller must check a concrete one itself.
+/// Adds `check` to its trace, to be checked after a run. The caller itself must check concrete values.
 pub(crate) fn register_check(check: Check) {
     if let Some(trace) = innermost([&check.values]) {
         trace.lock().checks.push(check);
     }
 }
 
-/// Gives bodies a common list of captures: each takes its own arguments, then all captures of all bodies.
-/// Checks are dropped.
+/// Rewrites bodies so that they have a common list of captures: each body takes its own arguments, then all
+/// captures of all bodies. Checks are dropped.
 pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     for x in bodies.iter().flat_map(|b| &b.captures) {

@@ -2,8 +2,8 @@
 //!
 //! A tree has tensor leaves, which are traced, differentiated and saved, and static leaves, which are part of
 //! the program: a changed static leaf causes a retrace. Every leaf has a path (`layers.0.weight`). The
-//! [`tree!`](crate::tree!) macro defines trees; a derive macro would need a second crate, and would write the
-//! same three methods.
+//! [`tree!`](crate::tree!) macro defines trees; a derive macro would need a second crate, and would generate
+//! the same three methods.
 
 use super::Tensor;
 use std::fmt::{self, Write};
@@ -21,8 +21,8 @@ impl TreePath {
         result
     }
 
-    /// Goes one level down. With [`TreePath::leave`] it is equivalent to [`TreePath::within`], which would be compiled
-    /// for each field.
+    /// Goes one level down. With [`TreePath::leave`], this is equivalent to [`TreePath::within`], which would be
+    /// compiled for each field.
     #[doc(hidden)]
     pub fn enter(&mut self, name: &str) {
         self.0.push(name.to_owned());
@@ -53,7 +53,7 @@ pub enum Leaf<'a> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tree of tensors",
     label = "not a `Tree`",
-    note = "wrap the definition of your struct or enum in `tree! {{ ... }}`, and own its data: references are not trees"
+    note = "wrap the definition of your struct or enum in `tree! {{ ... }}`, and let it own its data: a reference is not a tree"
 )]
 pub trait Tree: Clone + 'static {
     /// Visits the leaves in order with their paths.
@@ -114,7 +114,7 @@ pub trait TensorTree: Tree {}
 /// A tree of tensors that is not a tuple: a `Tensor`, or a [`tree!`](crate::tree!) whose fields are all such
 /// trees.
 ///
-/// Tuples are separate because tuples of plain Rust numbers are states too.
+/// Tuples are excluded because tuples of plain Rust numbers are also states.
 pub trait LoneTree: TensorTree {}
 
 impl Tree for Tensor {

@@ -1,8 +1,8 @@
 //! `vmap`: a transform adds an axis of examples to a function of one example.
 //!
-//! As for a derivative, `vmap` traces its function once, transforms it, and applies the result. So it nests
-//! with derivatives in any order: the gradient of the mean of mapped losses contracts over examples inside its
-//! products, and mapped gradients are gradients per example.
+//! As for a derivative, `vmap` traces its function once, transforms it, and applies the result. `vmap`
+//! therefore nests with derivatives in any order. The gradient of the mean of mapped losses contracts over
+//! examples inside its products. Mapped gradients are gradients per example.
 
 use super::output::Output;
 use super::trace::{Check, trace_tree};
@@ -16,31 +16,32 @@ pub(crate) use crate::transform::Searches;
 /// Maps `f` over the first axis of `over`'s leaves; results are stacked along a new first axis: `vmap(f, xs)[i]
 /// = f(xs[i])`.
 ///
-/// All tensor leaves of `over` are mapped; static ones are unchanged. Values shared by all examples, such as a
-/// model's weights, are captured. Several mapped arguments form a tuple: `vmap(|(x, y): &(Tensor, Tensor)| ...,
-/// &(xs, ys))`. To map along another axis, `permute` first.
+/// All tensor leaves of `over` are mapped; static leaves are unchanged. Values shared by all examples, such as
+/// a model's weights, are captured. Several mapped arguments form a tuple: `vmap(|(x, y): &(Tensor, Tensor)|
+/// ..., &(xs, ys))`. To map along another axis, `permute` first.
 ///
-/// The examples are computed together: elementwise functions on longer arrays, products with shared weights as
-/// one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for each example
-/// alone, in parallel, so each solve chooses its own steps. If only the directions of a derivative are mapped
-/// (a Jacobian), its solve is shared and searched once. For many small solves in lockstep see `Batching`; for
-/// rows that share their steps, [`map_rows`](super::map_rows).
+/// The examples are computed together: elementwise functions on longer arrays, and products with shared
+/// weights as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for
+/// each example alone, in parallel, so each solve chooses its own steps. If only the directions of a
+/// derivative are mapped (a Jacobian), all directions share one solve. For many small solves in lockstep, see
+/// `Batching`. For rows that share their steps, see [`map_rows`](super::map_rows).
 ///
 /// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(),
 /// &model)`: its products contract over examples. The mean of mapped gradients would first compute the gradient
 /// of each example.
 ///
 /// # Numerics
-/// Each example is bit-equal to a single call, including sums, products and solves, unless simplification finds
-/// more in one of the two programs (a sum of n equal terms becomes n times the term).
+/// Each example is bit-equal to a single call, including sums, products and solves, unless a simplification
+/// that changes rounding applies to only one of the two programs (a sum of n equal terms becomes n times the
+/// term).
 ///
 /// # Errors
 /// If `f` returns a `Result`: its error, or, on concrete tensors, the outcome of the first example's solve that
-/// ended early. If anything is traced, such a solve is an error of the call that runs the program.
+/// ended early. If an operand is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
 /// If `over` has no tensor leaf, a leaf has rank 0 or an empty first axis, or first axes differ in length. If
-/// `f` does not return a `Result`, also where it would be an error.
+/// `f` does not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// The derivative of a function at many points, and the gradient of each example's loss:
@@ -84,7 +85,7 @@ fn mapped_tree<M: Tree, T: Tree>(f: impl FnOnce(&M) -> Result<T>, over: &M, sear
     Ok(result.with_leaves(mapped(&traced, named, (n, searches))?))
 }
 
-/// Maps a traced function of one example over `n` of them.
+/// Maps a traced function of one example over `n` examples.
 fn mapped(
     traced: &Traced,
     over: Vec<(String, Tensor)>,

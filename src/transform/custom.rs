@@ -3,8 +3,8 @@
 //! A rule is inserted as ordinary nodes on the function's operands and results. A derivative of a derivative
 //! therefore differentiates the rule's nodes and, where the rule reads a result, applies the function's rules
 //! again. Without a reverse rule, the reverse derivative is the transpose of the forward rule, which is linear
-//! in its tangents. Without a forward rule, the forward derivative is the body's, because a reverse rule need
-//! not be linear (gradient clipping is not) and then has no transpose.
+//! in its tangents. Without a forward rule, the forward derivative is that of the body, because a reverse rule
+//! need not be linear (gradient clipping is not) and then has no transpose.
 
 use super::TransformError;
 use super::bodies::{map_bodies, push_as};
@@ -60,7 +60,7 @@ pub(super) fn vjp_custom(b: &mut Builder, c: &Custom, rule: &vjp::Rule) -> Resul
 }
 
 /// The transpose of a forward rule: its reverse derivative with respect to the tangents. The rule is linear in
-/// them, so the derivative may be taken at 0.
+/// the tangents, so the derivative may be taken at 0.
 fn transpose(
     b: &mut Builder,
     c: &Custom,
@@ -76,7 +76,7 @@ fn transpose(
     Ok(found.split_off(primals.len()))
 }
 
-/// The same function with custom functions replaced by their bodies, in all bodies too; runs after
+/// The same function with custom functions replaced by their bodies, also inside other bodies. Runs after
 /// differentiation.
 pub fn inline_custom(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());

@@ -1,12 +1,12 @@
 //! Differentiable dependence between values.
 //!
-//! This module alone defines where derivatives flow: from floats to floats, not through `stop_gradient`, not
-//! through piecewise constants, not into schedules. The flow of a loop is the transitive closure of its step's,
-//! so a value that is only carried beside a solve is not differentiated with it. Both forward and reverse mode
-//! read this and must not decide otherwise.
+//! Only this module defines where derivatives flow: from floats to floats, but not through `stop_gradient`, not
+//! through piecewise constants and not into schedules. The flow of a loop is the transitive closure of the flow
+//! of its step, so a value that is only carried beside a solve is not differentiated with it. Forward and
+//! reverse mode both use these definitions and must have no rules of their own.
 //!
 //! Each node stores a set of inputs, not a single flag, because loops need to know which output depends on
-//! which input, and one pass then answers all queries.
+//! which input. One pass then answers all queries.
 
 use crate::graph::{Cond, Custom, Func, Loop, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
@@ -79,7 +79,7 @@ pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
     all
 }
 
-/// For each value of a node's result, the operands that it depends on; nothing for `Proj`.
+/// For each value of a node's result, the operands that it depends on; empty for `Proj`.
 pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     let floats = || (0..node.args.len()).filter(|&k| f.node(node.args[k]).ty.is_float());
     match &node.op {
@@ -102,8 +102,8 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     }
 }
 
-/// With a rule every result may depend on every input, whatever the body does; an example is rounding with the
-/// gradient of the identity.
+/// With a rule, every result may depend on every input, regardless of the body. An example is rounding with
+/// the gradient of the identity.
 fn custom_flows(c: &Custom) -> Vec<Set> {
     let results = (0..c.body.num_outputs()).map(|k| k < c.num_outs && c.body.output_type(k).is_float());
     if c.jvp.is_none() && c.vjp.is_none() {
@@ -178,7 +178,7 @@ pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
     flows
 }
 
-/// A state depends on what the carry depends on.
+/// A state depends on the same operands as the carry.
 fn loop_flows(l: &Loop) -> Vec<Set> {
     let all = carried(&l.body, 4, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
     let mut flows: Vec<Set> = all.collect();

@@ -1,13 +1,13 @@
 //! Loop-invariant code motion: moves computations that depend only on captures out of loop bodies.
 //!
-//! A body runs thousands of times on the same captures. Nodes that depend on nothing else are computed outside
-//! and become additional captures: products and functions of weights, random numbers from captured keys,
-//! transposes. A product with a transposed capture takes a capture that is transposed once, since kernels read
-//! the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay: they are cheap in the
-//! body and would cost memory outside.
+//! A body runs thousands of times on the same captures. Nodes that depend only on captures are computed
+//! outside and become additional captures: products and functions of weights, random numbers from captured
+//! keys, transposes. If a product uses a transposed capture, the capture is transposed once, outside, since
+//! kernels read the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay in the
+//! body: they are cheap there and would need memory outside.
 //!
 //! Alternatives considered: leaving this to the backend, which sees one body at a time and cannot change the
-//! signature of a loop; moving everything invariant, which trades registers for memory.
+//! signature of a loop; moving all invariant nodes, which replaces registers by memory traffic.
 
 use super::bodies::{map_bodies, push_as};
 use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Tiles, Type};
@@ -100,7 +100,7 @@ impl<'a> Outside<'a> {
         Outside { b, captures, found: vec![] }
     }
 
-    /// The bodies, each given with the index of its first capture, without the nodes that move out.
+    /// The bodies without the nodes that move out. Each body is given with the index of its first capture.
     fn hoist(&mut self, bodies: &[(&Func, usize)]) -> Vec<Func> {
         let moved: Vec<_> = bodies.iter().map(|(f, at)| self.moved(f, *at)).collect();
         let types: Vec<Type> = self.found.iter().map(|&id| self.b.ty(id).clone()).collect();
@@ -180,7 +180,7 @@ fn is_view(op: &Op) -> bool {
 
 /// The values that move out, in the order of the nodes.
 fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
-    // Invariant nodes that a remaining node reads; a view remains and counts as such a reader.
+    // Invariant nodes that a remaining node reads; a view remains in the body, so it is a reader too.
     let mut read = vec![false; f.nodes().len()];
     f.outputs().iter().for_each(|o| read[o.index()] = true);
     let mut turned = vec![false; f.nodes().len()];

@@ -1,8 +1,8 @@
-//! Forward mode: tangents are propagated with the values that they belong to.
+//! Forward mode: tangents are propagated together with their values.
 //!
 //! A zero tangent is absent, so no nodes are emitted for values that do not depend on the arguments. Only
-//! floats have tangents. The rules emit ordinary nodes beside the original ones; equal ones merge, so a
-//! derivative of a derivative needs nothing else.
+//! floats have tangents. The rules emit ordinary nodes beside the original ones; equal nodes merge, so a
+//! derivative of a derivative needs no other mechanism.
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::{cond, custom, loops, partials, sequence, tiles};
@@ -11,8 +11,8 @@ use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceO
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
 /// The inputs are those of `f`, then one tangent per input in `wrt`. The outputs are those of `f`, then one
-/// tangent per float output, zero if it does not depend on `wrt`. Other outputs have no tangent. Where a
-/// maximum ties, each operand gets half; along a solve, the accepted step times are held fixed.
+/// tangent per float output, zero if it does not depend on `wrt`. Other outputs have no tangent. At a tie of a
+/// maximum, each operand gets half of the derivative. Along a solve, the accepted step times are held fixed.
 ///
 /// # Panics
 /// If an input in `wrt` is not a float or is listed twice.
@@ -45,7 +45,7 @@ pub(super) fn or_zero(b: &mut Builder, d: Option<NodeId>, like: NodeId) -> NodeI
     d.unwrap_or_else(|| b.splat_like(like, 0.0))
 }
 
-/// The sum of the present ones.
+/// The sum of the tangents that are present.
 pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Option<NodeId> {
     match (x, y) {
         (Some(x), Some(y)) if matches!(b.ty(x), Type::Sequence { .. }) => Some(sequence::add(b, x, y)),

@@ -3,10 +3,10 @@
 //! The search itself is not differentiated: its accepted step times are data, and a step leads from one to the
 //! next. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step) along the
 //! schedule of the same search, and jvp(Rev) = Rev of jvp(bwd). A Rev stores no states of its own backward
-//! pass; its vjp, which exists if all forward states are stored, is in `sequence`.
+//! pass. Its vjp exists only if all forward states are stored, and is in `sequence`.
 //!
-//! Carried values that do not depend on the arguments, or that no output with a cotangent depends on, have no
-//! tangent and no cotangent; nor do the search's ext values.
+//! Carried values have no tangent if they do not depend on the arguments, and no cotangent if no output with a
+//! cotangent depends on them. The search's ext values have neither.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -196,8 +196,8 @@ pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
     }
 }
 
-/// Values, captures and cotangents are doubled. The old tape holds no tangents: a Scan of the doubled step
-/// fills a new one, unless no state has a tangent.
+/// Values, captures and cotangents are doubled. The old tape holds no tangents. If a state has a tangent, a
+/// Scan of the doubled step fills a new tape.
 pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
@@ -305,7 +305,7 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     if p.policy == Policy::Forward {
         return Err(TransformError::ForwardOnly);
     }
-    // An operand counts if a value that has a cotangent depends on it.
+    // An operand is active if a value that has a cotangent depends on it.
     let flows = node_flows(rule.f, rule.node);
     let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
     let cts: Vec<usize> = (0..p.num_carry).filter(|&j| rule.active[j] && counts(p.carry + j)).collect();
@@ -346,8 +346,8 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     Ok(out)
 }
 
-/// The backward loop that stores no states: `inverse` recovers the state before each trip, `bwd` is evaluated
-/// there.
+/// The backward loop that stores no states: `inverse` recovers the state before each trip, at which `bwd` is
+/// evaluated.
 fn retraced(
     num_carry: usize,
     inverse: &Func,
@@ -389,8 +389,8 @@ fn untapped(p: &Parts) -> Func {
     resign(p.step, &p.step.input_types(), &own, &(0..p.num_carry).collect::<Vec<_>>())
 }
 
-/// The vjp of a step with respect to the carries in `cts` and the captures in `wrt`, for cotangents of the
-/// former and of `taps`.
+/// The vjp of a step with respect to the carries in `cts` and the captures in `wrt`, for cotangents of these
+/// carries and of `taps`.
 fn backward_step(p: &Parts, cts: &[usize], taps: &[usize], wrt: &[usize]) -> Result<Func, TransformError> {
     let mut types = p.step.input_types();
     types.extend(cts.iter().map(|&j| p.step.input_type(p.head + j).clone()));

@@ -1,8 +1,9 @@
 //! Merges tiles over the same rows, so that common values are computed once.
 //!
-//! The tiles of a gradient repeat the primal computation. Both bodies are inlined into one builder, where
-//! operands that are the same value outside become one input; then equal nodes merge, up to a whole solve. Two
-//! tiles can merge unless one needs an output of the other; a gradient whose cotangents are constants does not.
+//! The tiles of a gradient repeat the primal computation. To merge two tiles, both bodies are inlined into one
+//! builder, where operands that are the same value outside become one input. Equal nodes then merge, which may
+//! be a whole solve. Two tiles can merge unless one of them needs an output of the other. If the cotangents are
+//! constants, the tiles of a gradient need no output of the primal tiles.
 
 use super::bodies::push_as;
 use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles};
@@ -24,7 +25,7 @@ fn tiles_of(node: &Node) -> Option<&Tiles> {
     }
 }
 
-/// Two tiles over the same rows, neither of which needs the other.
+/// Two tiles over the same rows, neither of which needs an output of the other.
 fn pair(f: &Func) -> Option<(usize, usize)> {
     let all: Vec<usize> = (0..f.nodes().len()).filter(|&i| tiles_of(&f.nodes()[i]).is_some()).collect();
     for (n, &first) in all.iter().enumerate() {
@@ -98,7 +99,7 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
     };
     let (x_rowed, x_shared) = x.split_at(p.num_rowed);
     let (y_rowed, y_shared) = y.split_at(q.num_rowed);
-    // An operand that occurs twice in one list is found at its first index both times.
+    // An operand that occurs twice in one list has its first index both times.
     let (rowed, shared) = (union(x_rowed, y_rowed), union(x_shared, y_shared));
     let find =
         |all: &[NodeId], id: NodeId| all.iter().position(|&a| a == id).expect("invariant: in the union");

@@ -1,8 +1,8 @@
 //! Partial derivatives of elementwise functions: one table for both directions.
 //!
 //! A partial multiplies a tangent in forward mode and a cotangent in reverse mode. It is an enum, not a factor
-//! node, so that `1`, `-1` and division cost no product, and so that the choice in a maximum stays a select: `0
-//! * inf` never arises from a value that was not chosen.
+//! node, so that `1`, `-1` and division need no product. The choice in a maximum is also a select, not a
+//! product, so that a value that was not chosen never leads to `0 * inf`.
 
 use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, UnaryOp};
 

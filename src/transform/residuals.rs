@@ -1,21 +1,23 @@
 //! Residuals: values that a forward trip computed and a backward trip would recompute, identified so that they
 //! can be stored.
 //!
-//! The derivative of a step starts by recomputing the step. The forward body has computed much of this for the
-//! same step times and the same state by the same operations, hence with the same bits: the *residuals*.
-//! [`residuals`] finds them and splits the backward body in two: [`Residuals::again`] recomputes them from the
-//! state, and [`Residuals::backward`] takes them as inputs. The executor decides trip by trip whether to store
-//! or recompute them; no value depends on it.
+//! The derivative of a step starts by recomputing the step. The forward body has already computed many of
+//! these values for the same step times and the same state, with the same operations and therefore with the
+//! same bits. These values are the *residuals*. [`residuals`] finds them and splits the backward body into two
+//! parts: [`Residuals::again`] recomputes the residuals from the state, and [`Residuals::backward`] takes them
+//! as inputs. The executor decides for each trip whether to store or to recompute them. No result depends on
+//! this decision.
 //!
-//! The first stage of an adaptive step is the last stage of the previous step. So there are two kinds of
-//! residuals: those that the trip itself computed, and those that the previous trip computed at its end
+//! The first stage of an adaptive step is the last stage of the previous step. There are therefore two kinds
+//! of residuals: those that the trip itself computed, and those that the previous trip computed at its end
 //! ([`First`]).
 //!
-//! The search compares nodes, not numbers: a value of the backward body equals one of the forward body if both
-//! are the same operation on equal values, starting from the state, the step times and the captures ([`pair`]).
-//! So it runs on finished bodies, whose constants and layouts no longer change. Recording the residuals during
-//! differentiation would fix them before simplification, and would add them to the signature of every loop and
-//! to every rule for loops. [`kept`] chooses the residuals that are worth their memory traffic.
+//! The search compares nodes, not numbers: a value of the backward body equals a value of the forward body if
+//! both are the same operation on equal values, starting from the state, the step times and the captures
+//! ([`pair`]). The search therefore runs on finished bodies, whose constants and layouts no longer change.
+//! Recording the residuals during differentiation would fix them before simplification, and would add them to
+//! the signature of every loop and to every rule for loops. [`kept`] chooses the residuals that are worth their
+//! memory traffic.
 
 mod kept;
 mod pair;
@@ -46,8 +48,8 @@ pub struct First {
     /// From the inputs of the loop's body: these residuals, then a value for each of `carried`.
     pub body: Func,
     /// Indices of search-carried values that trips reuse as values of the backward body. From the second trip
-    /// on the two are equal; the residuals of the first trip are valid only if they are bit-equal at the start
-    /// of the search.
+    /// on, the carried and the computed values are equal. The residuals of the first trip are valid only if
+    /// these values are bit-equal at the start of the search.
     pub carried: Vec<usize>,
 }
 

@@ -1,11 +1,12 @@
-//! Derivatives of the general loop: forward, a loop in the same direction; in reverse, a loop in the opposite
-//! one.
+//! Derivatives of the general loop. The forward derivative is a loop in the same direction, the reverse
+//! derivative is a loop in the opposite direction.
 //!
-//! A loop's states are values of it, stored if something reads them, so its reverse derivative reads them and
-//! recomputes nothing. The cotangent of a sequence is a sequence. So the general loop is closed under
-//! differentiation of any order. A [`Rev`] that stores all states equals two such loops, one that computes its
-//! states and one that goes back along them, and these are differentiated. If stored states are bounded, no
-//! such form has the same memory bound, so its reverse derivative is refused.
+//! The states of a loop are among its values, and are stored if a node reads them. The reverse derivative
+//! reads the states and recomputes none. The cotangent of a sequence is a sequence. The general loop is
+//! therefore closed under differentiation of any order. A [`Rev`] that stores all states equals two general
+//! loops: one computes the states, and one runs backward along them. The derivative of the `Rev` is that of
+//! these two loops. If the number of stored states is bounded, no such form has the same memory bound, so the
+//! reverse derivative is an error.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -70,7 +71,7 @@ fn trip_types() -> [Type; 4] {
     [Bool, Bool, F64, F64].map(Type::scalar)
 }
 
-/// A forward loop that carries, reads and stores nothing yet.
+/// A forward loop without carried values, and without values that it reads or stores.
 fn plain(body: Func) -> Loop {
     Loop {
         body,
@@ -85,8 +86,8 @@ fn plain(body: Func) -> Loop {
     }
 }
 
-/// The loop of values and tangents, in the same direction. Of stored, summed and tapped values it has only the
-/// tangents.
+/// The loop of values and tangents, in the same direction. For stored, summed and tapped values, it has only
+/// the tangents.
 pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
     let at = Operands::of(l);
     let moving: Vec<usize> = (1..=l.num_carry).filter(|&k| rule.active[k - 1]).collect();
@@ -151,7 +152,7 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
     out
 }
 
-/// The cotangents that a reverse loop must compute, and those that it is given, by index.
+/// The cotangents that a reverse loop must compute, and the cotangents that it receives, by index.
 struct Request {
     /// Operands of the loop whose cotangents are needed, by kind.
     wrt: [Vec<usize>; 4],
@@ -257,7 +258,7 @@ pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Fo
     Ok(out)
 }
 
-/// Refuses a reverse derivative unless every state is stored.
+/// Returns an error for a reverse derivative unless every state is stored.
 fn stored(policy: Policy) -> Result<(), TransformError> {
     match policy {
         Policy::Direct => Ok(()),

@@ -1,10 +1,10 @@
 //! Reverse mode: cotangents are propagated from the outputs back to the inputs.
 //!
 //! The function is inserted once, then its nodes are visited from the last to the first. A node is visited only
-//! if a cotangent reached it and it depends on an argument, so inactive nodes cost nothing; an absent cotangent
-//! is zero and becomes an array only as a result. There is no separate linearization and transposition: each
-//! rule emits the transposed nodes itself (JAX needs both steps because its rules run Python; a table of rules
-//! over a closed set of ops does not).
+//! if a cotangent reached it and it depends on an argument, so inactive nodes need no work. An absent cotangent
+//! is zero and becomes an array only if it is a result. There are no separate steps for linearization and
+//! transposition: each rule emits the transposed nodes itself. (JAX needs both steps because its rules run
+//! Python. A table of rules over a closed set of ops does not need them.)
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{Taken, add, float_input, or_zero, spread};
@@ -15,8 +15,8 @@ use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 /// The vector-Jacobian product: `(x.., g..) -> (f(x).., g df(x)/dx..)`.
 ///
 /// The inputs are those of `f`, then one cotangent per output in `outs`. The outputs are those of `f`, then one
-/// cotangent per input in `wrt`, zero if no output in `outs` depends on it. Where a maximum ties, each operand
-/// gets half; along a solve, the accepted step times are held fixed.
+/// cotangent per input in `wrt`, zero if no output in `outs` depends on it. At a tie of a maximum, each operand
+/// gets half of the derivative. Along a solve, the accepted step times are held fixed.
 ///
 /// # Errors
 /// [`TransformError::SecondReverse`] if a path from `wrt` to `outs` goes through a reverse loop that does not
@@ -54,7 +54,7 @@ pub fn vjp(f: &Func, outs: &[usize], wrt: &[usize]) -> Result<Func, TransformErr
 /// returns the outputs, and for each input in `wrt` its cotangent (absent: zero).
 ///
 /// # Errors
-/// Those of [`vjp`].
+/// The errors of [`vjp`].
 #[track_caller]
 pub fn vjp_into(
     b: &mut Builder,
@@ -203,7 +203,8 @@ impl Rule<'_> {
         }
     }
 
-    /// The cotangent of the image or the kernel, from the other one and the result's cotangent.
+    /// The cotangent of the image or of the kernel, computed from the other operand and the cotangent of the
+    /// result.
     fn convolved(&self, b: &mut Builder, g: NodeId, k: usize) -> NodeId {
         let x = self.x;
         let taps = |b: &Builder, kernel: NodeId| {
@@ -279,8 +280,8 @@ fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId 
 }
 
 /// A sum over a batch of products, as one product with a longer inner index: computes the cotangent of a matrix
-/// that a batch shares at once, not once per entry. Only if the operands that must be transposed for it are not
-/// larger than the batch of products.
+/// that a batch shares at once, not once per entry. `None` if the operands that must be transposed for this
+/// product are larger than the batch of products.
 fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId> {
     let node = b.node(g).clone();
     let Op::Dot { ta, tb } = node.op else { return None };

@@ -129,7 +129,9 @@ fn a_derivative_of_another_shape_is_refused_with_the_path_in_the_tree() {
 }
 
 #[test]
-#[should_panic(expected = "one branch returns leaf stage: static 2, the other leaf stage: static 1")]
+#[should_panic(
+    expected = "one branch returns leaf stage: static 2, but the other returns leaf stage: static 1"
+)]
 fn a_state_reset_that_changes_a_static_leaf_is_refused() {
     let y0 = Pools { fast: Tensor::from(1.0), slow: vec![], stage: 1 };
     let ode = Ode::new(|_t, y: &Pools| Pools { fast: -y.fast.clone(), ..y.clone() });

@@ -1,8 +1,8 @@
-//! Closed forms for the minimum number of steps that deliver states in reverse from a few stored ones.
+//! Closed forms for the minimum number of steps that deliver states in reverse order from a few stored states.
 //!
-//! Binomial coefficients saturate at `u64::MAX`. A saturated one is only ever compared: by the choice of the
-//! smallest repetition number `r`, every coefficient that is subtracted is bounded by the result. A table by
-//! dynamic programming would cost O(c N^2) and need N; these closed forms cost O(r).
+//! Binomial coefficients saturate at `u64::MAX`. A saturated coefficient is only used in comparisons: because
+//! `r` is the smallest repetition number, every coefficient that is subtracted is bounded by the result. A
+//! table by dynamic programming would cost O(c N^2) and need N; these closed forms cost O(r).
 
 use super::Kept;
 
@@ -52,7 +52,7 @@ fn repetitions(k: u64, m: u64) -> u64 {
     }
 }
 
-/// T(k, m): the minimum number of steps that deliver the m states p+m-1, ..., p from the stored p with k
+/// T(k, m): the minimum number of steps that deliver the m states p+m-1, ..., p from the stored state p with k
 /// slots, including the slot of p.
 ///
 /// T(k, m) = r m - C(k + r, k + 1) with r the smallest integer >= 0 for which C(k + r, k) >= m.
@@ -72,14 +72,14 @@ pub fn steps_to_deliver(k: usize, m: usize) -> u64 {
 /// E(n, c) = T(c, n + 1) - n: the minimum number of extra steps of a backward sweep over n steps with c
 /// slots, attained when n is known in advance.
 ///
-/// Extra steps are recomputed forward steps. The n steps of the forward sweep do not count, nor do the stages
-/// that the adjoint of a step evaluates itself.
+/// Extra steps are recomputed forward steps. They do not include the n steps of the forward sweep and the
+/// stages that the adjoint of a step evaluates itself.
 pub fn fewest_extra(n: usize, c: usize) -> u64 {
     steps_to_deliver(c, n + 1) - n as u64
 }
 
 /// W(p, n) = sum over j of T(c - j, p_{j+1} - p_j): the extra steps of a backward sweep over n steps from the
-/// stored states p_0 = 0 < p_1 < ..., with c slots and n after the last. States from y_n on are ignored.
+/// stored states p_0 = 0 < p_1 < ..., with c slots; the last p_{j+1} is n. States from y_n on are ignored.
 pub fn extra_steps(kept: &[Kept], n: usize, c: usize) -> u64 {
     let used = kept.partition_point(|p| p.index < n);
     let end = |j: usize| if j + 1 < used { kept[j + 1].index } else { n };

@@ -3,13 +3,13 @@
 //! N steps lead through the states y_0, ..., y_N. The backward sweep needs y_{N-1}, ..., y_0 in this order,
 //! with a bounded number of stored states. In the forward sweep, the [`Recorder`] decides which state goes
 //! into which slot. In the backward sweep, the [`Replayer`] turns the stored states into a sequence of
-//! [`Action`]s that delivers all states. Both are pure integer arithmetic: they do not touch the states of a
-//! solve or know their size, so they are tested alone, over every N. README.md in this folder states the
-//! rules and how close they are to the optimum.
+//! [`Action`]s that delivers all states. Both are pure integer arithmetic: they neither access the states of a
+//! solve nor know their size. They are therefore tested without a solve, over every N. README.md in this
+//! folder states the rules and how close they are to the optimum.
 //!
-//! A precomputed schedule (`revolve`) needs N, which an adaptive solve does not know; one rule for both cases
-//! needs only one code path. Published online rules recompute up to twice the optimum. The closed-form cost
-//! in [`cost`] makes a greedy rule cheap that stays within 1.22 of the optimum.
+//! A precomputed schedule (`revolve`) needs N, which an adaptive solve does not know. One rule for known and
+//! unknown N needs only one code path. Published online rules recompute up to twice the optimum. The
+//! closed-form cost in [`cost`] makes a greedy rule cheap that stays within 1.22 of the optimum.
 
 pub mod cost;
 mod recorder;
@@ -30,7 +30,7 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
     let fit = |bytes: usize| (bytes / state_bytes.max(1)).max(1);
     match policy {
         Policy::Direct => usize::MAX,
-        // No one reads such a tape.
+        // These policies read no tape.
         Policy::Forward | Policy::Reversible => 0,
         Policy::Checkpoint(Checkpoints::Count(n)) => n.max(1),
         Policy::Checkpoint(Checkpoints::Bytes(bytes)) => fit(bytes),
@@ -39,8 +39,9 @@ pub fn num_slots(policy: Policy, state_bytes: usize) -> usize {
 }
 
 /// The maximum bytes of residuals per step for [`Checkpoints::Auto`]. In a tile of 64 rows, the residuals of
-/// ten steps exceed all other memory of the tile: 16 MB where the regression test `vmap_grad` allows 8. They
-/// save 0 to 7 % of an update of benchmark W4, more on machines with slow products relative to memory.
+/// ten steps exceed all other memory of the tile: 16 MB where the regression test `vmap_grad` allows 8 MB.
+/// Storing them saves 0 to 7 % of the time of an update in benchmark W4, and more on machines whose matrix
+/// products are slow relative to their memory.
 const AUTO_RESIDUAL_BYTES: usize = 32 << 10;
 
 /// What a step stores: its state, and residuals for its derivative.
@@ -52,10 +53,10 @@ pub struct StepBytes {
     pub residuals: usize,
 }
 
-/// The joint budget in bytes for states and residuals; 0 if residuals are not stored. A fixed number of
-/// states leaves no budget for residuals. [`Checkpoints::Auto`] stores small residuals; if the number of
-/// steps is known, only if those of half the steps fit beside all states. For fewer, splitting the body is
-/// not worth its cost of 6 % (benchmark W8, 64 rows).
+/// The joint budget in bytes for states and residuals; 0 if residuals are not stored. A fixed number of states
+/// leaves no budget for residuals. [`Checkpoints::Auto`] stores residuals only if they are small. If the
+/// number of steps is known, the residuals of half the steps must also fit beside all states. Otherwise they
+/// save less than the 6 % that splitting the body costs (benchmark W8, 64 rows).
 pub fn residual_budget(policy: Policy, step: StepBytes, steps: Option<usize>) -> usize {
     let StepBytes { state, residuals } = step;
     let half = steps.map_or(0, |steps| steps.saturating_mul(state + residuals / 2));

@@ -1,13 +1,13 @@
 //! The forward sweep: decides online which states are stored.
 //!
-//! One rule serves known and unknown numbers of steps. Unknown: when all slots are occupied, a new state
-//! replaces the stored one whose loss costs least, provided that a sweep ending now would then cost no more
-//! extra steps than without the replacement (a tie replaces). Known: the states of the optimal placement are
-//! pinned, and the same rule manages the slots that are not yet needed. A wrong expected number therefore
-//! costs some extra steps, but is never an error.
+//! One rule serves known and unknown numbers of steps. If the number is unknown and all slots are occupied, a
+//! new state replaces the stored state whose loss costs least. It does so only if a sweep ending now would
+//! then need no more extra steps than without the replacement (a tie replaces). If the number is known, the
+//! states of the optimal placement are pinned, and the same rule manages the slots that are not yet needed. A
+//! wrong expected number therefore costs some extra steps, but is never an error.
 //!
-//! Between two replacements the candidates' costs differ from constants by one closed form for two slots. A
-//! state therefore costs O(1), and O(c) after a replacement.
+//! Between two replacements, the cost of each candidate is a constant plus one closed form for two slots. A
+//! decision therefore takes O(1) time, and O(c) after a replacement.
 
 use super::cost::{next_distance, steps_to_deliver};
 
@@ -48,7 +48,8 @@ struct Pin {
 struct Costs {
     /// W without the last interval's term.
     stay: u64,
-    /// The cheapest p_i to lose with 1 <= i < c - 1, and its cost without the term of the last interval.
+    /// The p_i with 1 <= i < c - 1 whose loss costs least, and this cost without the term of the last
+    /// interval.
     inner: Option<(usize, u64)>,
     /// The same cost for p_{c-1}.
     last: Option<u64>,
@@ -68,7 +69,7 @@ impl Recorder {
     /// this length has run.
     pub fn reset(&mut self, known: Option<usize>) {
         let c = self.slots as u128;
-        // Up to here the rule alone attains the optimum.
+        // Up to this number of steps, the rule attains the optimum without pins.
         self.expected = known.filter(|&n| n as u128 + 1 > (c + 1).saturating_mul(c + 2) / 2);
         self.kept.clear();
         self.costs = None;
@@ -87,12 +88,12 @@ impl Recorder {
         &self.kept
     }
 
-    /// Call it for n = 0, 1, 2, ... when the step from y_n is accepted (never for the end of the sweep, which
-    /// the backward sweep does not need). Returns the slot in which to store y_n, if it is stored; the slot's
-    /// old state is lost.
+    /// Must be called for n = 0, 1, 2, ... when the step from y_n is accepted, but not for the end of the
+    /// sweep, which the backward sweep does not need. Returns the slot in which to store y_n, if it is stored;
+    /// the old state of the slot is lost.
     ///
     /// # Panics
-    /// When a state with index n or above was visited before.
+    /// When a state with index n or above is stored, or the first call is not for n = 0.
     pub fn visit(&mut self, n: usize) -> Option<usize> {
         let next = self.kept.last().map_or(0, |p| p.index + 1);
         assert!(n >= next && (n == 0 || next > 0), "invariant: y_{n} visited, expected y_{next} or later");
@@ -114,7 +115,8 @@ impl Recorder {
         Some(slot)
     }
 
-    /// The index in `kept` of the state to replace by y_n, if the replacement pays or is required.
+    /// The index in `kept` of the state to replace by y_n, if the replacement does not increase the cost or is
+    /// required.
     fn exchange(&mut self, n: usize, must: bool) -> Option<usize> {
         let c = self.slots;
         if c == 1 {
@@ -131,7 +133,7 @@ impl Recorder {
         (must || v <= stay).then_some(i)
     }
 
-    /// Moves on to the next pin; there is none when one slot or two states remain.
+    /// Selects the next pin. There is no next pin when one slot or two states remain.
     fn advance_pin(&mut self) {
         let Pin { index, slots, states } = self.next_pin;
         self.next_pin = if slots >= 2 && states > 2 {
@@ -142,7 +144,7 @@ impl Recorder {
         };
     }
 
-    /// Drops the expected number: the sweep continues past it.
+    /// Drops the expected number of steps, because the sweep continues past it.
     fn release(&mut self) {
         self.expected = None;
         self.next_pin = Pin { index: usize::MAX, slots: 0, states: 0 };
@@ -200,7 +202,7 @@ mod tests {
         worst
     }
 
-    /// The rule as stated, without precomputed constants: every candidate's cost from scratch.
+    /// The rule as stated, without precomputed constants: computes every candidate's cost from scratch.
     fn naive(n: usize, c: usize) -> Vec<usize> {
         let w = |p: &[usize], end: usize| -> u64 {
             let ends = p[1..].iter().chain([&end]);

@@ -1,9 +1,10 @@
 //! The backward sweep: delivers y_{N-1}, ..., y_0 from the stored states.
 //!
-//! An iterator of [`Action`]s over a stack of stored states and one running state. The slot of a delivered
-//! state is free. States on the way to the wanted one are stored in free slots at the optimal distances, so
-//! the extra steps are exactly W (see [`super::cost`]). Recursion over subranges gives the same sequence, but
-//! an explicit stack is reused without allocation and returns control to the owner of the states.
+//! The replayer is an iterator of [`Action`]s over a stack of stored states and one running state. The slot of
+//! a delivered state is free. States on the way to the wanted state are stored in free slots at the optimal
+//! distances, so the number of extra steps is exactly W (see [`super::cost`]). Recursion over subranges would
+//! give the same sequence. An explicit stack is reused without allocation, and returns control to the owner of
+//! the states between actions.
 
 use super::cost::next_distance;
 use super::{Kept, Recorder};
@@ -11,8 +12,8 @@ use super::{Kept, Recorder};
 /// What to do with the running state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Loads the running state from the slot. It is only read until the next `Store` into this slot, so the
-    /// slot itself may serve as the running state: no copy is needed.
+    /// Loads the running state from the slot. The state is only read until the next `Store` into this slot, so
+    /// the slot itself may serve as the running state, without a copy.
     Load {
         /// The slot.
         slot: usize,
@@ -79,7 +80,7 @@ impl Replayer {
         (self.running, self.store_at, self.num_extra) = (None, None, 0);
     }
 
-    /// The number of recomputed steps in the actions so far; after the last one, W.
+    /// The number of recomputed steps in the actions so far; W after the last action.
     pub fn num_extra(&self) -> u64 {
         self.num_extra
     }

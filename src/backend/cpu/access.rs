@@ -1,8 +1,8 @@
 //! Layout of a value in a buffer: an offset and a stride per axis.
 //!
-//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. It knows
-//! lengths and strides, not what is computed. Strides are counted in elements and are never negative, since
-//! no operation reverses an axis.
+//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. A view holds
+//! only lengths and strides. Strides are counted in elements and are never negative, since no operation
+//! reverses an axis.
 
 use crate::array::Shape;
 
@@ -101,8 +101,8 @@ impl View {
         }
     }
 
-    /// Whether a sequential read has a large stride on both of two axes. A transpose through registers is
-    /// then many times faster than a walk.
+    /// Whether adjacent elements of a sequential read are not adjacent in memory, as in a transposed matrix. A
+    /// transpose through registers is then many times faster than a strided read.
     pub fn is_transposed(&self) -> bool {
         let p = self.pattern();
         p.len() > 1 && p.last().is_some_and(|d| d.stride > 1)

@@ -1,7 +1,7 @@
 //! The leading axes of kernels that run once per entry of a batch.
 //!
-//! It knows the distance of the entries in each buffer, not what is computed. The walk allocates nothing: an
-//! 8 x 8 product takes less time than an allocation.
+//! A batch holds only the number of entries and their distances in each buffer. Iterating over the entries
+//! allocates nothing, because an allocation takes longer than an 8 x 8 product.
 
 /// An axis: the number of entries, and their distance in each of `N` buffers, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Addresses of a loop's body, bound before each trip, and the running state of a backward pass.
 //!
-//! It knows the meaning of a body's inputs, not the order of trips.
+//! This file knows the meaning of a body's inputs, but not the order of trips.
 
 use super::exec::{Workspace, execute};
 use super::plan::{INPUTS, Plan};

@@ -1,6 +1,6 @@
 //! The buffers of a plan under construction: owner, size and location.
 //!
-//! It knows sizes and locations, not what is computed. The memory plan assigns offsets.
+//! This file stores only sizes and locations. The memory plan assigns offsets.
 
 use super::step::Loc;
 use crate::array::{Array, DType};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) enum Home {
     /// In the workspace.
     Arena,
-    /// In the workspace, kept between runs.
+    /// In the workspace, preserved between runs.
     Kept,
     /// The caller's input `k`.
     Input(usize),

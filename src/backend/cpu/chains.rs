@@ -1,9 +1,9 @@
 //! Merges pairs of arithmetic instructions of a strip program.
 //!
 //! A strip instruction costs its L1 traffic: two loads and a store for one product. If the result of a sum,
-//! difference or product is read only by another one, both are computed in registers by one instruction; the
-//! derivative of tanh, `g (1 - x^2)`, is one instruction too. Each part is rounded as before, so no bit
-//! changes. The pass knows drafts of instructions and their readers, not nodes.
+//! difference or product is read only by one other such instruction, one merged instruction computes both in
+//! registers. The derivative of tanh, `g (1 - x^2)`, is also one instruction. Each part is rounded as before,
+//! so no bit of a result changes. The pass knows drafts of instructions and their readers, not nodes.
 
 use super::codegen::{Draft, Gen, Held, Value};
 use super::kernels::{Arith, Elem, StripOp, strip};
@@ -34,7 +34,7 @@ impl Gen<'_> {
         self.drafts.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    /// Draft `i` merged with another one, and the index of that one.
+    /// Draft `i` merged with another draft, and the index of the other draft.
     fn joined(&self, i: usize, of: &Values) -> Option<(usize, Draft)> {
         let draft = &self.drafts[i];
         let (op, elem) = draft.op.filter(|(_, elem)| matches!(elem, Elem::F32 | Elem::F64))?;

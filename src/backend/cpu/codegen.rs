@@ -1,8 +1,8 @@
 //! Compiles a fused unit to a strip program: chooses instructions, assigns registers and sizes strips.
 //!
-//! It knows nodes and kernels. A product and a sum are never contracted to a fused multiply-add, because a
-//! body that is compiled in two contexts must give the same bits in both. The exception is `Lincomb`, which
-//! is defined as a chain of multiply-adds.
+//! A product and a sum are not contracted to a fused multiply-add, because a body that is compiled in two
+//! contexts must have the same results in both, bit for bit. The exception is `Lincomb`, which is defined as a
+//! chain of multiply-adds.
 
 use super::access::Dim;
 use super::buffers::Buffers;
@@ -47,7 +47,7 @@ pub(super) struct Draft {
     /// Its operation, if other instructions may absorb it.
     pub op: Option<(StripOp, Elem)>,
     pub run: StripFn,
-    /// The same on a single element, if all levels give the same bits.
+    /// The same operation on a single element, if its result has the same bits at all levels.
     pub one: Option<OneFn>,
     pub imm: [f64; 2],
     pub dst: Value,
@@ -66,7 +66,7 @@ pub(super) struct Input {
     pub operand: Option<Operand>,
 }
 
-/// A program and the options it gives the memory plan.
+/// A program, and the pairs of its locations that the memory plan may overlap.
 pub(crate) struct Generated {
     pub program: Program,
     /// Pairs (written, read) of locations that may share bytes.
@@ -124,7 +124,7 @@ impl Gen<'_> {
             self.ends.push((src, buffers.at(id), Reducer::new(self.level, op, elem(dtype), geometry)));
             return;
         }
-        // A copy of another unit's node is computed for this unit only.
+        // If the node belongs to another unit, its copy in this unit is not written to a buffer.
         let own = self.units.unit_of(id) == Some(self.unit);
         let held = match buffers.get(id).filter(|_| own) {
             Some(loc) => {
@@ -297,7 +297,7 @@ impl Gen<'_> {
         self.flops += 2 * c.len() - 1;
         let kernel = |op| strip(self.level, op, elem);
         let (scale, axpy, axpy2) = (kernel(StripOp::Scale), kernel(StripOp::Axpy), kernel(StripOp::Axpy2));
-        // Multiplying by 1 is exact: skip it.
+        // A product with 1 is exact, so it needs no instruction.
         let mut sum = x[0];
         if c[0] != 1.0 || c.len() == 1 {
             let to = if c.len() == 1 { dst } else { self.value(Held::Register { elem }) };
@@ -317,7 +317,7 @@ impl Gen<'_> {
         }
     }
 
-    /// The preferred strip length: a whole number of the operands' rows, small enough for L1.
+    /// The preferred strip length: a multiple of the operands' row length, small enough for L1.
     pub(super) fn strip_len(&self, registers: usize) -> usize {
         let widest = self.widest();
         let live = (registers + self.inputs.len()).max(1);

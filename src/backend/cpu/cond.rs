@@ -1,7 +1,7 @@
 //! A conditional: runs the plan of one of two bodies.
 //!
-//! Inputs and outputs are bound as addresses, so nothing is copied or allocated. It does not know what the
-//! bodies compute.
+//! Inputs and outputs are bound as addresses, so nothing is copied or allocated. This file does not depend on
+//! the operations of the bodies.
 
 use super::bind::Body;
 use super::exec::Workspace;

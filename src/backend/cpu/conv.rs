@@ -6,9 +6,10 @@
 //! all positions of an image, and its derivative with respect to the kernel is one product with the transpose
 //! of the same matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
 //!
-//! Rows of the padded image share the zeros between them, and results at those positions are discarded: 6 %
-//! at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so results do not depend on their number. The
-//! order of a sum is: rows of taps one after the other, each in the order of the matrix product.
+//! Adjacent rows of the padded image share the zeros between them, and results at those positions are
+//! discarded: 6 % of all results at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so results do not
+//! depend on the number of images. A sum adds the rows of taps one after the other, each in the order of the
+//! matrix product.
 
 use super::batch::Batch;
 use super::kernels::{Elem, Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
@@ -224,7 +225,7 @@ impl Run<'_> {
             accumulate: false,
             packed: false,
         };
-        // SAFETY: the caller's promise; between the rows of a result zeros stay.
+        // SAFETY: the caller's promise; the gaps between the rows of a result remain zero.
         unsafe {
             if s.num == 0 {
                 write_bytes(kernel, 0, s.taps() * self.elem);

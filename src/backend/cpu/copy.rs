@@ -1,6 +1,6 @@
 //! Steps that move elements: views into buffers, rows by index, random words.
 //!
-//! They know addresses and strides, not why elements move.
+//! They know only addresses and strides.
 
 use super::access::{Dim, View};
 use super::batch::{Axis, Batch};
@@ -90,7 +90,7 @@ unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
                     dst.add(i * d.dst).write_unaligned(src.add(i * d.src).read_unaligned());
                 }
             }
-            // Pairs, triples and the like: a call of memcpy costs more than the elements.
+            // For short rows, a call of memcpy takes longer than copying the elements one by one.
             [o, d] if d.len < 16 => {
                 for i in 0..o.len {
                     for j in 0..d.len {
@@ -124,7 +124,7 @@ pub(crate) struct TransposeCopy {
 }
 
 impl TransposeCopy {
-    /// The transposes that copy a view into its own buffer, if transposes suffice: (batch, rows, cols,
+    /// The transposes that copy a view into a contiguous buffer, if transposes suffice: (batch, rows, cols,
     /// stride).
     pub fn of(view: &View) -> Option<(Batch<2>, usize, usize, usize)> {
         let pattern = view.pattern();
@@ -245,7 +245,7 @@ impl Random {
         if self.len == 0 {
             return;
         }
-        // SAFETY: the caller's promise; buffers of elements are aligned for them, one of none need not be.
+        // SAFETY: the caller's promise; a buffer that is not empty is aligned for its elements.
         unsafe {
             let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
             let start = env.at(self.start).cast::<u32>().read_unaligned();

@@ -43,8 +43,9 @@ pub(crate) enum Term {
 
 /// The batch and the product of each entry, from the views of both operands; C is contiguous.
 ///
-/// Entries of an innermost axis that share one B and have equally spaced rows of A are merged into one taller
-/// product: the bits of an element do not depend on the number of rows, and B is read once.
+/// If the entries of an innermost axis share one B and their rows of A are equally spaced, they are merged
+/// into one product with more rows. The bits of an element do not depend on the number of rows, and B is read
+/// only once.
 pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
     let ((outer_a, [m, k]), (outer_b, [rows_b, n])) = (matrices(a), matrices(b));
     let mut shape = Gemm {

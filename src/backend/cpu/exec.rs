@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 /// Memory that a run writes besides its outputs: intermediate values, registers, addresses.
 ///
-/// The caller owns it and keeps it between runs. It works for any plan: it takes the shape of the plan that
-/// it is used with, and keeps that shape until another plan is used.
+/// The caller owns it and keeps it between runs. A workspace works for any plan: it takes the shape of the
+/// plan that it is used with, and keeps this shape until it is used with another plan.
 #[derive(Default)]
 pub struct Workspace {
     plan: Option<Plan>,
@@ -28,7 +28,7 @@ pub struct Workspace {
     pub(super) tiles: Vec<TileSpace>,
 }
 
-// SAFETY: the addresses are derived from what a run is given and used during it only.
+// SAFETY: the addresses are derived from the arguments of a run and are used only during this run.
 unsafe impl Send for Workspace {}
 
 impl Workspace {
@@ -143,15 +143,16 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 }
 
 /// # Safety
-/// Each base is bound to memory that is readable, and writable where steps write, for the bytes of its buffer and aligned for its
-/// elements; an output overlaps no other output and no input. The thread flushes denormals.
+/// Each base is bound to memory that is readable, and writable where steps write, for the bytes of its buffer, and
+/// aligned for its elements. An output overlaps no other output and no input. The thread flushes denormals.
 pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     let arena = ws.bases[ARENA as usize];
     // SAFETY: the registers lie behind the arena in one allocation.
     let scratch = unsafe { arena.add(aligned(inner.arena_bytes)) };
     let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
     for step in &inner.steps {
-        // SAFETY: locations were laid out for this plan's buffers, and the caller vouches for its own.
+        // SAFETY: locations were laid out for this plan's buffers, and the caller guarantees that its buffers
+        // are valid.
         unsafe {
             match step {
                 Step::Strip(p) => p.run(env),

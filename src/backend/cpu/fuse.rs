@@ -3,11 +3,11 @@
 //! Elementwise nodes with the same number of elements are merged as long as the units stay acyclic, and a
 //! reduction joins the unit that computes its operand. Every other node is its own unit. A value stays inside
 //! a unit only if producer and reader visit the elements in the same order. Any other access (a broadcast, a
-//! slice, a result of a reduction) needs the finished buffer and is an edge *between* units. Merging is
-//! greedy in topological order. Searching for the best partition (as burn-fusion does over operation streams)
-//! costs more than it gains: what matters is that chains of elementwise work stay in L1.
+//! slice, a result of a reduction) needs the finished buffer and is an edge *between* units. Merging is greedy
+//! in topological order. A search for the best partition (as burn-fusion does over operation streams) would
+//! cost more than it saves, because the main gain is that chains of elementwise operations stay in L1.
 //!
-//! Reachability is stored as bit sets. The pass knows nothing of kernels and memory.
+//! Reachability is stored as bit sets. The pass does not know kernels or memory.
 
 use super::bits::Bits;
 use super::places::{Geometry, Operand, Place, is_layout, place};
@@ -17,7 +17,8 @@ use crate::graph::{Func, Op};
 const MAX_NODES: usize = 256;
 /// More operand streams do not fit into L1 together.
 const MAX_STREAMS: usize = 24;
-/// Below this number of elements a transposed view is walked, not copied first, and streams are short.
+/// Below this number of elements, a transposed view is read in place without a copy, and streams are so short
+/// that their number is not limited.
 const SMALL: usize = 256;
 /// A constant is stored repeated up to this many bytes; a larger one is written by a kernel in each run.
 const MAX_SPLAT_BYTES: usize = 16 << 10;
@@ -33,7 +34,7 @@ pub(crate) enum Kind {
     Single,
 }
 
-/// A future kernel.
+/// A group of nodes that becomes one kernel.
 #[derive(Clone, Debug)]
 pub(crate) struct Unit {
     pub kind: Kind,
@@ -239,8 +240,7 @@ impl Units {
         self.operands[id] = operands;
     }
 
-    /// Whether a reader that visits `size` elements in order can consume this operand within the producer's
-    /// unit.
+    /// Whether a reader that visits `size` elements in order can read this operand within the producer's unit.
     pub fn passes(&self, place: &Place, size: usize) -> bool {
         let Place::At(Operand { root, view }) = place else { return true };
         let Some(unit) = self.unit_of(*root) else { return true };

@@ -1,7 +1,7 @@
 //! Layers: products with a row bias or an added matrix, a gate, a shift and an activation.
 //!
-//! The kernel finishes rows while they are in L1, which saves a pass over the result and gives the bits of
-//! separate kernels. The pass knows which nodes belong together, not how they run.
+//! The kernel finishes rows while they are in L1. This saves a pass over the result, and the result has the
+//! same bits as that of separate kernels. The pass determines which nodes belong together, not how they run.
 
 use super::fuse::{Kind, Units, insert};
 use super::kernels::K_BLOCK;
@@ -49,8 +49,8 @@ impl Units {
     }
 
     /// Appends node `id` to a product's unit if it adds a row or a matrix, multiplies by a row, adds another
-    /// row, or is the activation after that. Such a layer is finished while its rows are in cache. Nothing
-    /// else may read the intermediate values.
+    /// row, or is the activation after these operations. Such a layer is finished while its rows are in cache.
+    /// No other node may read the intermediate values.
     pub(super) fn layer(&mut self, func: &Func, id: usize, op: &Op) -> bool {
         let args = &func.nodes()[id].args;
         // Of two products, the later one adds to the earlier one.
@@ -111,8 +111,8 @@ impl Units {
     }
 }
 
-/// Whether a node is a single product whose terms are added in one chain. Adding it to a matrix as it leaves
-/// the registers then gives the bits of a separate sum.
+/// Whether a node is a single product whose terms are added in one chain. If it is added to a matrix directly
+/// from the registers, the result then has the same bits as that of a separate sum.
 fn is_one_product(func: &Func, id: usize) -> bool {
     let node = &func.nodes()[id];
     matches!(node.op, Op::Dot { .. })

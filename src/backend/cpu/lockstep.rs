@@ -1,12 +1,11 @@
-//! Loops in lockstep: one run of a body is a trip of all rows, and each row has its own schedule.
+//! Loops in lockstep: one run of a body is a trip of all rows, but each row has its own schedule.
 //!
 //! The rows' accepted trips are aligned at the start: trip n of a replay is the n-th accepted trip of each
 //! row. For a row with c accepted trips, the state before trip n of the replay is the state before its own
 //! trip min(n, c - 1). One checkpoint rule, driven by the row with the most trips, serves all rows. A slot is
 //! assigned when the first row reaches its index, and each row writes its part on arrival. For a row that has
 //! ended, the parts of all later slots are filled with the state before its last trip, which is parked for
-//! this purpose. Bodies leave rows unchanged that are not live; this file decides which rows are live. It
-//! does not know what bodies compute.
+//! this purpose. Bodies do not change rows that are not live. This file decides which rows are live.
 
 use super::bind::Body;
 use super::loops;
@@ -40,11 +39,11 @@ pub(super) enum Along<'a> {
 /// The purpose of a trip.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trip {
-    /// Computes the state after it; rows with fewer trips are unchanged.
+    /// Computes the state after the trip; rows with fewer trips are unchanged.
     Forward,
-    /// Computes the state before the next one; rows in their last trip are unchanged too.
+    /// Computes the state before the next trip; rows in their last trip are also unchanged.
     Recompute,
-    /// Computes its cotangents.
+    /// Computes the cotangents of the trip.
     Backward,
 }
 
@@ -86,8 +85,8 @@ impl Rows {
         unsafe { self.copy(row, layout, |k| env.at(state[k]), |k| env.at(self.parked[k])) };
     }
 
-    /// For rows without a trip, fills every slot with the first state of row `furthest`, whose first step
-    /// times they use too.
+    /// For rows without a trip, fills every slot with the first state of row `furthest`. These rows also use
+    /// the first step times of row `furthest`.
     pub(super) unsafe fn lend(
         &self,
         layout: &Layout,

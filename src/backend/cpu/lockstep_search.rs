@@ -1,8 +1,7 @@
 //! The search in lockstep: attempts of all rows at once, accepted or rejected per row.
 //!
-//! It fills the rows' schedules, and a tape while rows have different numbers of accepted trips: the first
-//! row to reach a state determines its slot, and every row then writes its own part. It does not know what
-//! bodies compute.
+//! The search fills the rows' schedules and a tape. Rows have different numbers of accepted trips during the
+//! search, so the first row that reaches a state determines its slot, and every row then writes its own part.
 
 use super::bind::Body;
 use super::lockstep::{Rows, furthest, keep_taps};
@@ -21,7 +20,7 @@ struct Search<'a> {
     tape: &'a mut Tape,
     /// Number of states offered to the checkpoint rule.
     visited: usize,
-    /// A word per row: whether it still runs.
+    /// For each row, a word: whether the row still runs.
     live: *mut u32,
     /// accept, running and reached of each row.
     verdicts: [*mut u32; 3],
@@ -39,7 +38,7 @@ impl LoopSpace {
         let schedules = &mut schedules[s.schedule..s.schedule + rows.num];
         let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
         let num_carried = s.carried.bytes.len();
-        // SAFETY: locations of this plan; a word or a number for each row lies where it should.
+        // SAFETY: locations of this plan; each of these locations holds a word or a number for each row.
         unsafe {
             let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
             taps::clear(&s.taps, search.num_tapped_rows(), env);
@@ -173,7 +172,7 @@ impl<'a> Search<'a> {
 }
 
 impl Schedule {
-    /// Clears it and adds the first step time.
+    /// Clears the schedule and adds the first step time.
     fn start(&mut self, step_time: f64) {
         self.step_times.clear();
         self.step_times.push(step_time);

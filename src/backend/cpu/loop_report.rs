@@ -1,7 +1,7 @@
 //! How loops store the states for their backward passes: the policy, its slots and the result.
 //!
 //! The policy and its slots are known at compile time and are in the plan's report. The result is read from a
-//! workspace after a run. It knows policies and counts, not loops.
+//! workspace after a run. This file does not run loops.
 
 use super::exec::Workspace;
 use super::report::{PlanReport, Space};
@@ -55,7 +55,7 @@ pub struct LoopReport {
 pub struct LoopRun {
     /// Number of times the loop ran.
     pub runs: usize,
-    /// Steps of its longest run.
+    /// Number of steps of its longest run.
     pub steps: usize,
     /// The maximum number of states that a run stored.
     pub kept: usize,

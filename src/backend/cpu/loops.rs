@@ -1,9 +1,9 @@
 //! Loop drivers: they run the plan of a body trip by trip.
 //!
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
-//! trip copies them; captured values are bound once. Control never returns to the caller's code, and nothing
-//! is allocated once schedule and tape have their capacity. It knows the contract of the loop operations
-//! (`graph::loops`), not what the bodies compute.
+//! trip copies them; captured values are bound once. Control does not return to the caller between trips, and
+//! a loop allocates nothing once schedule and tape have their capacity. This file implements the contract of
+//! the loop operations (`graph::loops`).
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
@@ -20,7 +20,7 @@ use std::ptr::copy_nonoverlapping;
 /// Values that each trip receives from the previous one.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    /// Those of the first trip.
+    /// The values that the first trip receives.
     pub initial: Box<[Loc]>,
     /// The buffers that the last trip writes, and every second trip before it.
     pub result: Box<[Loc]>,
@@ -65,7 +65,7 @@ pub(crate) struct Scan {
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
     pub layout: Layout,
-    /// As in [`Solve`].
+    /// The residuals of the step, stored if the tape has room.
     pub left: Option<Left>,
     pub records: bool,
     pub schedule: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Rev {
     pub tape: usize,
     /// Workspace index of the step; `bwd` follows.
     pub space: usize,
-    /// The replayer of this operation.
+    /// The workspace index of this operation's replayer.
     pub replay: usize,
 }
 
@@ -129,9 +129,9 @@ pub(crate) struct LoopSpace {
 pub(crate) struct Replay {
     pub replayer: Replayer,
     pub slots: Slots,
-    /// Steps that it recomputed in this run of the plan.
+    /// Steps that the pass recomputed in this run of the plan.
     pub recomputed: u64,
-    /// Steps whose stages it recomputed.
+    /// Steps whose stages the pass recomputed.
     pub remade: u64,
     own: Vec<bool>,
 }

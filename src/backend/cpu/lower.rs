@@ -1,6 +1,6 @@
 //! Lowers units to steps: assigns buffers to roots and a kernel to each unit.
 //!
-//! It knows operations, places and kernels, not offsets in the arena.
+//! Offsets in the arena are assigned later.
 
 use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
@@ -24,7 +24,7 @@ use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 use crate::transform::Residuals;
 
-/// Below this number of elements a transpose through registers gains nothing.
+/// Below this number of elements, a transpose through registers is not faster.
 const MIN_TRANSPOSE: usize = 64;
 
 /// Steps in order, with locations that name buffers.
@@ -63,7 +63,7 @@ pub(super) struct Lower<'a> {
     /// The loop node and value of each sequence.
     pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
-    /// If the function is the body of a loop, the properties shared by its runs.
+    /// If the function is the body of a loop, the properties that its runs share.
     trips: Trips,
     /// The rings of sums over the runs.
     rings: Vec<(usize, Ring)>,
@@ -181,7 +181,8 @@ impl Lower<'_> {
         copies
     }
 
-    /// Computes the matrices that products on the way to `root` are added to in the destination of `root`.
+    /// If `root` is a product added to a matrix, computes this matrix in the destination of `root`, and so on
+    /// for a chain of such products.
     fn add_in_place(&mut self, mut root: usize, at: Loc) {
         while let Some(unit) = self.units.unit_of(root)
             && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
@@ -257,7 +258,7 @@ impl Lower<'_> {
                 Step::TransposeCopy(TransposeCopy { src, dst, elem, batch, rows, cols, stride })
             }
             _ => {
-                // A reshape that strides cannot express: the order of the elements counts, not the axes.
+                // A reshape that strides cannot express: only the order of the elements matters, not the axes.
                 let from: Shape = view.dims.iter().map(|d| d.len).collect::<Vec<_>>().into();
                 let dims = Move::dims(&view, &View::contiguous(&from));
                 Step::Move(Move { src, dst, elem, dims, zero: None })
@@ -405,8 +406,8 @@ impl Lower<'_> {
         layer
     }
 
-    /// The location of a row that is read after a product. The product overwrites a one-row sum over runs, so
-    /// such a row is copied first.
+    /// The location of a row that is read after a product. If the row is a sum over runs, the product would
+    /// overwrite it, so it is copied first.
     fn row(&mut self, place: &Place, ty: &Type) -> Loc {
         let (at, _) = self.view(place, ty.shape(), ty.dtype());
         if !self.is_total(at) {
@@ -423,7 +424,8 @@ impl Lower<'_> {
         matches!(self.buffers.list[at.base as usize].home, Home::Input(k) if k >= first)
     }
 
-    /// The ring buffer of a product that is added only to a sum over runs, if deferring it pays.
+    /// The ring buffer of a product that is added only to a sum over runs, if deferring the product saves
+    /// time.
     fn ring(&mut self, nodes: &[usize], shape: &Gemm, c: Loc, double: bool) -> Option<Ring> {
         let Home::Output(k) = self.buffers.list[c.base as usize].home else { return None };
         let Some(Place::At(addend)) = self.addend(nodes).filter(|_| nodes.len() == 2) else { return None };

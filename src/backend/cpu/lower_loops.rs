@@ -70,8 +70,8 @@ impl Lower<'_> {
         types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
     }
 
-    /// The carried values: arguments from `arg` on are those of the first trip, outputs from `out` on those
-    /// of the last.
+    /// The carried values: arguments from `arg` on are the values before the first trip, outputs from `out` on
+    /// the values after the last trip.
     pub(super) fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
         Carried {
             initial: self.operands(id, arg, types.len()),
@@ -121,8 +121,8 @@ impl Lower<'_> {
         space
     }
 
-    /// Records in the report of a body where it runs: bodies are compiled and given workspaces in different
-    /// orders.
+    /// Records in the report of a body the workspace that it runs in, since bodies are compiled in one order
+    /// and get their workspaces in another order.
     fn runs_in(&mut self, plan: &Plan, space: Space) {
         let of = self.compiled.iter().position(|compiled| Arc::ptr_eq(&compiled.0, &plan.0));
         self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
@@ -189,7 +189,7 @@ impl Lower<'_> {
         Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
     }
 
-    /// Records how a tape that is read stores its states.
+    /// If a tape is read, records how it stores its states.
     fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
         let shape = self.spaces.tapes[tape];
         self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
@@ -271,7 +271,7 @@ impl Lower<'_> {
             layout,
             left,
             records,
-            // Taps read the previous step time.
+            // Taps also read the schedule, for the previous step time.
             is_replayed: tapped.is_some() || self.is_read(id, types.len()),
             schedule: made.schedule,
             tape: made.tape,

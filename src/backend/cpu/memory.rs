@@ -30,8 +30,8 @@ impl Storage {
         // SAFETY: the layout has a size above 0.
         let start = unsafe { alloc(layout) };
         let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        // Written rather than allocated as zeros, so that every page is committed from the start. Otherwise
-        // resident memory would grow whenever a second worker first takes a tile.
+        // The zeros are written, not allocated with `alloc_zeroed`, so that every page is committed from the
+        // start. Otherwise resident memory would grow whenever another worker takes its first tile.
         // SAFETY: just allocated with these bytes.
         unsafe { start.write_bytes(0, bytes) };
         Storage { start, bytes, _counted: Some(Counted::bytes(name, bytes)) }
@@ -57,7 +57,8 @@ impl Drop for Storage {
     }
 }
 
-// SAFETY: the storage is owned and has no interior state; who writes through `ptr` upholds exclusivity.
+// SAFETY: the storage is owned and has no interior state; code that writes through `ptr` guarantees exclusive
+// access.
 unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}

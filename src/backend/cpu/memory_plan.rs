@@ -1,10 +1,10 @@
 //! Assigns offsets in the arena to buffers.
 //!
-//! A buffer lives from the step that first writes it to the step that last uses it. Buffers are placed
-//! largest first, each into the smallest gap left by the buffers that live at the same time (XLA's
-//! `GlobalDecreasingSizeBestFitHeap`). It is deterministic and, on such intervals, within a few percent of
-//! the lower bound. If a step may overwrite a buffer that it is the last to read, the two share bytes. The
-//! pass knows only intervals and sizes, and is tested as such.
+//! A buffer lives from the step that first writes it to the step that last uses it. Buffers are placed largest
+//! first, each into the smallest gap left by the buffers that live at the same time (XLA's
+//! `GlobalDecreasingSizeBestFitHeap`). This method is deterministic, and on lifetimes like those of a plan it
+//! is within a few percent of the lower bound. If a step may overwrite a buffer that no later step reads, its
+//! result shares the bytes of this buffer. The pass and its tests use only lifetimes and sizes.
 
 use super::memory::aligned;
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ pub(crate) struct Life {
 /// Offsets and arena size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
-    /// For each buffer that lives, its offset.
+    /// For each buffer with a lifetime, its offset.
     pub offsets: Vec<Option<usize>>,
     /// Size of the arena.
     pub bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) struct MemoryPlan {
 }
 
 /// Places buffers. `in_place` lists (step, written, read): at that step, `written` may reuse the bytes of
-/// `read` if the lifetime of `written` starts and that of `read` ends there.
+/// `read` if the lifetime of `written` starts and the lifetime of `read` ends at this step.
 pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) -> MemoryPlan {
     let mut merged: Vec<usize> = (0..lives.len()).collect();
     let mut groups: Vec<Option<Life>> = lives.to_vec();

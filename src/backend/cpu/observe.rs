@@ -1,6 +1,6 @@
 //! The kernel of a debug callback: copies a value and passes it to a plain Rust function.
 //!
-//! It knows addresses and a type. It allocates per value: callbacks are for debugging, not for speed.
+//! The kernel allocates memory for each value, because callbacks are for debugging and need not be fast.
 
 use super::step::{Env, Loc};
 use crate::array::Data;

@@ -1,8 +1,7 @@
 //! Programs of one element, such as a loop's clock.
 //!
 //! Operands are loaded into a register file, instructions work from register to register, and results are
-//! stored at the end. A strip program would repeat this work for every operand of every instruction. It knows
-//! instructions and addresses, like [`super::program`].
+//! stored at the end. A strip program would repeat this work for every operand of every instruction.
 
 use super::kernels::OneInstr;
 use super::step::{Access, Env, Loc};
@@ -38,13 +37,14 @@ impl Ones {
     }
 
     /// # Safety
-    /// The locations are valid for their elements, registers are below [`REGISTERS`] and written before they are read, and
-    /// the level of the kernels is available.
+    /// The locations are valid for their elements, registers are below [`REGISTERS`] and are written before they
+    /// are read, and the level of the kernels is available.
     pub unsafe fn run(&self, env: Env) {
         let mut file = [const { MaybeUninit::<u64>::uninit() }; REGISTERS];
         let registers = file.as_mut_ptr().cast::<u64>();
         let (read, written) = self.ports.split_at(self.num_read);
-        // SAFETY: the caller's promise. What is read is loaded before anything is stored: the two may be one place.
+        // SAFETY: the caller's promise. All loads come before all stores, because a load and a store may use the
+        // same location.
         unsafe {
             for &(register, bits) in &self.numbers {
                 registers.add(register as usize).write(bits);

@@ -1,8 +1,8 @@
-//! Weights that a loop multiplies by, packed for the tiles when the loop starts.
+//! Weights of the products in a loop, packed for the tiles when the loop starts.
 //!
 //! A captured value is the same in all trips. A product whose right operand is captured therefore uses a copy
-//! in the layout of its tiles ([`super::kernels::pack`]). The copies stay in the body's arena from trip to
-//! trip.
+//! in the layout of its tiles ([`super::kernels::pack`]). The copies are in the body's arena and serve all
+//! trips.
 
 use super::bind::Body;
 use super::kernels::{pack, packed_len};

@@ -1,11 +1,10 @@
 //! Measured peak rates of the machine: matrix products and copies within a core's own cache.
 //!
-//! It knows the kernels and the pool, not plans. The rates are for people only: they vary between
-//! measurements, so no plan or result may depend on them.
+//! The rates are for reports only: they vary between measurements, so no plan or result may depend on them.
 //!
 //! A formula (lanes x ports x clock) is not enough: the clock depends on other load, and a hypervisor reports
-//! neither ports nor clock. The crate's own kernel is measured because the share of its rate that a plan
-//! achieves shows the overhead around the products, which a better plan could save.
+//! neither ports nor clock. The measurement uses the crate's own kernel. The fraction of its rate that a plan
+//! achieves then shows the overhead around the products, which a better plan could save.
 
 use super::kernels::{Gemm, gemm_f32, packed_len};
 use crate::simd::Level;
@@ -21,7 +20,7 @@ const K: usize = 128;
 const N: usize = 64;
 /// Cache lines per copy: 64 KiB read, 64 KiB written.
 const COPIED: usize = 1024;
-/// Measurements per rate; the best counts, since other load can only lower a rate.
+/// Measurements per rate. The highest rate is reported, since other load can only lower a rate.
 const RUNS: usize = 5;
 /// Seconds per measurement: three rates, five times each, take 45 ms.
 const RUN_S: f64 = 3e-3;
@@ -29,7 +28,8 @@ const RUN_S: f64 = 3e-3;
 /// Peak rates of this machine.
 ///
 /// # Numerics
-/// Each rate is the best of five measurements of 3 ms, 50 ms in total; load from other programs lowers them.
+/// Each rate is the best of five measurements of 3 ms, 50 ms in total; load from other programs lowers the
+/// rates.
 ///
 /// # Examples
 /// ```
@@ -129,7 +129,8 @@ impl Buffers {
     }
 }
 
-/// The number of calls per measurement, found by doubling; this also wakes the core's wide vector units.
+/// The number of calls per measurement, determined by doubling. The doubling also powers up the core's wide
+/// vector units.
 fn calls_of_a_run(mut run: impl FnMut(usize)) -> usize {
     let mut calls = 1;
     loop {

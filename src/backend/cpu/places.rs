@@ -1,8 +1,8 @@
 //! The place of each node's value: a number, or a view of another node's buffer.
 //!
-//! Layout operations become [`View`]s, which cost nothing. It determines which nodes own a buffer (*roots*):
-//! inputs, constant arrays, results of computations, and the few layout operations that strides cannot
-//! express. It does not know how roots are computed.
+//! Layout operations become [`View`]s, which cost nothing. This file determines which nodes own a buffer
+//! (*roots*): inputs, constant arrays, results of computations, and the few layout operations that strides
+//! cannot express.
 
 use super::access::View;
 use crate::array::{DType, Shape};

@@ -1,20 +1,20 @@
 //! Recomputes cheap values at their readers instead of storing them.
 //!
-//! A backward pass reads dozens of elementwise values of the forward pass, such as `sigmoid x` and
-//! `x (1 - sigmoid x)`, which one kernel would store and another load. If such a value costs one addition or
-//! product on operands that are in memory anyway, its readers get a copy of its node. The same operation on the
-//! same operands gives the same bits, so no result changes.
+//! A backward pass reads dozens of elementwise values of the forward pass, such as `x (1 - sigmoid x)` and
+//! `sigmoid x`, which one kernel would store and another load. If such a value costs one addition or product on
+//! operands that are stored in any case, each reader gets a copy of its node. The same operation on the same
+//! operands has the same bits, so no result changes.
 //!
-//! A unit's stored values are reduced greedily: a value is dropped if everything that it needs is stored, and
-//! another value is stored if at least two can be dropped for it. A minimum cut (as in PyTorch's partitioner)
-//! would find the global optimum; the candidates lie within single units, where the greedy pass found the
+//! The stored values of a unit are reduced greedily: a value is dropped if everything that it needs is stored,
+//! and another value is stored if at least two values can be dropped for it. A minimum cut (as in PyTorch's
+//! partitioner) would find the global optimum. All candidates are in one unit, where the greedy pass found the
 //! same sets on the networks tried.
 
 use super::fuse::{Kind, Unit, Units};
 use super::places::Place;
 use crate::graph::{Func, Op, UnaryOp};
 
-/// Fewer elements than this stay in L1 between two kernels.
+/// A value with fewer elements stays in L1 between two kernels.
 const MIN_SIZE: usize = 1024;
 /// The longest chain that replaces a load: as many cheap instructions as a load from L2 takes.
 const MAX_CHAIN: usize = 4;
@@ -209,7 +209,7 @@ impl Search<'_> {
         }
     }
 
-    /// Values that alone would complete a chain.
+    /// Values of which one alone would complete a chain.
     fn bases<'r>(
         &self,
         soft: &[usize],

@@ -1,8 +1,8 @@
 //! Reductions of strips: groups of neighbors, long rows in blocks, and lines added to a line.
 //!
 //! The order of a sum depends only on the reduction's shape and the level. Neighbors are summed in blocks of
-//! [`BLOCK`], and the sums of blocks in double precision; lines are added one after the other. It knows
-//! elements and lengths, not programs.
+//! [`BLOCK`], and the sums of blocks in double precision; lines are added one after the other. This file does
+//! not depend on strip programs.
 
 use super::kernels::{self, Elem, ReduceFn, StripFn, StripOp, SumColsFn, SumRowsFn, strip};
 use super::places::Geometry;

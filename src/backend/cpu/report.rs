@@ -18,7 +18,7 @@ pub struct PlanReport {
     pub bytes_moved: usize,
     /// Workspace bytes: intermediate values and registers, including those of one run of each body.
     pub arena_bytes: usize,
-    /// Size of the intermediate values if no two shared bytes.
+    /// Size of the intermediate values if no two of them shared bytes.
     pub arena_bytes_without_reuse: usize,
     /// The largest total of intermediate values alive at one step, including registers and bodies: a lower
     /// bound for this order of steps.
@@ -81,7 +81,7 @@ pub(crate) fn report(
 }
 
 impl PlanReport {
-    /// This plan behind one that runs before it, `trips` times, as a body.
+    /// Adds the report `before` as a body of this plan that runs `trips` times before it.
     pub fn after(mut self, name: &'static str, before: PlanReport, trips: usize) -> PlanReport {
         self.arena_bytes += before.arena_bytes;
         self.arena_bytes_without_reuse += before.arena_bytes_without_reuse;
@@ -90,8 +90,8 @@ impl PlanReport {
         self
     }
 
-    /// The maximum bytes that its loops store for backward passes, including those in bodies, in solves of at
-    /// most `steps` steps.
+    /// The maximum number of bytes that the loops of the plan store for backward passes, including those in
+    /// bodies, in solves of at most `steps` steps.
     pub fn kept_bytes(&self, steps: usize) -> usize {
         let own = self.tapes.iter().enumerate().map(|(i, &(bytes, slots))| {
             let states = bytes * slots.min(steps + 1);

@@ -1,8 +1,8 @@
 //! Residuals: values that trips store for the backward pass besides their states.
 //!
-//! A forward body writes its residuals to their final location; trips that store none write to a spare
-//! buffer. A backward trip reads them in place, or recomputes them into a spare buffer
-//! ([`crate::transform::residuals`]). It knows tapes and addresses, not which values are residuals.
+//! A forward body writes its residuals to their final location; trips that store none write to a spare buffer.
+//! A backward trip reads them in place, or recomputes them into a spare buffer
+//! ([`crate::transform::residuals`]). The transform decides which values are residuals.
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
@@ -13,11 +13,11 @@ use super::tape::{Layout, Tape};
 use crate::simd::prefetch::prefetch;
 use std::slice::from_raw_parts;
 
-/// Bytes to prefetch per trip: for longer values the hardware prefetcher takes over.
+/// Bytes to prefetch per trip: the hardware prefetches the rest of a longer value.
 const AHEAD_BYTES: usize = 1024;
 
-/// Prefetches residuals of the next trip. They have left L1 by the time they are needed, and are read in an
-/// order that the hardware does not predict.
+/// Prefetches residuals of the next trip. When they are needed they are no longer in L1, and the hardware does
+/// not predict the order in which they are read.
 pub(super) fn prefetch_next(at: *const u8, bytes: usize) {
     prefetch(at, bytes.min(AHEAD_BYTES));
 }
@@ -37,9 +37,9 @@ pub(crate) struct Left {
 /// The residuals that the first trip reads from a previous one, computed when a search starts.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// Computes them from the inputs of the loop's body.
+    /// Computes the residuals from the inputs of the loop's body.
     pub body: Plan,
-    /// Number of residuals: the last parts of the layout, the body's first outputs.
+    /// Number of residuals. They are the last parts of the layout and the first outputs of the body.
     pub num: usize,
     /// The carried values that its other outputs must equal: position among the carried values, bytes,
     /// location.
@@ -47,7 +47,8 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Fills the first position, unless the search starts from values other than those a step would produce.
+    /// Fills the first position. Does not open the tape for residuals if the search starts from other values
+    /// than a step would produce.
     unsafe fn run(&self, tape: &mut Tape, layout: &Layout, body: &mut Body<'_>, initial: &[Loc], env: Env) {
         let Some(at) = tape.lead() else { return };
         for (k, &(offset, _)) in layout.parts[layout.parts.len() - self.num..].iter().enumerate() {
@@ -116,7 +117,7 @@ impl Left {
 /// How a backward pass obtains the residuals of a trip.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    /// Recomputes them from the inputs of a step.
+    /// Recomputes the residuals from the inputs of a step.
     pub again: Plan,
     pub layout: Layout,
     /// Number of residuals, at the end, that come from the previous trip.
@@ -177,7 +178,7 @@ impl<'a> Taking<'a> {
             }
             return;
         }
-        // SAFETY: all that the body takes is bound; locations of the surrounding plan.
+        // SAFETY: all inputs and outputs of the body are bound; locations of the surrounding plan.
         unsafe {
             if !std::mem::replace(&mut self.is_packed, true) {
                 self.body.pack();

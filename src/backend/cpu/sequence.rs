@@ -1,9 +1,9 @@
 //! The driver of the general loop, and the sequences that it reads and stores.
 //!
-//! A sequence lies in the workspace of the plan that contains its loop, with one slot per trip, indexed by
-//! the trip's position in the schedule; it keeps its capacity between runs. A trip reads and writes its
-//! values in place; only states are copied. Unread values are not stored. It knows the contract of
-//! [`crate::graph::Loop`], not what the body computes.
+//! A sequence lies in the workspace of the plan that contains its loop, with one slot per trip, indexed by the
+//! trip's position in the schedule; it keeps its capacity between runs. A trip reads and writes its values in
+//! place; only states are copied. Values without readers are not stored. This file implements the contract of
+//! [`crate::graph::Loop`].
 
 use super::bind::Body;
 use super::loops::{Carried, LoopSpace};

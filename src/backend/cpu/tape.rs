@@ -1,8 +1,8 @@
 //! The results of a loop that later passes read: the schedule of accepted step times, and the tape of stored
 //! states and residuals.
 //!
-//! Both are in the workspace of the plan that contains the loop and keep their capacity between runs. It
-//! knows bytes and slots; the checkpoint rule decides which states are stored.
+//! Both are in the workspace of the plan that contains the loop and keep their capacity between runs. The
+//! checkpoint rule decides which states are stored.
 
 use super::loop_report::LoopRun;
 use super::memory::{Storage, aligned};
@@ -11,7 +11,7 @@ use crate::graph::Held;
 use std::ops::Range;
 use std::ptr::null_mut;
 
-/// Slots are allocated in chunks of up to this many bytes: a tape of small states is not many small
+/// Slots are allocated in chunks of up to this many bytes. A tape of small states therefore needs few
 /// allocations, and a tape of large states grows slot by slot.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -55,7 +55,7 @@ impl Layout {
     }
 }
 
-/// Slots for states, allocated on first use and kept.
+/// Slots for states, allocated on first use and not freed between runs.
 #[derive(Debug)]
 pub(crate) struct Slots {
     name: &'static str,
@@ -67,7 +67,7 @@ pub(crate) struct Slots {
     at: *mut u8,
 }
 
-// SAFETY: the address is that of a chunk, which is owned.
+// SAFETY: the address points into a chunk, which this value owns.
 unsafe impl Send for Slots {}
 
 impl Slots {
@@ -138,7 +138,7 @@ pub(crate) struct TapeShape {
 impl TapeShape {
     /// Slots per chunk, for states and for residuals.
     fn chunks(&self) -> [usize; 2] {
-        // Small chunks, so that two kinds of them fill the budget except for a fraction of one chunk.
+        // Chunks are small, so that the two kinds fill the budget except for a fraction of one chunk.
         let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
         [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
     }
@@ -225,8 +225,7 @@ impl Tape {
         self.num_residuals = n + 1;
     }
 
-    /// Makes room for a state that was stored: states have priority, so the residuals of the last steps are
-    /// dropped.
+    /// Makes room for a stored state. States have priority, so the residuals of the last steps are dropped.
     #[inline]
     pub fn make_room(&mut self) {
         while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {

@@ -1,8 +1,8 @@
 //! Taps: values that the trips of a loop output, and their cotangents.
 //!
-//! A trip writes its taps to one location; they are copied to the rows that the trip holds. In reverse, a
-//! trip reads its row of cotangents in place, or the sum of its rows, or zeros. The schedule knows which trip
-//! holds which row; the body knows what is tapped.
+//! A trip writes its taps to one location, from which they are copied to the rows that the trip holds. In
+//! reverse, a trip reads its row of cotangents in place, or the sum of its rows, or zeros. The schedule
+//! records which trip holds which rows.
 
 use super::bind::Body;
 use super::kernels::StripFn;
@@ -95,7 +95,7 @@ pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env)
 /// Sets all `num` rows to zero; rows that no trip holds stay zero.
 pub(super) unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
     for tap in taps {
-        // SAFETY: there are so many rows, of these bytes.
+        // SAFETY: there are `num` rows of these bytes.
         unsafe { write_bytes(env.at(tap.rows), 0, num * tap.bytes) };
     }
 }
@@ -103,7 +103,7 @@ pub(super) unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
 /// Writes the zeros that trips without a row read.
 pub(super) unsafe fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
     for ct in cotangents {
-        // SAFETY: these bytes are there.
+        // SAFETY: the location has these bytes.
         unsafe { write_bytes(env.at(ct.zeros), 0, ct.bytes) };
     }
 }
@@ -119,8 +119,7 @@ pub(super) unsafe fn bind_cotangents(
 ) {
     for (i, ct) in cotangents.iter().enumerate() {
         let mut rows = schedule.held.rows_of(n);
-        // SAFETY: there are these rows; the sum has the length of one and is read and written at the same
-        // address.
+        // SAFETY: these rows exist; the sum is as long as one row and is read and written at the same address.
         unsafe {
             let row = |k: usize| env.at(ct.rows).add(k * ct.bytes);
             let at = match (rows.next(), rows.next()) {

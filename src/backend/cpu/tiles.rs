@@ -1,9 +1,9 @@
 //! Runs a body per tile of rows, in parallel on rayon's current pool.
 //!
-//! The program determines the tiles, rows are written to their final place, and sums are kept per tile and
-//! added in tile order, so scheduling changes no bit. Each worker owns a workspace. Workers take tiles from a
-//! counter and are started by recursive joins, which unlike spawned tasks do not allocate. It knows addresses
-//! of rows, not what the body computes.
+//! The program determines the tiles, rows are written to their final place, and sums are stored per tile and
+//! added in tile order. The results therefore do not depend on scheduling, to the bit. Each worker owns a
+//! workspace. Workers take tiles from a counter. Recursive joins start them, which unlike spawned tasks do not
+//! allocate.
 
 use super::exec::{Workspace, execute};
 use super::kernels::StripFn;
@@ -13,7 +13,7 @@ use crate::simd::denormals::Denormals;
 use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Elements per summation task: smaller tasks cost more than their work.
+/// Elements per summation task: for smaller tasks, scheduling takes longer than the sum.
 const SUM_GRAIN: usize = 1 << 14;
 
 /// The tiles of an operation.
@@ -82,7 +82,7 @@ impl Tiles {
     pub unsafe fn run(&self, env: Env, space: &mut TileSpace) {
         let num = self.row0.len();
         if num == 0 {
-            // SAFETY: sums of nothing.
+            // SAFETY: sums without terms.
             return unsafe { self.clear(env) };
         }
         let whole = num - usize::from(self.tail.is_some());
@@ -90,7 +90,8 @@ impl Tiles {
         if space.workers.len() < workers {
             space.workers.resize_with(workers, Workspace::new);
         }
-        // Prepares all of them now: which worker takes a tile depends on the load of the machine.
+        // All workspaces are prepared now, because it depends on the load of the machine which worker takes a
+        // tile.
         space.workers[..workers].iter_mut().for_each(|ws| ws.prepare(&self.body));
         let next = AtomicUsize::new(0);
         let shared = Shared { tiles: self, env, next: &next };
@@ -159,7 +160,7 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
             if let Some((plan, ws)) = tail {
                 tiles.tile(whole, plan, ws, shared.env);
             }
-            // Also if no tile is left, so that a later run finds the workspace prepared.
+            // The workspace is prepared even if no tile is left, so that a later run need not prepare it.
             ws.prepare(&tiles.body);
             loop {
                 let i = shared.next.fetch_add(1, Relaxed);

@@ -1,13 +1,13 @@
 //! Sums over the trips of a loop, accumulated inside the body's plan.
 //!
-//! If a body returned the contribution of one trip, it would write it, and another kernel would load it and
-//! the partial sum and store the new sum: three passes over a matrix for a product of a few rows. Instead,
-//! the partial sum is an additional input of the body that aliases the output, and products add to it from
-//! their registers ([`super::layers`]).
+//! If a body returned the contribution of one trip, it would write the contribution, and another kernel would
+//! load the contribution and the partial sum and store the new sum. These are several passes over a matrix for
+//! a product of a few rows. Instead, the partial sum is an additional input of the body that aliases the
+//! output, and products add to it from their registers ([`super::layers`]).
 //!
 //! Products with so few rows that one pass over the sum costs more than the product are deferred: a trip
-//! stores its rows in a ring buffer, and when that is full, one product of all rows is added. The terms are
-//! added in the order of the trips, so the result does not depend on how a loop obtains its states.
+//! stores its rows in a ring buffer, and when the buffer is full, one product of all rows is added. The terms
+//! are added in the order of the trips, so the result does not depend on how a loop obtains its states.
 
 use super::bind::Body;
 use super::kernels::{Gemm, gemm_f32, gemm_f64};
@@ -17,18 +17,19 @@ use crate::simd::Level;
 use std::ops::Range;
 use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
 
-/// Products with more rows are added at once: with 8, the pass over the sum takes as long as the product.
+/// Products with more rows are added at once: with 8 rows, the pass over the sum takes only as long as the
+/// product.
 const MAX_ROWS: usize = 4;
 /// Rows of a ring buffer. With 16, a pass over the sum takes a tenth of a trip; a longer ring costs more L2
 /// space than it saves.
 const RING_ROWS: usize = 16;
-/// Bytes of a ring's counter; its rows start there.
+/// Bytes of a ring's counter; the rows follow the counter.
 const HEAD_BYTES: usize = 64;
 
 /// `body` with its outputs in `sums` added to additional inputs, which follow its own.
 ///
-/// A left-deep chain of sums, as gradients have, starts with the total, so that each of its products adds to
-/// it in turn.
+/// Gradients contain left-deep chains of sums. Such a chain starts with the total, so that each of its
+/// products is added to the total in turn.
 pub(crate) fn with_totals(body: &Func, sums: Range<usize>) -> Func {
     let (mut b, inputs) = Builder::with_inputs(&body.input_types());
     let totals: Vec<NodeId> = sums.clone().map(|k| b.input(body.output_type(k).clone())).collect();
@@ -117,7 +118,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Whether deferring pays for a product of this shape.
+    /// Whether deferring saves time for a product of this shape.
     pub fn suits(shape: &Gemm) -> bool {
         (1..=MAX_ROWS).contains(&shape.k) && shape.m > 1 && shape.n > 1
     }

@@ -1,8 +1,7 @@
 //! Reads elements that are not contiguous into a register.
 //!
-//! It knows addresses and strides. Three inner cases matter: short rows (columns of a narrow matrix), runs of
-//! one element (a column repeated over a row), and pieces of rows. Other patterns are walked element by
-//! element.
+//! Three inner patterns have fast paths: short rows (columns of a narrow matrix), runs of one element (a
+//! column repeated over a row), and pieces of rows. Other patterns are read element by element.
 
 use super::access::Dim;
 use super::kernels::Elem;

@@ -3,7 +3,7 @@
 use crate::array::{Array, DType};
 use crate::graph::Type;
 
-/// Numbers from bytes while there are some, then from a seed (splitmix64).
+/// Numbers from bytes while any are left, then from a seed (splitmix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     seed: u64,
@@ -23,7 +23,7 @@ impl Draws {
 
     pub(super) fn word(&mut self) -> u64 {
         if let (Some(low), Some(high)) = (self.bytes.pop(), self.bytes.pop()) {
-            // Both in the low bits, which `below` uses, and in the high bits, which `real` uses.
+            // The bytes are in the low bits, which `below` uses, and in the high bits, which `real` uses.
             return u64::from_le_bytes([low, high, 0, 0, 0, 0, low, high]);
         }
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

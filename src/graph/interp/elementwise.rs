@@ -1,7 +1,7 @@
 //! Elementwise operations, in the element type.
 //!
-//! A trait for floats keeps every formula written once; integers and booleans have few operations and are
-//! written out.
+//! With a trait for floats, every formula is written once. Integers and booleans have few operations, which
+//! are written separately.
 
 use super::erf::erf;
 use crate::array::{DType, Data, Element};
@@ -160,8 +160,8 @@ pub(super) fn lincomb(coeffs: &[u64], x: &[&Data]) -> Data {
     }
 }
 
-/// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a boolean is
-/// whether the number differs from 0 (so NaN gives true).
+/// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a conversion
+/// to boolean tests whether the number differs from 0 (so NaN becomes true).
 pub(super) fn cast(x: &Data, to: DType) -> Data {
     macro_rules! cast {
         ($x:expr) => {

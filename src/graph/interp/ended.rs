@@ -1,11 +1,10 @@
-//! Why a search ended early: the operation of its last attempt that first gave a non-finite number.
+//! Why a search ended early: the first operation of its last attempt that returned a non-finite number.
 //!
-//! A rejected attempt leaves finite values, so nothing leads back from the function's outputs. The walk
-//! therefore starts at the attempt's verdict, which tests whether numbers are finite or compares them. The
-//! first such number that is neither finite nor a constant is the cause, and [`locate`](super::locate)'s walk
-//! continues from there. This works without knowing what the search searches for; a search that ended for
-//! another reason has no such number.
-//! what it searches for, and a search that ended for another reason has no such number.
+//! The state after a rejected attempt is finite, so the outputs of the function do not lead to the cause. The
+//! walk therefore starts at the flags of the attempt, which test whether numbers are finite, or compare
+//! numbers. The first such number that is neither finite nor a constant is the cause, and the walk of
+//! [`locate`](super::locate) continues from it. This module does not depend on the purpose of the search. A
+//! search that ended for another reason has no such number.
 
 use super::locate::{
     Attempts, Found, Place, Source, is_bad, leads_to_constant, owned, placed, shifted, walk,
@@ -15,11 +14,11 @@ use super::{GraphError, Value, values_of};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
-/// The source of the non-finite number that ended a search of the function early; the first such search counts.
-/// `None` if there is none, or if the search runs in lockstep, whose rows are not examined separately.
+/// The source of the non-finite number that ended a search of the function early, for the first such search.
+/// `None` if there is no such search, or if it runs in lockstep, because its rows are not examined separately.
 ///
 /// # Errors
-/// Those of [`interpret_values`](super::interpret_values).
+/// The errors of [`interpret_values`](super::interpret_values).
 pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphError> {
     let values = values_of(f, inputs)?;
     for (i, node) in f.nodes().iter().enumerate() {
@@ -53,7 +52,8 @@ fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> 
 
 fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     let made = Attempts::of(s, args)?;
-    // A search that contains searches ends when the inner search of its last attempt did.
+    // If a search contains searches and the inner search of its last attempt ended early, this also ended the
+    // outer search.
     let found = match locate_ended(&s.attempt, made.last())? {
         None if made.reached => None,
         None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
@@ -62,7 +62,7 @@ fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     found.map(|found| made.back_from_last(found)).transpose()
 }
 
-/// The source of the number that made an attempt be rejected or the search end.
+/// The source of the number because of which the attempt was rejected or the search ended.
 fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
     let tested = attempt.outputs()[..2].iter().find_map(|&from| tested_value(attempt, values, from));
     tested.map(|at| walk(attempt, values, at))

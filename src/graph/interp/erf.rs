@@ -1,14 +1,14 @@
-//! The error function of one number, which `std` lacks: the oracle of `simd::math`, computed by a different
-//! formula. Independent of graphs.
+//! The error function of one number, which `std` lacks: the reference for `simd::math`, computed by a
+//! different formula. It does not depend on graphs.
 
 use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// `erf x = 2 / sqrt(pi) * integral of e^(-t^2) from 0 to x`.
 ///
 /// # Numerics
-/// Within 4 ulp. Below 2: the series of positive terms `e^(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!`, as the
-/// alternating one would lose digits. From 2 on: `1 - erfc x`, with the continued fraction of erfc; 60 terms
-/// are accurate to 1e-14 at 2, where erfc is 0.005.
+/// Within 4 ulp. Below 2: the series of positive terms `e^(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!`, because an
+/// alternating series would lose digits. From 2 on: `1 - erfc x`, with the continued fraction of erfc; 60
+/// terms are accurate to 1e-14 at 2, where erfc is 0.005.
 ///
 /// # References
 /// Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, equations 7.1.6 and 7.1.14.

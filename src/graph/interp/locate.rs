@@ -1,9 +1,9 @@
 //! Traces a non-finite value back from an output to the first operation that produced one.
 //!
 //! The function is evaluated with all its values stored, and walked backward, into loops trip by trip, to an
-//! operation with finite operands and a non-finite result. The walk visits only what reaches the output: it
-//! skips the unselected side of a `select` and the rejected attempts of a search. This module does not depend
-//! on trees or names.
+//! operation with finite operands and a non-finite result. The walk visits only values that reach the output:
+//! it skips the unselected side of a `select` and the rejected attempts of a search. This module does not
+//! depend on trees or names.
 
 use super::loops::{Schedule, schedule};
 use super::{GraphError, Value, run, values_of};
@@ -59,7 +59,7 @@ pub(super) type Found = Result<Source, GraphError>;
 /// The first of these outputs that is not finite, and its source; `None` if all are finite.
 ///
 /// # Errors
-/// Those of [`interpret_values`](super::interpret_values).
+/// The errors of [`interpret_values`](super::interpret_values).
 pub fn locate(f: &Func, inputs: &[Value], outputs: &[usize]) -> Result<Option<(usize, Source)>, GraphError> {
     let values = values_of(f, inputs)?;
     let bad = outputs.iter().copied().find(|&k| is_bad(&values[f.outputs()[k].index()]));
@@ -117,8 +117,8 @@ fn origin(values: &[Value], at: NodeId, node: &Node) -> Source {
     Source::Origin(Box::new(Origin { op, operands, result, places: vec![], node: at }))
 }
 
-/// The operand that made the result of `node` non-finite: one with a NaN if the result has a NaN. Constants do
-/// not count: their infinities are intended.
+/// The operand that made the result of `node` non-finite: one with a NaN if the result has a NaN. Constants
+/// are excluded, because their infinities are intended.
 fn cause(f: &Func, node: &Node, values: &[Value], result: &Value) -> Option<NodeId> {
     let taken = |i: usize| match &node.op {
         Op::Select => i > 0 && is_selected(values, node, result, i),
@@ -170,7 +170,8 @@ fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
             let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
             Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
         }
-        // A loop in the gradient of another solve reads what others stored: the loop is the origin.
+        // A loop in the gradient of another solve reads values that other loops stored, so the walk ends at
+        // the loop.
         Op::Loop(_) => Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0))),
         other => panic!("invariant: {} has one value", other.name()),
     }

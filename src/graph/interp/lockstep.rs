@@ -1,8 +1,8 @@
 //! Loops in lockstep, trip by trip, as [`crate::graph::Solve`] documents them.
 //!
 //! For each trip the tape stores the state at the start of that trip per row; a row with fewer trips repeats
-//! the state before its last accepted one. Rows are cut out of arrays and put back; nothing here knows the
-//! bodies.
+//! the state before its last accepted trip. Rows are sliced from arrays and written back, so this file does
+//! not depend on the bodies.
 
 use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
 use super::{GraphError, Value, run};
@@ -10,7 +10,7 @@ use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{Func, Held, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
 
-/// The pass in which a trip runs; `Recompute` leaves out the last trip of each row.
+/// The pass in which a trip runs; `Recompute` omits the last trip of each row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trip {
     Forward,
@@ -26,7 +26,8 @@ impl Along<'_> {
         self.0.iter().map(Schedule::num_steps).max().unwrap_or(0)
     }
 
-    /// first, last, t, t_next, live of trip `n`. A row without any trip gets the first trip of the longest row.
+    /// first, last, t, t_next, live of trip `n`. A row without any trip gets the first trip of the row with the
+    /// most trips.
     fn trip(&self, n: usize, trip: Trip) -> [Value; 5] {
         let furthest =
             self.0.iter().find(|s| s.num_steps() == self.count()).expect("invariant: there is a row");
@@ -147,8 +148,8 @@ fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     }
 }
 
-/// Fills finished rows with the state before their last trip, and rows without a trip with the first of the
-/// longest row.
+/// Fills finished rows with the state before their last trip, and rows without a trip with the first state of
+/// the row with the most trips.
 fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
     let furthest = found.iter().position(|s| s.num_steps() == states.len()).unwrap_or(0);
     for n in 0..states.len() {

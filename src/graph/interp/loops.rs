@@ -1,7 +1,8 @@
 //! Loops and tiles, trip by trip, as documented at [`crate::graph::Solve`] and the other loops.
 //!
-//! A tape stores the state before every accepted trip. A backward loop reads its states from there and checks
-//! that the step leads from each to the next, bit for bit; so a plan may store fewer.
+//! A tape stores the state before every accepted trip. A backward loop reads its states from the tape and
+//! checks that the step leads from each state to the next, bit for bit. A plan may therefore store fewer
+//! states and recompute the others.
 
 use super::movement::append;
 use super::{GraphError, Value, elementwise, lockstep, run};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 /// The accepted step times of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// The first step time, and the one after each accepted attempt.
+    /// The first step time, and the step time after each accepted attempt.
     pub step_times: Vec<f64>,
     /// Whether the last step time is exactly the target.
     pub reached: bool,

@@ -1,13 +1,14 @@
 //! The reference interpreter: evaluates a graph node by node.
 //!
-//! It is the oracle for compiled plans and transforms: simple and slow. Every operation is computed in its
-//! element type with the functions of `std`; sums, and the inner sums of matrix products, are accumulated in
-//! f64 in ascending order and rounded once, so the oracle is at least as accurate as the code it tests.
-//! `ScatterAdd`, `Lincomb` and the sum over tiles have a specified order and are computed in the element type
-//! in that order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
+//! The interpreter is the reference for compiled plans and transforms: simple and slow. Every operation is
+//! computed in its element type with the functions of `std`; sums, and the inner sums of matrix products, are
+//! accumulated in f64 in ascending order and rounded once, so the interpreter is at least as accurate as the
+//! code that is tested against it. `ScatterAdd`, `Lincomb` and the sum over tiles have a specified order and
+//! are computed in the element type in that order. If both operands of `max` or `min` are zeros, the sign of
+//! the result is not specified.
 //!
-//! It does not depend on kernels, fusion, buffers or checkpoints: a tape stores every state under every policy,
-//! and a loop's body is interpreted for each trip.
+//! The interpreter does not depend on kernels, fusion, buffers or checkpoints: a tape stores every state under
+//! every policy, and a loop's body is interpreted for each trip.
 
 mod conv;
 mod elementwise;
@@ -50,7 +51,7 @@ impl Value {
     /// The array.
     ///
     /// # Panics
-    /// If it is not an array.
+    /// If the value is not an array.
     #[track_caller]
     pub fn array(&self) -> &Array {
         match self {
@@ -72,7 +73,7 @@ impl Value {
         }
     }
 
-    /// Its description in messages.
+    /// The description of the value in messages.
     fn describe(&self) -> String {
         match self {
             Value::Array(a) => format!("{}{}", a.dtype(), a.shape()),

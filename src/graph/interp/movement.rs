@@ -1,7 +1,7 @@
 //! Operations that move, gather or sum elements, by walking over multi-indices.
 //!
-//! Most of them only map each element of the result to its source; [`pick`] does the rest for all element
-//! types.
+//! Most of these operations only map each element of the result to its source. [`pick`] copies the elements,
+//! for all element types.
 
 use super::elementwise::Float;
 use crate::array::{Array, DType, Data, Shape};
@@ -115,7 +115,8 @@ fn fold<T: Copy>(x: &[T], n: usize, target: &[usize], start: T, f: impl Fn(T, T)
 }
 
 /// Floats are summed in f64 in row-major order and rounded once; integers wrap; booleans are combined by or.
-/// The empty sum is 0 and an empty extremum is the type's opposite limit.
+/// The empty sum is 0, an empty maximum is the smallest value of the type, and an empty minimum is the largest
+/// value.
 pub(super) fn reduce(op: ReduceOp, x: &Array, to: &Shape, axes: &[usize]) -> Data {
     let (n, s) = (to.size(), x.shape());
     let kept: Vec<usize> = (0..s.rank()).filter(|a| !axes.contains(a)).collect();

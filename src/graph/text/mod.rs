@@ -15,15 +15,15 @@
 //! printed as a digest, which shows changes but does not parse; graphs with weights as constants would
 //! otherwise take megabytes.
 //!
-//! A derived format (`serde`) would need no parser, but its text is for machines; people read and write the
-//! golden tests of graph passes.
+//! A derived format (`serde`) would need no parser, but its text is hard to read and write by hand, as the
+//! tests of graph passes require.
 
 mod build;
 mod lex;
 mod parse;
 mod print;
 
-/// The most elements of an array constant that are printed in full.
+/// The maximum number of elements of an array constant that is printed in full.
 pub const MAX_ELEMENTS: usize = 64;
 
 #[cfg(test)]

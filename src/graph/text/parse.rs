@@ -17,7 +17,8 @@ use crate::graph::verify::check_node;
 use crate::graph::{Func, GraphError, Node, NodeId, Op, Type};
 use std::collections::BTreeMap;
 
-/// The maximum nesting depth of types and bodies: far above what programs need, far below what the stack holds.
+/// The maximum nesting depth of types and bodies: far more than programs need, and far less than the stack can
+/// hold.
 const MAX_DEPTH: usize = 64;
 
 type Parsed<T> = Result<T, GraphError>;
@@ -69,14 +70,14 @@ impl Parser {
         self.fault(format!("expected {what}, found {}", self.peek()))
     }
 
-    /// Takes the next token; the end is never passed.
+    /// Takes the next token. At the end of the text, the position does not advance.
     fn next(&mut self) -> Token {
         let token = self.peek().clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
     }
 
-    /// Takes the mark if it is next.
+    /// Takes the next token if it is this mark.
     fn eat(&mut self, mark: char) -> bool {
         let found = *self.peek() == Token::Mark(mark);
         if found {

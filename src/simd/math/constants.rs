@@ -2,7 +2,7 @@
 //!
 //! The polynomials are minimax fits made for this crate (iteratively reweighted least squares on Chebyshev
 //! nodes, for erf Remez exchange, 50 digits), weighted for the relative error of their function. The comment
-//! beside each gives its error in units of the format's `2^-24` or `2^-53`.
+//! beside each polynomial states its error in units of the format's `2^-24` or `2^-53`.
 
 use super::super::lanes::Simd;
 use super::Math;

@@ -1,15 +1,15 @@
 //! The error function, as two polynomials.
 //!
-//! The domain is split as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): near zero `x + x Q(x^2)`, so that a
-//! tiny x keeps its digits, then 1 minus a small term, then 1. For the small term fdlibm and W. J. Cody
+//! The domain is split as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): near zero `x + x Q(x^2)`, so that the
+//! result is accurate for tiny x, then 1 minus a small term, then 1. For the small term fdlibm and W. J. Cody
 //! (Rational Chebyshev approximations for the error function, Mathematics of Computation 23, 1969) use
-//! `e^(-x^2)` times a rational function, so that erfc keeps its digits where it is tiny. Only erf is needed
-//! here, and it depends on the absolute error of erfc: one polynomial of 12 terms (f64: 32) is enough, without
-//! a division or an exp. In f32 it costs as much as tanh, in f64 1.4 times as much (AVX-512; with AVX2 1.2 and
-//! 2 times).
+//! `e^(-x^2)` times a rational function, so that erfc is accurate where it is tiny. Only erf is needed here,
+//! and the error of erf depends on the absolute error of erfc. One polynomial of 12 terms (f64: 32 terms) is
+//! therefore enough, without a division or an exp. In f32 the function takes as long as tanh, in f64 1.4 times
+//! as long (AVX-512; with AVX2 1.2 and 2 times as long).
 //!
-//! Q is a polynomial in `x^2 - ERF_CENTER`: in `x^2` its terms would alternate, sum up to seven times the
-//! result at the far end and cost 5 ulp of accuracy instead of 2.
+//! Q is a polynomial in `x^2 - ERF_CENTER`: in powers of `x^2`, its terms would alternate, the sum of their
+//! magnitudes would be up to seven times the result, and the error would be 5 ulp instead of 2 ulp.
 
 use super::super::lanes::Float;
 use super::{Math, poly};
@@ -21,7 +21,7 @@ pub(crate) fn erf<V: Float>(x: V) -> V {
     let t = x.abs().at_most(x.of(end));
     let square = t.mul_add(t, x.of(V::Elem::ERF_CENTER).neg());
     let near = t.mul_add(poly(square, V::Elem::ERF_POLY), t);
-    // Exact: from `join` on, the difference has no more digits than t.
+    // The difference is exact: from `join` on, it has no more digits than t.
     let far = x.of(V::Elem::ONE).sub(by_parity(t.sub(x.of(center)), V::Elem::ERFC_POLY));
     V::select(t.lt(x.of(join)), near, far).with_sign_of(x)
 }

@@ -46,7 +46,7 @@ pub(crate) fn tanh<V: Float>(x: V) -> V {
     e.div(e.add(x.of(V::Elem::TWO))).with_sign_of(x)
 }
 
-/// `1 / (1 + e^-x)`, as `z / (1 + z)` with `z = e^x` for negative `x`, so that small results keep their digits.
+/// `1 / (1 + e^-x)`, as `z / (1 + z)` with `z = e^x` for negative `x`, so that small results are accurate.
 #[inline(always)]
 pub(crate) fn sigmoid<V: Float>(x: V) -> V {
     let one = x.of(V::Elem::ONE);

@@ -1,7 +1,8 @@
 //! ln and log1p, by the split `x = 2^e m`, `m` in `[sqrt(1/2), sqrt 2)`, and the series of atanh.
 //!
 //! The evaluation `e ln2_hi - ((f^2/2 - (s (f^2/2 + R) + e ln2_lo)) - f)` is from fdlibm (Sun Microsystems,
-//! 1993, `e_log.c`) and keeps the large terms exact; a plain polynomial in `f` needs twice the degree for f64.
+//! 1993, `e_log.c`) and computes the large terms exactly. A plain polynomial in `f` would need twice the
+//! degree for f64.
 
 use super::super::lanes::{Float, Mask};
 use super::{Math, poly};
@@ -11,7 +12,7 @@ use super::{Math, poly};
 fn ln_normal<V: Float>(x: V, exponent: V, correction: V) -> V {
     let one = x.of(V::Elem::ONE);
     let sqrt_half = x.of_bits(V::Elem::SQRT_HALF_BITS);
-    // Shifted so that the exponent field steps at sqrt(1/2) instead of 1.
+    // Shifted so that the exponent field changes at sqrt(1/2) instead of 1.
     let shifted = x.bits_add(x.of_bits(V::Elem::ONE_BITS - V::Elem::SQRT_HALF_BITS));
     let biased = shifted.bits_shr(V::Elem::MANTISSA).bit_or(x.of(V::Elem::TWO_MANTISSA));
     let e = biased.sub(x.of(V::Elem::TWO_MANTISSA_BIAS)).add(exponent);

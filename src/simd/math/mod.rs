@@ -1,13 +1,13 @@
 //! exp, ln, tanh and similar functions on lanes of f32 and f64, each written once over the constants of
 //! [`Math`].
 //!
-//! It knows polynomials and floating-point formats, not its callers or the level. Each function is within 4 ulp
-//! of the true value over the whole range, subnormal and overflowing results included, with NaN, infinities and
-//! signed zeros as in C99 Annex F; the tests measure this at each level.
+//! These functions depend only on polynomials and floating-point formats. Each function is within 4 ulp of the
+//! true value over the whole range, including subnormal and overflowing results. NaN, infinities and signed
+//! zeros are treated as in C99 Annex F. The tests measure the error at each level.
 //!
-//! Alternatives considered: no crate offers these functions at widths chosen at run time, on stable Rust, with
-//! ln and f64. A single division-free exp2 core for all of them would lose the accuracy of expm1, log1p and
-//! tanh near zero.
+//! Alternatives considered: no crate offers these functions, including ln and f64, at widths chosen at run
+//! time on stable Rust. A single division-free exp2 core for all of these functions would lose the accuracy of
+//! expm1, log1p and tanh near zero.
 
 mod constants;
 mod erf;
@@ -79,10 +79,10 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const EXP_RANGE: [Self; 2];
     /// The arguments of `power`, and the binary logarithms of its results: normal numbers with a margin.
     const POWER_RANGE: [[Self; 2]; 2];
-    /// Below this expm1 is -1; above `2^EXPM1_BIG` the -1 is below rounding.
+    /// Below `EXPM1_MIN`, expm1 is -1. Above `2^EXPM1_BIG`, the -1 is smaller than the rounding error.
     const EXPM1_MIN: Self;
     const EXPM1_BIG: Self;
-    /// Above this tanh is 1.
+    /// Above this argument, tanh is 1.
     const TANH_MAX: Self;
     /// The largest argument reduced with three parts of pi/2.
     const TRIG_MAX: Self;
@@ -100,8 +100,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const COS_POLY: &'static [Self];
     /// `Q` in `erf x = x + x Q(x^2 - ERF_CENTER)` up to `ERF_RANGE[0]`.
     const ERF_POLY: &'static [Self];
-    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the error is absolute, and a
-    /// quarter as large at the end.
+    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the fit is for the absolute
+    /// error, which is a quarter as large at the end.
     const ERFC_POLY: &'static [Self];
 
     fn from_f64(x: f64) -> Self;

@@ -1,24 +1,25 @@
 //! Powers of positive numbers, for step size control: shorter dependency chains at the cost of the last digits.
 //!
-//! The next step size waits for the power of the error, so its latency cannot be overlapped. Its polynomials
-//! are evaluated as trees, and logarithm and exponential meet in base 2 without the two-part constants that
-//! keep the other functions within 4 ulp.
+//! The next step size depends on the power of the error, so no other work can hide the latency of this power.
+//! Its polynomials are therefore evaluated as trees, and logarithm and exponential are in base 2, without the
+//! two-part constants that keep the other functions within 4 ulp.
 
 use super::super::lanes::Float;
 use super::Math;
 
-/// `x^exponent` for `x >= 0`; a NaN is kept.
+/// `x^exponent` for `x >= 0`; NaN if x is NaN.
 ///
 /// The relative error is about `|log2 of the result|` ulp. x and the logarithm of the result are clamped to
-/// [`Math::POWER_RANGE`]; step size control needs no more. (Comparisons joined as in `0 < x && x < inf` become
-/// work on single lanes in the optimizer, and cost as much as the power.)
+/// [`Math::POWER_RANGE`]; step size control needs no more. (From combined comparisons such as `0 < x && x <
+/// inf`, the optimizer makes code for single lanes, which takes as long as the power itself.)
 #[inline(always)]
 pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
     let number = |c: V::Elem| x.of(c);
     let [[x_min, x_max], [y_min, y_max]] = V::Elem::POWER_RANGE;
     let x = x.at_least(number(x_min)).at_most(number(x_max));
 
-    // x = 2^e m, m in [sqrt(1/2), sqrt 2): shifted so that the exponent field steps there instead of at 1.
+    // x = 2^e m, m in [sqrt(1/2), sqrt 2): shifted so that the exponent field changes at sqrt(1/2) instead of
+    // at 1.
     let shifted = x.bits_add(x.of_bits(V::Elem::ONE_BITS - V::Elem::SQRT_HALF_BITS));
     let biased = shifted.bits_shr(V::Elem::MANTISSA).bit_or(number(V::Elem::TWO_MANTISSA));
     let e = biased.sub(number(V::Elem::TWO_MANTISSA_BIAS));
@@ -43,7 +44,8 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
 }
 
 /// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
-/// terms; one function per depth of the tree, because a loop would not be unrolled and would go through memory.
+/// terms; one function per depth of the tree, because a loop would not be unrolled and would store its values
+/// in memory.
 #[inline(always)]
 fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
     let x2 = x.mul(x);

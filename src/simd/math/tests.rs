@@ -86,7 +86,7 @@ fn sweep32(lo: f32, hi: f32) -> Vec<f32> {
     all.chain(fine).chain(edges).chain(edges.map(|x| -x)).collect()
 }
 
-/// f64 of every exponent, and a fine sweep of `[lo, hi]`.
+/// f64 numbers of every exponent, and a fine sweep of `[lo, hi]`.
 fn sweep64(lo: f64, hi: f64) -> Vec<f64> {
     let all = (0..60_000u64).map(|i| f64::from_bits(i.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
     let fine = (0..60_000).map(|i| lo + (hi - lo) * (f64::from(i) / 60_000.0));

@@ -1,6 +1,6 @@
 //! sin and cos, by reduction modulo pi/2 with three parts of pi/2 (Cody and Waite, 1980), which is exact enough
-//! up to 1e5 with fused multiply-add. Larger arguments, and targets without that instruction, use the standard
-//! library lane by lane: they are rare, and a Payne-Hanek reduction on lanes would be long.
+//! up to 1e5 with fused multiply-add. Larger arguments, and targets without fused multiply-add, use the
+//! standard library lane by lane. Both are rare, and a Payne-Hanek reduction on lanes would be long.
 
 use super::super::lanes::{Float, Mask};
 use super::{Math, poly};

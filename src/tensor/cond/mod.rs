@@ -1,8 +1,8 @@
 //! `cond`: runs one of two branches.
 //!
 //! The branches are traced into functions with a common list of inputs: the argument's leaves and their
-//! captures. A value of the program selects the branch. The checks of solves in a branch are one more result,
-//! which passes if the other branch runs.
+//! captures. A value of the program selects the branch. The checks of the solves in a branch are combined into
+//! one additional result. If the other branch runs, this check passes.
 
 #[cfg(test)]
 mod tests;
@@ -21,21 +21,21 @@ use std::sync::Arc;
 
 /// `then(at)` if `pred` is true, else `otherwise(at)`; the other branch does not run.
 ///
-/// [`Tensor::select`] computes both and selects per element; `cond` runs one whole branch by one boolean, which
-/// pays if a branch is expensive: a solve, a large product, an update that is due every tenth step. If `pred`
-/// is concrete, the branch is simply called. Gradients go through the branch that ran, and recompute its
-/// values.
+/// [`Tensor::select`] computes both sides and selects per element. `cond` runs one branch, selected by one
+/// boolean. This saves time if a branch is expensive: a solve, a large product, or an update in every tenth
+/// step. If `pred` is concrete, `cond` only calls the branch. Gradients flow through the branch that ran, and
+/// recompute its values.
 ///
-/// Computations in a branch that depend only on captured tensors, not on `at`, are recorded outside and run in
-/// either case: pass tensors that only one branch uses as a part of `at`.
+/// Computations in a branch that depend only on captured tensors, not on `at`, are recorded outside the branch
+/// and run in either case. To avoid this, pass tensors that only one branch uses as a part of `at`.
 ///
 /// # Errors
-/// If the branches return a `Result`: while both are recorded, the error of either; on concrete tensors, the
-/// error of the one that runs, including a solve in it that ended early.
+/// If the branches return a `Result`: while the branches are recorded, the error of either branch; on concrete
+/// tensors, the error of the branch that runs, including a solve in it that ended early.
 ///
 /// # Panics
 /// If `pred` is not one boolean, or the branches' results differ in leaves, types or static values. If the
-/// branches do not return a `Result`, also where they would be an error.
+/// branches do not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```
@@ -74,8 +74,8 @@ fn one_of<A: Tree, R: Tree>(
     Ok(result.with_leaves(chosen(pred, &leaves, [then, otherwise], outlines)?))
 }
 
-/// The results of the first branch if `pred` is true, else of the second: functions of `leaves` and their
-/// captures, whose results must have equal outlines.
+/// The results of the first branch if `pred` is true, else those of the second branch. The branches are
+/// functions of `leaves` and their captures, and their results must have equal outlines.
 #[track_caller]
 fn chosen(
     pred: &Tensor,
@@ -85,9 +85,14 @@ fn chosen(
 ) -> Result<Vec<Tensor>> {
     let [a, b] = outlines;
     if let Some((a, b)) = a.iter().zip(&b).find(|(a, b)| a != b) {
-        panic!("cond: one branch returns {a}, the other {b}");
+        panic!("cond: one branch returns {a}, but the other returns {b}");
     }
-    assert!(a.len() == b.len(), "cond: one branch returns {} leaves, the other {}", a.len(), b.len());
+    assert!(
+        a.len() == b.len(),
+        "cond: one branch returns {} leaves, but the other returns {}",
+        a.len(),
+        b.len()
+    );
     let num_outs = branches[0].num_outputs;
     let both = branches.map(checked);
     let (mut bodies, captures) = align(&both.each_ref());
@@ -112,7 +117,8 @@ fn outline(tree: &impl Tree) -> Vec<String> {
     out
 }
 
-/// A branch with one check as its last result: the worst row of its own checks, or one that passes.
+/// A branch with one check as its last result: the worst row of the checks of the branch, or a check that
+/// passes if the branch has none.
 fn checked(branch: Traced) -> Traced {
     let Traced { func, captures, num_outputs } = branch;
     let again = trace(&func.input_types(), &mut |x| {

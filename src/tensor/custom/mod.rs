@@ -2,7 +2,7 @@
 //!
 //! The function and its rules are traced into closed functions when the op is recorded. The op is replaced by
 //! its body once all derivatives have been taken, so compiled programs do not contain it. `transform` defines
-//! what a rule means.
+//! the meaning of a rule.
 
 #[cfg(test)]
 mod tests;
@@ -28,8 +28,8 @@ pub struct CustomFunction<'f, A, R> {
 /// Makes `f` an op that may have custom derivatives, set by [`CustomFunction::jvp`] and
 /// [`CustomFunction::vjp`].
 ///
-/// It can be used like any other function of tensors: on concrete or traced tensors, in the field of a solve,
-/// in tiles of rows. A derivative without a rule is derived:
+/// The op can be used like any other function of tensors: on concrete or traced tensors, in the field of a
+/// solve, in tiles of rows. A derivative without a rule is derived:
 ///
 /// | given | forward derivative | reverse derivative |
 /// | --- | --- | --- |
@@ -38,9 +38,10 @@ pub struct CustomFunction<'f, A, R> {
 /// | both | the rule | the rule |
 /// | neither | the derivative of `f` | the derivative of `f` |
 ///
-/// A rule consists of ordinary operations, which a second derivative differentiates; if it reads the result of
-/// `f`, the derivative of that result follows the rules again. `f` and its rules may use traced tensors of
-/// their arguments only: pass weights as a part of the argument, which is a tree.
+/// A rule consists of ordinary operations, which a second derivative differentiates. If a rule reads the
+/// result of `f`, the derivative of this result is computed by the rules again. The only traced tensors that
+/// `f` and its rules may use are those of their arguments. Pass weights as a part of the argument, which is a
+/// tree.
 ///
 /// # Examples
 /// Gradient clipping: the identity, with a bounded cotangent.
@@ -73,7 +74,7 @@ pub fn custom_derivatives<'f, A: Tree, R: Tree>(
 impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     /// Sets the forward derivative: `(x, y, dx)` to dy, where y is the result at x. It must be linear in dx.
     ///
-    /// Leaves that are not floats have zero tangents; the rule's values for them are ignored.
+    /// Leaves that are not floats have zero tangents; the values that the rule returns for them are ignored.
     pub fn jvp(mut self, rule: impl Fn(&A, &R, &A) -> R + Send + Sync + 'f) -> Self {
         self.jvp = Some(Box::new(rule));
         self
@@ -82,7 +83,7 @@ impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     /// Sets the reverse derivative: `(x, y, g)` to the cotangent of x, where g is the cotangent of the result
     /// y.
     ///
-    /// Leaves that are not floats have zero cotangents; the rule's values for them are ignored.
+    /// Leaves that are not floats have zero cotangents; the values that the rule returns for them are ignored.
     pub fn vjp(mut self, rule: impl Fn(&A, &R, &R) -> A + Send + Sync + 'f) -> Self {
         self.vjp = Some(Box::new(rule));
         self
@@ -91,9 +92,9 @@ impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     /// Applies the function.
     ///
     /// # Panics
-    /// If the function or a rule uses a traced tensor that is not part of its argument, or a rule returns other
-    /// types than its derivative has; on concrete tensors, also if a solve in the function ended early. If a
-    /// solve in a rule ends early, the derivative is NaN.
+    /// If the function or a rule uses a traced tensor that is not part of its argument, or the types that a
+    /// rule returns are not those of its derivative. On concrete tensors, also if a solve in the function ended
+    /// early. If a solve in a rule ends early, the derivative is NaN.
     #[track_caller]
     pub fn call(&self, at: &A) -> R {
         let leaves = at.leaves();
@@ -166,8 +167,8 @@ impl Rules<'_> {
     }
 }
 
-/// A rule as a closed function: from the primal values and directions of the values `taken` of `from`, to its
-/// results `given`, which must have the types `to`.
+/// A rule as a closed function. Its inputs are the primal values, then the directions of the values `taken` of
+/// `from`. Its outputs are the results `given`, which must have the types `to`.
 #[track_caller]
 fn rule_func(
     what: &str,
@@ -201,12 +202,12 @@ fn rule_func(
 fn closed(what: &str, captures: &[Tensor]) {
     assert!(
         captures.is_empty(),
-        "custom: {what} used a traced tensor that is not part of its argument: make it a part"
+        "custom: {what} used a traced tensor that is not part of its argument: pass it in the argument"
     );
 }
 
-/// A rule's function without its checks: if one fails, the results are NaN, because a rule may run without a
-/// caller that could read its checks.
+/// A rule's function without its checks. If a check fails, the results are NaN, because a rule may run without
+/// a caller that could read the checks.
 pub(crate) fn poisoned(rule: Traced) -> Func {
     let Traced { func, num_outputs, .. } = rule;
     if func.num_outputs() == num_outputs {

@@ -1,8 +1,9 @@
 //! Einsum: sums of products over named indices.
 //!
-//! It lowers to transposes, reshapes, matrix products, sums and elementwise products, which provide derivatives
-//! and fusion. `spec` parses the text, `order` chooses the contraction order, and this file converts pairs to
-//! operations. Concrete operands run as one program, so that intermediate values share memory there too.
+//! An einsum becomes transposes, reshapes, matrix products, sums and elementwise products, which provide
+//! derivatives and fusion. `spec` parses the text, `order` chooses the contraction order, and this file
+//! converts pairs to operations. With concrete operands, an einsum also runs as one program, so that
+//! intermediate values share memory.
 
 mod order;
 mod spec;
@@ -17,16 +18,17 @@ use spec::Spec;
 /// The sum of products given by a specification: `"bhqd,bhkd->bhqk"` is `out[b,h,q,k] = sum_d x[b,h,q,d]
 /// y[b,h,k,d]`.
 ///
-/// Indices are letters, one per axis. An index that is not in the result is summed; one that occurs twice in an
-/// operand takes its diagonal. Without `->` the result has the indices that occur once, in alphabetical order
-/// (capitals first). White space is ignored.
+/// Indices are letters, one per axis. An index that is not in the result is summed. An index that occurs twice
+/// in an operand takes the diagonal of the operand. Without `->` the result has the indices that occur once, in
+/// alphabetical order (capitals first). White space is ignored.
 ///
 /// # Numerics
 /// Operands are contracted two at a time, in the order of [`einsum_path`], which minimizes the largest
-/// intermediate array first, then the work. The order depends on the shapes alone.
+/// intermediate array first, then the number of operations. The order depends only on the shapes.
 ///
 /// # Panics
-/// If the specification does not parse or does not fit the operands, or they are not floats of equal type.
+/// If the specification does not parse or does not fit the operands, or if the operands are not floats of
+/// equal type.
 ///
 /// # Examples
 /// ```
@@ -92,7 +94,8 @@ fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     ordered(&out, last, &spec.result)
 }
 
-/// Takes the diagonals of an operand, and sums it over the indices that only it has.
+/// Takes the diagonals of an operand, and sums it over the indices that occur in no other operand and not in
+/// the result.
 fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
     let (mut x, mut term) = (x.clone(), term.to_vec());
     while let Some((i, j)) = repeated(&term) {
@@ -114,8 +117,8 @@ fn repeated(term: &[u8]) -> Option<(usize, usize)> {
 
 /// The elements at which two axes have equal positions, along a new last axis that replaces both.
 ///
-/// Element (i, i) of n x n has flat index i (n + 1): all but the last are the first column of a (n - 1) x (n +
-/// 1) matrix. So only the diagonal itself is moved.
+/// Element (i, i) of an n x n matrix has flat index i (n + 1), so all diagonal elements except the last are
+/// the first column of an (n - 1) x (n + 1) matrix. Only the diagonal itself is therefore copied.
 fn diagonal(x: &Tensor, i: usize, j: usize) -> Tensor {
     let others: Vec<usize> = (0..x.rank()).filter(|&k| k != i && k != j).collect();
     let (last, n) = (others.len(), x.shape()[i]);
@@ -136,12 +139,12 @@ fn ordered(x: &Tensor, from: &[u8], to: &[u8]) -> Tensor {
     x.permute(&to.iter().map(axis).collect::<Vec<_>>())
 }
 
-/// The contraction of two arrays: a matrix product if an index is summed and one side has indices of its own,
-/// else an elementwise product, which is fused with the sum over it.
+/// The contraction of two arrays: a matrix product if an index is summed and at least one side has further
+/// indices, else an elementwise product, which is fused with the sum of its elements.
 fn contract(spec: &Spec, [x, y]: [&Tensor; 2], [a, b]: [&[u8]; 2], result: &[u8]) -> Tensor {
     let in_both = |c: &u8| a.contains(c) && b.contains(c);
     let batch: Vec<u8> = result.iter().copied().filter(in_both).collect();
-    // In the order of the right factor, which should not be transposed.
+    // The summed indices are in the order of the right factor, so that it need not be transposed.
     let sum: Vec<u8> = b.iter().copied().filter(|c| in_both(c) && !batch.contains(c)).collect();
     let left: Vec<u8> = a.iter().copied().filter(|c| !b.contains(c)).collect();
     let right: Vec<u8> = b.iter().copied().filter(|c| !a.contains(c)).collect();

@@ -1,19 +1,20 @@
 //! The contraction order of an einsum, two operands at a time, chosen for memory.
 //!
-//! The order minimizes the largest array that it makes, the result included; among equal orders, it minimizes
-//! multiplications and additions. The result counts because it is needed anyway: an intermediate smaller than
-//! the result saves nothing and is not worth more work.
+//! The chosen order minimizes the largest array, including the result. Among orders with equally large arrays,
+//! it minimizes multiplications and additions. The result is included because it is needed in any order:
+//! intermediate arrays smaller than the result save no memory, so they are not worth more operations.
 //!
-//! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: the array left by a subset
-//! depends on the subset alone. It needs two passes: the cheapest way to contract a subset may need a larger
-//! array than the leanest way, which is free if another subset needs a larger one anyway. Above that, a greedy
-//! search first contracts the pair that adds least to the total size held (`opt_einsum`'s greedy, without its
-//! random restarts: the order must not differ between runs).
+//! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: the array that results
+//! from a subset depends only on the subset. The search needs two passes. The order with the fewest operations
+//! for a subset may need a larger array than the order with the smallest arrays. This is no disadvantage if
+//! another subset needs an even larger array in any case. For more operands, a greedy search always contracts
+//! the pair that adds least to the total size of the arrays. This is the greedy search of `opt_einsum` without
+//! its random restarts, because the order must not differ between runs.
 
 use super::spec::{Letters, Spec};
 use std::fmt;
 
-/// The most operands for the exact search: 8 operands have 6561 splits of subsets.
+/// The maximum number of operands for the exact search: 8 operands have 6561 splits of subsets.
 pub(super) const MAX_EXACT: usize = 8;
 
 /// One contraction of two arrays.
@@ -36,7 +37,7 @@ pub struct EinsumStep {
 pub struct EinsumPath {
     /// The contractions in order; empty for a single operand.
     pub steps: Vec<EinsumStep>,
-    /// Elements of the largest array that a step makes, the result included.
+    /// Elements of the largest array that a step computes, including the result.
     pub largest: usize,
     /// Multiplications and additions of all steps.
     pub flops: usize,
@@ -135,7 +136,8 @@ impl Search<'_> {
         pairs
     }
 
-    /// The greedy order: first the pair that adds least to the size held; ties by work.
+    /// The greedy order: always the pair that adds least to the total size of the arrays; on ties, the pair
+    /// with fewer operations.
     fn greedy(&self) -> Pairs {
         let mut held: Vec<(usize, Letters)> = self.terms.iter().copied().enumerate().collect();
         let mut pairs = Vec::new();
@@ -168,7 +170,7 @@ impl Search<'_> {
     }
 
     /// The contraction of two arrays, which are removed from the list. The result's indices are in the order of
-    /// the product: shared ones, those of the left factor, those of the right one.
+    /// the product: shared indices, indices of the left factor, indices of the right factor.
     fn step(&self, [i, j]: [usize; 2], arrays: &mut [Option<Vec<u8>>]) -> EinsumStep {
         let mut take = |k: usize| arrays[k].take().expect("invariant: an array is read once");
         let (a, b) = (take(i), take(j));
@@ -204,8 +206,8 @@ impl Search<'_> {
         out
     }
 
-    /// Elements that must be transposed before or after a product: the right factor's unless its summed indices
-    /// come first, and the last result unless it is in order.
+    /// The number of elements that must be transposed before or after a product: those of the right factor
+    /// unless its summed indices come first, and those of the last result unless it is in order.
     fn moved(&self, [a, b]: [&Vec<u8>; 2], result: &[u8], is_last: bool) -> usize {
         let own: Vec<bool> =
             b.iter().filter(|c| !(a.contains(c) && result.contains(c))).map(|c| !a.contains(c)).collect();
@@ -215,7 +217,8 @@ impl Search<'_> {
     }
 }
 
-/// The splits of a subset in two parts, each once: the part with the first operand, then the other.
+/// The splits of a subset into two parts, each split once: the part with the first operand, then the other
+/// part.
 fn splits(subset: usize) -> impl Iterator<Item = (usize, usize)> {
     let first = subset & subset.wrapping_neg();
     let rest = subset ^ first;

@@ -49,7 +49,7 @@ impl Spec {
         let (left, right) = bare.split_once("->").map_or((&bare[..], None), |(l, r)| (l, Some(r)));
         let operands: Vec<Vec<u8>> = left.split(',').map(term).collect::<Result<_, _>>()?;
         if operands.len() != shapes.len() {
-            return Err(format!("it has {} operands, but {} are given", operands.len(), shapes.len()));
+            return Err(format!("it has {} operands, but the call has {}", operands.len(), shapes.len()));
         }
         let lengths = lengths(&operands, shapes)?;
         let result = right.map_or_else(|| Ok(implied(&operands)), term)?;

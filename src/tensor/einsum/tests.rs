@@ -278,7 +278,7 @@ fn faults_name_the_index_the_lengths_and_the_operand() {
         let why = refused(spec, std::slice::from_ref(&a));
         assert!(why.ends_with(end), "{why}");
     };
-    ends("ij,jk", "it has 2 operands, but 1 are given");
+    ends("ij,jk", "it has 2 operands, but the call has 1");
     ends("ij->ik", "index k of the result is in no operand");
     ends("ij->jj", "index j occurs twice in the result");
     ends("i1->i", "'1' is not an index: indices are letters");

@@ -1,6 +1,7 @@
 //! The compiled programs of a jitted function, distinguished by their signatures.
 //!
-//! Nothing here is generic over argument and result types: generic code is compiled for each jitted function.
+//! The code in this file is not generic over argument and result types, because generic code is compiled for
+//! each jitted function.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -62,7 +63,7 @@ pub(super) struct Program {
     /// Whether the first part of the result has the same leaves and static values as the first argument: see
     /// [`Jit::step`](super::Jit::step).
     pub keeps_state: bool,
-    /// The index of its template.
+    /// The index of the program's template.
     pub place: usize,
     /// The path of each output in the function's result.
     paths: Vec<String>,
@@ -128,7 +129,7 @@ impl Programs {
         Some((program.clone(), program.held.get()?))
     }
 
-    /// Whether the last used program has this signature and was cleared.
+    /// Whether the most recently used program has this signature and was cleared.
     pub fn is_again(&self, signature: &Signature) -> bool {
         self.all.last().is_some_and(|p| p.signature == *signature)
     }
@@ -148,15 +149,15 @@ impl Programs {
     ) -> (Arc<Program>, Arc<Compiled>) {
         assert!(
             traced.captures.is_empty(),
-            "a jitted function used a tensor of another trace that is not an argument: pass it as one"
+            "a jitted function used a tensor of another trace that is not an argument: pass it as an argument"
         );
         let compiled = Arc::new(Compiled::new(&traced.func));
         let held = Held::new(compiled.clone());
         let keeps_state = same_state(&signature, result);
         let place = match self.is_again(&signature) {
             true => self.all.pop().map(|p| p.place),
-            // Evict one even after a smaller bound was set: indices of templates stay those of as many
-            // programs.
+            // Only one program is evicted, even after a smaller bound was set, so that the indices of
+            // templates have no gaps.
             false if self.all.len() >= self.most => {
                 self.num_evicted += 1;
                 evicted();
@@ -225,7 +226,7 @@ impl Compiled {
 }
 
 impl Tensor {
-    /// Copies the numbers of `a`, into its own buffer if that is not shared.
+    /// Copies the numbers of `a`, into the buffer of `self` if it is not shared.
     pub(super) fn store(&mut self, a: &Array) {
         if let Repr::Concrete(mine) = &mut self.0
             && let Some(mine) = Arc::get_mut(mine)

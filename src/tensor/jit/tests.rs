@@ -1,4 +1,4 @@
-//! How many programs a jitted function keeps, and which results it refuses.
+//! How many programs a jitted function stores, and which results are errors.
 
 use crate::error::Error;
 use crate::optim::{Adam, OptState};

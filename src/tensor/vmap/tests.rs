@@ -368,7 +368,7 @@ fn custom_derivatives_branches_and_observers_are_mapped() {
     use std::sync::{Arc, Mutex};
     let xs = of(DType::F64, &[5, 3]);
 
-    // Three times the gradient of the square of a shared weight's product: the rule is applied per example.
+    // Three times the gradient of the squared product with a shared weight: the rule is applied per example.
     let weight = of(DType::F64, &[3]);
     let tripled = custom_derivatives(|(w, x): &(Tensor, Tensor)| (w * x).square().sum());
     let tripled = tripled.vjp(|(w, x), _y, g| (w * x.square() * g * 6.0, w.square() * x * g * 2.0));
@@ -378,7 +378,7 @@ fn custom_derivatives_branches_and_observers_are_mapped() {
         grad(|w: &Tensor| vmap(|x: &Tensor| tripled.call(&(w.clone(), x.clone())), &xs).sum(), &weight);
     assert_close(&total, &each(&xs, gradient).sum_axes(&[0]), 1e-14);
 
-    // One predicate per example, and one for all.
+    // One predicate per example, and one predicate for all examples.
     let own = |x: &Tensor| cond(&x.sum().lt(1.0), x, |x| x.square(), |x| x.sin());
     assert_eq!(bits(&vmap(own, &xs)), bits(&each(&xs, own)));
     let yes = Tensor::from(1.0).gt(0.5);

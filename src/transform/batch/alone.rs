@@ -1,20 +1,21 @@
 //! Runs each example alone: a part of a function becomes the body of tiles of one row.
 //!
-//! A search chooses its steps by its values, so several examples need several searches. Its schedule and tape
-//! are opaque and cannot leave their body. So from the first loop on, every node that depends on it runs alone:
-//! reverse loops need the schedule, ordinary nodes compute the cotangents in between, and a loss computed
-//! inside lets the tiles of its gradient merge with the loss's own (`transform::merge_tiles`), which is
-//! impossible if a cotangent needs an output of the first tiles. This module knows which nodes these are, and
-//! no rule of any op.
+//! The steps of a search depend on its values, so several examples need several searches. The schedule and the
+//! tape of a search are opaque and cannot leave their body. From the first loop on, every node that depends on
+//! it therefore runs alone. There are three reasons: reverse loops need the schedule, ordinary nodes compute
+//! the cotangents in between, and if the loss is computed inside, the tiles of its gradient can merge with the
+//! tiles of the loss (`transform::merge_tiles`). They cannot merge if a cotangent needs an output of the first
+//! tiles. This module determines these nodes, and contains no rule of an op.
 
 use super::{Marks, Value, with_examples};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// Up to this many examples are tiles side by side; more become nested tiles, about as many outside as inside.
-/// The derivative with respect to shared values is a sum over tiles that stores each tile's part: n parts, or 2
-/// sqrt(n) if nested. For 500 examples of 18,448 parameters: 37 MB or 3.2 MB.
+/// Up to this number of examples, there is one level of tiles. More examples become nested tiles, with about as
+/// many outer tiles as inner tiles. The derivative with respect to shared values is a sum over tiles, which
+/// stores the part of each tile: n parts, or 2 sqrt(n) parts with nested tiles. For 500 examples and 18,448
+/// parameters, these are 37 MB or 3.2 MB.
 const FLAT: usize = 64;
 
 fn is_array(ty: &Type) -> bool {
@@ -80,8 +81,8 @@ fn read_outside(f: &Func, alone: &[bool]) -> Vec<NodeId> {
     all.map(|i| NodeId(i as u32)).collect()
 }
 
-/// The contents of a body: the nodes that run alone, and unmapped loops whose schedule or tape they read. The
-/// latter run again for each example because schedules and tapes cannot be inputs.
+/// The contents of a body: the nodes that run alone, and unmapped loops whose schedule or tape they read.
+/// These loops run again for each example because schedules and tapes cannot be inputs.
 struct Inner {
     inside: Vec<bool>,
     /// Arrays from outside, in order.
@@ -103,7 +104,7 @@ impl Inner {
         Inner { inside, inputs }
     }
 
-    /// (row0, rowed.., shared..) -> outs.., where all but the shared ones have a leading axis of length 1.
+    /// (row0, rowed.., shared..) -> outs.., where rowed and outs have a leading axis of length 1.
     fn body(&self, f: &Func, rowed: &[NodeId], shared: &[NodeId], outs: &[NodeId]) -> Func {
         let ty = |id: &NodeId| f.node(*id).ty.clone();
         let mut types = vec![Type::scalar(DType::U32)];

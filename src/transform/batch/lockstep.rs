@@ -1,16 +1,16 @@
 //! A search for many examples in lockstep: one loop whose bodies are batched over its rows.
 //!
-//! Each row has its own schedule, so its accepted trips, and the bits of its carry, are those of the search
-//! alone; the gain is that an operation runs for all rows at once. The bodies leave rows that are not live
-//! unchanged, by selects in the graph; so the derivatives of the loop mask their cotangents without a special
-//! rule.
+//! Each row has its own schedule, so its accepted trips, and the bits of its carry, are the same as in a
+//! search for this row alone. The advantage of lockstep is that an operation runs for all rows at once. The
+//! bodies leave rows that are not live unchanged, with selects in the graph. The derivatives of the loop
+//! therefore mask their cotangents without a special rule.
 
 use super::{Value, batch};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
 use std::sync::Arc;
 
-/// The search of `n` rows; some operand has an axis of examples.
+/// The search of `n` rows; at least one operand has an axis of examples.
 pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId {
     let moving = s.num_carry + s.num_ext;
     let first = s.first_carry();
@@ -29,13 +29,13 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId
     b.push(Op::Solve(Arc::new(rows)), &args, None)
 }
 
-/// The number of trips that places checkpoints: the largest over the rows.
+/// The expected number of trips, by which checkpoints are placed: the maximum over the rows.
 fn expected(b: &mut Builder, x: Value) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
 
-/// A body with an additional input `at`, live: bool[n], that leaves rows that are not live unchanged: the `num`
-/// outputs from `out` on keep the values of the corresponding inputs around `live`.
+/// A body with an additional input `at`, live: bool[n], that leaves rows that are not live unchanged. In these
+/// rows, the `num` outputs from `out` on have the values of the corresponding inputs.
 fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
     let mut types = f.input_types();
     types.insert(at, Type::array(DType::Bool, [n]));

@@ -2,14 +2,15 @@
 //!
 //! Values that depend on a mapped input get a leading axis with one entry per example; the others are unchanged
 //! and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched function can be
-//! differentiated, batched again and compiled like any other. Ops without a common form for several examples -
-//! a search, whose number of trips differs per example; tiles; random bits from many keys - run for each
-//! example alone, in tiles of one row (`alone`), with the same bits as single calls. A loop along one schedule
-//! for all (tangents or cotangents through one solve) becomes a loop of batched steps (`shared`).
+//! differentiated, batched again and compiled like any other. Some ops have no common form for several
+//! examples: a search, whose number of trips differs per example, tiles, and random bits from many keys. They
+//! run for each example alone, in tiles of one row (`alone`), with the same bits as single calls. If all
+//! examples share one schedule (tangents or cotangents through one solve), the loop becomes a loop of batched
+//! steps (`shared`).
 //!
 //! A search can also run for all examples in lockstep until the last one has ended (`lockstep`); each example
-//! has the same trips and bits as alone. Which is faster depends: alone, examples run in parallel; in lockstep,
-//! each operation covers the batch. Callers choose by [`Searches`].
+//! then has the same trips and bits as in its own search. Neither form is always faster: separate searches run
+//! in parallel, and in lockstep each operation covers the batch. Callers choose with [`Searches`].
 
 mod alone;
 mod lockstep;
@@ -35,7 +36,7 @@ pub fn batch(f: &Func, mapped: &[bool], n: usize) -> Func {
 /// [`batch`] with a choice of how the function's own searches run.
 ///
 /// # Panics
-/// Those of [`batch`].
+/// As for [`batch`].
 #[track_caller]
 pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Func {
     assert!(mapped.len() == f.num_inputs(), "invariant: a flag for each input of a batched function");
@@ -43,7 +44,8 @@ pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Fu
     emit(f, mapped, n, &vec![true; f.num_outputs()], searches)
 }
 
-/// [`batch`] with an axis of examples only on the outputs in `carry`; the others must be the same for all.
+/// [`batch`] with an axis of examples only on the outputs in `carry`; the other outputs must be the same for
+/// all examples.
 fn batch_as(f: &Func, mapped: &[bool], n: usize, carry: &[bool]) -> Func {
     emit(f, mapped, n, carry, Searches::Alone)
 }
@@ -94,7 +96,8 @@ fn with_examples(ty: &Type, n: usize) -> Type {
 
 /// Inserts `f` for `n` examples; returns its outputs.
 ///
-/// Nodes of `f` that do not depend on a loop may come after one, so those that do are emitted last.
+/// Nodes of `f` that do not depend on a loop may come after one, so the nodes that depend on a loop are
+/// emitted last.
 fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<Value> {
     let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
@@ -105,7 +108,8 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
         }
         let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
         let x: Vec<Value> = node.args.iter().map(value).collect();
-        // A loop may ignore an operand with examples: its values then have none, but its step still changes.
+        // A loop may ignore an operand with an axis of examples. The values of the loop then have no such
+        // axis, but its step still changes.
         let carries = x.iter().any(|v| v.on);
         let id = match &node.op {
             Op::Input(k) => args[*k],
@@ -136,7 +140,8 @@ fn has_loops(f: &Func) -> bool {
 struct Marks {
     /// For each value of each node, whether it has an axis of examples.
     on: Vec<Vec<bool>>,
-    /// Searches and tiles over examples, and nodes over examples that depend on one.
+    /// For each node, whether it runs alone: searches and tiles over examples, and nodes over examples that
+    /// depend on one of these.
     alone: Vec<bool>,
 }
 
@@ -170,7 +175,7 @@ impl Marks {
         m
     }
 
-    /// Whether some value of node `i` has an axis of examples; for an array, whether it has one.
+    /// Whether at least one value of node `i` has an axis of examples.
     fn any(&self, i: usize) -> bool {
         self.on[i].contains(&true)
     }

@@ -1,14 +1,14 @@
 //! One rule per op for operands with an axis of examples: the same op with an additional leading axis.
 //!
-//! Shared operands are broadcast only if the op needs equal shapes. A product takes shared operands as they are
-//! and the examples as additional rows, so weights are read once, and the cotangent of the weights is one
+//! Shared operands are broadcast only if the op needs equal shapes. A product uses shared operands without a
+//! broadcast, and the examples are additional rows. Weights are therefore read once, and their cotangent is one
 //! product over all rows of all examples.
 
 use super::{Value, batch, with_examples};
 use crate::graph::{BinaryOp, Builder, Cond, Custom, Func, Node, NodeId, Op};
 use std::sync::Arc;
 
-/// The node's value for `n` examples; some operand has an axis of examples.
+/// The node's value for `n` examples; at least one operand has an axis of examples.
 pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
     match &node.op {
         Op::Custom(c) => return custom(b, c, x, n),
@@ -60,7 +60,8 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
 }
 
 /// A function with custom derivatives; its rules are batched too. Every operand gets an axis of examples, so
-/// the rule gives one cotangent per example; the transpose of the broadcast of a shared operand then sums them.
+/// the rule computes one cotangent per example. For a shared operand, the transpose of its broadcast then sums
+/// these cotangents.
 fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
     let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
     let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
@@ -178,7 +179,7 @@ fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Gather, &[x, index], None)
 }
 
-/// As [`gather`]; the updates of an example are added in their order.
+/// Like [`gather`]; the updates of an example are added in their order.
 fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
     let shape = f.node(node.args[0]).ty.shape().clone();
     let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
@@ -188,9 +189,9 @@ fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) ->
     b.reshape(sum, [&[n][..], &shape].concat())
 }
 
-/// Converts an index `[n, ..]` into `rows` rows of each example to one into the rows of all.
+/// Converts an index `[n, ..]` into `rows` rows of each example to an index into the rows of all examples.
 ///
-/// It is clamped first: an index out of an example's range must not reach another example's rows.
+/// The index is clamped first, so that an index out of range does not refer to a row of another example.
 fn shifted(b: &mut Builder, index: NodeId, n: usize, rows: usize) -> NodeId {
     assert!(
         i32::try_from(n * rows).is_ok(),

@@ -1,9 +1,10 @@
 //! Loops along a schedule that is the same for all examples: tangents and cotangents through one solve.
 //!
-//! All examples share the trips, so the loop stays one loop and its step is batched. Which carried values have
-//! an axis of examples is a fixed point: those that have one at the start, and those to which a trip adds one.
-//! A loop that does not fit - a tape laid out for other values, taps or other additional operands or results -
-//! runs alone, together with its search.
+//! All examples share the trips, so the loop stays one loop and its step is batched. The set of carried values
+//! with an axis of examples is a fixed point: it contains the values that have the axis at the start, and
+//! those to which a trip adds the axis. Some loops do not fit this form, because the tape was laid out for
+//! other values, or because of taps or other additional operands or results. Such a loop runs alone, together
+//! with its search.
 
 use super::{Marks, Searches, Value, batch_as, with_examples};
 use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
@@ -11,7 +12,7 @@ use crate::transform::bodies::{Source, resign};
 use std::sync::Arc;
 
 /// Which values of a Scan or Rev have an axis of examples if it can run for all at once, given those of its
-/// operands in `m`; `None` if it cannot, and for other ops.
+/// operands in `m`. `None` if the loop cannot run for all at once, and for other ops.
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
     match &node.op {
@@ -120,7 +121,7 @@ pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
 /// The reverse loop of the batched steps.
 ///
 /// A sum has the type of the capture that it is listed under in `wrt`. If the sum has an axis of examples and
-/// the capture does not, it is listed under an additional capture of zeros, which nothing reads.
+/// the capture does not, it is listed under an additional capture of zeros, which no node reads.
 pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
     let on = flags(x);
     let Backward { carry, cts, sums } = Backward::of(r, &on);

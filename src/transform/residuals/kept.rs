@@ -1,15 +1,15 @@
 //! Chooses the values of a backward body that are worth storing.
 //!
-//! It knows the cost of operations relative to memory traffic, and nothing of loops.
+//! The choice depends on the cost of operations relative to memory traffic, not on loops.
 
 use super::pair::Found;
 use crate::graph::{Func, NodeId, Op, Type};
 
 /// The values of a backward body that are worth storing, in the order of its nodes.
 ///
-/// Walks down from the operands of cotangent nodes. A value that a forward body has and that costs a matrix
-/// product or more is stored, since it is in memory there anyway; cheaper values are recomputed from stored
-/// ones.
+/// Walks from the operands of cotangent nodes towards the inputs. A value that a forward body computes and
+/// that costs a matrix product or more is stored, since the forward body writes it to memory in any case.
+/// Cheaper values are recomputed from stored values.
 pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
     let nodes = bwd.nodes();
     let is_primal = |id: &NodeId| !of.is_cotangent(*id);

@@ -1,8 +1,9 @@
-//! Matches a backward body with a forward body: which values of the former are values of the latter.
+//! Matches a backward body with a forward body: finds the values of the backward body that the forward body
+//! computes.
 //!
 //! Two nodes have the same value if they are the same operation on the same values. The loop that contains both
-//! bodies determines which of their inputs are equal ([`crate::graph::loops`]); what the bodies compute is not
-//! known.
+//! bodies determines which of their inputs are equal ([`crate::graph::loops`]); the match does not depend on
+//! the purpose of the bodies.
 
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Op, Rev, Scan, Solve, Type};
 use std::collections::HashMap;
@@ -35,7 +36,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values of `f`, whose inputs `step_times` equal its first one; if `accepted` is given, under the
+    /// The values of `f`, whose inputs `step_times` equal its first input; if `accepted` is given, under the
     /// assumption that it is true.
     fn of(f: &'a Func, step_times: &[NodeId], accepted: Option<NodeId>) -> Self {
         let mut known = HashMap::new();
@@ -250,7 +251,7 @@ impl<'a> Pair<'a> {
             return Found { now, before: vec![Match::Nowhere; before.len()], carried };
         }
         let mut now = self.matched(bwd, &values, &self.inputs, &known);
-        // It is stored where the previous trip has put it.
+        // The value is stored with the residuals of the previous trip, not of this trip.
         known.iter().for_each(|(value, _)| now[value.index()] = Match::Nowhere);
         Found { now, before, carried }
     }

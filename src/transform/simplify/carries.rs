@@ -1,14 +1,14 @@
 //! Removes unused carried values from searches.
 //!
-//! A carried value counts if it is used outside, or if a flag, the step time, a tap or another value that
-//! counts depends on it. The others are unused sums: the integrals of a backward solve whose gradients are not
-//! needed, the counters and the controller's history of most solves. They are removed from the loop with the
-//! work that computes them. A value that every attempt returns unchanged becomes a constant or a capture. If
-//! the tape has a reader, or the step has an inverse, the state stays as it is, since every loop that reads the
-//! tape must agree on its layout; the ext values may still be removed.
+//! A carried value is used if it is read outside, or if a flag, the step time, a tap or another used value
+//! depends on it. The other carried values are unused sums: the integrals of a backward solve whose gradients
+//! are not needed, the counters and the controller's history of most solves. They are removed from the loop
+//! with the work that computes them. A value that every attempt returns unchanged becomes a constant or a
+//! capture. If the tape has a reader, or the step has an inverse, the state is not changed, since every loop
+//! that reads the tape must agree on its layout. The ext values may still be removed.
 //!
-//! If the continue test holds at the start of the search, it holds at the start of every attempt, and is folded
-//! there ([`running`]).
+//! If the test for continuing holds at the start of the search, it holds at the start of every attempt. It is
+//! then folded to a constant ([`running`]).
 
 use super::fold::compare;
 use super::prune::Found;
@@ -18,7 +18,7 @@ use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
 use crate::transform::bodies::{Source, resign};
 use crate::transform::flow::num_values;
 
-/// The search without its unused carried values, its operands, and where its values are found.
+/// The search without its unused carried values, its operands, and the new locations of its values.
 pub(super) fn fewer(
     b: &Builder,
     s: &Solve,
@@ -80,7 +80,7 @@ pub(super) fn fewer(
     Some((Solve { attempt, step, inverse, num_carry, num_ext: kept.len() - num_carry, ..*s }, operands))
 }
 
-/// Which of the carried values count.
+/// Which of the carried values are used.
 fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     let mut counts: Vec<bool> =
         needed.iter().enumerate().map(|(j, needed)| *needed || keeps_state && j < s.num_carry).collect();
@@ -99,8 +99,8 @@ fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     }
 }
 
-/// The inputs that the outputs chosen by `wanted` depend on. A nested search depends only on the carried values
-/// that count, so a value that two nested searches pass on and neither reads is removed from both.
+/// The inputs that the outputs chosen by `wanted` depend on. A nested search depends only on its used carried
+/// values. A value that two nested searches only pass on is therefore removed from both.
 fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut on = vec![false; f.nodes().len()];
     let mut needed: Vec<Vec<bool>> = f.nodes().iter().map(|node| vec![false; num_values(&node.ty)]).collect();
@@ -156,8 +156,9 @@ fn with_carry(
 }
 
 /// The attempt under the assumption that its search is running. A search continues while a comparison of a
-/// carried number with another one holds, so the comparison holds at the start of every attempt if it holds at
-/// the first. Not for rows in lockstep, which keep running until all have ended.
+/// carried number with another number holds, so the comparison holds at the start of every attempt if it holds
+/// at the start of the first attempt. This does not apply to rows in lockstep, which run until all rows have
+/// ended.
 pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
     if s.rows().is_some() {
         return None;

@@ -1,12 +1,14 @@
 //! Simplification: each node is rewritten as it is inserted into a new builder, until nothing changes.
 //!
-//! A simplified graph gives the same bits as the original, with three exceptions: the sign of a zero (`x + 0`
-//! becomes x); a sum of n equal terms becomes n times the term, rounded once; and an operand with coefficient 0
-//! in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to 0, and nothing is
-//! reassociated: both would change non-finite results, or the rounding.
+//! The results of a simplified graph have the same bits as those of the original, with three exceptions: the
+//! sign of a zero (`x + 0` becomes x); a sum of n equal terms becomes n times the term, rounded once; and an
+//! operand with coefficient 0 in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to
+//! 0, because this would change non-finite results. Sums and products are not reassociated, because this would
+//! change the rounding.
 //!
-//! Rules match a node and its operands only. Equality saturation would find more, but local rules remove what
-//! derivatives leave behind: ones, zeros, double negations, transposes, broadcasts of constants.
+//! Rules match a node and its operands only. Equality saturation would find more simplifications. Local rules
+//! suffice for the redundant nodes of derivatives: ones, zeros, double negations, transposes, broadcasts of
+//! constants.
 
 mod arith;
 mod carries;
@@ -22,7 +24,7 @@ use std::collections::HashMap;
 /// The maximum number of rounds; real graphs take two or three.
 const MAX_ROUNDS: usize = 12;
 
-/// The same function, simplified, bodies included; signatures of bodies shrink to what is used.
+/// Simplifies a function, including its bodies. Unused inputs and outputs of bodies are removed.
 pub fn simplify(f: &Func) -> Func {
     let mut known = HashMap::new();
     let mut f = f.clone();
@@ -36,7 +38,7 @@ pub fn simplify(f: &Func) -> Func {
     f
 }
 
-/// The same function without `stop_gradient`, bodies included; runs after differentiation.
+/// Removes `stop_gradient` from a function, including its bodies. Runs after differentiation.
 pub fn erase_stop_gradient(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {

@@ -1,20 +1,20 @@
-//! Shrinks the signatures of loops and tiles to what is used.
+//! Removes unused inputs and outputs from the bodies of loops and tiles.
 //!
-//! Unread captures and tile inputs are removed, and equal ones merged. Constants move into the bodies, where
-//! they fold; rows that repeat one value are passed as the value. Unused outputs of tiles and unused sums of
-//! reverse loops are removed. A cotangent that a reverse loop passes through unchanged becomes a capture. Other
-//! carried values stay, except those that a search does not need ([`carries`]): the layout of a tape is the
-//! carry, and every loop that reads the tape must agree on it.
+//! Unread captures and tile inputs are removed, and equal inputs are merged. Constants move into the bodies,
+//! where they can be folded. If all rows of an input repeat one value, only this value is passed. Unused
+//! outputs of tiles and unused sums of reverse loops are removed. A cotangent that a reverse loop passes
+//! through unchanged becomes a capture. Other carried values stay, except those that a search does not need
+//! ([`carries`]): the layout of a tape is the carry, and every loop that reads the tape must agree on it.
 
 use super::{carries, prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
 
-/// Where a value of a tuple is found after pruning.
+/// The location of a tuple's value after pruning.
 #[derive(Clone, Copy)]
 pub(super) enum Found {
-    /// It is unused.
+    /// The value is unused.
     Nowhere,
     /// In the new node's tuple.
     Value(usize),
@@ -92,14 +92,15 @@ fn smaller(
     }
 }
 
-/// The pruned form of a range of operands: the new ones, and the source of each old one.
+/// The pruned form of a range of operands: the new operands, and the source of each old operand.
 pub(super) struct Plan {
     pub(super) operands: Vec<NodeId>,
     types: Vec<Type>,
     sources: Vec<Source>,
 }
 
-/// Drops unused operands, merges equal ones, moves constants inside. Those in `keep` stay unchanged.
+/// Drops unused operands, merges equal operands, and moves constants into the body. Operands in `keep` do not
+/// change.
 pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
     let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
     let mut plain: Vec<bool> = vec![];
@@ -122,7 +123,7 @@ pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], type
 }
 
 impl Plan {
-    /// A body whose inputs from `at` on, as many as were planned, are replaced according to the plan.
+    /// A body whose inputs from `at` on, one for each planned operand, are replaced according to the plan.
     fn apply(&self, body: &Func, at: usize, outputs: &[usize]) -> Func {
         let n = self.sources.len();
         let all = body.input_types();

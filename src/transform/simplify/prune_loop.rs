@@ -1,7 +1,7 @@
-//! Shrinks the signature of a general loop to what is used, as `prune` does for the other loops.
+//! Removes unused inputs and outputs from the body of a general loop, as `prune` does for the other loops.
 //!
-//! Unused stored, summed and tapped values are removed with their computation; then inputs that no body reads
-//! are removed. Carried values and their states stay.
+//! First, unused stored, summed and tapped values are removed with their computation. Then inputs that the
+//! body does not read are removed. Carried values and their states stay.
 
 use super::prune::{Found, plan};
 use crate::graph::{Builder, Loop, NodeId, Op};

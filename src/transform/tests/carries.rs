@@ -5,8 +5,8 @@ use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, Solve, Taps, UnaryOp};
 use std::sync::Arc;
 
-/// Runs until five attempts have found the status running. Carried: y; the count, a sum of counts, the number
-/// 2, the step size, the status.
+/// Runs until the status was "running" in five attempts. Carried: y; the count, a sum of counts, the number 2,
+/// the step size, the status.
 fn attempt() -> Func {
     let y = f64s([2]);
     func(&[vec![f64s([]), y.clone()], vec![f64s([]); 6]].concat(), |b, x| {

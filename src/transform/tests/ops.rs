@@ -134,8 +134,8 @@ fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
             let back = vjp(&f, &[0], &[1]).unwrap();
             let per_entry = |n: &crate::graph::Node| **n.ty.shape() == [4, w[0], w[1]];
             let sums = back.nodes().iter().filter(|n| matches!(n.op, Op::Reduce { .. }));
-            // By rows of the batch if nothing must be transposed, at most x itself if that is smaller than the
-            // products.
+            // One product over all rows of the batch if no operand must be transposed, or only x and x is
+            // smaller than the products.
             let products = back.nodes().iter().filter(|n| matches!(n.op, Op::Dot { .. }) && per_entry(n));
             assert_eq!(sums.count(), products.count(), "{ta} {tb} {left}");
             if !left && !ta {
@@ -225,7 +225,7 @@ fn a_value_without_dependence_has_zeros_and_costs_nothing() {
     });
     let g = vjp(&f, &[0], &[0, 2]).unwrap();
     assert_eq!(g.output_types().len(), 4);
-    // exp, two products, zeros and four inputs: nothing for the inactive operands.
+    // exp, two products, zeros and four inputs: no nodes for the inactive operands.
     assert_eq!(g.nodes().len(), 8);
     let f = jvp(&f, &[2]);
     assert_eq!((f.num_outputs(), f.nodes().len()), (4, 7));

@@ -64,7 +64,7 @@ fn simplification_keeps_the_meaning() {
         let s = simplify(&f);
         before += f.nodes().len();
         after += s.nodes().len();
-        // Sums of equal terms are rounded once; everything else is bit-equal.
+        // Sums of equal terms are rounded once; all other results are bit-equal.
         let tol = if f.input_type(0).dtype() == DType::F32 { 1e-5 } else { 1e-13 };
         assert_same(&eval(&s, &x), &eval(&f, &x), tol, &what);
         assert_eq!(simplify(&s), s, "{what}: a fixpoint");
@@ -235,7 +235,7 @@ fn signatures_of_loops_shrink_to_what_is_used() {
     assert_eq!(solves[0].num_captures(), 2, "t1 and w");
     let rev =
         s.nodes().iter().find_map(|n| if let Op::Rev(r) = &n.op { Some(r.clone()) } else { None }).unwrap();
-    // The cotangent of a value that only accumulates is always 1: not a carried value, but a constant.
+    // The cotangent of a value that only accumulates is always 1, so it becomes a constant and is not carried.
     assert_eq!((rev.num_ct, rev.num_captures(), &rev.wrt[..]), (1, 2, &[1][..]));
     let mut x: Vec<Array> = {
         let mut draws = Draws::new(4);

@@ -1,11 +1,11 @@
 //! Conversions between element types, as Rust's `as`: to an integer they truncate and saturate, NaN becomes
 //! 0.
 //!
-//! Written on plain arrays of 8 instead of lane intrinsics: casts are rare beside arithmetic, and each pair
-//! would need its own instructions. Reading a block before writing it keeps in-place use correct and
-//! vectorized. One compiled copy serves all levels except for u32 to f32, which SSE2 has no instruction for.
-//! Compiled for AVX-512, such loops are vectorized again across blocks, which made f32 to f64 four times
-//! slower.
+//! The code uses plain arrays of 8 elements instead of lane intrinsics: casts are rare in comparison with
+//! arithmetic, and each pair of types would need its own instructions. Reading a block before writing it keeps
+//! in-place use correct and vectorized. One compiled copy serves all levels except for u32 to f32, which SSE2
+//! has no instruction for. Compiled for AVX-512, such loops are vectorized again across blocks, which made f32
+//! to f64 four times slower.
 
 use super::Elem;
 use super::strip::{StripFn, StripKernel, StripOp, entry, strip};
@@ -84,7 +84,7 @@ impl StripKernel for Unsigned {
 /// The kernel that converts `n` elements at `a` of type `from` to `to`; in place if `to` is no wider.
 ///
 /// # Numerics
-/// Float to integer truncates towards zero and saturates, and NaN gives 0. Integer to float and f64 to f32
+/// Float to integer truncates towards zero and saturates, and NaN becomes 0. Integer to float and f64 to f32
 /// round to nearest even. Between the integer types the bits are unchanged.
 pub fn cast(level: Level, from: Elem, to: Elem) -> StripFn {
     match (from, to) {

@@ -1,9 +1,9 @@
 //! Matrix products `C (+)= A B` on one thread: the split into blocks and tiles.
 //!
-//! It defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
+//! This file defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
 //! multiply-adds, and the blocks are added one after another. The order is the same in every tile and in the
-//! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile.
-//! The register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
+//! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile. The
+//! register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
 //!
 //! The `gemm` and `matrixmultiply` crates are not used: the products of a network's layers are small and
 //! called millions of times, so tiles must read both operands in place, without packing or allocation. The
@@ -23,7 +23,7 @@ use crate::simd::math::Math;
 /// L1 of current machines.
 pub(in super::super) const K_BLOCK: usize = 128;
 
-/// Minimum number of rows for which copying a panel of B with scattered rows pays.
+/// Minimum number of rows for which copying a panel of B with scattered rows saves time.
 const PACK_MIN_ROWS: usize = 24;
 
 /// Bytes of the copied panel: `K_BLOCK` rows of four 64-byte vectors.
@@ -128,8 +128,9 @@ unsafe fn gemm<T: Math<Word: Word>>(
         let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
-    // If there are no more rows than columns, lanes over rows are no fuller, and transposing the rows costs
-    // as much as the product (4 x 4 x 4 on AVX2: 49 ns, 24 ns by tiles), unless they are stored transposed.
+    // With no more rows than columns, lanes over rows are no better filled than lanes over columns, and
+    // transposing the rows costs as much as the product (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns), unless
+    // the rows are already stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
@@ -158,8 +159,8 @@ unsafe fn gemm<T: Math<Word: Word>>(
     }
 }
 
-/// One row times a packed operand of one block: deciding on blocks, panels and tiles would cost as much as a
-/// small product.
+/// One row times a packed operand of one block. The general path, which chooses blocks, panels and tiles,
+/// would take as long again as a small product.
 unsafe fn row<T: Math>(
     level: Level,
     shape: &Gemm,

@@ -1,8 +1,8 @@
 //! The epilogue of a product in a network's layer: bias, gate and shift, activation.
 //!
-//! It works on rows of C that were just written and are still in L1. Doing the same in registers, before the
-//! store, would save one load and one store per vector, beside some twenty instructions of a tanh, and would
-//! need each tile once per activation: three times the code.
+//! The epilogue works on rows of C that were just written and are still in L1. An epilogue in registers,
+//! before the store, would save one load and one store per vector, which is little compared with the twenty or
+//! so instructions of a tanh. It would need each tile once per activation, which is three times the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;
@@ -174,7 +174,7 @@ impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
 }
 
 /// Applies the epilogue to a thin product. If its rows are contiguous, 16 rows are treated as one long row
-/// with bias, gate and shift repeated 16 times; one vector per row would be mostly empty.
+/// with bias, gate and shift repeated 16 times, because a separate vector for each row would be mostly empty.
 ///
 /// # Safety
 /// As for [`FinishFn`], with at most 4 columns.

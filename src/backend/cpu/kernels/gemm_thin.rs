@@ -2,8 +2,8 @@
 //!
 //! Such a product is dominated by reading A once. If A's columns are adjacent in memory, they are read in
 //! place; otherwise a chunk of rows is first transposed to a scratch buffer on the stack. Dot products with
-//! lanes over `k` would avoid the transpose but fold lanes once per element. They would also add in another
-//! order than the tiles, so an element would depend on `n` and on strides.
+//! lanes over `k` would avoid the transpose, but would fold the lanes once per element. Their order of
+//! summation would also differ from that of the tiles, so an element would depend on `n` and on strides.
 
 use std::mem::MaybeUninit;
 

@@ -1,9 +1,9 @@
 //! The register tiles of a matrix product: `R` rows by `Q` vectors of columns, over one block of `k`.
 //!
 //! Tile sizes follow from the registers of a level: 6 x 4 vectors of AVX-512 leave room for four of B and one
-//! of A. Narrower tiles have more rows, so that at least 8 chains of multiply-adds run at once (latency 4,
-//! two per cycle). A is read in place, one broadcast per element, which makes its strides free; B and C are
-//! read and written along their rows. A tile knows nothing of blocks or other panels.
+//! of A. Narrower tiles have more rows, so that at least 8 chains of multiply-adds run at once (latency 4, two
+//! per cycle). A is read in place, one broadcast per element, which makes its strides free; B and C are read
+//! and written along their rows. A tile does not know blocks or other panels.
 
 use std::marker::PhantomData;
 
@@ -110,8 +110,8 @@ impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, W
         }
     }
 
-    /// One tile. Rows of A are addressed relative to every third row, so that few pointers move: x86
-    /// addresses have a base and an index, and 12 moving pointers would not fit the integer registers.
+    /// One tile. Rows of A are addressed relative to every third row, so that few pointers advance: x86
+    /// addresses have a base and an index, and 12 advancing pointers would not fit into the integer registers.
     #[inline(always)]
     unsafe fn tile<V: Float<Elem = T>>(panel: &Panel<T>, a: *const T, c: *mut T) {
         let &Panel { k, rsa, csa, b, ldb, ldc, rest, add, .. } = panel;

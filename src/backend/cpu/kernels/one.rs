@@ -1,11 +1,11 @@
 //! Operations on single elements in a register file.
 //!
-//! A loop's clock is some forty operations on single numbers per trip. A strip kernel reads its operands'
-//! addresses from a table and counts lanes and loops; here an operation is a call that reads words from
-//! registers and writes one. If an operation rounds once, all levels give the same bits. If levels differ
-//! (functions, fused chains), the level's strip kernel runs on the registers. It does not run all of them,
-//! because a masked load of one element stalls on a preceding masked store (12 to 15 cycles on x86), and a
-//! plain load does not.
+//! A loop's clock has about forty operations on single numbers per trip. A strip kernel reads the addresses of
+//! its operands from a table, and counts lanes and loops. In this file, an operation is a call that reads
+//! words from registers and writes one word. If an operation rounds once, its result has the same bits at all
+//! levels. If the results of levels differ (functions, fused chains), the level's strip kernel runs on the
+//! registers. Strip kernels do not run the other operations, because a masked load of one element stalls on a
+//! preceding masked store (12 to 15 cycles on x86), and a plain load does not.
 
 use super::Elem;
 use super::int_ops::{self, IntCompareOp, IntOp};
@@ -18,7 +18,8 @@ use crate::simd::portable::One;
 /// An operation on registers; each register holds one element of any type.
 ///
 /// # Safety
-/// The registers that the instruction names are there, and those that its operation reads hold elements of its type.
+/// The registers that the instruction names exist, and the registers that its operation reads hold elements of its
+/// type.
 pub type OneFn = unsafe fn(registers: *mut u64, instr: &OneInstr);
 
 /// One instruction.
@@ -142,8 +143,8 @@ cast! {
 /// Runs the strip kernel of an instruction on one element.
 ///
 /// # Safety
-/// As for [`OneFn`]; the kernel's level is available, and a register that is written over an operand holds an element no
-/// wider than that.
+/// As for [`OneFn`]; the kernel's level is available, and if the written register is also an operand, the result is
+/// no wider than this operand.
 pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     // SAFETY: the caller's promise.
     unsafe {

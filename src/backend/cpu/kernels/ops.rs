@@ -1,7 +1,7 @@
 //! Float operations on lanes, and their loops over a strip.
 //!
-//! It defines the meaning of each operation; the table in `strip` names them. Operations are zero-sized
-//! types, not closures: a closure does not inherit the target features of its surrounding function.
+//! This file defines the meaning of each operation. The table in `strip` names the operations. Operations are
+//! zero-sized types, not closures: a closure does not inherit the target features of its surrounding function.
 
 use std::marker::PhantomData;
 

@@ -2,9 +2,9 @@
 //! stream and `i`, so any part of an array can be filled by any thread.
 //!
 //! # References
-//! Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The known answers in
-//! the tests are from the Random123 distribution. Threefry, the alternative, is slower here; cuRAND and
-//! PyTorch use Philox.
+//! Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (SC 2011). The known answers in the
+//! tests are from the Random123 distribution. The alternative, Threefry, was slower in measurements here.
+//! cuRAND and PyTorch also use Philox.
 
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};

@@ -1,8 +1,8 @@
 //! Sums, maxima and minima of strips.
 //!
-//! The order of a sum depends only on the level and the lengths: a strip is added to four vectors of at least
-//! 32 bytes in turn. They are combined as `(v0 + v1) + (v2 + v3)`, whose lanes are then folded in halves.
-//! Integers wrap.
+//! The order of a sum depends only on the level and the lengths: the elements of a strip are added to four
+//! vectors of at least 32 bytes in turn. The vectors are combined as `(v0 + v1) + (v2 + v3)`, and the lanes of
+//! the result are folded in halves. Integers wrap.
 
 use std::marker::PhantomData;
 
@@ -104,7 +104,7 @@ impl<T: Math> Reduce for Sum<T> {
     }
 }
 
-/// The largest (`MAX`) or smallest of a strip.
+/// The largest (`MAX`) or smallest element of a strip.
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Math, const MAX: bool> Extreme<T, MAX> {

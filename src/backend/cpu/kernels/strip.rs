@@ -1,7 +1,7 @@
 //! The table of strip kernels: from an operation and an element type to a function pointer.
 //!
-//! It defines which pairs exist. The operations are in `ops` (floats) and `int_ops`; the planner chooses
-//! them.
+//! This file defines which pairs exist. The operations are in `ops` (floats) and `int_ops`. The planner
+//! selects them.
 
 use super::Elem;
 use super::int_ops::{self, IntCompare, IntMap};

@@ -1,7 +1,7 @@
 //! Sums of matrices over either axis.
 //!
-//! Order: column sums add one row after another; a row with up to 8 columns is added from left to right, a
-//! longer one like a strip (see `reduce`).
+//! The order of a sum: sums over rows add one row after another. The sum of a row with up to 8 columns goes
+//! from left to right; a longer row is summed like a strip (see `reduce`).
 
 use std::marker::PhantomData;
 
@@ -69,7 +69,7 @@ pub fn sum_rows(level: Level, elem: Elem) -> SumRowsFn {
 }
 
 /// `dst[r] = a[r, 0] + a[r, 1] + ...`, or added to `dst[r]`. Up to 8 columns are added from left to right,
-/// more in the order of a strip; a row's sum does not depend on the number of rows.
+/// more columns in the order of a strip. A row's sum does not depend on the number of rows.
 pub fn sum_cols(level: Level, elem: Elem) -> SumColsFn {
     match elem {
         Elem::F32 => sum_cols_entry::<RowSums<f32>>(level),
@@ -227,7 +227,8 @@ impl<T: Math<Word: Word>> SumCols for RowSums<T> {
     }
 }
 
-/// Sums of words over either axis, as plain loops: they are rare, and wrapping sums do not depend on order.
+/// Sums of words over either axis. Plain loops suffice, because such sums are rare, and wrapping sums do not
+/// depend on order.
 struct WordSums;
 
 impl SumRows for WordSums {

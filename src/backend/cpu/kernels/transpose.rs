@@ -1,7 +1,7 @@
 //! Transposes of matrices with 4-byte and 8-byte elements of any type.
 //!
-//! It works in square blocks that fit the vector registers. Within a strip of such blocks the destination is
-//! written along its rows, since a store that misses the cache costs more than a load.
+//! A transpose works in square blocks that fit into the vector registers. Within a strip of such blocks, the
+//! destination is written along its rows, since a store that misses the cache costs more than a load.
 
 use crate::simd::Level;
 use crate::simd::dispatch::{Task, enter};

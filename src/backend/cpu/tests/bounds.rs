@@ -3,8 +3,8 @@
 //! A function is interpreted node by node. Each element of a value has a radius: the first-order bound on its
 //! distance from the same element of a plan, whose kernels round differently (functions within 4 ulp, sums in
 //! other orders). Results that are exact in IEEE arithmetic have radius 0, so a plan must give the same bits.
-//! After cancellation the radius is that of the terms, not of the largest element. One tolerance for the
-//! whole array would accept a kernel that returns zeros for small elements.
+//! After cancellation, the radius depends on the size of the terms. A tolerance for the whole array, relative
+//! to its largest element, would accept a kernel that returns zeros for small elements.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
@@ -88,7 +88,7 @@ fn ball(node: &Node, x: &[&Ball]) -> Ball {
     };
     let mut radius = radii(node, x, &value, unit);
     for (r, y) in radius.iter_mut().zip(value.to_f64()) {
-        // A result of infinities may be anything; a subnormal number may be zero.
+        // A result computed from infinities may have any value, and a subnormal number may be zero.
         if r.is_nan() {
             *r = f64::INFINITY;
         } else if *r > 0.0 || y != 0.0 && y.abs() < least {
@@ -132,7 +132,8 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
     }
 }
 
-/// The radii where elements only move; for a maximum or minimum, the largest radius of its operands.
+/// The radii of an operation that only moves elements; for a maximum or minimum, the largest radius of its
+/// operands.
 fn largest(node: &Node, x: &[&Ball]) -> Vec<f64> {
     let moved: Vec<Array> = x.iter().map(|b| b.radii()).collect();
     let op = match &node.op {
@@ -167,7 +168,7 @@ fn elementwise(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
     (0..value.data().len()).map(one).collect()
 }
 
-/// Half units in the last place by which a result may differ, for operands that are `exact` or not.
+/// Half units in the last place by which a result may differ, for operands that are exact (`exact`) or not.
 fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
     let is_float = value.dtype().is_float();
     match op {

@@ -94,7 +94,7 @@ fn rev_op(rows: usize) -> Op {
     }))
 }
 
-/// expected, y0, a, ct -> y1, y1 by the scan, ct_y0, ct_a, and both again from a second pass.
+/// expected, y0, a, ct -> y1, y1 of the scan, ct_y0, ct_a, and both cotangents again from a second pass.
 fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let s = scalar(DType::F64);
     let (mut b, x) = Builder::with_inputs(&[scalar(DType::U32), f64s([rows]), s, f64s([rows])]);

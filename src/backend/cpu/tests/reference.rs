@@ -1,9 +1,9 @@
 //! Random programs for `tests/reference`, where numpy evaluates and differentiates them without this crate.
 //!
-//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n of them, at the current level, as one JSON object per
-//! line: the text of a function, its arguments, and its results: one operation at a time, compiled as a
-//! whole, its derivatives in both directions, the derivative of its derivative, and the function mapped over
-//! examples.
+//! `REFERENCE=<file> REFERENCE_PROGRAMS=<n>` writes n programs, at the current level, as one JSON object per
+//! line. An object has the text of a function, its arguments, and its results: evaluated one operation at a
+//! time, compiled as a whole, its derivatives in both modes, the derivative of its derivative, and the
+//! function mapped over examples.
 
 use super::{Rng, run};
 use crate::array::{Array, DType};
@@ -87,7 +87,7 @@ impl Program {
     }
 }
 
-/// The numbers of an array, row-major, in a form that reads back exactly.
+/// The numbers of an array, row-major, in a form that can be read back exactly.
 fn numbers(a: &Array) -> String {
     let number = |x: f64| match x {
         _ if x.is_nan() => "NaN".to_owned(),

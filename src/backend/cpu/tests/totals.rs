@@ -24,7 +24,7 @@ fn body(rows: usize, [m, n]: [usize; 2]) -> Func {
     b.finish(&[sum, rows, alone])
 }
 
-/// The sums over the trips by a plan, and by loops in f64.
+/// The sums over the trips, computed by a plan and by plain loops in f64.
 fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>; 2] {
     let mut rng = Rng(7);
     let mut draw = |shape: [usize; 2]| rng.array(&f32s(shape));
