@@ -1,4 +1,4 @@
-//! The only file of `cnf` that knows the ODE solver.
+//! The only file of `cnf` that calls the ODE solver.
 
 use super::divergence::{Directions, Local, local};
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};

@@ -1,10 +1,9 @@
 //! The 2-d benchmark densities of papers on flows, scaled as in FFJORD.
 //!
-//! Eight distributions, each with a sampler and (in `density`) a density; models are not known here. Five are
-//! curves drawn with a normal brush, one a mixture of normals, one a warped normal and one uniform. Each
-//! density is exact or a one-dimensional integral, so the entropies below are reference values for a model's
-//! likelihood. Points are independent: where the original takes a fixed number per class, the class is
-//! sampled here.
+//! Eight distributions, each with a sampler and (in `density`) a density. Five are curves with normal noise
+//! around them (the "brush"), one is a mixture of normals, one a warped normal and one uniform. Each density is
+//! exact or a one-dimensional integral, so the entropies below are reference values for a model's likelihood.
+//! Points are independent: where the original takes a fixed number per class, the class is sampled here.
 //!
 //! # References
 //! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles
@@ -65,7 +64,7 @@ enum Along {
     Linear,
 }
 
-/// Curves and the brush that blurs them.
+/// Curves, and the noise around them.
 #[derive(Clone, Copy, Debug)]
 struct Brush {
     /// Number of curves, chosen with equal probability.
@@ -74,7 +73,7 @@ struct Brush {
     along: Along,
     /// Standard deviation of the normal noise.
     std: f64,
-    /// Half the side of the square of uniform noise that is added before it; 0 for none.
+    /// Half the side of the square of uniform noise that is added before the normal noise; 0 for none.
     half: f64,
 }
 
