@@ -25,7 +25,8 @@ const OLDEST: u64 = 1;
 struct Metadata {
     format: u64,
     checksum: String,
-    /// Keys are sorted and numbers in their shortest form, so a header has one text, and one checksum.
+    /// Keys are sorted and numbers are in their shortest form, so equal headers have equal texts and equal
+    /// checksums.
     header: Value,
 }
 
@@ -72,7 +73,7 @@ pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Ch
 /// A checkpoint from the bytes of a file; `path` is for messages.
 ///
 /// # Errors
-/// As [`read_checkpoint`], but for what keeps a file from being read.
+/// As [`read_checkpoint`], except the errors of reading the file.
 pub(crate) fn checkpoint_of<H: DeserializeOwned>(
     path: &Path,
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! One pair of axes with a light grid, a title, labels and an optional color bar.
 //!
-//! It knows numbers and positions, not their meaning. A logarithmic axis is an axis of logarithms whose tick labels say so
-//! ([`Named::decades`]), so no other code treats it specially.
+//! A logarithmic axis is an axis of logarithms with the original numbers as tick labels ([`Named::decades`]),
+//! so no other code treats it specially.
 use super::{
     Figure, PlotError,
     axis::Axis,

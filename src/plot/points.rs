@@ -17,7 +17,7 @@ const LONE: f64 = 0.3;
 
 /// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its color bar.
 ///
-/// A scattered point has the color of the histogram's density around it, but not darker than is visible. At most the
+/// A scattered point has the color of the histogram's density around it, with a minimum brightness. At most the
 /// first 6,000 points are scattered; all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
