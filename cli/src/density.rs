@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Values match `log-prob`; a figure resolves only its colors.
+    // Values have the tolerance of `log-prob`; a figure needs only the accuracy of its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));

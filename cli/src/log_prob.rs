@@ -136,7 +136,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
             write_npy(path, &[values.len()], &values)?;
         }
         (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
-        // With `--json` the values are part of the summary.
+        // With `--json` the summary contains the values.
         _ if is_json() => {}
         _ if log_probs.is_empty() => {}
         _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),

@@ -1,7 +1,7 @@
 //! `Trainer`: the builder of a run: data, options, run folder and callbacks.
 //!
-//! Calls on the builder may come in any order. [`Trainer::run`] resolves options and configuration, checks whether
-//! there is a run to [`resume`], and starts the session, which knows nothing of options.
+//! Calls on the builder may come in any order. [`Trainer::run`] resolves options and configuration, checks
+//! whether there is a run to [`resume`], and starts the session.
 
 mod resume;
 
@@ -173,8 +173,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run found there is resumed:
-    /// the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
+    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run in this folder is
+    /// resumed: the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
     pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self
@@ -200,8 +200,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, missing
-    /// probability.
+    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, a density
+    /// that extends far beyond the image or the points.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -243,9 +243,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the deadline after which a rank that does not answer is given up: 60 seconds by default, or ten times the
-    /// longest update if that is longer. Rank 0 then names it, saves the run and returns
-    /// [`WorldError::Silent`](crate::world::WorldError::Silent).
+    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default, or
+    /// ten times the longest update if that is longer. Rank 0 then saves the run and returns
+    /// [`WorldError::Silent`](crate::world::WorldError::Silent), which names the lost rank.
     pub fn silent_after(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
@@ -387,7 +387,7 @@ fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),
         Some((option, value)) => {
-            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are none");
+            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are not one");
             Err(TrainError::Useless { option, value, reason }.into())
         }
     }

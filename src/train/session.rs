@@ -69,7 +69,7 @@ pub(super) struct Session<'a> {
     pub(super) compiles: usize,
     /// The last validation score.
     pub(super) last_score: Option<Score>,
-    /// For points and sets of images, which can be overfitted.
+    /// The best weights, for points and sets of images, which can be overfitted.
     pub(super) best: Option<Best>,
     /// Whether early stopping has ended the run.
     stopped: bool,
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The number of updates that the schedule of a phase divides by for the next update.
+    /// The number by which the schedule of a phase divides the updates done, for the next update.
     fn updates_of(&self, phase: usize) -> f64 {
         let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
         of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
@@ -408,7 +408,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps the counts of a phase's program for the report, and drops the program.
+    /// Stores the counts of a phase's program for the report, and drops the program.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }

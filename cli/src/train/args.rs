@@ -136,25 +136,25 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Parts of a batch, at least one per rank; other numbers give other weights [default: 1]
+    /// Parts of a batch, at least one per rank; the weights depend on it [default: 1]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub shards: Option<usize>,
-    /// A first look: 15 seconds, coarse figures
+    /// Quick first run: 15 seconds, coarse figures
     #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
     pub quick: bool,
-    /// Total seconds, with scores and figures
+    /// Time limit in seconds, including scores and figures
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
     /// Option set: default, points, images, diffrax [default: chosen by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
-    /// Options from a TOML file; those given here win
+    /// Options from a TOML file; the command line takes precedence
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
     /// Random seed [default: 0]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Threads; results never change [default: all]
+    /// Threads; they do not change the results [default: all]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Continue the run in --out, bit for bit
@@ -198,7 +198,7 @@ fn presets() -> impl TypedValueParser<Value = Preset> {
 }
 
 impl Args {
-    /// The options as the library takes them.
+    /// The options in the form of the library.
     pub fn options(&self) -> TrainOptions {
         TrainOptions {
             preset: self.preset.clone(),

@@ -67,7 +67,7 @@ fn each_byte_is_found(path: &Path, same: impl Fn() -> Result<bool>) {
     for at in 0..fs::read(path).unwrap().len() {
         flip(path, at);
         match same() {
-            Ok(same) => assert!(same, "{name}: byte {at} is believed"),
+            Ok(same) => assert!(same, "{name}: byte {at}: the change is not detected"),
             Err(e) => assert!(e.to_string().contains(&*name), "{name}: byte {at}: {e}"),
         }
         flip(path, at);
