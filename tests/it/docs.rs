@@ -130,7 +130,7 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
     );
 }
 
-/// A file that no page links to is read by no program either.
+/// No program reads a file to which no page links.
 #[test]
 fn every_file_beside_the_pages_is_linked() {
     let linked: BTreeSet<String> = pages::pages(&root())

@@ -63,7 +63,8 @@ fn killed(stride: usize) {
         if faulty(&place, &format!("kill:{step}"), &train).status.success() {
             return true;
         }
-        // A folder without a checkpoint starts; another resumes, and the resumed run may be killed as well.
+        // In a folder without a checkpoint a run starts, in any other it is resumed. This second process may be
+        // killed as well.
         let again = |resume: &str| format!("{LINE} --out {folder}{resume}");
         let is_begun = |place: &Place| place.path(&folder).join("model.safetensors").exists();
         let resume = if is_begun(&place) { " --resume" } else { "" };
