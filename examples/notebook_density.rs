@@ -156,9 +156,9 @@ fn main() -> flowline::Result<()> {
     //| ## Estimating the divergence
     //|
     //| The exact divergence takes one derivative per dimension. Hutchinson's estimate,
-    //| $e^\top (\partial f / \partial x) e$ with random signs $e$, takes one derivative in any number of dimensions, and its mean is the divergence.
-    //| Two dimensions do not need the estimate, but show its properties: it has no bias, and its standard deviation
-    //| falls with the square root of the number of probes.
+    //| $e^\top (\partial f / \partial x) e$ with random signs $e$, takes one derivative in any number of dimensions,
+    //| and its mean is the divergence. Two dimensions do not need the estimate, but show its properties: it has no
+    //| bias, and its standard deviation falls with the square root of the number of probes.
     let rows = Tensor::from(held_out.concat()).reshape([4_000, 2]);
     let exact = flow.log_prob(&rows)?;
     for num_probes in [1, 4, 16] {

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A .npy file holds the log-density [N, N], its first row on top, in nats per
-square pixel; of points, in nats per unit of area.
+A .npy file holds the log-density [N, N], top row first, in nats per square
+pixel for an image and per unit area for points.
 
 Examples:
   flowline density latest --grid 1024
@@ -30,7 +30,7 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     grid: usize,
-    /// Border in pixels; of points, in percent of the longer side
+    /// Border in pixels; for points, in percent of the longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
     /// .png or .svg, or the log-density as .npy [default: RUN/density-N.png]

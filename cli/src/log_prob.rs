@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `flowline log-prob`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Values are in nats: per square pixel of an image, per unit of points, or of the
-pixel values of each image of a set.
+Values are in nats: log-densities per square pixel for an image and per unit
+volume for points, log-probabilities of the pixel values for a set of images.
 
 Examples:
   flowline log-prob latest new.csv -o nats.csv

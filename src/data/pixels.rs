@@ -1,9 +1,9 @@
 //! From pixel values to real numbers and back: uniform dequantization, and transforms with their Jacobians.
 //!
-//! `log p(x) = log q(z) + log_det` for the density q of any model. Images are points x of the unit cube, `x =
-//! (level + u) / 256` with levels 0..=255 and u uniform in (0, 1). A density of x then gives a lower bound on
-//! the log-probability of the levels (L. Theis et al. 2016, A note on the evaluation of generative models, eq.
-//! 5).
+//! `log p(x) = log q(z) + log_det` for the density q of any model. Images are points x of the unit cube,
+//! `x = (level + u) / 256` with levels 0..=255 and u uniform in (0, 1). A density of x then gives a lower bound
+//! on the log-probability of the levels (L. Theis et al. 2016, A note on the evaluation of generative models,
+//! eq. 5).
 
 mod logit;
 mod marginals;

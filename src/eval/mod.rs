@@ -4,7 +4,7 @@
 //! images they are estimates with a standard error.
 //!
 //! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
-//! - [`Frames`] are the properties of the data that it stores: sizes, units, entropies.
+//! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
 //! - [`TrainingData`] is the target density: its points and, if known, its values.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane, `images` scores image
 //!   sets.

@@ -24,7 +24,7 @@ const QUICK_S: f64 = 15.0;
 
 const DATA: &str = "\
 What to learn:
-image.png|jpg|bmp|gif|webp  darker pixels are denser
+image.png|jpg|bmp|gif|webp  darker pixels are more probable
 points.csv|tsv|npy, -       one point per row; - is standard input
 folder, IDX(.gz), 3-D .npy  a set of images
 moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard,
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns [default: numeric ones]
+    /// Columns [default: all numeric columns]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
     /// Separator [default: guessed]
@@ -52,13 +52,13 @@ pub struct Args {
     /// Class of each image: IDX, .npy or .csv
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub labels: Option<PathBuf>,
-    /// Selects weights [default: a random tenth]
+    /// Validation data, to select weights [default: a random tenth]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation: Option<PathBuf>,
     /// Classes of --validation
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation_labels: Option<PathBuf>,
-    /// Final scores [default: a random tenth]
+    /// Test data, for the final scores [default: a random tenth]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test: Option<PathBuf>,
     /// Classes of --test
