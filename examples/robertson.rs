@@ -1,7 +1,7 @@
 //! A stiff reaction through eleven decades of time, as differential equations and with a constraint in place of one of them.
 //!
-//! Robertson (1966): `a' = -0.04 a + 1e4 b c`, `b' = 0.04 a - 1e4 b c - 3e7 b^2`, `c' = 3e7 b^2`, from (1, 0, 0). The sum
-//! a + b + c is conserved. With `0 = a + b + c - 1` in place of the last equation the problem is `M y' = f(y)`,
+//! Robertson (1966): `a' = -0.04 a + 1e4 b c`, `b' = 0.04 a - 1e4 b c - 3e7 b^2`, `c' = 3e7 b^2`, from (1, 0, 0). The
+//! sum a + b + c is conserved. With `0 = a + b + c - 1` in place of the last equation the problem is `M y' = f(y)`,
 //! M = diag(1, 1, 0) (Hairer, Wanner, Solving Ordinary Differential Equations II, section IV.1).
 //! `cargo run --release --example robertson` prints the table.
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Time between redraws of the bar. A redraw per update would take time and show nothing more.
 const EVERY: Duration = Duration::from_millis(100);
-/// Time between lines where there is no bar.
+/// Time between lines if no bar is drawn.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Time between updates written as JSON.
 const JSON_EVERY: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Errors of the command line, and those of the library.
+//! Errors of the command line and of the library.
 
 use flowline::__internal::EvalError;
 use flowline::data::DataError;

@@ -13,7 +13,7 @@ pub enum StepControl {
         /// The number of steps per block.
         steps: usize,
     },
-    /// Adaptive steps; each tile of rows has its own.
+    /// Adaptive steps; each tile of rows has its own steps.
     Adaptive {
         /// Relative tolerance.
         rtol: f64,

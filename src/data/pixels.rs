@@ -41,7 +41,7 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
 /// Maps points of the unit cube to the coordinates that a flow learns, and back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PixelTransform {
-    /// Each pixel through its own distribution to a normal.
+    /// Each pixel is mapped through its own distribution to a normal variable.
     Marginals(MarginalTransform),
     /// Each pixel through the logit, standardized.
     Logit(LogitTransform),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
-    /// Images of 2 x 3 pixels: one pixel always black, one mostly black, the others with many levels.
+    /// Images of 2 x 3 pixels: one pixel always black, one mostly black, the other pixels with many levels.
     fn images(n: usize) -> (crate::io::Scratch, ImageSet, Vec<u8>) {
         let mut rng = SmallRng::seed_from_u64(1);
         let image = |i: usize| {

@@ -64,7 +64,7 @@ pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -
     few
 }
 
-/// The chosen rows and the others. Rows are shuffled, sorted by class, and taken at equal distances from a
+/// The chosen rows and the other rows. Rows are shuffled, sorted by class, and taken at equal distances from a
 /// random start. Each row is thus equally likely, and no class is off its share by more than a row.
 fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
     let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));

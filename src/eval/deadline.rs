@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Fraction of the remaining time kept in reserve: the machine may become slower.
+/// Fraction of the remaining time held in reserve, because the machine may become slower.
 const SPARE: f64 = 0.2;
 
 /// A point in time by which work must end; `None` for no deadline.

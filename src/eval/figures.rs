@@ -41,7 +41,7 @@ pub(crate) struct Artist {
 }
 
 impl Artist {
-    /// With the target density over the image, its label, and those of the axes.
+    /// From the target density over the image, its label, and the labels of the axes.
     pub(crate) fn new(
         frame: &ImageFrame,
         (title, names): (&'static str, [String; 2]),

@@ -298,7 +298,7 @@ fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
 
 /// Cells along the longer side of a window over points.
 const WINDOW: f64 = 100.0;
-/// Fraction of the points that may lie beyond each end of a window, and its margin as a fraction of the others' extent.
+/// Fraction of the points beyond each end of a window, and its margin as a fraction of the extent of the other points.
 const BEYOND: f64 = 0.001;
 const ROOM: f64 = 0.1;
 

@@ -2,7 +2,7 @@
 //!
 //! Safetensors files have no checksum, so a flipped bit in a weight or in the mean of the data would go unnoticed. The
 //! metadata holds a checksum of the header and the tensors, and the format number, which is checked first. The file
-//! contains no time and no path: the same state gives the same bytes.
+//! contains no time and no path, so equal states have equal bytes.
 //!
 //! The checksum of format 1 covered only the tensors. Such files are still read; the code that uses their header checks it.
 

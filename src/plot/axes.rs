@@ -19,7 +19,7 @@ const AT_THE_END: f64 = 0.06;
 
 /// A pair of axes and its series, drawn in the order of the calls.
 ///
-/// Colors are numbered from 0. Names stand beside their curves where there is room, otherwise in a legend; a series
+/// Colors are numbered from 0. Names are placed beside their curves if there is space, otherwise in a legend; a series
 /// with an empty name has no label.
 ///
 /// # Examples

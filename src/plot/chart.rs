@@ -331,7 +331,7 @@ impl Chart {
     }
 }
 
-/// The points of a path at least a quarter of a pixel from the last one kept, and its last point.
+/// The points of a path at least a quarter of a pixel from the last selected one, and its last point.
 fn thinned(path: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::with_capacity(path.len());
     let last = path.last().copied();

@@ -26,7 +26,7 @@ pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> 
     Plane::unnamed(frame, scale).samples(points)
 }
 
-/// A histogram of points in pixel coordinates; without a scale it uses its own.
+/// A histogram of points in pixel coordinates; without a given scale it has its own scale.
 ///
 /// # Errors
 /// As [`sample_scatter`].
@@ -124,7 +124,7 @@ pub(super) fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
     }
 }
 
-/// Points on a background of the scale's zero, those of low density first.
+/// Points on a background in the color of density 0. Points of low density are drawn first.
 fn scatter(
     sheet: &mut Sheet,
     rect: Rect,

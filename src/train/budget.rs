@@ -108,7 +108,7 @@ impl Clock {
     /// The expected number of updates of a phase at the pace so far. The schedule divides the updates done by
     /// this number, and so follows the elapsed seconds. `None` without a limit.
     pub fn updates(&self, phase: usize, done: u64) -> Option<f64> {
-        // Before the first update the schedule is at its start, whatever the divisor.
+        // Before the first update the schedule is at its start for any divisor.
         let of = |share: f64| (done as f64 / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX));
         self.share(phase).map(of)
     }

@@ -76,7 +76,7 @@ pub struct Phase {
     pub batch: usize,
     /// The peak learning rate.
     pub lr: f64,
-    /// Decay of the exponential moving average of the weights; 0 keeps the last weights.
+    /// Decay of the exponential moving average of the weights; 0 uses the last weights.
     pub ema_decay: f64,
 }
 

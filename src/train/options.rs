@@ -1,4 +1,4 @@
-//! The options of a run as the user gives them; those not given are `None`.
+//! The options of a run as given by the user; options that are not given are `None`.
 //!
 //! The run folder stores the options with the resulting [`TrainConfig`]. A resumed run may repeat any of them;
 //! an option that leads to another configuration is an error that names the option. Configurations are

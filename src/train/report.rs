@@ -110,7 +110,7 @@ pub struct PhaseReport {
     pub field_evals_per_update: f64,
     /// Steps recomputed for gradients, per update.
     pub recomputed_steps_per_update: f64,
-    /// Kernels and loops of the program, each counted once however often it runs.
+    /// Kernels and loops of the program, each counted once, not once per run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<usize>,
     /// Floating-point operations per update, from the program and the number of solver steps.

@@ -144,7 +144,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets options; those that are `None` here keep their previous values.
+    /// Sets options; options that are `None` here keep their previous values.
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
@@ -216,7 +216,7 @@ impl<'a> Trainer<'a> {
     /// Shares the updates with the other ranks of a job, which make the same call with the same data and options.
     ///
     /// A batch is cut into [`shards`](Self::shards), at least one per rank. The weights depend on the number of shards,
-    /// never on the number of ranks, so a run may be resumed on fewer or more. Only rank 0 writes the run folder,
+    /// never on the number of ranks, so a run may be resumed on fewer or more ranks. Only rank 0 writes the run folder,
     /// validates, and calls `on_update`, `on_note` and `on_stage`. All ranks call `stop_when`, and all stop after the
     /// same update.
     ///

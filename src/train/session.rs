@@ -54,7 +54,7 @@ pub(super) struct Session<'a> {
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
     pub(super) clock: Clock,
-    /// The pixel transform as a checkpoint keeps it.
+    /// The pixel transform as stored in a checkpoint.
     pub(super) pixels: Option<PixelTables>,
     /// The step functions of the phases, once compiled.
     pub(super) steps: Vec<Option<Step>>,
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
     }
 
-    /// Whether a check for the best weights is due. Under a time limit checks are at fixed parts of a phase, unless
+    /// Whether a check for the best weights is due. Under a time limit checks are due at fixed parts of a phase, unless
     /// they would take too much of it, and at its end.
     fn is_due(&mut self, phase: usize, last: bool) -> bool {
         if self.best.is_none() {

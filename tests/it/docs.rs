@@ -1,4 +1,4 @@
-//! The book and the other Markdown files: links resolve, every page has its place, every program is tested.
+//! The book and the other Markdown files: links resolve, every page is in the summary, every program is tested.
 //!
 //! The package `tests/book` runs the programs, which it reads with the module `pages`.
 
@@ -31,7 +31,7 @@ fn documents() -> Vec<(String, String)> {
     others.chain(pages::pages(&root())).collect()
 }
 
-/// The text without fences and code, which contain no links; line numbers are kept.
+/// The text without fences and code, which contain no links; line numbers do not change.
 fn prose(text: &str) -> String {
     let (mut out, mut inside) = (String::new(), false);
     for line in text.lines() {

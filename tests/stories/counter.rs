@@ -1,4 +1,4 @@
-//! Training of a flow whose step counter is kept by the training loop.
+//! Training of a flow with a step counter in the training loop.
 //!
 //! If a plain integer among the arguments were part of the program, every step would compile a new program.
 //! Here a counter is a tensor of the state, and the error for a static counter names its leaf.

@@ -52,7 +52,7 @@ fn mapped(model: &Mlp, xs: &Tensor, ys: &Tensor) -> Mlp {
     model.with_leaves(sums.iter().map(|sum| sum * (1.0 / EXAMPLES as f64)))
 }
 
-/// Workspace of a plan, the states that its loops keep, and the workspace of the bodies that run inside it.
+/// Workspace of a plan, the states that its loops store, and the workspace of the bodies that run inside it.
 fn planned(plan: &flowline::__internal::backend::PlanReport) -> usize {
     plan.arena_bytes + plan.kept_bytes(STEPS)
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A run on 1-D points: few writes, no figures over the plane, and the best weights are kept.
+/// A run on 1-D points: few writes, no figures over the plane, and the best weights are stored.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
 /// Fewer write steps than such a run has, and more.
 const STEPS: [u64; 2] = [20, 200];

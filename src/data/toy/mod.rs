@@ -109,7 +109,7 @@ impl ToyDensity {
 
     /// Entropy in nats, in the toy's own coordinates: the minimal mean NLL of any model.
     ///
-    /// `ln 32` for the checkerboard; for the others `-integral p ln p` over the plane by the midpoint rule,
+    /// `ln 32` for the checkerboard; for the other toys `-integral p ln p` over the plane by the midpoint rule,
     /// to the digits given.
     pub fn entropy_nats(self) -> f64 {
         match self {
@@ -193,7 +193,7 @@ impl ToyDensity {
             }
             (ToyDensity::TwoSpirals, arm) => {
                 let (t, sign) = (3.0 * PI * s, if arm == 0 { 1.0 } else { -1.0 });
-                // The square of uniform noise lies beside the curve, not around it.
+                // The center of the uniform noise is beside the curve, not on it.
                 [sign * (0.25 - t * t.cos()) / 3.0, sign * (0.25 + t * t.sin()) / 3.0]
             }
             (ToyDensity::Pinwheel | ToyDensity::Checkerboard, _) => {
