@@ -1,7 +1,7 @@
 //! One regression test of `tests/stories` at any size: `cargo bench --bench stories -- NAME [--iterations N] [--json]`.
 //!
-//! Prints its measurements, with `--json` as one object, and fails if they exceed its limits. Bytes and blocks are of the
-//! process.
+//! Prints its measurements, with `--json` as one object, and fails if they exceed its limits. Bytes and blocks
+//! are counted for the whole process.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 #[path = "common/json.rs"]

@@ -47,8 +47,9 @@ fn draw(title: &str, curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// Every method at every tolerance, without errors above 0.1 and errors below `floor`, which are rounding.
-/// `f` is the problem's vector field as a function that the compiler can inline.
+/// Errors and times of every method at every tolerance, without errors above 0.1 and without errors below
+/// `floor`, which are rounding errors. `f` is the problem's vector field as a function that the compiler can
+/// inline.
 fn measure<const N: usize>(
     problem: &Problem<N>,
     f: impl Fn(f64, &[f64; N]) -> [f64; N] + Copy,

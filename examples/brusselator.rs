@@ -45,7 +45,7 @@ pub fn run(folder: &Path, n: usize) -> flowline::Result<([f64; 2], String)> {
         .rtol(1e-6)
         .atol(1e-6)
         .save_at(&ts)
-        .save_fn(|_t, y| y[..n].to_vec()) // keep u, the first half of the components
+        .save_fn(|_t, y| y[..n].to_vec()) // save u, the first half of the components
         .solve(0.0, 10.0, y0)?;
 
     let title = "The Brusselator oscillates after the first wave";

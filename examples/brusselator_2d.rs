@@ -3,10 +3,11 @@
 //! `u_t = 1 + u^2 v - 4.4 u + a (u_xx + u_yy) + g`, `v_t = 3.4 u - u^2 v + a (v_xx + v_yy)`, periodic on the unit square, with
 //! a = 0.1, u = 22 y (1 - y)^1.5 and v = 27 x (1 - x)^1.5 at the start; from t = 1.1 on the source g is 5 in the disc of radius
 //! 0.1 around (0.3, 0.6) (Hairer, Wanner, Solving Ordinary Differential Equations II, section IV.10).
-//! `cargo run --release --example brusselator_2d -- [N]` solves on N x N points, 64 if not said.
+//! `cargo run --release --example brusselator_2d -- [N]` solves on N x N points, 64 by default.
 //!
-//! Diffusion bounds the steps of Tsit5 by 3.3 / (8 a N^2), 1e-3 at N = 64, and those of `Rkc2` by the square of its stages times as much:
-//! it takes as many stages as a step of the wanted size needs. A Jacobian would have a band of 2 N diagonals.
+//! Diffusion limits the steps of Tsit5 to 3.3 / (8 a N^2), 1e-3 at N = 64. The limit of `Rkc2` grows with the
+//! square of its number of stages, so it uses as many stages as the step size needs. A Jacobian would have a
+//! band of 2 N diagonals.
 
 use flowline::prelude::*;
 
@@ -36,7 +37,7 @@ fn brusselator(n: usize, t: f64, y: &[f64], dy: &mut [f64]) {
     }
 }
 
-/// u and v on n x n points at `t1`, and the solve in words.
+/// u and v on n x n points at `t1`, and a summary of the solve.
 pub fn run(n: usize, t1: f64, tolerance: f64) -> flowline::Result<(Vec<f64>, String)> {
     let at = |i: usize| i as f64 / n as f64;
     let points = |f: fn(f64, f64) -> f64| (0..n * n).map(move |i| f(at(i % n), at(i / n)));

@@ -1,11 +1,12 @@
 //! A latent ODE: decaying oscillations, each sampled at its own twenty times, and a generative model of them.
 //!
-//! A GRU reads a series backward and returns a normal distribution over the initial latent state. A learned vector field
-//! is solved from a sample of it, and the solution is decoded at the times of the series (Chen et al. 2018, Neural ordinary
-//! differential equations, section 5; Rubanova, Chen and Duvenaud 2019, Latent ODEs for irregularly sampled time series).
-//! `vmap` gives each series its own solve, so no time is rounded to a grid and nothing is masked. After 1,000 updates the
-//! ELBO on unseen series is 23.7 nats per series, and the root mean square error of their reconstructions is 0.038 (the
-//! noise is 0.1). Samples from the prior continue to rotate and decay for four times the length of the data.
+//! A GRU reads a series backward and returns a normal distribution over the initial latent state. A learned
+//! vector field is solved from a sample of this state, and the solution is decoded at the times of the series
+//! (Chen et al. 2018, Neural ordinary differential equations, section 5; Rubanova, Chen and Duvenaud 2019,
+//! Latent ODEs for irregularly sampled time series). `vmap` gives each series its own solve, so no time is
+//! rounded to a grid and nothing is masked. After 1,000 updates the ELBO on unseen series is 23.7 nats per
+//! series, and the root mean square error of their reconstructions is 0.038 (the noise is 0.1). Samples from
+//! the prior continue to rotate and decay for four times the length of the data.
 //! `cargo run --release --example latent_ode` takes half a minute and draws `latent_ode.png`.
 
 use flowline::nn::GruCell;

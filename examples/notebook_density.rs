@@ -1,6 +1,8 @@
-//! The story of `notebooks/03_density.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//! The notebook `notebooks/03_density.ipynb` as a program: lines that begin with `//|` are its text, the code between
+//! them is its cells.
 //!
-//! `cargo run --release --example notebook_density -- [FOLDER]` prints what the cells print and writes their pictures there.
+//! `cargo run --release --example notebook_density -- [FOLDER]` prints the output of the cells and writes their figures
+//! to FOLDER.
 
 #[path = "notebook/show.rs"]
 mod shown;
@@ -11,17 +13,19 @@ use shown::show;
 fn main() -> flowline::Result<()> {
     //| # Densities as flows
     //|
-    //| Let points of a normal density drift along a field, $\dot x = f(t, x)$. Their density changes on the way, and along each
-    //| trajectory it does so by a number that we can compute (Chen et al. 2018, equation 8):
+    //| Points that are sampled from a normal density move along a vector field, $\dot x = f(t, x)$. Along each
+    //| trajectory, their log-density changes at a rate that can be computed (Chen et al. 2018, equation 8):
     //|
     //| $$\frac{d \log p(x(t))}{dt} = -\operatorname{div} f(t, x(t)).$$
     //|
-    //| So a field is a density: where a point came from, and what the divergence added up to on the way, is its log-probability.
-    //| That is a continuous normalizing flow. To learn one means to find a field that leads from noise to data.
+    //| A vector field therefore defines a density. The log-probability of a point follows from the start of its
+    //| trajectory and the integral of the divergence along the trajectory. This is a continuous normalizing flow.
+    //| Training finds a vector field that maps noise to data.
     //|
-    //| ## Something to learn
+    //| ## The target density
     //|
-    //| A pinwheel of five arms. Its density is known, so is its entropy, the least negative log-likelihood that a model can have.
+    //| A pinwheel with five arms. Its density and its entropy are known. The entropy is the smallest possible mean
+    //| negative log-likelihood of a model.
     use flowline::cnf::extra::ProbeDistribution;
     use flowline::cnf::{Cnf, Divergence};
     use flowline::data::{Points, ToyDensity};
@@ -39,20 +43,20 @@ fn main() -> flowline::Result<()> {
     let frame = Extent { x: [-4.0, 4.0], y: [4.0, -4.0] };
     println!("entropy {:.4} nats", ToyDensity::Pinwheel.entropy_nats());
     show(&plot::extra::histogram("200,000 points of the pinwheel", &pinwheel, frame, None)?);
-    //| ## A field, and the density that it already has
+    //| ## An untrained flow
     //|
-    //| Three hidden layers whose outputs are gated and shifted by functions of $t$. Without any training this is a density like
-    //| any other: it integrates to 1. The grid below covers $[-6, 6]^2$.
+    //| The vector field has three hidden layers whose outputs are scaled and shifted by functions of $t$. It defines a
+    //| density even without training, and this density integrates to 1. The grid below covers $[-6, 6]^2$.
     let untrained: Flow = Cnf::new(ConcatSquash::new(2, [64, 64, 64], &for_model));
     println!("{}", tree_summary(&untrained));
 
-    /// The middles of n x n cells of [-half, half] squared, the first row on top.
+    /// The centers of n x n cells of [-half, half] squared, the first row on top.
     fn cells(n: usize, half: f64) -> Vec<[f64; 2]> {
         let middle = |i: usize| half * ((2 * i + 1) as f64 / n as f64 - 1.0);
         (0..n * n).map(|i| [middle(i % n), -middle(i / n)]).collect()
     }
 
-    /// The density in the middle of each.
+    /// The density at the center of each cell.
     fn on_grid(flow: &Flow, n: usize, half: f64) -> flowline::Result<Vec<f64>> {
         let places = Tensor::from(cells(n, half).concat()).reshape([n * n, 2]);
         Ok(flow.log_prob(&places)?.exp().to_vec())
@@ -60,9 +64,10 @@ fn main() -> flowline::Result<()> {
 
     let mass = on_grid(&untrained, 120, 6.0)?.iter().sum::<f64>() * (12.0_f64 / 120.0).powi(2);
     println!("mass {mass:.6}");
-    //| ## By maximum likelihood
+    //| ## Maximum likelihood
     //|
-    //| Follow data points back to the noise, add up the divergence, and make them likelier:
+    //| The solver integrates data points back to the noise, together with the divergence. Training minimizes the mean
+    //| of
     //|
     //| $$-\log p(x_1) = -\log p_0(x_0) + \int_0^1 \operatorname{div} f \, dt.$$
     //|
@@ -72,7 +77,7 @@ fn main() -> flowline::Result<()> {
     let truth = ToyDensity::Pinwheel.density();
     let their_own = held_out.iter().map(|&x| truth.log_prob(x)).sum::<f64>() / 4_000.0;
 
-    /// How far above the entropy: the mean of ln p - ln q over points of p.
+    /// The KL divergence: the mean of ln p - ln q over points of p.
     fn gap(flow: &Flow, points: &[[f64; 2]], their_own: f64) -> flowline::Result<f64> {
         let rows = Tensor::from(points.concat()).reshape([points.len(), 2]);
         Ok(their_own - flow.log_prob(&rows)?.mean().item())
@@ -98,15 +103,15 @@ fn main() -> flowline::Result<()> {
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("gap after: {:.3} nats", gap(&by_likelihood, &held_out, their_own)?);
     show(&Axes::new("update", "negative log-likelihood, nats").lines("", &[likelihood], 0).render()?);
-    //| ## By flow matching
+    //| ## Flow matching
     //|
-    //| Lipman et al. (2023) never solve while they train. Draw noise $x_0$, data $x_1$ and a time; on the straight line between
-    //| them the field should be $x_1 - x_0$:
+    //| Flow matching (Lipman et al. 2023) needs no solves in training. It samples noise $x_0$, data $x_1$ and a time.
+    //| On the straight line between them the field should be $x_1 - x_0$:
     //|
     //| $$L(\theta) = \mathbb E \, \lVert f_\theta(t, (1 - t) x_0 + t x_1) - (x_1 - x_0) \rVert^2.$$
     //|
-    //| Its minimum is a field that takes the normal density to that of the data. One evaluation an update instead of dozens: a
-    //| hundred times as many updates in about the time.
+    //| The field at the minimum maps the normal density to the density of the data. An update takes one evaluation of
+    //| the field instead of dozens, so a hundred times as many updates take a similar time.
     let updates = 20_000_u32;
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(5e-3, updates))));
     let mut state = (untrained.clone(), optimizer.init(&untrained));
@@ -123,9 +128,10 @@ fn main() -> flowline::Result<()> {
     let flow = state.0.clone();
     println!("{updates} updates in {:.1} s", start.elapsed().as_secs_f64());
     println!("gap after: {:.3} nats", gap(&flow, &held_out, their_own)?);
-    //| ## What was learned
+    //| ## The learned densities
     //|
-    //| Three densities on one scale: the true one, that of maximum likelihood, that of flow matching.
+    //| Three densities on one color scale: the true density, and those learned by maximum likelihood and by flow
+    //| matching.
     let n = 200;
     let true_values: Vec<f64> = cells(n, 4.0).into_iter().map(|x| truth.log_prob(x).exp()).collect();
     let values = [true_values, on_grid(&by_likelihood, n, 4.0)?, on_grid(&flow, n, 4.0)?];
@@ -137,7 +143,7 @@ fn main() -> flowline::Result<()> {
     let of_likelihood = plot::density("by maximum likelihood", &map(&values[1], frame), scale)?;
     let of_matching = plot::density("by flow matching", &map(&values[2], frame), scale)?;
     show(&true_one.hstack(&of_likelihood).hstack(&of_matching));
-    //| And how noise becomes a pinwheel:
+    //| Samples at six times from noise to the pinwheel:
     let way = flow.sample_trajectories(12_000, &for_samples, 6)?;
     let mut panels = Vec::new();
     for i in 0..6 {
@@ -147,11 +153,12 @@ fn main() -> flowline::Result<()> {
         &panels.iter().enumerate().map(|(i, p)| (i as f64 / 5.0, &p[..])).collect::<Vec<_>>(),
         frame,
     )?);
-    //| ## An estimate instead of the divergence
+    //| ## Estimating the divergence
     //|
-    //| The exact divergence takes a derivative for each dimension. Hutchinson's estimate, $e^\top (\partial f / \partial x) e$
-    //| with random signs $e$, takes one for any number of them, and its mean is the divergence. Two dimensions do not need it,
-    //| but show what it does: no bias, and a deviation that falls with the root of the number of probes.
+    //| The exact divergence takes one derivative per dimension. Hutchinson's estimate,
+    //| $e^\top (\partial f / \partial x) e$ with random signs $e$, takes one derivative in any number of dimensions,
+    //| and its mean is the divergence. Two dimensions do not need the estimate, but show its properties: it has no
+    //| bias, and its standard deviation falls with the square root of the number of probes.
     let rows = Tensor::from(held_out.concat()).reshape([4_000, 2]);
     let exact = flow.log_prob(&rows)?;
     for num_probes in [1, 4, 16] {
@@ -167,10 +174,10 @@ fn main() -> flowline::Result<()> {
             deviation / 4_000_f64.sqrt()
         );
     }
-    //| ## The same in three lines
+    //| ## The same with `Trainer`
     //|
-    //| What a careful person adds (phases, averaged weights, held-out points, a schedule that fits the time) is in
-    //| `train::Trainer`. It takes points in any unit; so does the command line: `flowline train points.npy`.
+    //| `train::Trainer` adds phases, averaged weights, held-out points, and a schedule that fits into a time limit. It
+    //| takes points in any unit. So does the command line: `flowline train points.npy`.
     let learned = Trainer::new(Points::from_rows(pinwheel.clone())?).time_limit(40.0).run()?;
     let of_held_out = learned.log_prob(&held_out, 1e-5, 1e-5)?;
     println!("gap after: {:.3} nats", their_own - of_held_out.iter().sum::<f64>() / 4_000.0);
@@ -179,6 +186,6 @@ fn main() -> flowline::Result<()> {
     for (x, log_prob) in held_out.iter().zip(of_held_out).take(4) {
         println!("log p({:+.3}, {:+.3}) = {log_prob:+.3}, in truth {:+.3}", x[0], x[1], truth.log_prob(*x));
     }
-    //| From here: [`04_images`](04_images.ipynb), where a point is an image.
+    //| Next: in [`04_images`](04_images.ipynb) each point is an image.
     Ok(())
 }

@@ -1,6 +1,8 @@
-//! The story of `notebooks/04_images.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//! The notebook `notebooks/04_images.ipynb` as a program: lines that begin with `//|` are its text, the code between
+//! them is its cells.
 //!
-//! `cargo run --release --example notebook_images -- [FOLDER]` prints what the cells print and writes their pictures there.
+//! `cargo run --release --example notebook_images -- [FOLDER]` prints the output of the cells and writes their figures
+//! to FOLDER.
 
 #[path = "notebook/show.rs"]
 mod shown;
@@ -11,13 +13,15 @@ use shown::show;
 fn main() -> flowline::Result<()> {
     //| # Images as points
     //|
-    //| An image of 12 x 12 pixels is a point in 144 dimensions, and a set of images is a density there. This notebook learns one
-    //| from ten thousand small drawings of three kinds, draws new ones of the kind it is asked for, and finds out which images it
-    //| holds for likely. MNIST goes the same way from the shell: `flowline train train-images-idx3-ubyte.gz`.
+    //| An image of 12 x 12 pixels is a point in 144 dimensions, and a set of images is a sample from a density in this
+    //| space. This notebook learns such a density from ten thousand small drawings of three kinds. It then samples new
+    //| drawings of a chosen kind, and computes how likely other images are. To train on MNIST from the shell:
+    //| `flowline train train-images-idx3-ubyte.gz`.
     //|
     //| ## The set
     //|
-    //| Rings, crosses and pairs of dots, each at a place, of a size and of a brightness of its own, on a ground of faint noise.
+    //| Rings, crosses and pairs of dots with random position, size, rotation and brightness, on a background of faint
+    //| noise.
     use flowline::data::ImageSet;
     use flowline::nn::prelude::*;
     use flowline::plot::{self, ImageGrid};
@@ -25,7 +29,7 @@ fn main() -> flowline::Result<()> {
 
     const SIDE: usize = 12;
 
-    /// How dark a drawing is at (x, y), 0 to 1: kind, center, size and turn decide.
+    /// The darkness of a drawing at (x, y), from 0 to 1, for a kind, center, size and rotation.
     fn drawing(kind: usize, [a, b, size, turn]: [f64; 4], x: f64, y: f64) -> f64 {
         let (sin, cos) = turn.sin_cos();
         let (u, v) = ((x - a) * cos + (y - b) * sin, (y - b) * cos - (x - a) * sin);
@@ -67,15 +71,16 @@ fn main() -> flowline::Result<()> {
     let (bytes, kinds) = drawings(10_000, &for_set);
     let (test_bytes, test_kinds) = drawings(512, &for_tests);
     show(&sheet("the first of 10,000 drawings", &bytes[..36 * SIDE * SIDE], 12, &[])?);
-    //| ## What is measured
+    //| ## Bits per dimension
     //|
-    //| Gray levels are whole numbers, a density is over real ones: a uniform number in $[0, 1)$ is added to each level, and
+    //| Gray levels are whole numbers, but a density is a function of real numbers. Therefore a uniform random number in
+    //| $[0, 1)$ is added to each level, and
     //|
     //| $$\mathrm{bits/dim} = -\frac{1}{d} \, \mathbb E_u \log_2 p(x + u)$$
     //|
-    //| is at least what a lossless code needs for a pixel. Eight bits know nothing; the sixteen levels of the noisy ground cost
-    //| four that nobody can save. A model that takes pixels for independent, each with the histogram of its gray levels, is the one
-    //| to beat:
+    //| is an upper bound on the bits per pixel of a lossless code that uses the model. A uniform density needs 8 bits.
+    //| The background has sixteen equally likely levels of noise, so every model needs about 4 bits for a background
+    //| pixel. The baseline is a model of independent pixels, each with the histogram of its gray levels:
     let mut independent = 0.0;
     for p in 0..SIDE * SIDE {
         let mut counts = [0.5; 256];
@@ -89,11 +94,11 @@ fn main() -> flowline::Result<()> {
             .sum::<f64>();
     }
     println!("independent pixels: {:.3} bits/dim", independent / test_bytes.len() as f64);
-    //| ## Learning
+    //| ## Training
     //|
-    //| Each pixel goes through its own marginal distribution to a normal number, so the flow starts as the model of independent
-    //| pixels and only learns what pixels have to do with each other. Its field is a small U-net, told the kind of the drawing; it
-    //| is trained by flow matching.
+    //| Each pixel is mapped through its own marginal distribution to a normal variable. The flow therefore starts as
+    //| the model of independent pixels, and only has to learn the dependencies between pixels. Its vector field is a
+    //| small U-Net with the kind of the drawing as an input. It is trained by flow matching.
     let set =
         ImageSet::from_bytes("drawings", bytes.clone(), [SIDE, SIDE, 1])?.with_classes(kinds.clone())?;
     let learned = Trainer::new(set).updates(1_500).run()?;
@@ -122,10 +127,10 @@ fn main() -> flowline::Result<()> {
     let headings: Vec<(usize, String)> =
         names.iter().enumerate().map(|(i, name)| (4 * i, (*name).to_owned())).collect();
     show(&sheet("drawn by the flow", &beside, 12, &headings)?);
-    //| ## Is it copying?
+    //| ## Memorization
     //|
-    //| Beside each of eight samples stand the three drawings of the set that are nearest to it. A model that had learned them by
-    //| heart would show the same image twice.
+    //| Beside each of eight samples are the three nearest drawings of the training set. A model that had memorized the
+    //| training set would show the same image twice.
     fn distance(a: &[u8], b: &[u8]) -> f64 {
         a.iter().zip(b).map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum()
     }
@@ -140,9 +145,10 @@ fn main() -> flowline::Result<()> {
     let headings = [(0, "sample".to_owned()), (1, "nearest of the set".to_owned())];
     let left = sheet("", &neighbors[..16 * SIDE * SIDE], 4, &headings)?;
     show(&left.hstack(&sheet("", &neighbors[16 * SIDE * SIDE..], 4, &headings)?));
-    //| ## What is likely
+    //| ## Log-probabilities
     //|
-    //| The log-probability of any image, with its error: unseen drawings, the same upside down in brightness, and white noise.
+    //| The log-probability of any image with its standard error: unseen drawings, the same drawings with inverted
+    //| brightness, and white noise.
     let inverted: Vec<u8> = test_bytes.iter().map(|&level| 255 - level).collect();
     let noise: Vec<u8> =
         for_noise.uniform([512, SIDE * SIDE]).to_vec().iter().map(|u| (256.0 * u) as u8).collect();
@@ -153,7 +159,8 @@ fn main() -> flowline::Result<()> {
         let (_, bits) = learned.image_log_probs(&images, (1e-3, 1e-3), 1, &key, |_| {})?;
         println!("{name:16} {:7.3} +- {:.3} bits/dim", bits.bits.mean, bits.bits.stderr.unwrap_or(f64::NAN));
     }
-    //| And the other way round: whose drawing is it? By Bayes' rule with equal shares, the kind that makes an image likeliest.
+    //| The model also classifies drawings. By Bayes' rule with equal prior probabilities, the predicted kind is the one
+    //| for which the image has the largest log-probability.
     let (few, kinds_of_few) = drawings(90, &for_tests.fold_in(1));
     let mut by_kind = Vec::new();
     for kind in 0..3 {

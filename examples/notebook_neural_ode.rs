@@ -1,6 +1,8 @@
-//! The story of `notebooks/02_neural_ode.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//! The notebook `notebooks/02_neural_ode.ipynb` as a program: lines that begin with `//|` are its text, the code
+//! between them is its cells.
 //!
-//! `cargo run --release --example notebook_neural_ode -- [FOLDER]` prints what the cells print and writes their pictures there.
+//! `cargo run --release --example notebook_neural_ode -- [FOLDER]` prints the output of the cells and writes their
+//! figures to FOLDER.
 
 #[path = "notebook/show.rs"]
 mod shown;
@@ -11,18 +13,18 @@ use shown::show;
 fn main() -> flowline::Result<()> {
     //| # Neural ordinary differential equations
     //|
-    //| Of a motion we have seen points at some times, with noise, and nothing of the law behind it. A neural ODE (Chen et al.
-    //| 2018) takes a network for the law,
+    //| The data are noisy points of a motion at some times. The differential equation of the motion is unknown. A
+    //| neural ODE (Chen et al. 2018) replaces it with a network,
     //|
     //| $$\frac{dy}{dt} = f_\theta(y), \qquad L(\theta) = \sum_i \lVert y(t_i; \theta) - y_i \rVert^2,$$
     //|
     //| and learns $\theta$ by differentiating the loss through the solver.
     //|
-    //| ## What was seen
+    //| ## Data
     //|
     //| Spirals of $\dot y = A y^3$ (the cube of each component) with
-    //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$, each from a place of its own, at a hundred times between 0 and 5,
-    //| with a noise of 0.03. The model will not be told this law.
+    //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$, each from its own initial state, at a hundred times
+    //| between 0 and 5, with noise of standard deviation 0.03. The model does not use this equation.
     use flowline::nn::prelude::*;
     use flowline::plot::Axes;
     use flowline::tensor::DType::{F32, F64};
@@ -62,23 +64,25 @@ fn main() -> flowline::Result<()> {
     show(&axes.title("five of the 256 series").render()?);
     //| ## The model and its loss
     //|
-    //| A perceptron with two hidden layers of 64 is the field. One solve follows a batch of starts and is saved at some of the
-    //| times. `times` is a tensor: which of the times count can change from call to call, and nothing is traced again for it.
-    /// Where the model leads to: [n, time, 2]. Of what a solve saves, time is the first axis.
+    //| The vector field is an MLP with two hidden layers of width 64. One solve integrates a batch of initial states
+    //| and is saved at some of the times. `times` is a tensor, so its values can change from call to call without a new
+    //| trace.
+    /// The model's solutions from the initial states, [n, time, 2]. Time is the first axis of the values that a solve
+    /// saves.
     fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
         let solution = field.save_at(times).solve(0.0, times.index(times.size() - 1), starts)?;
         Ok(solution.ys.permute(&[1, 0, 2]))
     }
 
-    /// The mean square distance of a batch [n, 101, 2] at the times numbered `which`.
+    /// The mean squared error of a batch [n, 101, 2] at the time indices `which`.
     fn loss(model: &Mlp, ys: &Tensor, which: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let by_time = ys.permute(&[1, 0, 2]);
         let followed = follow(model, &by_time.index(0), &(which.cast(F64) * 0.05), adjoint)?;
         Ok((followed - by_time.take(which).permute(&[1, 0, 2])).square().mean())
     }
 
-    /// The numbers of the first n of every `every`-th time.
+    /// The first n indices of every `every`-th time.
     fn every(every: u32, n: u32) -> Tensor {
         Tensor::from((1..=n).map(|i| i * every).collect::<Vec<_>>())
     }
@@ -86,11 +90,11 @@ fn main() -> flowline::Result<()> {
     let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &for_model);
     println!("{}", tree_summary(&model));
     println!("loss before training: {:.3}", loss(&model, &seen, &every(4, 25), Adjoint::default())?.item());
-    //| ## Through the solver, and what it keeps
+    //| ## Gradients and stored states
     //|
-    //| The backward pass needs the states of the forward pass in the opposite order. Keeping all of them costs memory that
-    //| grows with the steps; keeping $K$ of them (checkpoints) and computing those in between again costs time. The schedule
-    //| here does the least recomputation that there can be, and whatever $K$ is, the gradient has the same bits.
+    //| The backward pass needs the states of the forward pass in reverse order. Storing all states takes memory that
+    //| grows with the number of steps. Storing $K$ states (checkpoints) and recomputing the others takes time. The
+    //| schedule has the minimum number of recomputed steps, and the gradient has the same bits for every $K$.
     let batch = seen.slice(0, 0..32);
     for adjoint in [
         Adjoint::recursive_checkpoint(1),
@@ -111,8 +115,9 @@ fn main() -> flowline::Result<()> {
     }
     //| ## Training
     //|
-    //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. A far end teaches nothing to a field
-    //| that is wrong near by, so the 25 times of a batch reach over a quarter of the interval first, then half, then all.
+    //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. While the field is wrong at
+    //| early times, late times give no useful gradient. The 25 times of a batch therefore cover a quarter of the
+    //| interval first, then half, then all.
     let updates = 1_500_u32;
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates))));
     let mut state = (model.clone(), optimizer.init(&model));
@@ -143,9 +148,10 @@ fn main() -> flowline::Result<()> {
             .lines("", &[losses], 0)
             .render()?,
     );
-    //| ## Motions that it never saw
+    //| ## Unseen series
     //|
-    //| The ground is the learned field. Dots are the truth of five new series, curves what the model makes of their starts.
+    //| The background is the learned vector field. Dots are five new series, curves are the model's solutions from
+    //| their initial states.
     let learned = state.0.clone();
     let unseen = spirals(64, &for_data.fold_in(1))?;
     println!(
@@ -173,10 +179,10 @@ fn main() -> flowline::Result<()> {
         axes = axes.lines("", std::slice::from_ref(curve), i).scatter("", &dots, i);
     }
     show(&axes.title("new series: truth (dots), learned (curves)").render()?);
-    //| ## Further than anything seen
+    //| ## Extrapolation
     //|
-    //| No data go beyond $t = 5$. The vector field is autonomous, so it can be followed further, but small errors add up: near the end
-    //| the amplitude of the learned spiral is far too small.
+    //| The data end at $t = 5$. The vector field is autonomous, so a solve can continue beyond this time, but small
+    //| errors add up: near the end the amplitude of the learned spiral is far too small.
     let long: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
     let first = starts.index(0).to_vec();
     let truth = Ode::new(law).save_at(long.clone()).solve(0.0, 20.0, [first[0], first[1]])?.ys;
@@ -191,6 +197,6 @@ fn main() -> flowline::Result<()> {
             .lines("learned", &[learned_x], 1)
             .render()?,
     );
-    //| From here: [`03_density`](03_density.ipynb) moves not points but whole densities.
+    //| Next: [`03_density`](03_density.ipynb) transports whole densities instead of single points.
     Ok(())
 }

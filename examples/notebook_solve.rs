@@ -1,6 +1,8 @@
-//! The story of `notebooks/01_solve.ipynb`, as a program: lines behind `//|` are its text, what lies between is its cells.
+//! The notebook `notebooks/01_solve.ipynb` as a program: lines that begin with `//|` are its text, the code between
+//! them is its cells.
 //!
-//! `cargo run --release --example notebook_solve -- [FOLDER]` prints what the cells print and writes their pictures there.
+//! `cargo run --release --example notebook_solve -- [FOLDER]` prints the output of the cells and writes their figures
+//! to FOLDER.
 
 #[path = "notebook/show.rs"]
 mod shown;
@@ -11,13 +13,13 @@ use shown::show;
 fn main() -> flowline::Result<()> {
     //| # Solving differential equations
     //|
-    //| An ordinary differential equation says how a state changes,
+    //| An ordinary differential equation defines how a state changes,
     //|
     //| $$\frac{dy}{dt} = f(t, y), \qquad y(t_0) = y_0,$$
     //|
-    //| and a solver walks along its solution in steps that are as long as a tolerance allows. This notebook begins with one
-    //| line, looks at what the steps are and what they cost, lets events change the state, and ends where chaos ends all
-    //| prediction. Beside `flowline` nothing is used.
+    //| and a solver approximates its solution in steps that are as long as a tolerance allows. This notebook shows a
+    //| first solve, the accuracy and cost of methods, step sizes, events, chaos, and the derivative of a solve. It uses
+    //| only `flowline`.
     //|
     //| ## Hares and lynxes
     //|
@@ -25,7 +27,7 @@ fn main() -> flowline::Result<()> {
     //|
     //| $$\dot x = \tfrac32 x - x y, \qquad \dot y = x y - 3 y.$$
     //|
-    //| The field is a function of time and state. Everything else is said on the way to `solve`.
+    //| The vector field is a function of time and state. Builder methods before `solve` set everything else.
     use flowline::nn::prelude::*;
     use flowline::plot::{self, Axes, MethodCurve};
 
@@ -39,11 +41,11 @@ fn main() -> flowline::Result<()> {
     )?;
     println!("{years}");
     show(&plot::time_series(&years, &["hares", "lynxes"])?);
-    //| The curve is not drawn through the ends of the steps: each step knows a polynomial in between, of an order that fits
-    //| the method's, and `eval` reads it at any time, with its slope.
+    //| The curve is the dense output: each step has an interpolating polynomial, whose order matches the order of the
+    //| method, and `eval` evaluates it at any time.
     //|
-    //| There is a quantity that no solution changes, $V = x - 3 \ln x + y - \tfrac32 \ln y$: orbits are its level lines, and
-    //| what the solver does wrong shows as a drift of it.
+    //| The quantity $V = x - 3 \ln x + y - \tfrac32 \ln y$ is constant along each solution. Orbits are its level lines,
+    //| and its change shows the error of the solver.
     fn conserved(y: &[f64; 2]) -> f64 {
         y[0] - 3.0 * y[0].ln() + y[1] - 1.5 * y[1].ln()
     }
@@ -54,11 +56,12 @@ fn main() -> flowline::Result<()> {
     }
     println!("V drifts by at most {drift:.1e}");
     show(&plot::phase_portrait(&years, ["hares", "lynxes"], |y| [y[0], y[1]])?);
-    //| ## What accuracy costs
+    //| ## Accuracy and cost
     //|
-    //| A method of order $p$ makes an error of $O(h^{p+1})$ a step: to win a digit, a method of order 3 must take twice as
-    //| many steps, one of order 9 a quarter more. So which method is the cheapest depends on how many digits are asked for.
-    //| The end is known to 16 digits from a solve by Verner's method of order 9 at a tolerance of 1e-14.
+    //| A method of order $p$ has an error of $O(h^{p+1})$ per step. For one more digit, a method of order 3 needs about
+    //| twice as many steps, a method of order 9 about a quarter more. The cheapest method therefore depends on the
+    //| required number of digits. The end state is known to 16 digits from a solve by Verner's method of order 9 at a
+    //| tolerance of 1e-14.
     fn end(method: Method, tolerance: f64) -> flowline::Result<([f64; 2], u64)> {
         let ode = Ode::new(hares_and_lynxes).method(method).rtol(tolerance).atol(tolerance);
         let solution = ode.max_steps(1_000_000).solve(0.0, 10.0, [1.0, 1.0])?;
@@ -83,15 +86,15 @@ fn main() -> flowline::Result<()> {
     }
     let title = "hares and lynxes, 0 to 10";
     show(&plot::work_precision(title, "field evaluations", &curves.iter().map(curve).collect::<Vec<_>>())?);
-    //| ## Steps as long as they may be
+    //| ## Step sizes
     //|
-    //| Van der Pol's oscillator creeps for a long time and then jumps,
+    //| Van der Pol's oscillator changes slowly for a long time, and then very fast,
     //|
     //| $$\ddot x = \mu (1 - x^2) \dot x - x, \qquad \mu = 20.$$
     //|
-    //| The controller compares the estimated error of a step with the tolerance and chooses the next step from it (a PID
-    //| controller does so from the last three errors). The steps of the slow parts are some thirty times longer than those in
-    //| a jump.
+    //| The controller compares the estimated error of a step with the tolerance, and chooses the size of the next step
+    //| from their ratio (a PID controller uses the last three errors). Steps in the slow parts are some thirty times
+    //| longer than steps in the fast parts.
     fn van_der_pol(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         [y[1], 20.0 * (1.0 - y[0] * y[0]) * y[1] - y[0]]
     }
@@ -110,9 +113,9 @@ fn main() -> flowline::Result<()> {
     show(&above.hstack(&below));
     //| ## Events
     //|
-    //| A ball falls, $\ddot h = -9.81$. When its height passes zero from above, an event is found on the dense output by a
-    //| root search, and the state is changed there: it keeps nine tenths of its velocity. A second event only takes note of
-    //| the turning points.
+    //| A ball falls, $\ddot h = -9.81$. When its height crosses zero from above, a root search on the dense output
+    //| finds the event, and the state is changed: the ball moves up with nine tenths of its speed. A second event only
+    //| records the turning points.
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
         .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
         .event(Event::falling(), |_t, y| y[1])
@@ -128,17 +131,17 @@ fn main() -> flowline::Result<()> {
     }
     println!("the first bounce in closed form: t = {:.9}", (2.0 * 10.0 / 9.81_f64).sqrt());
     show(&plot::time_series(&ball, &["height", "velocity"])?);
-    //| ## The end of prediction
+    //| ## Chaos
     //|
-    //| Lorenz's equations of 1963, three lines about air that rises where it is warm. Two solutions that begin a billionth
-    //| apart part as $e^{0.9 t}$ once they are on the attractor, until they have nothing in common.
+    //| Lorenz's equations of 1963 are a model of convection in the air. On the attractor, the distance between two
+    //| solutions that start a billionth apart grows as $e^{0.9 t}$, until it is as large as the attractor.
     fn lorenz(_t: f64, y: &[f64; 3]) -> [f64; 3] {
         [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]
     }
     let orbit = Ode::new(lorenz).method(Method::Vern9).rtol(1e-12).atol(1e-12).save_at(SaveAt::dense());
     let orbit = orbit.solve(0.0, 60.0, [1.0, 1.0, 1.0])?;
     show(&plot::phase_portrait(&orbit, ["across", "upwards"], |y| [0.8 * y[0] + 0.6 * y[1], y[2]])?);
-    //| A hundred such neighbors: how far they are from the first, until the attractor is no larger.
+    //| The distances of a hundred such neighbors from the first solution, until they are as large as the attractor.
     let times: Vec<f64> = (0..=80).map(|i| 0.5 * f64::from(i)).collect();
     let starts: Vec<[f64; 3]> = (0..=100).map(|i| [1.0 + 1e-11 * f64::from(i), 1.0, 1.0]).collect();
     let mut paths = Vec::new();
@@ -162,10 +165,11 @@ fn main() -> flowline::Result<()> {
             .lines("root mean square", &[parted], 0)
             .render()?,
     );
-    //| ## The same solve, differentiated
+    //| ## Derivatives of a solve
     //|
-    //| On tensors the same builder gives solves that can be differentiated. How much does the number of hares after ten years
-    //| depend on their birth rate? The gradient is that of the discrete solve, and a difference quotient agrees.
+    //| With tensors, the same builder makes solves that can be differentiated. The example differentiates the number of
+    //| hares after ten years with respect to their birth rate. The gradient is exact for the steps taken, and a finite
+    //| difference agrees with it.
     fn hares(birth: &Tensor) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| {
             let (x, met) = (y.index(0), y.index(0) * y.index(1));
@@ -182,6 +186,6 @@ fn main() -> flowline::Result<()> {
         value.item(),
         slope.item()
     );
-    //| From here: [`02_neural_ode`](02_neural_ode.ipynb) learns a field from what it does.
+    //| Next: [`02_neural_ode`](02_neural_ode.ipynb) learns a vector field from its solutions.
     Ok(())
 }

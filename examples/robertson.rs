@@ -1,8 +1,8 @@
 //! A stiff reaction through eleven decades of time, as differential equations and with a constraint in place of one of them.
 //!
-//! Robertson (1966): `a' = -0.04 a + 1e4 b c`, `b' = 0.04 a - 1e4 b c - 3e7 b^2`, `c' = 3e7 b^2`, from (1, 0, 0). The sum
-//! a + b + c is conserved: with `0 = a + b + c - 1` in place of the last equation the problem is `M y' = f(y)`, M of the
-//! diagonal (1, 1, 0) (Hairer, Wanner, Solving Ordinary Differential Equations II, section IV.1).
+//! Robertson (1966): `a' = -0.04 a + 1e4 b c`, `b' = 0.04 a - 1e4 b c - 3e7 b^2`, `c' = 3e7 b^2`, from (1, 0, 0). The
+//! sum a + b + c is conserved. With `0 = a + b + c - 1` in place of the last equation the problem is `M y' = f(y)`,
+//! M = diag(1, 1, 0) (Hairer, Wanner, Solving Ordinary Differential Equations II, section IV.1).
 //! `cargo run --release --example robertson` prints the table.
 
 use flowline::ode::Mass;
@@ -21,7 +21,7 @@ fn constrained(t: f64, y: &[f64; 3]) -> [f64; 3] {
 /// The times of the table.
 pub const TIMES: [f64; 4] = [0.4, 40.0, 4e5, 1e11];
 
-/// Both forms at [`TIMES`], and the solves in words.
+/// The solutions of both forms at [`TIMES`], and summaries of the solves.
 pub fn run() -> flowline::Result<([Vec<[f64; 3]>; 2], [String; 2])> {
     let (y0, atol) = ([1.0, 0.0, 0.0], [1e-12, 1e-16, 1e-12]);
     let equations = Ode::new(robertson).method(Method::Rodas5P).rtol(1e-8).atol(atol).save_at(&TIMES[..]);

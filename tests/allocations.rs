@@ -69,10 +69,10 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
         assert_eq!(allocations, 0, "{method} on vectors");
     }
 
-    // A whole solve stores the accepted times in one list that doubles now and then; nothing else grows.
+    // A whole solve stores the accepted times in one list that doubles when it is full; nothing else grows.
     let ode = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy));
     let solve = |t1: f64| counted(|| ode.solve(0.0, t1, vec![1.0; 3]).unwrap().stats.num_accepted);
-    // Both are long enough for the first stiffness check, which keeps copies of the stages.
+    // Both are long enough for the first stiffness check, which stores copies of the stages.
     let ((short, few), (long, many)) = (solve(20.0), solve(400.0));
     let doublings = (many as f64 / few as f64).log2().ceil() as usize;
     assert!(long <= short + doublings + 1, "{short} allocations in {few} steps, {long} in {many}");

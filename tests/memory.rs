@@ -1,7 +1,8 @@
 //! Memory use is constant: the regression tests of `tests/stories`, on an allocator that counts.
 //!
-//! A separate binary with its own `main`, because the counts are of the process, and the threads of the usual harness also
-//! allocate. Names, `--exact`, `--skip`, `--list` and `--ignored` have their usual meaning; other options are ignored.
+//! A separate binary with its own `main`, because the counts are for the whole process, and the threads of the
+//! usual harness also allocate. Names, `--exact`, `--skip`, `--list` and `--ignored` have their usual meaning;
+//! other options are ignored.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 mod stories;

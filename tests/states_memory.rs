@@ -10,7 +10,7 @@ use std::cell::Cell;
 struct Counting;
 
 thread_local! {
-    /// Of this thread alone: the harness allocates at any time.
+    /// Counts of this thread alone, because the test harness may allocate at any time.
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 

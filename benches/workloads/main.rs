@@ -1,9 +1,10 @@
 //! The workloads on which flowline is compared with other libraries:
 //! `cargo bench --bench workloads -- [W1..W9 | "W8 euler 1 8" ...] [--threads N] [--reps N] [--image FILE] [--json]`.
 //!
-//! README.md in this folder defines each so that a program in any language can implement it. Every variant runs in its own
-//! process, so that memory and first call are its own. With `--json` each prints one object, otherwise one row.
-//! `benches/peers/run` runs the programs of other libraries in turn with these.
+//! README.md in this folder defines each workload so that a program in any language can implement it. Every
+//! variant runs in its own process, so that others do not affect its memory and its first call. With `--json`
+//! each variant prints one object, otherwise one row. `benches/peers/run` runs the programs of other libraries
+//! in turn with these.
 
 #[path = "../common/json.rs"]
 mod json;

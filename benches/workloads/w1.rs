@@ -1,5 +1,6 @@
-//! W1: small problems on plain states in f64 at rtol = atol = 1e-8, with the default method. `benches/solve` measures these in
-//! detail and against other crates; here each is one line, whose value is the first component at the end.
+//! W1: small problems on plain states in f64 at rtol = atol = 1e-8, with the default method. `benches/solve`
+//! measures these in detail and against other crates; here each problem is one line, with the first component
+//! at the end as its value.
 
 use crate::measure::{Measured, Options, Result, time};
 use flowline::prelude::*;
@@ -16,7 +17,7 @@ const TOL: f64 = 1e-8;
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     match variant {
         "lorenz20" => on_arrays::<Lorenz20, 3>(options, None),
-        // Chaotic over too long a time to compare the end.
+        // Chaotic: after so long a time the end states of two programs differ.
         "lorenz100" => on_arrays::<Lorenz20, 3>(options, Some(100.0)),
         "lotka" => on_arrays::<Lotka, 2>(options, None),
         "pleiades" => on_arrays::<Pleiades, 28>(options, None),

@@ -1,8 +1,8 @@
 //! W3: fits a neural ODE to trajectories. One training step at stored weights, 32 trajectories of 100 saved times, each with its
 //! own steps.
 //!
-//! The value is the loss at tolerances of 1e-6. At those of the training step it is off by 2 %, and rounding changes the steps,
-//! so that two programs of one library differ by 1 % too.
+//! The value is the loss at tolerances of 1e-6. At the tolerances of the training step the loss has an error of
+//! 2 %, and rounding changes the steps, so that even two programs of one library differ by 1 %.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix, transposed};

@@ -7,9 +7,9 @@ use flowline::__internal::Activity;
 use flowline::train::Progress;
 use std::time::{Duration, Instant};
 
-/// Time between redraws of the bar. A redraw per update would cost more than it shows.
+/// Time between redraws of the bar. A redraw per update would take time and show nothing more.
 const EVERY: Duration = Duration::from_millis(100);
-/// Time between lines where there is no bar.
+/// Time between lines if no bar is drawn.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Time between updates written as JSON.
 const JSON_EVERY: Duration = Duration::from_secs(1);
@@ -96,13 +96,13 @@ impl Bar {
         self.live.draw(&self.text.join("  "));
     }
 
-    /// An empty bar is not worth drawing.
+    /// Whether the bar is on screen: on a terminal, after the first progress.
     fn is_drawn(&self) -> bool {
         !self.live.is_hidden() && self.shown.is_some()
     }
 }
 
-/// A bar for things that are counted: points, cells.
+/// A progress bar for a count of points, images or cells.
 pub struct Count {
     live: Live,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! `--config FILE`: reads a TOML file of options as if they stood before those on the command line.
+//! `--config FILE`: reads a TOML file of options and inserts them before the options on the command line.
 
 use super::error::{CliError, Result};
 use clap::ArgMatches;

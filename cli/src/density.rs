@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A .npy file holds the log-density [N, N], its first row on top, in nats per
-square pixel; of points, in nats per unit of area.
+A .npy file holds the log-density [N, N], top row first, in nats per square
+pixel for an image and per unit area for points.
 
 Examples:
   flowline density latest --grid 1024
@@ -30,7 +30,7 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     grid: usize,
-    /// Border in pixels; of points, in percent of the longer side
+    /// Border in pixels; for points, in percent of the longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
     /// .png or .svg, or the log-density as .npy [default: RUN/density-N.png]
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Values match `log-prob`; a figure resolves only its colors.
+    // Values have the tolerance of `log-prob`; a figure needs only the accuracy of its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));

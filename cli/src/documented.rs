@@ -1,6 +1,6 @@
 //! `--preset diffrax`: the image example of the diffrax documentation on continuous normalizing flows.
 //!
-//! It is an ordinary training configuration with its own sampling rule; the library knows only its names.
+//! It is an ordinary training configuration with its own sampling rule. The library contains only its names.
 
 use super::error::Result;
 use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};

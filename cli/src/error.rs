@@ -1,4 +1,4 @@
-//! Errors of the command line, and those of the library.
+//! Errors of the command line and of the library.
 
 use flowline::__internal::EvalError;
 use flowline::data::DataError;
@@ -61,17 +61,17 @@ pub enum CliError {
     )]
     #[cfg_attr(feature = "mpi", expect(dead_code, reason = "of builds without MPI"))]
     NoMpi {
-        /// How many.
+        /// The number of processes.
         processes: usize,
     },
-    /// A command that does not run in parallel was launched so.
+    /// A command that does not run in parallel was launched in parallel.
     #[error(
         "{processes} processes were launched, but only `train` shares its work; launch one for `{command}`"
     )]
     Parallel {
         /// The command.
         command: &'static str,
-        /// How many.
+        /// The number of processes.
         processes: usize,
     },
     /// An error that another rank prints.

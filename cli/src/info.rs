@@ -41,9 +41,9 @@ struct Phase {
     kernels: usize,
     flops_per_update: f64,
     bytes_moved_per_update: f64,
-    /// Median in steady state.
+    /// Median time per update in steady state.
     ms_per_update: f64,
-    /// Rate.
+    /// Floating-point rate.
     gflops: f64,
     /// The rate as a share of the peak, once it is known.
     share_of_peak: f64,

@@ -1,8 +1,8 @@
 //! Lines at the bottom of a terminal that are redrawn in place; a progress bar uses them.
 //!
-//! Each drawing is one write that overwrites each line and clears the rest of it, so nothing flickers. Line wrapping is off
-//! during a write: the terminal cuts long lines, and their number stays right at any width. Nothing is drawn on a dumb
-//! terminal, or if standard error is not a terminal.
+//! Each drawing is one write that overwrites each line and clears the rest of it, so nothing flickers. Line
+//! wrapping is off during a write: the terminal cuts long lines, so the number of lines on screen is known at
+//! any width. Nothing is drawn on a dumb terminal, or if standard error is not a terminal.
 
 use super::say::{is_colored, is_quiet};
 use std::io::{IsTerminal, Write, stderr};
@@ -24,7 +24,7 @@ pub struct Live {
 impl Live {
     /// Without lines yet.
     pub fn new() -> Live {
-        // Only systems whose terminals need no name leave TERM unset.
+        // TERM may be unset only on systems whose terminals need no name.
         let is_dumb = std::env::var("TERM").map_or(!cfg!(windows), |name| name == "dumb");
         let is_shown = stderr().is_terminal() && !is_dumb && !is_quiet();
         Live { is_shown, is_colored: is_colored(), lines: 0 }
@@ -80,7 +80,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    // A panic message already stands below the lines, and clearing would remove it.
+    // A panic message is already below the lines, and clearing would remove it.
     fn drop(&mut self) {
         if self.lines > 0 && !std::thread::panicking() {
             self.draw("");

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// Arguments of `flowline log-prob`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Values are in nats: per square pixel of an image, per unit of points, or of the
-pixel values of each image of a set.
+Values are in nats: log-densities per square pixel for an image and per unit
+volume for points, log-probabilities of the pixel values for a set of images.
 
 Examples:
   flowline log-prob latest new.csv -o nats.csv
@@ -136,7 +136,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
             write_npy(path, &[values.len()], &values)?;
         }
         (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
-        // With `--json` the values are part of the summary.
+        // With `--json` the summary contains the values.
         _ if is_json() => {}
         _ if log_probs.is_empty() => {}
         _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),

@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand. Results go to standard output, messages to standard error.
 //!
-//! It knows flags, formats and exit codes, and computes nothing: each subcommand reads its arguments, calls the library
-//! and prints the results. No other package prints.
+//! Each subcommand reads its arguments, calls the library and prints the results; it computes nothing itself.
+//! The library prints nothing, except figures in notebooks (feature `evcxr`).
 //!
 //! Exit codes: 0 success, 1 failure, 2 wrong usage. A run stopped by SIGINT or SIGTERM ends by that signal.
 
@@ -43,10 +43,10 @@ const GLOBAL: &str = "Global options";
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Errors only
+    /// Print only errors
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     quiet: bool,
-    /// Summary as JSON on standard output
+    /// Print the summary as JSON on standard output
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
     /// Colors of messages: auto, always, never [default: auto]
@@ -100,7 +100,7 @@ fn ended(error: &CliError) -> ExitCode {
     ExitCode::from(if error.is_usage() { 2 } else { 1 })
 }
 
-/// Reads the arguments, with those of a `--config` file.
+/// Reads the arguments, including those from a `--config` file.
 fn parse(arguments: &[OsString]) -> Result<Cli> {
     let command = || help::command(arguments, color(arguments));
     let matches = command().try_get_matches_from(arguments)?;

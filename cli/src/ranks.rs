@@ -1,7 +1,7 @@
 //! Processes that a launcher started together: `mpirun`, or `srun` of SLURM.
 //!
-//! Which of them this one is comes from the environment, before MPI is initialized: only rank 0 prints more than errors, and
-//! a build without MPI refuses to run several times on one run folder.
+//! The environment gives the number of processes and the rank of this process before MPI is initialized. Only
+//! rank 0 prints more than errors, and a build without MPI refuses to run several times on one run folder.
 
 use super::error::{CliError, Result};
 use flowline::world::World;
@@ -13,7 +13,7 @@ const LAUNCHERS: [(&str, &str); 3] = [
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 ];
 
-/// How many processes were started together, and which of them this is.
+/// The number of processes that were started together, and the rank of this process.
 pub fn launched() -> (usize, usize) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
     let found = |(size, rank): &(&str, &str)| Some((number(size)?, number(rank).unwrap_or(0)));

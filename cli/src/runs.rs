@@ -11,7 +11,7 @@ const LATEST: &str = "latest";
 /// The default parent folder of runs.
 pub const RUNS: &str = "runs";
 
-/// The run folder that `named` means; `out` is the output path of the command, if given.
+/// The run folder for the argument `named`; `out` is the output path of the command, if given.
 ///
 /// # Errors
 /// [`CliError::NoRun`], [`CliError::NoLatest`].

@@ -28,7 +28,7 @@ Examples:
 pub struct Args {
     /// Run folder, or latest
     run: PathBuf,
-    /// Points or images
+    /// Number of points or images
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     count: usize,
     /// .npy, .csv, .png, .svg, or - for CSV [default: RUN/samples.npy]
@@ -92,7 +92,7 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let parts = learned.sample_rows(n, key).inspect(counted);
-    // In 64 bits, like the data: in 32 bits, points near a large number would all round to it.
+    // In 64 bits, like the data: in 32 bits, all points near a large number would be rounded to it.
     match kind {
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
         FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,

@@ -38,10 +38,10 @@ pub fn is_colored() -> bool {
     is_colored_by(style().color)
 }
 
-/// The same before the style is set.
+/// Whether standard error has colors with this choice, before the style is set.
 pub fn is_colored_by(choice: ColorChoice) -> bool {
     let set = |name: &str| std::env::var(name).ok();
-    // Only systems whose terminals need no name leave TERM unset.
+    // TERM may be unset only on systems whose terminals need no name.
     let is_dumb = set("TERM").map_or(!cfg!(windows), |name| name == "dumb");
     match choice {
         ColorChoice::Always => true,
@@ -77,7 +77,8 @@ pub fn result(text: &str) {
     check(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// A summary: `text` on standard output, or with `--json` `json` there and `text` on standard error.
+/// A summary: `text` on standard output, or with `--json`, `json` on standard output and `text` on standard
+/// error.
 pub fn summary(text: &str, json: impl FnOnce() -> serde_json::Value) {
     if style().json {
         note(text);

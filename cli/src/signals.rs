@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM during training: the run saves a checkpoint, reports it, and ends by the signal.
 //!
-//! A signal handler may do almost nothing, so it stores the signal's number, which the run reads between updates. A second
-//! signal ends the process at once.
+//! A signal handler may do very little, so it stores the signal's number, which the run reads between updates.
+//! A second signal ends the process at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -23,7 +23,7 @@ impl Signals {
         let came = Arc::new(AtomicUsize::new(0));
         for signal in [SIGINT, SIGTERM] {
             let again = Arc::new(AtomicBool::new(false));
-            // In this order: the first signal finds the flag unset.
+            // In this order, because the first signal must find the flag unset.
             flag::register_conditional_default(signal, again.clone())?;
             flag::register(signal, again)?;
             flag::register_usize(signal, came.clone(), signal as usize)?;
@@ -36,7 +36,8 @@ impl Signals {
         self.came.load(Ordering::Relaxed) != 0
     }
 
-    /// Ends the process by the default action of the signal, so that the parent process sees which it was.
+    /// Ends the process by the default action of the signal, so that the parent process sees which signal ended
+    /// it.
     pub fn end(&self) {
         let _ = low_level::emulate_default_handler(self.came.load(Ordering::Relaxed) as i32);
     }

@@ -114,7 +114,7 @@ fn compare(place: &Place, name: &str, arguments: &str, level: Level) {
     let run = |mut command: Command, part: &str| {
         let output = command.env("FLOWLINE_LEVEL", level.to_string()).output().unwrap();
         assert!(output.status.success(), "{name}, {part}, {level}: {}", text(&output));
-        // One terminal: the summary stands there once.
+        // The ranks share a terminal: the summary is printed once.
         assert_eq!(text(&output).matches("done after").count(), 1, "{}", text(&output));
         place.model(&format!("{folder}/{part}"))
     };
@@ -190,7 +190,7 @@ fn a_process_that_is_stopped_is_named_and_the_run_is_saved() {
     let pid = process(&place, 1).expect("rank 1 runs");
     signal(pid, "STOP");
     let since = Instant::now();
-    // Open MPI waits for the stopped process until it goes on and can be ended.
+    // Open MPI waits for the stopped process until it continues and can be ended.
     thread::spawn(move || {
         thread::sleep(Duration::from_secs(75));
         signal(pid, "CONT");

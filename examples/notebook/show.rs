@@ -4,7 +4,8 @@ use flowline::plot::Figure;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Writes the figure into the folder given on the command line; the name is the program's, numbered from 1.
+/// Writes the figure into the folder given on the command line. The file name is the name of the program with a
+/// number from 1.
 pub fn show(figure: &Figure) {
     static SHOWN: AtomicUsize = AtomicUsize::new(1);
     let mut arguments = std::env::args();

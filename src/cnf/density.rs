@@ -1,7 +1,7 @@
 //! Densities of a flow: integrated from the data end to the base end, or along with samples.
 //!
-//! Loops over the blocks and accumulates the log-density, the path regularization and the solver counters. It
-//! asks `solve` for one block at a time and does not know how that is solved.
+//! This file loops over the blocks and accumulates the log-density, the path regularization and the solver
+//! counters. `solve` integrates one block at a time.
 
 use super::solve::FlowStats;
 use super::{Cnf, CnfOptions, Divergence, PathRegularization};
@@ -64,8 +64,8 @@ impl<D: VelocityField> Cnf<D> {
     /// [`Cnf::log_prob_estimate`] with the given probes instead of sampled ones.
     ///
     /// # Shapes and units
-    /// x `[n, dim]`; one tensor of probes `[n, num_probes dim]` per block, from the base end on. An exact
-    /// divergence ignores them.
+    /// x `[n, dim]`; one tensor of probes `[n, num_probes dim]` per block, from the base end to the data end.
+    /// An exact divergence ignores them.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].

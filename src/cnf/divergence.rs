@@ -60,7 +60,7 @@ impl Divergence {
 }
 
 /// The directions of the derivatives, created once per solve. Equal constants in a graph are merged only if
-/// they are the same array, and the stages should share what they compute from them.
+/// they are the same array. Sharing the arrays lets the stages share the values computed from them.
 pub(super) enum Directions {
     /// The unit vector of each axis, in each row.
     Axes(Vec<Tensor>),
@@ -93,8 +93,8 @@ pub(super) struct Local {
 
 /// Evaluates a field with the derivatives that its density and regularizers need.
 ///
-/// Each direction is a forward-mode derivative of the whole field. They share one evaluation of the field and
-/// the derivatives of its activations, because equal graph nodes are merged.
+/// Each direction is a forward-mode derivative of the whole field. The derivatives share one evaluation of the
+/// field and the derivatives of its activations, because equal graph nodes are merged.
 pub(super) fn local<D: VelocityField>(
     (field, labels): (&D, Option<&Tensor>),
     t: &Tensor,

@@ -1,7 +1,7 @@
 //! `Cnf`: blocks, base density and settings.
 //!
-//! This file defines a flow and its settings and solves nothing. Densities are in `density`, samples in
-//! `sample`, and running either on any number of rows in `rows`.
+//! This file defines a flow and its settings; it calls no solver. Densities are in `density`, samples in
+//! `sample`. `rows` evaluates both on any number of rows.
 
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StandardNormal, StepControl};
 use crate::adjoint::Adjoint;
@@ -40,7 +40,7 @@ tree! {
         pub base: StandardNormal,
         /// How the flow is solved.
         pub settings: CnfOptions,
-        /// The condition of each row, its class, `[n, 1]`; see [`Cnf::condition_on`].
+        /// The class of each row, `[n, 1]`, if the flow is conditional; see [`Cnf::condition_on`].
         pub context: Option<Tensor>,
     }
 }
@@ -146,14 +146,14 @@ impl<D: VelocityField> Cnf<D> {
 
     /// The first step size of adaptive steps in a block; a step that is too long is rejected like any other.
     ///
-    /// A smooth flow takes only a step or two per block. Automatic selection spends one of them on a cautious
-    /// first step and two evaluations of the field.
+    /// A smooth flow takes only one or two steps per block. The automatic choice makes one of these steps
+    /// short, and costs two evaluations of the field.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
     }
 
-    /// What the error of an adaptive step is measured on.
+    /// The norm of the error of an adaptive step.
     pub fn error_norm(mut self, error_norm: ErrorNorm) -> Self {
         self.settings.error_norm = error_norm;
         self

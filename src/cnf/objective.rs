@@ -41,7 +41,6 @@ impl<D: VelocityField> Cnf<D> {
     /// [`Cnf::nll_loss`] of a weighted sample, `mean(w (cost - log p(x)))`, with the counters of its solves.
     ///
     /// x `[n, dim]`, weights `[n]`, 1 by default.
-    /// x `[n, dim]`, weights `[n]`: 1 where not given.
     ///
     /// # Errors
     /// As [`Cnf::log_prob`].
@@ -104,8 +103,9 @@ impl<D: VelocityField> Cnf<D> {
         self.flow_matching_loss_of(x1, &noise, &time, (&Tensor::from(0.0f32), n))
     }
 
-    /// The part of [`Cnf::flow_matching_loss`] that rows `first..` of a batch of `n` rows have: parts add up to the loss of
-    /// the batch. All parts share the key `time`; each has its own key for its noise. `first` is f32.
+    /// The contribution of rows `first..` of a batch of `n` rows to [`Cnf::flow_matching_loss`]. Contributions
+    /// add up to the loss of the batch. All share the key `time`; each has its own key for its noise. `first`
+    /// is f32.
     #[track_caller]
     pub(crate) fn flow_matching_loss_of(
         &self,
@@ -128,7 +128,7 @@ impl<D: VelocityField> Cnf<D> {
         Ok(&sums[0] * (1.0 / n as f64))
     }
 
-    /// The flow's velocity at times `[rows, 1]` in [0, 1]; each block covers an equal part.
+    /// The flow's velocity at times `[rows, 1]` in [0, 1]. Each block covers an equal part of this interval.
     fn velocity(&self, time: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (n, t1) = (self.blocks.len() as f64, self.settings.t1);
         let time = time * n;

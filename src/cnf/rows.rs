@@ -1,7 +1,7 @@
 //! Rows of a flow, split into tiles inside a program and into chunks for one compiled program.
 //!
-//! Rows are independent; the labels and probes of a row are split along with it. The caller passes the
-//! function of the rows: this file knows neither densities nor samples.
+//! Rows are independent; the labels and probes of a row are split along with it. The caller passes the function
+//! to apply to the rows.
 
 use super::solve::FlowStats;
 use super::{Cnf, CnfOptions, Streamed};
@@ -56,8 +56,8 @@ impl<D: VelocityField> Cnf<D> {
         })
     }
 
-    /// Runs a function of rows. It is recorded if anything is traced, else compiled and streamed; then a
-    /// solve that ended early is an error.
+    /// Runs a function of rows. If a tensor is traced, the function is recorded. Otherwise it is compiled and
+    /// streamed, and a solve that ends early is an error.
     pub(super) fn on_rows<T: Tree>(
         &self,
         rows: &Tensor,

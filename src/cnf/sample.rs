@@ -1,7 +1,7 @@
 //! Samples of a flow: base samples mapped to the data end, with their densities or trajectories.
 //!
-//! Time is counted in blocks here, so that a trajectory through several blocks has one time axis. It asks
-//! `solve` for one block at a time and does not know how that is solved.
+//! Time is counted in blocks here, so that a trajectory through several blocks has one time axis. `solve`
+//! integrates one block at a time.
 
 use super::Cnf;
 use crate::error::Result;
@@ -42,11 +42,11 @@ impl<D: VelocityField> Cnf<D> {
         self.on_rows(&z, &probes, Cnf::push_with_density)
     }
 
-    /// n sample trajectories at `num_times` evenly spaced times, from the base end to the data end. Each time
-    /// continues the solve of the previous one.
+    /// n sample trajectories at `num_times` evenly spaced times, from the base end to the data end. The solve
+    /// to each time starts from the state at the previous time.
     ///
     /// # Shapes and units
-    /// The result is `[num_times, n, dim]`; a sample keeps its row.
+    /// The result is `[num_times, n, dim]`; row i belongs to sample i at every time.
     ///
     /// # Errors
     /// As [`Cnf::push_forward`].

@@ -13,7 +13,7 @@ pub enum StepControl {
         /// The number of steps per block.
         steps: usize,
     },
-    /// Adaptive steps; each tile of rows has its own.
+    /// Adaptive steps; each tile of rows has its own steps.
     Adaptive {
         /// Relative tolerance.
         rtol: f64,
@@ -22,7 +22,7 @@ pub enum StepControl {
     },
 }
 
-/// What the error of an adaptive step is measured on when the log-density is integrated too.
+/// The norm of the error of an adaptive step when the log-density is integrated too.
 ///
 /// Each norm is the RMS over the rows of a tile, which share their steps, and over the elements of each row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ pub struct CnfOptions {
     /// The first step size of adaptive steps in a block; by default it is derived from two evaluations of the
     /// field.
     pub dt0: Option<f64>,
-    /// What the error is measured on.
+    /// The norm of the step error.
     pub error_norm: ErrorNorm,
     /// Path regularization in [`Cnf::nll_loss`](super::Cnf::nll_loss); none by default.
     pub path_regularization: PathRegularization,
@@ -79,10 +79,10 @@ pub struct CnfOptions {
     /// Whether each row has its own steps ([`Batching::PerRow`](crate::adjoint::Batching::PerRow)). By
     /// default the rows of a tile share their steps.
     ///
-    /// With its own steps, a row's result has the same bits whatever the other rows and their order: its step
-    /// error is the RMS over its own elements, while a tile's norm lets some rows err more than others. This
-    /// costs more steps where rows need different numbers of them. The probes of an estimated divergence
-    /// depend on the row index; for the same bits, pass the probes
+    /// With its own steps, a row's result has the same bits for any other rows in any order, because its step
+    /// error is the RMS over its own elements. The norm of a tile, in contrast, lets some rows have larger
+    /// errors than others. Own steps cost more where rows need different numbers of steps. The probes of an
+    /// estimated divergence depend on the row index; for the same bits, pass the probes
     /// ([`Cnf::log_prob_with_probes`](super::Cnf::log_prob_with_probes)).
     pub per_row: bool,
 }

@@ -1,4 +1,4 @@
-//! The only file of `cnf` that knows the ODE solver.
+//! The only file of `cnf` that calls the ODE solver.
 
 use super::divergence::{Directions, Local, local};
 use super::{CnfOptions, Divergence, ErrorNorm, PathRegularization, StepControl};
@@ -58,7 +58,7 @@ impl CnfOptions {
         let ode = Ode::new(field).method(self.method).adjoint(self.adjoint).max_steps(self.max_steps);
         let ode = match self.step_control {
             StepControl::Fixed { steps } => {
-                // Whole steps, at most as long as those of a full block.
+                // A whole number of steps, at most as long as the steps of a full block.
                 let share = (to - from).abs() / self.t1.abs();
                 let steps = (share * steps as f64 - 1e-9).ceil().max(1.0);
                 ode.controller(ConstantStepSize { dt0: (to - from).abs() / steps })

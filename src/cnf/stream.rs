@@ -6,9 +6,9 @@ use crate::tensor::{Jit, Key, Tensor, Tree, jit};
 /// A function of a model and rows, compiled for one number of rows and run on any number: rows are split into
 /// chunks, and the last chunk is filled by repeating its last row.
 ///
-/// Memory is that of one chunk, plus the rows and their results. Each chunk has its own key. In an adaptive
-/// solve the rows of a tile share their steps, so a row's result depends on its neighbors within the
-/// tolerance, unless each row has [its own steps](super::CnfOptions::per_row).
+/// It needs memory for one chunk, the rows and their results. Each chunk has its own key. In an adaptive solve
+/// the rows of a tile share their steps, so a row's result depends on its neighbors within the tolerance,
+/// unless each row has [its own steps](super::CnfOptions::per_row).
 ///
 /// # Examples
 /// ```
@@ -26,7 +26,7 @@ pub struct Streamed<'f, M: Tree, T: Tree> {
 }
 
 impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
-    /// Wraps `f` of (model, rows, key), whose results have one row per input row in their first axis.
+    /// Wraps `f(model, rows, key)`. The first axis of each result has one row per input row.
     ///
     /// # Panics
     /// When the chunk size is 0.

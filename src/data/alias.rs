@@ -2,7 +2,7 @@
 //! search.
 //!
 //! The usual alternative, a search in the cumulative sum, costs log2(n) dependent loads per sample (16 for an
-//! image of 200 x 200) and loses small probabilities when the sum is kept in f32. Here each bucket has its
+//! image of 200 x 200) and loses small probabilities when the sum is stored in f32. Here each bucket stores its
 //! own fraction. The table is built with Vose's linear-time construction.
 //!
 //! Reference: M. D. Vose (1991), A linear algorithm for generating random numbers with a given distribution, IEEE
@@ -44,7 +44,7 @@ impl AliasTable {
         if rng.random::<f32>() < self.prob[bucket] { bucket } else { self.index[bucket] as usize }
     }
 
-    /// The probabilities that the table realizes.
+    /// The probabilities of the samples from the table.
     #[cfg(test)]
     pub(super) fn probabilities(&self) -> Vec<f64> {
         let n = self.prob.len() as f64;

@@ -1,14 +1,15 @@
 //! Errors in images used as densities, in points and in sets of images.
 //!
-//! Each message names the file, the offending value and the remedy. An image that passes these checks gives a
-//! density with finite entropy, and points that pass have a finite standardized form, so no later code has to
-//! check again.
+//! Each message names the file, the offending value and the remedy. An image that passes these checks has a
+//! density with finite entropy. Points that pass have a finite standardized form. Later code need not check
+//! again.
 
-/// Why an image cannot become a density, points cannot be learned from, or a set of images cannot be read.
+/// Why an image does not define a density, points cannot be used for training, or a set of images cannot be
+/// read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The file is missing or may not be read.
+    /// The file is missing or not readable.
     #[error("image {name} cannot be read: {source}; check the path and its permissions")]
     Unreadable {
         /// The file, as named by the caller.
@@ -16,9 +17,9 @@ pub enum DataError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Images to measure by are not of the size of those to learn from.
+    /// Validation or test images differ in size from the training images.
     #[error(
-        "{name} holds images of {} x {} pixels and {} channels; the training images have {} x {} and {}; give images of one size",
+        "{name} holds images of {} x {} pixels and {} channels; the training images have {} x {} pixels and {} channels; give images of one size",
         found[1], found[0], found[2], wanted[1], wanted[0], wanted[2]
     )]
     OtherSize {
@@ -29,7 +30,7 @@ pub enum DataError {
         /// Height, width and channels of the training images.
         wanted: [usize; 3],
     },
-    /// Images to learn from have classes, and those to measure by have none.
+    /// The training images have labels, but the validation or test images have none.
     #[error(
         "the training images have labels but {name} has no labels; give them with --validation-labels or --test-labels"
     )]
@@ -37,7 +38,7 @@ pub enum DataError {
         /// The images without labels.
         name: String,
     },
-    /// Too few rows to hold one out and learn from others.
+    /// Too few rows for a training, a validation and a test part.
     #[error(
         "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, better thousands, or files for --validation and --test"
     )]
@@ -51,7 +52,7 @@ pub enum DataError {
         /// The minimum number of rows.
         least: usize,
     },
-    /// There are no bytes.
+    /// The file is empty.
     #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP image")]
     Empty {
         /// File as it was named by the caller.
@@ -81,7 +82,7 @@ pub enum DataError {
         /// Rows.
         height: usize,
     },
-    /// More pixels than the tables and quadratures are made for.
+    /// The image has more pixels than the tables and quadratures support.
     #[error("image {name} is {width} x {height} pixels; at most {limit} pixels are supported; scale it down")]
     TooLarge {
         /// File as it was named by the caller.
@@ -93,7 +94,7 @@ pub enum DataError {
         /// The maximum number of pixels.
         limit: usize,
     },
-    /// Every pixel has the same gray: there is nothing to learn.
+    /// Every pixel has the same gray value, so the image does not define a density.
     #[error(
         "image {name} has one gray only ({gray:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light background"
     )]
@@ -130,7 +131,7 @@ pub enum DataError {
         name: String,
         /// `row` or `column`.
         line: &'static str,
-        /// Its index, from 0 at the top left.
+        /// Index of the row or column, from 0 at the top left.
         index: usize,
         /// `x` or `y`.
         axis: &'static str,
@@ -140,13 +141,13 @@ pub enum DataError {
         "unknown toy density \"{name}\"; choose one of moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard, rings, swissroll"
     )]
     UnknownToy {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// A file of points or images that the formats' own readers refuse.
+    /// The reader of the format rejected a file of points or images.
     #[error(transparent)]
     File(#[from] crate::io::IoError),
-    /// The array is none of points.
+    /// The array does not have the shape of points.
     #[error(
         "points {name} have shape {shape:?}, expected [n, d]; give one row per point and one column per coordinate"
     )]
@@ -164,7 +165,7 @@ pub enum DataError {
         /// The number of rows.
         rows: usize,
     },
-    /// A set without a point, or with one.
+    /// Fewer than two points.
     #[error("points {name}: {found} is too few; give at least 2 points, better thousands")]
     TooFewPoints {
         /// The name of the points.
@@ -186,8 +187,8 @@ pub enum DataError {
         /// The length of the first row.
         expected: usize,
     },
-    /// A coordinate that is no number.
-    #[error("points {name}: {place}, column {column} is {value}; points must be finite; remove this one")]
+    /// A coordinate is NaN or infinite.
+    #[error("points {name}: {place}, column {column} is {value}; points must be finite; remove this point")]
     NonFinite {
         /// The name of the points.
         name: String,
@@ -222,12 +223,12 @@ pub enum DataError {
         name: String,
         /// The column's name in the heading, or its number from 1.
         column: String,
-        /// Its mean.
+        /// Mean of the column.
         mean: f64,
-        /// Its standard deviation.
+        /// Standard deviation of the column.
         std: f64,
     },
-    /// Images of another number of channels than gray and colors have.
+    /// The number of channels is neither 1 nor 3.
     #[error(
         "images {name} have {channels} channels; give 1 (gray) or 3 (red, green, blue), without an alpha channel"
     )]
@@ -237,7 +238,7 @@ pub enum DataError {
         /// The number of channels.
         channels: usize,
     },
-    /// Points for another number of coordinates.
+    /// The number of columns differs from that of the training points.
     #[error("points {name} have {found} columns, the training points {expected}; give the same columns")]
     OtherColumns {
         /// The name of the points.
@@ -247,7 +248,7 @@ pub enum DataError {
         /// The number of columns of the training points.
         expected: usize,
     },
-    /// A file that is no set of images.
+    /// The file or folder is not a set of images.
     #[error(
         "images {name}: {reason}; give a folder of image files, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"
     )]
@@ -262,14 +263,14 @@ pub enum DataError {
     Truncated {
         /// The file.
         name: String,
-        /// What the header announces.
+        /// The contents according to the header.
         what: String,
-        /// The announced number of bytes, including the header.
+        /// The expected number of bytes, including the header.
         wanted: u64,
         /// The actual number of bytes.
         found: u64,
     },
-    /// The file begins otherwise than an IDX file does.
+    /// The first bytes are not those of an IDX file.
     #[error(
         "{name} is not an IDX file of {wanted}: it begins with the bytes {found:02x?}; check which file it is"
     )]
@@ -306,7 +307,7 @@ pub enum DataError {
         /// The contents, in words.
         found: String,
     },
-    /// Labels are not one an image.
+    /// The number of labels differs from the number of images.
     #[error("labels {name}: {found} labels for {images} images; give one label per image")]
     LabelsLength {
         /// The file of labels.
@@ -316,7 +317,7 @@ pub enum DataError {
         /// The number of images.
         images: usize,
     },
-    /// A label that is no class.
+    /// A label is not a class number.
     #[error("labels {name}: label {row} is {}; labels are whole numbers from 0 to 65535", in_short(*value))]
     Label {
         /// The file of labels.
@@ -326,7 +327,7 @@ pub enum DataError {
         /// The label.
         value: f64,
     },
-    /// Gray levels that are no bytes.
+    /// A pixel value is not a whole number from 0 to 255.
     #[error(
         "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1",
         in_short(*value)
@@ -339,7 +340,7 @@ pub enum DataError {
         /// The value.
         value: f64,
     },
-    /// A set that would have to be held in memory and is larger than that allows.
+    /// The set must be held in memory, but is larger than the memory budget.
     #[error(
         "images {name} take {} MB in memory, {} MB are allowed, and {what} cannot be read in parts; {remedy}",
         bytes / 1_000_000, budget / 1_000_000
@@ -356,9 +357,9 @@ pub enum DataError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// Shares that leave a part empty.
+    /// The shares leave a part empty.
     #[error(
-        "shares of {} and {} of {rows} rows for validation and test leave a part empty; each part needs a row and training two",
+        "shares of {} and {} of {rows} rows for validation and test leave a part empty; each part needs at least 1 row, training at least 2",
         shares[0], shares[1]
     )]
     Share {

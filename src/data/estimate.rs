@@ -155,7 +155,7 @@ mod tests {
         let estimate = Estimate::of(&[1.0, 3.0]).plus(1.0).times(-2.0);
         assert_eq!((estimate.mean, estimate.stderr, estimate.count), (-6.0, Some(2.0), 2));
         assert_eq!(format!("{estimate:.1}"), "-6.0 ± 2.0");
-        // An infinite value makes the mean infinite; it is not hidden.
+        // An infinite value makes the mean infinite.
         assert_eq!(Estimate::of(&[1.0, f64::INFINITY]).mean, f64::INFINITY);
     }
 

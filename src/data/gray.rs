@@ -7,9 +7,10 @@ use super::DataError;
 use crate::io::raster;
 
 /// Weights of red, green and blue: luma of ITU-R BT.601, with four digits as in common image libraries. They
-/// sum to 0.9999, so white is 254.97; `1 - gray / lightest` cancels that.
+/// sum to 0.9999, so white is 254.97; `1 - gray / lightest` cancels this factor.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
-/// The maximum number of pixels of an image: tables of 16 million entries, about half a gigabyte at the peak.
+/// The maximum number of pixels of an image: the tables then have 16 million entries and need about half a
+/// gigabyte.
 const LIMIT: usize = 1 << 24;
 
 /// A gray image, row-major, top row first.

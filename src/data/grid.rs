@@ -1,8 +1,7 @@
 //! A grid over the plane, on which a density is evaluated for a figure or summed to its total probability.
 //!
-//! It knows a rectangle in pixel coordinates and the map to standardized coordinates, not whose density is
-//! evaluated. Both coordinate systems are in one value because every use needs both: models are evaluated at
-//! `centers`; figures and total probabilities are per pixel.
+//! A grid holds a rectangle in pixel coordinates and its cells in standardized coordinates, because every use
+//! needs both: models are evaluated at `centers`; figures and total probabilities are per pixel.
 
 /// Cells over the plane, row-major, top row first.
 #[derive(Debug, Clone)]

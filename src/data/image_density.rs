@@ -2,10 +2,9 @@
 //! within pixels.
 //!
 //! Defines the image, the two rules for sampling training points, and the exact values that follow from them
-//! (entropy, best Gaussian, density on a grid); it does not know models. A sample is
-//! `x = position_i + jitter_std * normal` with pixel i chosen by `probabilities[i]`: a finite mixture, so its
-//! entropy exists and is computed by quadrature. The KL divergence of a model from it is then an absolute
-//! measure that needs no second model.
+//! (entropy, best Gaussian, density on a grid). A sample is `x = position_i + jitter_std * normal` with pixel i
+//! chosen by `probabilities[i]`: a finite mixture, so its entropy exists and is computed by quadrature. The KL
+//! divergence of a model from this density is then an absolute score that needs no second model.
 
 use super::{
     DataError, Grid,
@@ -36,7 +35,7 @@ pub enum Rule {
     /// Importance-weighted: samples pixels uniformly, and the darkness is the point's weight in the loss.
     /// Standardized by the unweighted mean and standard deviation of these pixels.
     Uniform {
-        /// Only darker pixels are used.
+        /// Only pixels darker than this gray are used.
         below: u8,
     },
 }
@@ -180,7 +179,8 @@ impl ImageDensity {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
-    /// Add this to a log-density in standardized coordinates to get one per square pixel: `-ln(std_x std_y)`.
+    /// Add this to a log-density in standardized coordinates to get the log-density per square pixel:
+    /// `-ln(std_x std_y)`.
     pub fn log_jacobian(&self) -> f64 {
         -(self.std[0] * self.std[1]).ln()
     }
@@ -250,7 +250,7 @@ impl ImageDensity {
     }
 
     /// The exact log-density at points, both in standardized coordinates. The sum covers all pixels within 8
-    /// standard deviations; it is -infinity where there are none.
+    /// standard deviations; the result is -infinity at a point without such pixels.
     ///
     /// Its mean under the density is `-entropy_nats()`.
     pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
@@ -290,8 +290,8 @@ impl ImageDensity {
         (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
     }
 
-    /// A fingerprint of the image (FNV-1a, 64 bit, of size and gray values): equal pixels give equal values
-    /// in any file.
+    /// A fingerprint of the image (FNV-1a, 64 bit, of size and gray values): equal pixels have equal
+    /// fingerprints in any file format.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
         let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));

@@ -7,10 +7,10 @@
 //! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`]
 //!   and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
-//! The module knows pixels, probabilities and units, not tensors, graphs or models. A training program copies
-//! the public tables of an [`ImageDensity`] to the device and samples there. The alternative, a data set that
-//! returns batches of tensors, would tie the definition of the density, which the entropy, the figures and
-//! the held-out points share, to one way of computing.
+//! The module handles pixels, probabilities and units. It does not depend on tensors, graphs or models. A
+//! training program copies the public tables of an [`ImageDensity`] to the device and samples there. A data set
+//! that returns batches of tensors would tie the density to one way of computing, but the entropy, the figures
+//! and the held-out points use the same density.
 //!
 //! # Coordinates
 //! An image has two coordinate systems with the same orientation, x to the right and y **down**, so array

@@ -2,8 +2,8 @@
 //! both tails.
 //!
 //! Tails matter here: a pixel that is black in 59,999 of 60,000 images has a gray level of probability 3e-7,
-//! and its normal quantile must map back to that level. Functions therefore work in one tail, and nothing
-//! subtracts a probability from 1.
+//! and its normal quantile must map back to that level. Functions therefore work in one tail and never subtract
+//! a probability from 1.
 
 use std::f64::consts::PI;
 
@@ -33,8 +33,8 @@ pub(super) fn cdf(z: f64) -> f64 {
     0.5 + ln_density(z).exp() * sum
 }
 
-/// z with `Phi(z) = p` for p in (0, 1/2], the half where p carries the digits; the upper half is `-z` at
-/// `1 - p`. -infinity at 0.
+/// z with `Phi(z) = p` for p in (0, 1/2], where p has its full relative precision; -infinity at 0. In the upper
+/// half, z is the negative of the quantile of `1 - p`.
 ///
 /// # References
 /// M. J. Wichura (1988), Algorithm AS 241: The percentage points of the normal distribution, Applied Statistics 37(3),

@@ -1,13 +1,13 @@
 //! The three parts of a file: training, validation and test rows.
 //!
-//! The module knows row numbers, classes and which sets were given, not the contents of rows. The seed
-//! determines the parts, so a resumed run has the same ones.
+//! The module handles row numbers and classes, not the contents of rows. The seed determines the parts, so a
+//! resumed run has the same parts.
 
 use super::{DataError, Split};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Default share of a file's rows for validation, and the same for the test.
+/// Default share of a file's rows for validation, and again for the test.
 pub const HELD_OUT_SHARE: f64 = 0.1;
 
 /// Number of rows in each part; 0 for a part that is sampled on demand from a known density.
@@ -23,7 +23,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// From training rows, and the rows of validation and test.
+    /// Counts the rows of each part.
     pub(crate) fn of<T>(train: &[usize], [validation, test]: &[(T, Vec<usize>); 2]) -> Parts {
         Parts { train: train.len(), validation: validation.1.len(), test: test.1.len() }
     }
@@ -51,8 +51,8 @@ impl<T> Default for Given<T> {
 }
 
 impl<T> Given<T> {
-    /// The training rows, and the set and rows of validation and of test. Where no set is given, the rows are
-    /// seeded parts of `whole` with every class in proportion.
+    /// Returns the training rows, and the set and rows for validation and for the test. If no set is given for
+    /// a part, its rows are a random part of `whole` that the seed determines, with every class in proportion.
     pub(crate) fn parts<'a>(
         &'a self,
         whole: &'a T,

@@ -1,9 +1,9 @@
 //! From pixel values to real numbers and back: uniform dequantization, and transforms with their Jacobians.
 //!
-//! The module knows levels 0..=255 and coordinates, not models: `log p(x) = log q(z) + log_det` for any q.
-//! Images are points x of the unit cube, `x = (level + u) / 256` with u uniform in (0, 1). A density of x
-//! then gives a lower bound on the log-probability of the levels (L. Theis et al. 2016, A note on the
-//! evaluation of generative models, eq. 5).
+//! `log p(x) = log q(z) + log_det` for the density q of any model. Images are points x of the unit cube,
+//! `x = (level + u) / 256` with levels 0..=255 and u uniform in (0, 1). A density of x then gives a lower bound
+//! on the log-probability of the levels (L. Theis et al. 2016, A note on the evaluation of generative models,
+//! eq. 5).
 
 mod logit;
 mod marginals;
@@ -41,7 +41,7 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
 /// Maps points of the unit cube to the coordinates that a flow learns, and back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PixelTransform {
-    /// Each pixel through its own distribution to a normal.
+    /// Each pixel is mapped through its own distribution to a normal variable.
     Marginals(MarginalTransform),
     /// Each pixel through the logit, standardized.
     Logit(LogitTransform),
@@ -84,7 +84,7 @@ impl PixelTransform {
         (z, log_det)
     }
 
-    /// Only the z of [`forward`](Self::forward), in single precision: rows of a batch.
+    /// Only the z of [`forward`](Self::forward), in single precision, for the rows of a batch.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
-    /// Images of 2 x 3 pixels: one pixel always black, one mostly black, the others with many levels.
+    /// Images of 2 x 3 pixels: one pixel always black, one mostly black, the other pixels with many levels.
     fn images(n: usize) -> (crate::io::Scratch, ImageSet, Vec<u8>) {
         let mut rng = SmallRng::seed_from_u64(1);
         let image = |i: usize| {

@@ -1,14 +1,14 @@
-//! Points with any number of coordinates, from files and arrays: checked once, standardized, with their
-//! units.
+//! Points with any number of coordinates, from files and arrays: checked once and standardized, with their
+//! names and units.
 //!
-//! The module knows rows of numbers and their units, not models. `Points` are finite, at least two, and vary
-//! along every axis, so their standardized form exists and no later code has to check again.
+//! `Points` are at least two, are finite and vary along every axis, so their standardized form exists and later
+//! code need not check again.
 
 use super::{DataError, Standardizer};
 use crate::io::{Fnv, Table, read_csv, read_npy};
 use std::path::Path;
 
-/// Points `[n, d]` in their units, and their standardized coordinates.
+/// Points `[n, d]` in the units of the data, and their standardized coordinates.
 ///
 /// # Examples
 /// ```
@@ -25,7 +25,8 @@ pub struct Points {
     pub name: String,
     /// Column names, from the file's header row or `x1`, `x2`, ...
     pub columns: Vec<String>,
-    /// The map between units and standardized coordinates, from these points' mean and standard deviation.
+    /// The map between the data's units and standardized coordinates, from these points' mean and standard
+    /// deviation.
     pub standard: Standardizer,
     values: Vec<f64>,
 }
@@ -43,8 +44,9 @@ pub struct Rows {
 }
 
 impl Points {
-    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading of names is kept). For a
-    /// choice of columns: [`CsvOptions`](crate::io::CsvOptions), then [`from_table`](Self::from_table).
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading of names
+    /// is kept). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
+    /// [`from_table`](Self::from_table).
     ///
     /// # Errors
     /// [`DataError::File`] for other formats or rows of different length; otherwise as
@@ -67,11 +69,11 @@ impl Points {
     /// The rows of a table, with the names of its columns.
     ///
     /// # Errors
-    /// As [`from_rows`](Self::from_rows); a place is a line of the table's file.
+    /// As [`from_rows`](Self::from_rows); messages name lines of the table's file.
     pub fn from_table(table: Table) -> Result<Self, DataError> {
         let Table { path, columns, data, lines, .. } = table;
         let shape = vec![lines.len(), columns.len()];
-        // A column that is named by its number alone is the first, the second ... in messages.
+        // Messages name columns without a heading by their number.
         let is_named = columns.iter().enumerate().any(|(i, name)| *name != format!("x{}", i + 1));
         let heading = if is_named { columns } else { Vec::new() };
         Self::build(path.display().to_string(), Rows { shape, values: data, heading, lines, ragged: None })
@@ -137,7 +139,7 @@ impl Points {
         self.columns.len()
     }
 
-    /// The points in their units, row-major `[n, d]`.
+    /// The points in the units of the data, row-major `[n, d]`.
     pub fn values(&self) -> &[f64] {
         &self.values
     }

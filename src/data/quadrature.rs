@@ -1,11 +1,11 @@
 //! An image's probabilities blurred by a normal, on the cells of a grid: one separable convolution, from
 //! which entropy, cross-entropy and figures of the exact density are computed.
 //!
-//! The module knows pixels and cells, not images or standardized coordinates. Rows are computed on demand,
-//! one by one, so a quadrature with 64 cells per pixel needs memory for one row, not for the whole grid. An
-//! FFT would cost about the same at nine taps and leave rounding noise where the density is zero.
+//! Rows are computed on demand, one by one, so a quadrature with 64 cells per pixel needs memory for one row,
+//! not for the whole grid. An FFT would cost about the same at nine taps and leave rounding noise where the
+//! density is zero.
 
-/// The normal counts as zero beyond this many standard deviations: exp(-32) is 1e-14 of its peak.
+/// The normal density is taken as zero beyond this many standard deviations: exp(-32) is 1e-14 of its peak.
 const REACH: f64 = 8.0;
 
 /// Weights of the pixels along one axis for each cell: `(first pixel, weights)`; each weight is a density per

@@ -1,7 +1,7 @@
 //! Seeded splits of a data set.
 //!
-//! The module knows row numbers and classes only. Its random generator is written out here: a new version of
-//! a crate must not change the split, or a resumed run would be measured on points that it was trained on.
+//! The module handles only row numbers and classes. It has its own random generator, because a new version of a
+//! crate could change the split. A resumed run would then be evaluated on points that it was trained on.
 
 use super::DataError;
 
@@ -17,16 +17,16 @@ use super::DataError;
 pub struct Split {
     /// Training rows.
     pub train: Vec<usize>,
-    /// Validation rows: get no gradients, select the best weights and stop a run early.
+    /// Validation rows: select the best weights and stop a run early. They are not trained on.
     pub validation: Vec<usize>,
-    /// Test rows: influence no weight.
+    /// Test rows: scored once, at the end. They do not affect the weights.
     pub test: Vec<usize>,
 }
 
 impl Split {
     /// Reserves two shares of `rows` rows for validation and test, each at least one row, and leaves at least
-    /// two. A share of 0 reserves none. Every subset is equally likely; with labels, every class keeps its
-    /// proportion to within a row.
+    /// two for training. A share of 0 reserves none. Every subset is equally likely; with labels, every class
+    /// keeps its proportion to within a row.
     ///
     /// # Errors
     /// [`DataError::Share`] for shares outside [0, 1) or summing to 1, or if there are too few rows for the
@@ -64,7 +64,7 @@ pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -
     few
 }
 
-/// The chosen rows and the others. Rows are shuffled, sorted by class, and taken at equal distances from a
+/// The chosen rows and the other rows. Rows are shuffled, sorted by class, and taken at equal distances from a
 /// random start. Each row is thus equally likely, and no class is off its share by more than a row.
 fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
     let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));

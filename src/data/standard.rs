@@ -1,7 +1,7 @@
 //! Standardized coordinates of points: mean and standard deviation per column, and the map back to units.
 //!
-//! Models work in standardized coordinates; files, figures and samples are in units. Means and standard
-//! deviations come from the training points; held-out points use the same map.
+//! Models work in standardized coordinates; files, figures and samples are in the units of the data. Means and
+//! standard deviations come from the training points; held-out points use the same map.
 
 /// The affine map `x = (p - mean) / std` along each of d axes.
 ///
@@ -14,9 +14,9 @@
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standardizer {
-    /// Mean `[d]`, in units.
+    /// Mean `[d]`, in the units of the data.
     pub mean: Vec<f64>,
-    /// Standard deviation `[d]`, in units.
+    /// Standard deviation `[d]`, in the units of the data.
     pub std: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Standardizer {
         self.mean.len()
     }
 
-    /// Standardized coordinates of one point in units, or of several concatenated points.
+    /// Standardized coordinates of one point given in the units of the data, or of several concatenated points.
     ///
     /// # Panics
     /// When the length is not a multiple of the dimension.
@@ -51,7 +51,7 @@ impl Standardizer {
         self.each(p, |p, mean, std| (p - mean) / std)
     }
 
-    /// Units of one point in standardized coordinates, or of several concatenated points.
+    /// The inverse of [`transform`](Self::transform): coordinates in the units of the data.
     ///
     /// # Panics
     /// As [`transform`](Self::transform).
@@ -60,7 +60,8 @@ impl Standardizer {
         self.each(x, |x, mean, std| mean + std * x)
     }
 
-    /// Add this to a log-density in standardized coordinates to get one in units: `-sum ln std`.
+    /// Add this to a log-density in standardized coordinates to get the log-density in the units of the data:
+    /// `-sum ln std`.
     pub fn log_jacobian(&self) -> f64 {
         -self.std.iter().map(|s| s.ln()).sum::<f64>()
     }

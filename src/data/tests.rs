@@ -75,7 +75,7 @@ fn a_pixels_probability_lies_at_its_half_coordinates_with_y_down() {
 
 #[test]
 fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
-    let dark = [(5, 6, 0.0), (25, 20, 204.0), (9, 9, 254.5)]; // the last stays out
+    let dark = [(5, 6, 0.0), (25, 20, 204.0), (9, 9, 254.5)]; // the last is above the threshold
     let d = density(40, 30, &dark).with_rule(Rule::Uniform { below: 254 }).unwrap();
     assert_eq!(d.positions.len(), 2);
     assert!(d.alias_prob.iter().all(|&p| p == 1.0));
@@ -186,7 +186,7 @@ fn each_unusable_image_is_named_with_its_value_and_remedy() {
         .with_rule(Rule::Uniform { below: 254 })
         .unwrap_err()
         .to_string();
-    assert!(pale.contains("below gray 254") && pale.contains("darkest 254.5"), "{pale}");
+    assert!(pale.contains("darker than gray 254") && pale.contains("darkest 254.5"), "{pale}");
     let missing = ImageDensity::open("no/such/image.png").unwrap_err().to_string();
     assert!(missing.contains("no/such/image.png cannot be read"), "{missing}");
 }

@@ -1,9 +1,9 @@
-//! A deadline for scores and figures: how much fits, at the rate measured so far.
+//! A deadline for scores and figures: how much work fits, at the rate measured so far.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Fraction of the remaining time kept in reserve: the machine may become slower.
+/// Fraction of the remaining time held in reserve, because the machine may become slower.
 const SPARE: f64 = 0.2;
 
 /// A point in time by which work must end; `None` for no deadline.
@@ -49,7 +49,7 @@ impl Deadline {
         while done < n && (done == 0 || self.fits(slowest)) {
             let (end, since) = (n.min(done + chunk), Instant::now());
             f(done..end)?;
-            // The first chunk may have compiled.
+            // The first chunk may include the compilation.
             slowest = if done == 0 {
                 0.5 * since.elapsed().as_secs_f64()
             } else {

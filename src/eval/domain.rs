@@ -1,8 +1,8 @@
 //! A learned density over the plane: its domain, its total probability, and its values on a grid.
 //!
-//! The domain is the image, grown on all sides until its outer band is nearly empty. It is evaluated once, at the
-//! requested resolution. With a deadline a coarse evaluation comes first, which measures the time per cell; then the
-//! finest grid that fits.
+//! The domain is the image, extended on all sides until its outer band is nearly empty. The density is
+//! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first and measures
+//! the time per cell. The second evaluation then uses the finest grid for which there is time.
 
 use super::frame::Cells;
 use super::measure::{LogDensity, ROWS};
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// The domain grows until its outer band holds less than this probability.
 pub const OUTER_MASS: f64 = 1e-5;
-/// Bands along the image's longer side: the domain grows by one per side, up to 4 times the image's sides.
+/// Bands along the image's longer side. The domain grows by one band per side, up to 4 times the image's sides.
 const BANDS: usize = 16;
 /// Cells along the longer side of the image in the coarse evaluation.
 const COARSE: usize = 48;
@@ -97,8 +97,8 @@ impl OnPlane<'_> {
 
     /// The margin in pixels at which the outer band is nearly empty, and the probability in that band.
     ///
-    /// A band is evaluated with one cell per pixel, or 32 along the longer side of a small image; with at most `COARSE`
-    /// under a deadline.
+    /// A band is evaluated with one cell per pixel, or 32 along the longer side of a small image. Under a
+    /// deadline, the longer side has at most `COARSE` cells.
     fn reach(&self, by: Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));

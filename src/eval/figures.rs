@@ -14,7 +14,7 @@ use crate::plot::{self, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
-/// Points in the figure of samples, and in that of the flow.
+/// Number of points in the figure of samples, and in the figure of the flow.
 pub(crate) const SAMPLES: usize = 40_000;
 pub(crate) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
@@ -41,7 +41,7 @@ pub(crate) struct Artist {
 }
 
 impl Artist {
-    /// With the target density over the image, its label, and those of the axes.
+    /// From the target density over the image, its label, and the labels of the axes.
     pub(crate) fn new(
         frame: &ImageFrame,
         (title, names): (&'static str, [String; 2]),
@@ -92,7 +92,7 @@ impl Artist {
     }
 }
 
-/// `corner.png`: the data and samples `[n, d]` in units, for each pair of columns.
+/// `corner.png`: the data and samples `[n, d]` in the units of the data, for each pair of columns.
 pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Result<()> {
     let shown = points.len().min(SAMPLES) * points.dim();
     let title = "Samples (dots) over the data";
@@ -129,7 +129,7 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
     Ok(axes.render()?.save(folder.file("density.png"))?)
 }
 
-/// The density at points on a line, in units.
+/// The density at points on a line, in the units of the data.
 pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) -> Result<Vec<[f64; 2]>> {
     let there: Vec<f32> = standard.transform(&places).into_iter().map(|x| x as f32).collect();
     let density = LogDensity::for_points(places.len(), DRAW_TOLERANCE, DRAW_TOLERANCE);

@@ -19,8 +19,9 @@ use {
     std::path::Path,
 };
 
-/// Limit in standard deviations from the data's mean beyond which log-densities are not evaluated: data stay within 90
-/// of them, a normal density would be exp(-5000), and a solve takes thousands of steps.
+/// Log-densities are not evaluated farther than this many standard deviations from the data's mean. Data lie
+/// within 90 standard deviations, a normal density would be exp(-5000) here, and a solve takes thousands of
+/// steps.
 pub const FAR: f64 = 100.0;
 
 /// A flow in the coordinates of the data that it was fitted to.
@@ -80,9 +81,9 @@ impl Fitted {
         self.frames.points.as_ref().map_or_else(plane, |points| points.columns.clone())
     }
 
-    /// n samples of any dimension, row-major `[n, d]`, in units (or pixels), as an iterator of parts. With the same key
-    /// a longer draw starts with the samples of a shorter one. A part is an error if its solve ended early or a value
-    /// is not finite in units.
+    /// n samples of any dimension, row-major `[n, d]`, in the units of the data (pixels for an image), as an
+    /// iterator of parts. With the same key a longer draw starts with the samples of a shorter one. A part is
+    /// an error if its solve ended early or a value is not finite in these units.
     pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
         let (standard, d, mut drawn) = (self.standard(), self.dim(), 0);
         Sampler::new().draw(&self.flow, n, key).map(move |part| {
@@ -96,7 +97,8 @@ impl Fitted {
         })
     }
 
-    /// n samples in pixel coordinates, x to the right and y down; for points in the plane, in units.
+    /// n samples in pixel coordinates, x to the right and y down; for points in the plane, in the units of the
+    /// data.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -104,7 +106,7 @@ impl Fitted {
     /// # Panics
     /// If points have another dimension than 2.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
-        assert!(self.dim() == 2, "points of {} coordinates are no pairs", self.dim());
+        assert!(self.dim() == 2, "points must have 2 coordinates, got {}", self.dim());
         let parts: Vec<_> = self.sample_rows(n, key).collect::<Result<_>>()?;
         Ok(parts.concat().as_chunks::<2>().0.to_vec())
     }
@@ -118,7 +120,7 @@ impl Fitted {
         flow.sample_with_log_prob(n, key)
     }
 
-    /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit.
+    /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit area.
     ///
     /// # Errors
     /// Tolerances out of range; a point that is not finite or farther than [`FAR`] from the data; a solve that ended
@@ -147,7 +149,11 @@ impl Fitted {
     ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
         check_tolerances(rtol, atol)?;
         let d = self.dim();
-        assert!(points.len().is_multiple_of(d), "{} coordinates are no points of {d}", points.len());
+        assert!(
+            points.len().is_multiple_of(d),
+            "{} coordinates are not a multiple of the dimension {d}",
+            points.len()
+        );
         let n = points.len() / d;
         for (i, p) in points.chunks_exact(d).enumerate() {
             self.check_point(p).map_err(|reason| {
@@ -179,7 +185,7 @@ impl Fitted {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {} standard deviations from the {whose}'s center of mass, densities are evaluated within {FAR}; leave it out",
+                "it lies {} standard deviations from the {whose}'s center of mass, but densities are evaluated within {FAR}; leave it out",
                 in_short(out)
             ));
         }

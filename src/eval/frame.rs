@@ -1,8 +1,8 @@
-//! Frames: what a fitted density keeps of its data, such as size, units and entropy.
+//! Frames: the properties of its data that a fitted density stores, such as size, units and entropy.
 //!
-//! Every checkpoint holds them, so that a run folder alone can plot, sample and evaluate in pixel coordinates or in the
-//! units of points. Figures use one type of plane for both: points get a window that is divided into cells as an image
-//! is into pixels, with the data's own coordinates and y upward.
+//! Every checkpoint holds them, so that a run folder alone can plot, sample and evaluate in pixel coordinates
+//! or in the units of points. Figures use one type of plane for images and points: points get a window that is
+//! divided into cells as an image is divided into pixels, in the data's own coordinates with y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
@@ -36,7 +36,7 @@ pub struct ImageFrame {
     pub units: Option<Units>,
 }
 
-/// A window over points in the plane: its upper left corner, and the size of a pixel, in units.
+/// A window over points in the plane: its upper left corner, and the size of a pixel, in the units of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Units {
     /// The upper left corner.
@@ -53,9 +53,9 @@ pub struct PointsFrame {
     pub name: String,
     /// Names of the columns, `[d]`.
     pub columns: Vec<String>,
-    /// Center of standardized coordinates, in units.
+    /// Center of standardized coordinates, in the units of the data.
     pub mean: Vec<f64>,
-    /// Unit of standardized coordinates, in units.
+    /// Unit of standardized coordinates, in the units of the data.
     #[serde(rename = "sd")]
     pub std: Vec<f64>,
     /// Entropy of the density per unit, if known.
@@ -77,7 +77,7 @@ impl PointsFrame {
         }
     }
 
-    /// The transform between units and standardized coordinates.
+    /// The transform between the units of the data and standardized coordinates.
     pub fn standard(&self) -> Standardizer {
         Standardizer { mean: self.mean.clone(), std: self.std.clone() }
     }
@@ -123,8 +123,8 @@ impl ImageFrame {
         }
     }
 
-    /// The window over points in the plane: nearly all of them plus a tenth around, with square cells if the axes have
-    /// comparable units. The caller sets the color scale.
+    /// The window over points in the plane: the extent of nearly all points plus a tenth on each side, with
+    /// square cells if the axes have comparable units. The caller sets the color scale.
     pub(crate) fn of_points(train: &Points, frame: &PointsFrame) -> ImageFrame {
         let ends: [[f64; 2]; 2] = std::array::from_fn(|a| ends(train, a));
         let extent = ends.map(|[from, to]| to - from);
@@ -168,17 +168,18 @@ impl ImageFrame {
         std::array::from_fn(|a| self.pixels(a, p[a]))
     }
 
-    /// Standardized to pixel coordinates; for points, to units.
+    /// Standardized to pixel coordinates; for points, to the units of the data.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
-    /// Pixel to standardized coordinates; for points, from units.
+    /// Pixel to standardized coordinates; for points, from the units of the data.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
 
-    /// Added to a log-density in standardized coordinates to get it per square pixel; for points, per unit area.
+    /// Add this to a log-density in standardized coordinates to get the log-density per square pixel; for
+    /// points, per unit area.
     pub fn log_jacobian(&self) -> f64 {
         -(self.std[0] * self.std[1]).ln()
     }
@@ -211,9 +212,9 @@ impl ImageFrame {
         fits.floor()
     }
 
-    /// Cells per pixel in the final figure and for the total probability. For an image at least 2, and about 400 along
-    /// the longer side; for a window over points 2, which is 200 along its longer side and half of the finest toy's
-    /// standard deviation.
+    /// Cells per pixel in the final figure and for the total probability. For an image at least 2, and about
+    /// 400 along the longer side. For a window over points 2, so 200 along its longer side: a cell is then half
+    /// of the finest toy's standard deviation.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }
     }
@@ -280,7 +281,7 @@ impl ImageFrame {
     }
 }
 
-/// The sampling rule; older runs recorded whether it was the uniform one of `--preset documented`.
+/// The sampling rule; older runs recorded whether the rule was the uniform one of `--preset documented`.
 fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -297,7 +298,7 @@ fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
 
 /// Cells along the longer side of a window over points.
 const WINDOW: f64 = 100.0;
-/// Fraction of the points that may lie beyond each end of a window, and its margin as a fraction of the others' extent.
+/// Fraction of the points beyond each end of a window, and its margin as a fraction of the extent of the other points.
 const BEYOND: f64 = 0.001;
 const ROOM: f64 = 0.1;
 

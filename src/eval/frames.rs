@@ -4,7 +4,7 @@ use super::{ImageFrame, ImagesFrame, PointsFrame};
 use crate::data::Standardizer;
 use serde::{Deserialize, Serialize};
 
-/// The frames of the training data; a checkpoint keeps them.
+/// The frames of the training data, stored in checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Frames {
@@ -38,8 +38,8 @@ impl Frames {
         }
     }
 
-    /// Entropy of the target density, if known, in the coordinates that NLLs are reported in: standardized for an
-    /// image, units for points.
+    /// Entropy of the target density, if known, in the coordinates in which NLLs are reported: standardized for
+    /// an image, the units of the data for points.
     pub fn entropy_nats(&self) -> Option<f64> {
         match (&self.points, &self.image) {
             (Some(points), _) => points.entropy_nats,

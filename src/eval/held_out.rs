@@ -7,8 +7,8 @@ use crate::data::Estimate;
 use crate::error::Result;
 use std::time::Instant;
 
-/// Target standard error of the final KL divergence in nats, and the maximum number of points: a flow with a KL
-/// divergence of 0.1 nats needs about 50,000.
+/// Target standard error of the final KL divergence in nats, and the maximum number of points. A flow with a KL
+/// divergence of 0.1 nats needs about 50,000 points.
 const GAP_STDERR: f64 = 0.002;
 const GAP_POINTS: u64 = 1 << 16;
 

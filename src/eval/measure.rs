@@ -1,7 +1,7 @@
 //! Scores of a learned density: NLL on held-out points, KL divergence from a known density, and samples.
 //!
-//! Every log-density uses the exact divergence and its own tolerance, whatever the training used. A program takes a
-//! fixed number of rows, so it is compiled once for any number of points.
+//! Every log-density uses the exact divergence and its own tolerance, independent of the settings in training.
+//! A program takes a fixed number of rows, so it is compiled once for any number of points.
 
 use super::Deadline;
 use crate::cnf::config::Flow;
@@ -16,7 +16,8 @@ use rayon::prelude::*;
 
 /// Maximum number of rows per call: enough to keep many threads busy, few enough for a short last call.
 pub const ROWS: usize = 4096;
-/// Rows per call for points that may be far out, where a call may take a minute: progress is reported in between.
+/// Rows per call for points that may be far from the data. Such a call may take a minute, so progress is
+/// reported between calls.
 pub const PART: usize = 1024;
 /// Rows per tile; fewer points than [`PART`] are padded to a multiple of it.
 const TILE: usize = 64;
@@ -219,7 +220,7 @@ impl Sampler {
     }
 }
 
-/// The flow with solver options for sampling, whatever the training used.
+/// The flow with solver options for sampling, independent of the settings in training.
 pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
     flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
 }

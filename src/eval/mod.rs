@@ -1,14 +1,14 @@
 //! Evaluation of a learned density: log-densities, samples and figures, in the coordinates of its data.
 //!
-//! Every log-density uses the exact divergence and its own tolerance, whatever the training used; for images it is an
-//! estimate with a standard error. Nothing here knows how a flow was trained.
+//! Log-densities use the exact divergence and their own tolerance, independent of the settings in training. For
+//! images they are estimates with a standard error.
 //!
 //! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
-//! - [`Frames`] is what it keeps of its data: sizes, units, entropies.
+//! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
 //! - [`TrainingData`] is the target density: its points and, if known, its values.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane, `images` scores image
 //!   sets.
-//! - `figures` plots, with the feature `plot`. A `Deadline` bounds each of them; they do as much as fits.
+//! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of all of these.
 
 mod deadline;
 mod domain;

@@ -1,7 +1,7 @@
-//! The target density as evaluation sees it: points with their true log-densities, if known, and its values over the
+//! The target density for evaluation: points with their true log-densities, if known, and its values over the
 //! plane.
 //!
-//! There are four kinds; a fifth would change every exhaustive match here.
+//! There are four kinds. Every match here is exhaustive, so a fifth kind would change all of them.
 
 use super::ImageFrame;
 use super::measure::Rows;
@@ -22,12 +22,13 @@ const COUNTED: usize = 64;
 pub enum TrainingData {
     /// One image.
     Image(ImageDensity),
-    /// Points, with optional validation and test points; by default a seeded tenth is held out for each.
+    /// Points, with optional validation and test points. By default a random tenth, chosen by the seed, is held
+    /// out for each.
     Points(Points, Given<Points>),
     /// A toy density, whose entropy is known.
     Toy(ToyDensity),
-    /// An image set, with optional validation and test images; by default a seeded, stratified tenth is held out for
-    /// each.
+    /// An image set, with optional validation and test images. By default a random tenth, stratified and chosen
+    /// by the seed, is held out for each.
     Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
 }
 
@@ -84,7 +85,7 @@ impl TrainingData {
         }
     }
 
-    /// The image with another sampling rule; other data have none.
+    /// The image with another sampling rule; other kinds of data have no rule.
     pub(crate) fn with_rule(self, rule: Rule) -> Result<TrainingData> {
         Ok(match self {
             TrainingData::Image(image) => TrainingData::Image(image.with_rule(rule)?),

@@ -1,8 +1,8 @@
 //! Atomic file writes: a temporary file in the same folder, synced, then renamed.
 //!
-//! A rename within a folder replaces the old file in one step (POSIX `rename`), so a reader, or a kill during the write,
-//! finds either version whole. The temporary name is fixed per file, not random: a killed run leaves at most one such
-//! file, which its next write replaces.
+//! A rename within a folder replaces the old file in one step (POSIX `rename`). A reader, even after a kill
+//! during the write, finds the complete old file or the complete new file. The temporary name is fixed per
+//! file, not random: a killed run leaves at most one such file, and the next write replaces it.
 
 use super::{IoError, fault};
 use std::ffi::OsString;
@@ -39,8 +39,8 @@ pub fn write_atomic(
     Ok(())
 }
 
-/// Writes a file in parts, so that only one is in memory: `head`, then each part through `put`. The file is written
-/// completely or not at all; a failed part leaves no file.
+/// Writes a file in parts, so that only one part is in memory: `head`, then each part through `put`. The file
+/// is written completely or not at all; if a part fails, no file remains.
 ///
 /// # Errors
 /// The error of a part, or [`IoError::Write`].
@@ -87,8 +87,8 @@ fn write_synced(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>
     file.sync_all()
 }
 
-/// Makes the rename durable. Some file systems cannot sync a folder; after a power failure the file is still whole there,
-/// but may have its old version.
+/// Makes the rename durable. Some file systems cannot sync a folder. After a power failure the file is then
+/// complete, but may be the old version.
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(folder) = File::open(folder) {

@@ -2,7 +2,7 @@
 //!
 //! Safetensors files have no checksum, so a flipped bit in a weight or in the mean of the data would go unnoticed. The
 //! metadata holds a checksum of the header and the tensors, and the format number, which is checked first. The file
-//! contains no time and no path: the same state gives the same bytes.
+//! contains no time and no path, so equal states have equal bytes.
 //!
 //! The checksum of format 1 covered only the tensors. Such files are still read; the code that uses their header checks it.
 
@@ -25,7 +25,8 @@ const OLDEST: u64 = 1;
 struct Metadata {
     format: u64,
     checksum: String,
-    /// Keys are sorted and numbers in their shortest form, so a header has one text, and one checksum.
+    /// Keys are sorted and numbers are in their shortest form, so equal headers have equal texts and equal
+    /// checksums.
     header: Value,
 }
 
@@ -72,7 +73,7 @@ pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Ch
 /// A checkpoint from the bytes of a file; `path` is for messages.
 ///
 /// # Errors
-/// As [`read_checkpoint`], but for what keeps a file from being read.
+/// As [`read_checkpoint`], except the errors of reading the file.
 pub(crate) fn checkpoint_of<H: DeserializeOwned>(
     path: &Path,
     bytes: &[u8],

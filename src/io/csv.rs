@@ -87,11 +87,11 @@ pub fn write_csv<'a, T: Display + 'a>(
     })
 }
 
-/// [`write_csv`] for rows that arrive in parts, each whole rows of `columns` numbers, row-major. Only one part is in
-/// memory.
+/// [`write_csv`] for rows that arrive in parts. Each part is a whole number of rows of `columns` numbers,
+/// row-major. Only one part is in memory at a time.
 ///
 /// # Errors
-/// The error of a part, after which no file is left; or [`IoError::Write`].
+/// The error of a part, in which case no file remains; or [`IoError::Write`].
 ///
 /// # Panics
 /// If `columns` is 0.
@@ -117,9 +117,9 @@ pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> 
     writeln!(file)
 }
 
-/// Reads rows of numbers with equally many columns. A first line without numbers is a heading; empty lines are skipped;
-/// cells may be quoted. The separator is the comma, semicolon, tab or space that splits all lines into equally many cells.
-/// To choose columns, use [`CsvOptions`].
+/// Reads rows of numbers with the same number of columns. A first line without numbers is a heading; empty
+/// lines are skipped; cells may be quoted. The separator is the comma, semicolon, tab or space that splits all
+/// lines into the same number of cells. To choose columns, use [`CsvOptions`].
 ///
 /// # Errors
 /// If the file cannot be read, or [`IoError::Csv`] with the line number.

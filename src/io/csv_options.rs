@@ -1,14 +1,14 @@
 //! Options for reading a table of numbers from text: columns and separator.
 //!
-//! Two passes read the lines: the first finds the separator and the numeric columns, the second reads the numbers. An
-//! error thus names its line whatever columns are chosen.
+//! Two passes read the lines: the first determines the separator and the numeric columns, the second reads the
+//! numbers. An error therefore names its line for any choice of columns.
 
 use super::{IoError, Table};
 use std::path::{Path, PathBuf};
 
 /// Separators in the order they are tried. Semicolons and tabs come first, because decimal commas occur with them.
 const SEPARATORS: [char; 4] = ['\t', ';', ',', ' '];
-/// Number of lines from which the separator and the columns of text are found.
+/// Number of lines that determine the separator and the columns of text.
 const LOOKED_AT: usize = 1_000;
 
 /// Which columns of a CSV file to read, and the separator.
@@ -37,8 +37,8 @@ impl CsvOptions {
         CsvOptions { columns: columns.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// The separator of cells; a space stands for any number of spaces. The default is the first of tab, semicolon, comma and
-    /// space that splits all lines into equally many cells.
+    /// The separator of cells; a space stands for any number of spaces. The default is the first of tab,
+    /// semicolon, comma and space that splits all lines into the same number of cells.
     pub fn delimiter(self, delimiter: char) -> Self {
         CsvOptions { delimiter: Some(delimiter), ..self }
     }
@@ -136,7 +136,8 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// The first separator that splits the first lines into equally many cells, more than one; a comma if there is none.
+/// The first separator that splits the first lines into the same number of cells, more than one; a comma if
+/// there is none.
 fn separator(text: &str) -> char {
     let divides = |separator: &char| {
         let mut counts = lines(text).take(LOOKED_AT).map(|(_, line)| cells(line, *separator).len());
@@ -190,7 +191,8 @@ fn hint(cell: &str, delimiter: char) -> &'static str {
 
 /// The trimmed cells of a line. Within double quotes, a separator is an ordinary character and two quotes are one.
 pub(super) fn cells(line: &str, separator: char) -> Vec<String> {
-    // Spaces align columns, so they enclose no empty cell and none comes before the first.
+    // Spaces align columns: several spaces in a row are one separator, and spaces before the first cell are
+    // ignored.
     let line = if separator == ' ' { line.trim() } else { line };
     let (mut cells, mut quoted, mut chars) = (vec![String::new()], false, line.chars().peekable());
     while let Some(c) = chars.next() {

@@ -44,7 +44,7 @@ pub enum IoError {
     },
     /// The folder holds files of a run that would be overwritten, and no checkpoint.
     #[error(
-        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that back and --resume, or move the files aside and start again with --restart",
+        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that file back and --resume, or move the files aside and start again with --restart",
         found.display(), folder.display()
     )]
     Lost {
@@ -88,7 +88,7 @@ pub enum IoError {
         /// The latest format that this version reads.
         expected: u64,
     },
-    /// The description of a complete file is not one that this version writes.
+    /// The header of an undamaged file differs from the headers that this version writes.
     #[error(
         "{} was written by an incompatible version of flowline ({reason}); use that version, or another folder",
         path.display()
@@ -117,7 +117,7 @@ pub enum IoError {
     },
     /// A tensor and the leaf of that name differ in element type.
     #[error(
-        "{}: tensor \"{name}\" is {found}, expected {expected}; read it into a tree of its own element type (`map_leaves(|x| x.cast(..))`) and cast what was read",
+        "{}: tensor \"{name}\" is {found}, expected {expected}; load the file into a tree of its element type (`map_leaves(|x| x.cast(..))`) and cast the result",
         path.display()
     )]
     OtherType {
@@ -131,7 +131,7 @@ pub enum IoError {
         expected: String,
     },
     /// A tensor and the leaf of that name differ in shape.
-    #[error("{}: tensor \"{name}\" is {found}, expected {expected}; it was saved from a tree of other sizes", path.display())]
+    #[error("{}: tensor \"{name}\" is {found}, expected {expected}; the file was saved from a tree of other sizes", path.display())]
     OtherTensor {
         /// The file.
         path: PathBuf,
@@ -147,7 +147,7 @@ pub enum IoError {
     Npy {
         /// The file.
         path: PathBuf,
-        /// Why it is not.
+        /// Why it is not readable.
         reason: String,
     },
     /// The array does not have the shape of points.
@@ -165,19 +165,19 @@ pub enum IoError {
         path: PathBuf,
     },
     /// A solution has no saved values.
-    #[error("{} is not written: the solution kept no values; choose some with `save_at`", path.display())]
+    #[error("{} is not written: the solution has no saved values; select them with `save_at`", path.display())]
     NothingSaved {
         /// The file.
         path: PathBuf,
     },
     /// Saved values differ in length.
-    #[error("{} is not written: the value saved at t={t} has {found} components, earlier ones have {expected}", path.display())]
+    #[error("{} is not written: the value saved at t={t} has {found} components, earlier values have {expected}", path.display())]
     Ragged {
         /// The file.
         path: PathBuf,
-        /// The time it was saved at.
+        /// Time of the value.
         t: f64,
-        /// Its number of components.
+        /// Number of components of the value.
         found: usize,
         /// The number of components of the first value.
         expected: usize,
@@ -205,9 +205,9 @@ pub enum IoError {
     Csv {
         /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why it is not.
+        /// Why the line is not a row of numbers.
         reason: String,
     },
 }

@@ -1,7 +1,7 @@
 //! The lock of a folder: only one holder writes in it at a time.
 //!
-//! The operating system holds the lock and releases it when the process ends for any reason. The lock file contains the
-//! process number, for the error message of others. A leftover lock file locks nothing.
+//! The operating system holds the lock and releases it when the process ends for any reason. The lock file
+//! contains the process number, for the error message of other processes. A leftover lock file has no effect.
 
 use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -87,7 +87,7 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
     assert_eq!(
         shape.iter().product::<usize>(),
         data.len(),
-        "write_npy: shape {shape:?} and the number of elements"
+        "write_npy: the number of elements does not match shape {shape:?}"
     );
     write_npy_parts::<T, IoError>(path, shape, std::iter::once(Ok(data.to_vec())))
 }
@@ -95,7 +95,7 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
 /// [`write_npy`] for numbers that arrive in parts. Only one part is in memory at a time.
 ///
 /// # Errors
-/// The error of a part, after which no file is left; or [`IoError::Write`].
+/// The error of a part, in which case no file remains; or [`IoError::Write`].
 ///
 /// # Panics
 /// If the parts do not have as many elements as the shape.
@@ -120,7 +120,7 @@ pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
         part.into_iter().for_each(|x| x.append(&mut bytes));
         file.write_all(&bytes)
     })?;
-    assert_eq!(size, written.get(), "write_npy_parts: shape {shape:?} and the number of elements");
+    assert_eq!(size, written.get(), "write_npy_parts: the number of elements does not match shape {shape:?}");
     Ok(())
 }
 

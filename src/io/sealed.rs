@@ -1,7 +1,7 @@
 //! Readable JSON files with a checksum, which are stored beside a checkpoint.
 //!
-//! The checksum is a field of the object, computed over the other fields with sorted keys. Files of earlier versions have
-//! none and are read.
+//! The checksum is a field of the object, computed over the other fields with sorted keys. Files of earlier
+//! versions have no checksum and are read without a check.
 
 use super::{Fnv, IoError, read, write_atomic};
 use serde::Serialize;

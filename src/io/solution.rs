@@ -1,7 +1,6 @@
 //! A solution as a file: times and components, for spreadsheets and numpy.
 //!
-//! It knows saved values and dense output, not how they were computed. It is not part of `ode`, because the solver also
-//! runs without a file system.
+//! This file is not part of `ode`, because the solver also runs without a file system.
 
 use super::{IoError, write_csv, write_npy};
 use crate::ode::{PlainState, Solution};
@@ -11,8 +10,8 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// Writes the saved values: `.csv` (a heading `t,y0,y1,...`, one row per time, digits that read back to the same
     /// number) or `.npy` (f64, shape `[time, 1 + component]`, t first), by the extension.
     ///
-    /// If only dense output was kept, y is written at the step times, where it is exactly what the steps computed.
-    /// The file is written completely or not at all.
+    /// If the solution has only dense output, y is written at the step times, where it is exactly what the
+    /// steps computed. The file is written completely or not at all.
     ///
     /// # Errors
     /// [`IoError::Format`] for another extension, [`IoError::NothingSaved`], [`IoError::Ragged`] if `save_fn` returned values
@@ -48,7 +47,7 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
         write(path, &rows)
     }
 
-    /// t and the components of each saved value, or at the step times if only dense output was kept.
+    /// t and the components of each saved value, or at the step times if the solution has only dense output.
     fn rows(&self) -> Vec<Vec<f64>> {
         let row = |t: f64, y: Vec<f64>| [vec![t], y].concat();
         match self.dense() {

@@ -1,8 +1,8 @@
 //! Trees of tensors as safetensors files: each leaf under its path (`layers.0.weight`).
 //!
-//! The same tree gives the same bytes: the order of the format (alignment, then name) does not depend on the order of
-//! insertion, and the metadata has at most one entry, because several would have the order of a hash map. Booleans are
-//! stored as U32, as in memory.
+//! Equal trees have equal bytes. The format sorts tensors by alignment, then by name, so the order of insertion
+//! has no effect. The metadata has at most one entry, because several would have the order of a hash map.
+//! Booleans are stored as U32, as in memory.
 
 use super::{IoError, read, write_atomic};
 use crate::array::{Array, DType, Data};
@@ -36,7 +36,8 @@ pub fn save(path: impl AsRef<Path>, tree: &impl Tree) -> Result<(), IoError> {
     write_atomic(path, |file| file.write_all(&bytes))
 }
 
-/// Reads the file's tensors into a tree; each must have the shape and the element type of the leaf of its name.
+/// Reads the file's tensors into a tree; each must have the shape and the element type of the leaf with this
+/// path.
 ///
 /// Static values (an activation, a number of layers) are not in the file and are taken from `like`.
 ///
@@ -181,13 +182,12 @@ mod tests {
         assert!(other(&|t| t.push(Tensor::zeros([1]))).contains("has no tensor \"4\""));
         assert!(other(&|t| drop(t.pop())).contains("has a tensor \"3\" that is not a leaf"));
         let shape = other(&|t| t[0] = Tensor::zeros([2]));
-        assert!(
-            shape
-                .contains("tensor \"0\" is f32[3], expected f32[2]; it was saved from a tree of other sizes")
-        );
+        assert!(shape.contains(
+            "tensor \"0\" is f32[3], expected f32[2]; the file was saved from a tree of other sizes"
+        ));
         let dtype = other(&|t| t[0] = t[0].cast(DType::F64));
         assert!(dtype.contains(
-            "tensor \"0\" is f32[3], expected f64[3]; read it into a tree of its own element type"
+            "tensor \"0\" is f32[3], expected f64[3]; load the file into a tree of its element type"
         ));
         assert!(!dtype.contains("other sizes"), "{dtype}");
     }

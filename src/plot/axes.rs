@@ -1,6 +1,6 @@
 //! Lines, scatter points, bands and streamlines in one pair of axes, for custom figures.
 //!
-//! The caller gives the points; other modules derive them from a solution or a density. Join panels with
+//! The caller passes the points; other modules compute them from a solution or a density. Join panels with
 //! [`hstack`](Figure::hstack).
 use super::{
     Figure, PlotError,
@@ -14,12 +14,12 @@ use super::{
 
 /// Margin around the points, as a share of their extent.
 const ROOM: f64 = 0.06;
-/// A curve that ends in this share of the axes, at the right, is named at its end.
+/// A curve that ends within this share of the width from the right is named at its end.
 const AT_THE_END: f64 = 0.06;
 
 /// A pair of axes and its series, drawn in the order of the calls.
 ///
-/// Colors are numbered from 0. Names stand beside their curves where there is room, otherwise in a legend; a series
+/// Colors are numbered from 0. Names are placed beside their curves if there is space, otherwise in a legend; a series
 /// with an empty name has no label.
 ///
 /// # Examples
@@ -71,7 +71,7 @@ impl Axes {
         self
     }
 
-    /// Equal units on both axes. A [`size`](Axes::size) is kept, and the shorter range grows.
+    /// Equal units on both axes. A given [`size`](Axes::size) does not change; the shorter range is extended.
     pub fn equal_aspect(mut self) -> Axes {
         self.equal = true;
         self
@@ -118,7 +118,7 @@ impl Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 4.0, opacity: 1.0 }, color)
     }
 
-    /// Paths as thin, pale lines, for many of them or as context.
+    /// Paths as thin, pale lines, for many paths or for context.
     pub fn thin_lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 2.0, opacity: 0.55 }, color)
     }

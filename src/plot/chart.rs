@@ -1,7 +1,7 @@
 //! One pair of axes with a light grid, a title, labels and an optional color bar.
 //!
-//! It knows numbers and positions, not their meaning. A logarithmic axis is an axis of logarithms whose tick labels say so
-//! ([`Named::decades`]), so no other code treats it specially.
+//! A logarithmic axis is an axis of logarithms with the original numbers as tick labels ([`Named::decades`]),
+//! so no other code treats it specially.
 use super::{
     Figure, PlotError,
     axis::Axis,
@@ -331,7 +331,7 @@ impl Chart {
     }
 }
 
-/// The points of a path at least a quarter of a pixel from the last one kept, and its last point.
+/// The points of a path at least a quarter of a pixel from the last selected one, and its last point.
 fn thinned(path: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::with_capacity(path.len());
     let last = path.last().copied();

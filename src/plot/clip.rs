@@ -44,7 +44,7 @@ fn segment([p, q]: [[f64; 2]; 2], [left, top, right, bottom]: Bounds) -> Option<
             to = to.min(room / slope);
         }
     }
-    // An end inside the rectangle keeps its bits.
+    // An end inside the rectangle is returned unchanged, to the bit.
     let at = |s: f64| match s {
         0.0 => p,
         1.0 => q,

@@ -1,8 +1,8 @@
 //! A corner plot: one panel per pair of coordinates, with the data as a histogram and samples as points.
 //!
-//! It takes rows of numbers and names. Panels form a triangle, coordinate j to the right and i > j upward, so that a column
-//! shares its horizontal axis and a row its vertical one; only the outer edges have labels. Each panel has its own color
-//! scale, because the density of each pair has its own unit.
+//! Panels form a triangle, coordinate j to the right and i > j upward, so that a column shares its horizontal
+//! axis and a row its vertical axis. Only the outer edges have labels. Each panel has its own color scale,
+//! because the density of each pair has its own unit.
 use super::{
     ColorScale, Extent, Figure, PlotError,
     axis::Axis,

@@ -28,7 +28,7 @@ pub enum PlotError {
     /// Limits without an extent.
     #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
     Extent {
-        /// Limits of what.
+        /// The object with these limits.
         what: &'static str,
         /// First end.
         from: f64,
@@ -50,7 +50,7 @@ pub enum PlotError {
         found: usize,
     },
     /// A component that the state does not have.
-    #[error("component {index} of a state with {components}; indices start at 0")]
+    #[error("no component {index}: the state has {components} components, and indices start at 0")]
     Component {
         /// Index given.
         index: usize,
@@ -60,7 +60,7 @@ pub enum PlotError {
     /// The rows of a space-time figure differ in length, or their number differs from the number of times.
     #[error("{what}: {found} instead of {expected}")]
     Length {
-        /// Of what.
+        /// The counted objects.
         what: &'static str,
         /// Number given.
         found: usize,
@@ -84,7 +84,7 @@ pub enum PlotError {
         source: crate::io::raster::EncodeError,
     },
     /// The file could not be written; an existing file is unchanged.
-    #[error("figure {} cannot be written: {source}; check that the folder exists, may be written and has room", path.display())]
+    #[error("figure {} cannot be written: {source}; check that the folder exists, is writable and has free space", path.display())]
     Write {
         /// The path given.
         path: PathBuf,

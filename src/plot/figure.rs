@@ -62,7 +62,7 @@ impl Figure {
     pub fn with_title(&self, title: &str) -> Figure {
         let mut sheet = Sheet { figure: Figure::white(self.width, self.height + BAND) };
         sheet.figure.put(self, [0, BAND]);
-        // Where most figures begin their axes.
+        // The left edge of the axes in most figures.
         let left = (LEFT as i32).min(self.width as i32 / 8);
         let room = (self.width as i32 - left - 40).max(1);
         let size = TITLE.min(TITLE * room as u32 / super::text::width(title, TITLE).max(1) as u32);

@@ -1,6 +1,6 @@
 //! A grid of images: samples, samples along the flow, or samples beside their nearest training images.
 //!
-//! It takes bytes, sizes and headings. Pixels are repeated, never interpolated, so artifacts stay visible.
+//! Pixels are repeated, never interpolated, so artifacts stay visible.
 use super::{
     Figure, PlotError,
     color::INK,

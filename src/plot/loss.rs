@@ -27,11 +27,11 @@ pub struct LossPhase<'a> {
 /// The contents of a loss curve.
 #[derive(Debug, Clone, Copy)]
 pub struct LossCurve<'a> {
-    /// In the order they ran.
+    /// The phases, in the order of training.
     pub phases: &'a [LossPhase<'a>],
     /// `[update, NLL on held-out points in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// Standard error of the last NLL, and of its KL divergence, if known.
+    /// Standard error of the last NLL, or of the KL divergence if the entropy is known.
     pub nll_stderr: Option<f64>,
     /// Entropy of the density in nats, the lower bound of the NLL.
     pub entropy: Option<f64>,
@@ -48,7 +48,7 @@ const SMOOTHED: usize = 30;
 /// Draws training losses (thin: every value; thick: a moving average), held-out NLL (points) and entropy (dashed).
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for one that is not finite.
+/// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for a value that is not finite.
 pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     check(curve)?;
     let in_nats = |phase: &&LossPhase| phase.unit == "nats";

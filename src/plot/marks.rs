@@ -1,4 +1,4 @@
-//! The elements of a figure, kept beside its pixels, so that it can be written as SVG.
+//! The elements of a figure, stored beside its pixels, so that it can be written as SVG.
 use super::sheet::Rect;
 
 /// An element, in screen pixels.

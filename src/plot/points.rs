@@ -17,7 +17,7 @@ const LONE: f64 = 0.3;
 
 /// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its color bar.
 ///
-/// A scattered point has the color of the histogram's density around it, but not darker than is visible. At most the
+/// A scattered point has the color of the histogram's density around it, with a minimum brightness. At most the
 /// first 6,000 points are scattered; all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> 
     Plane::unnamed(frame, scale).samples(points)
 }
 
-/// A histogram of points in pixel coordinates; without a scale it uses its own.
+/// A histogram of points in pixel coordinates; without a given scale it has its own scale.
 ///
 /// # Errors
 /// As [`sample_scatter`].
@@ -124,7 +124,7 @@ pub(super) fn check(points: &[[f64; 2]]) -> Result<(), PlotError> {
     }
 }
 
-/// Points on a background of the scale's zero, those of low density first.
+/// Points on a background in the color of density 0. Points of low density are drawn first.
 fn scatter(
     sheet: &mut Sheet,
     rect: Rect,

@@ -51,7 +51,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The series on axes of which some are logarithmic.
+    /// The series in axis coordinates; `log` selects the logarithmic axes.
     pub(super) fn placed(&self, log: [bool; 2]) -> Result<Series, PlotError> {
         let number = |index: usize, axis: usize, value: f64| {
             let scaled = if log[axis] { value.log10() } else { value };

@@ -1,8 +1,8 @@
 //! A white canvas: text, lines, areas, rasters and axes in one style.
 //!
-//! It knows screen pixels and the style, not the content. Layout is by explicit rectangles and not by a chart builder,
-//! because heat maps need an exact aspect ratio and several panels need one color bar. Everything is drawn twice: into the
-//! pixels, and as a [`Mark`] for SVG.
+//! The layout uses explicit rectangles instead of a chart builder, because heat maps need an exact aspect ratio
+//! and several panels share one color bar. Everything is drawn twice: into the pixels, and as a [`Mark`] for
+//! SVG.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
     axis::Axis,
@@ -91,9 +91,9 @@ impl Sheet {
         self.text(text, [over.x as i32, over.y as i32 - 36], TITLE, Anchor::Left, INK);
     }
 
-    /// A smooth curve through screen points, `width` wide. The coverage of a pixel depends on its distance to the nearest
-    /// segment, once for the whole curve, so joints do not darken (plotters' wide paths are neither smooth nor free of that).
-    /// A single point is a dot.
+    /// A smooth curve through screen points, `width` wide. The coverage of a pixel is computed once for the
+    /// whole curve, from the distance to its nearest segment, so joints do not darken. (Wide paths of plotters
+    /// are not smooth, and their joints darken.) A single point is a dot.
     pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
         let [mut low, mut high] = [[f64::INFINITY; 2], [f64::NEG_INFINITY; 2]];
         for (p, a) in points.iter().flat_map(|p| [(p, 0), (p, 1)]) {
@@ -195,8 +195,8 @@ impl Sheet {
         self.line(&corners, 1, AXIS)
     }
 
-    /// Tick marks, labels and the name of an axis below a rectangle. A label that extends more than `overhang` pixels past an
-    /// end is omitted, so that it does not touch its neighbor's.
+    /// Tick marks, labels and the name of an axis below a rectangle. A label that extends more than `overhang`
+    /// pixels past an end is omitted, so that it does not touch the labels of the neighboring axis.
     pub(super) fn axis_below(
         &mut self,
         rect: Rect,
@@ -218,7 +218,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// The same left of a rectangle; `axis.range` runs from the upper to the lower edge.
+    /// An axis left of a rectangle; `axis.range` runs from the upper to the lower edge.
     pub(super) fn axis_left(&mut self, rect: Rect, axis: &Axis, name: &str) -> Result<(), PlotError> {
         let x = rect.x as i32 - 1;
         for (value, number) in &axis.ticks {

@@ -1,7 +1,8 @@
 //! A figure as SVG: plotters draws its marks, in order, over its rasters.
 //!
-//! plotters uses integer coordinates, so marks are drawn at [`FINE`] units per pixel, and the file gives its display size.
-//! Rasters lie below everything else in every figure, so they come first, cut from the finished pixels.
+//! plotters uses integer coordinates, so marks are drawn at [`FINE`] units per pixel, and the file states its
+//! display size. Rasters lie below everything else in every figure, so they come first, cut from the finished
+//! pixels.
 use super::{
     Figure, PlotError,
     marks::Mark,

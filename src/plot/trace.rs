@@ -1,6 +1,6 @@
 //! A solution as paths to draw: its curve in smooth pieces, its saved points, its events.
 //!
-//! The solution's type ends here; the drawing code sees only numbers.
+//! The drawing code depends only on numbers, not on the type of the solution.
 use super::PlotError;
 use crate::ode::{DenseOutput, PlainState, Solution, State};
 
@@ -26,8 +26,8 @@ pub(super) struct Trace {
 impl Trace {
     /// Traces the values that `pick` selects from the components.
     ///
-    /// Saved values on the curve are drawn as its points. Values of a `save_fn` are drawn instead of the curve, because the
-    /// caller chose them.
+    /// Saved values on the curve are drawn as dots. Values of a `save_fn` are drawn instead of the curve,
+    /// because the caller chose them.
     pub fn of<Y: PlainState, O: PlainState>(
         solution: &Solution<Y, O>,
         pick: &dyn Fn(&[f64]) -> Vec<f64>,
@@ -96,7 +96,8 @@ fn sampled<Y: PlainState, O>(
     for ends in step_times.windows(2) {
         let [from, to] = [ends[0], ends[1]];
         if solution.events.iter().any(|occurrence| occurrence.t == from) {
-            // At the time of a reset the curve gives the state before it, and a billionth of the step later the state after it.
+            // At the time of a reset the curve has the state before the reset; a billionth of the step later,
+            // the state after it.
             let after = at(from + 1e-9 * (to - from));
             let piece = pieces.last().expect("invariant: there is a piece");
             if jumps(&piece[piece.len() - 1].1, &after, &at(to)) {
@@ -112,7 +113,7 @@ fn sampled<Y: PlainState, O>(
     pieces
 }
 
-/// Whether a path jumps: whether it moves by more than a billionth of the step to `end` explains.
+/// Whether a path jumps: whether it changes by more than a billionth of the step to `end` can explain.
 fn jumps(before: &[f64], after: &[f64], end: &[f64]) -> bool {
     let moved =
         |(b, (a, e)): (&f64, (&f64, &f64))| (a - b).abs() > 1e-6 * ((e - a).abs() + a.abs() + b.abs());

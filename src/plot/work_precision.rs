@@ -22,7 +22,7 @@ const ROOM: f64 = 0.06;
 /// is better.
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for one that is not finite or not above 0.
+/// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for a value that is not finite or not above 0.
 ///
 /// # Examples
 /// ```

@@ -1,9 +1,10 @@
 //! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
 //!
-//! An image or a toy density is not overfitted, so the last average is the best. A file of points is overfitted sooner
-//! or later: runs on points validate ten times per phase and keep the averaged weights with the lowest NLL in their own
-//! file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with the weights of an
-//! uninterrupted one. Under a time limit it happens at fixed tenths of a phase's seconds.
+//! An image or a toy density is not overfitted, so the last average is the best. A file of points is overfitted
+//! sooner or later: runs on points validate ten times per phase and store the averaged weights with the lowest
+//! NLL in a separate file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with
+//! the same weights as an uninterrupted one. Under a time limit, validation happens at fixed tenths of a
+//! phase's seconds.
 //!
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.
@@ -61,12 +62,12 @@ pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
 }
 
 impl Best {
-    /// Allocates buffers for the weights of such a flow.
+    /// Allocates buffers for the weights of a flow like this one.
     pub(super) fn room(like: &Flow) -> Best {
         Best { measured: None, flow: copy(like) }
     }
 
-    /// Keeps the weights if they are better than the best so far.
+    /// Stores the weights if they are better than the best so far.
     pub(super) fn keep(
         &mut self,
         measured: Measured,
@@ -109,7 +110,7 @@ impl Best {
     }
 }
 
-/// The same values in new buffers: an update cannot write in place where its buffers are shared.
+/// A copy in new buffers, because an update cannot write in place to shared buffers.
 fn copy(flow: &Flow) -> Flow {
     flow.map_leaves(|leaf| Tensor::from_array(leaf.array().clone()))
 }

@@ -6,7 +6,8 @@ use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::process;
 
-/// Most layers of all vector fields along all directions that one step may compile: 1,024 of them take some 20 s.
+/// Maximum number of layers of all vector fields along all directions that one step may compile. 1,024 take
+/// some 20 s.
 const LAYERS: usize = 1024;
 /// Values stored per weight: model, average, two moments, gradient, and copies of three of them during an update.
 const COPIES: u64 = 8;

@@ -1,15 +1,17 @@
 //! The length of a run: a number of updates, or seconds that its phases share.
 //!
-//! Under a time limit the number of updates is not fixed. Each phase gets a share of the run's time, and its schedule
-//! follows the elapsed part of it: a loaded machine makes fewer updates, but the schedule still ends on time. Reading,
-//! compiling, validating and saving take time from the phase in which they happen. The rest of the limit is for the
-//! final evaluation and the figures, which do as much as fits ([`Deadline`]).
+//! Under a time limit the number of updates is not fixed. Each phase gets a share of the run's time, and its
+//! schedule follows the elapsed part of it: a loaded machine makes fewer updates, but the schedule still ends
+//! on time. Reading, compiling, validating and saving take time from the phase in which they happen. The rest
+//! of the limit is for the final evaluation and the figures, which process only as much as this time allows
+//! ([`Deadline`]).
 
 use super::{PlotsKind, TrainError};
 use crate::eval::Deadline;
 use std::time::{Duration, Instant};
 
-/// Share of a limit that is kept for the end, and its maximum in seconds; never more than half of the limit.
+/// Share of a limit that is reserved for the end, and its maximum in seconds; never more than half of the
+/// limit.
 const END_SHARE: f64 = 0.25;
 const END_MOST_S: f64 = 120.0;
 
@@ -83,7 +85,8 @@ impl Clock {
         self.earlier_s + self.started.elapsed().as_secs_f64()
     }
 
-    /// Seconds of the run for a later process to continue from: each process has its own end.
+    /// Seconds of the run up to the end of its last phase, from which a later process continues. Each process
+    /// has its own time for the end.
     pub fn trained_s(&self) -> f64 {
         let all = self.limit.as_ref().map_or(f64::INFINITY, Limit::end);
         self.seconds().min(all)
@@ -102,10 +105,10 @@ impl Clock {
         Some(if length > 0.0 { ((self.seconds() - begin) / length).clamp(0.0, 1.0) } else { 1.0 })
     }
 
-    /// The expected number of updates of a phase at the pace so far: its schedule divides the updates done by it, and
-    /// so follows the elapsed seconds. `None` without a limit.
+    /// The expected number of updates of a phase at the pace so far. The schedule divides the updates done by
+    /// this number, and so follows the elapsed seconds. `None` without a limit.
     pub fn updates(&self, phase: usize, done: u64) -> Option<f64> {
-        // Before the first update the schedule is at its start, whatever the divisor.
+        // Before the first update the schedule is at its start for any divisor.
         let of = |share: f64| (done as f64 / share.max(f64::MIN_POSITIVE)).clamp(1.0, f64::from(u32::MAX));
         self.share(phase).map(of)
     }
@@ -123,7 +126,7 @@ impl Clock {
     pub fn check(&self, compiled_s: f64) -> Result<(), TrainError> {
         match &self.limit {
             Some(limit) if self.seconds() >= limit.ends[0] => {
-                // As long again for training, and as much for the end.
+                // As much time for training as has passed, plus the share of the end.
                 let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * limit.least_s);
                 Err(TrainError::NoTime { limit_s: limit.seconds, compiled_s, least_s })
             }

@@ -1,7 +1,7 @@
 //! `TrainConfig`: the model, the phases and the learning rates of a run.
 //!
-//! A configuration is complete, without defaults, and is written into every checkpoint; its values come from `presets`.
-//! It knows how updates are divided between phases, but not how one is computed.
+//! A configuration is complete, without defaults, and is written into every checkpoint; its values come from
+//! `presets`. It divides updates between phases; `step` computes an update.
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
 use super::{DivergenceKind, Kept, ModelConfig, OptimizerKind, PixelTransformKind, Preset, Steps};
@@ -28,13 +28,13 @@ impl DataShape {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The preset that it came from.
+    /// The preset from which the configuration was created.
     pub preset: Preset,
     /// The model.
     pub model: ModelConfig,
     /// The seed of the initial weights and of all random numbers.
     pub seed: u64,
-    /// The optimizer of every phase; each phase starts it anew.
+    /// The optimizer of every phase; each phase starts with a new optimizer state.
     pub optimizer: OptimizerKind,
     /// The decoupled weight decay; 0 for optimizers without one.
     pub weight_decay: f64,
@@ -76,7 +76,7 @@ pub struct Phase {
     pub batch: usize,
     /// The peak learning rate.
     pub lr: f64,
-    /// Decay of the exponential moving average of the weights; 0 keeps the last weights.
+    /// Decay of the exponential moving average of the weights; 0 uses the last weights.
     pub ema_decay: f64,
 }
 
@@ -155,7 +155,7 @@ impl TrainConfig {
         self
     }
 
-    /// Copies the updates per phase from a configuration with as many phases.
+    /// Copies the updates per phase from a configuration with the same number of phases.
     pub(super) fn with_updates_of(mut self, other: &TrainConfig) -> TrainConfig {
         if self.phases.len() == other.phases.len() {
             self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);

@@ -1,10 +1,10 @@
-//! Preparation of the data: the source of batches, the validation and test parts, and the frames that a checkpoint
-//! keeps.
+//! Preparation of the data: the source of batches, the validation and test parts, and the frames that a
+//! checkpoint stores.
 //!
-//! Files are split by the seed into training, validation (selects the weights) and test (scored once, at the end).
-//! Images and toy densities can be sampled without end, so their test points are fresh. A toy is trained on a fixed
-//! million of its points: sampling in each update would need eight more programs, and a model of W weights loses about
-//! W / 2N nats on N points, 0.005 at a million.
+//! Files are split by the seed into training, validation (selects the weights) and test (scored once, at the
+//! end). Images and toy densities can be sampled without limit, so their test points are new samples. A toy is
+//! trained on a fixed million of its points, because sampling in each update would need eight more programs. A
+//! model of W weights loses about W / 2N nats on N points: 0.005 for a million points.
 
 use super::config::DataShape;
 use super::state::{Source, Tables};
@@ -97,7 +97,7 @@ impl TrainingData {
             Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
-        // The hash leaves out the test rows: they influence nothing that is kept.
+        // The hash does not include the test rows, because the weights do not depend on them.
         let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
         let frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test }, parts))
@@ -200,7 +200,7 @@ impl Prepared {
         }
     }
 
-    /// The pixel transform as a checkpoint keeps it.
+    /// The pixel transform as stored in a checkpoint.
     pub(super) fn pixels(&self) -> Option<PixelTables> {
         self.held_out.images().map(|images| PixelTables::of(&images.transform))
     }

@@ -38,7 +38,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed with another value of an option.
     #[error(
-        "the run in {} was begun with {option}={was}, not {option}={asked}; resume it without that option, or start another with --out",
+        "the run in {} was begun with {option}={was}, not {option}={asked}; resume it without that option, or start another run with --out",
         folder.display()
     )]
     OtherOption {
@@ -130,7 +130,7 @@ pub enum TrainError {
     Memory {
         /// The options that determine the memory, with their values.
         options: String,
-        /// What needs it.
+        /// What needs the memory.
         what: String,
         /// Bytes needed.
         needed: u64,
@@ -184,7 +184,7 @@ pub enum TrainError {
         least_s: f64,
     },
     /// A batch cannot be cut into this many shards.
-    #[error("--shards={shards} does not divide a batch of {batch} points: take a divisor of it")]
+    #[error("--shards={shards} does not divide a batch of {batch} points: choose a divisor of {batch}")]
     Shards {
         /// Number of shards.
         shards: usize,

@@ -1,9 +1,9 @@
 //! Batches of images, a function of (seed, update): read, dequantized and transformed during the previous update.
 //!
-//! Row i of update u is image `u * batch + i` of an endless list of shuffled epochs: every image comes once before any
-//! comes again, and a batch may span two epochs. The noise of a shard depends on the indices of update and shard alone,
-//! so a rank reads only its own shards and a resumed run reads what an uninterrupted one would. Only one batch is
-//! prefetched.
+//! Row i of update u is image `u * batch + i` of an endless list of shuffled epochs: every image occurs once
+//! before any image occurs again, and a batch may span two epochs. The noise of a shard depends on the indices
+//! of update and shard alone, so a rank reads only its own shards, and a resumed run reads the same batches as
+//! an uninterrupted one. Only one batch is prefetched.
 
 use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
@@ -56,7 +56,7 @@ struct Reader {
 }
 
 impl Feed {
-    /// For images by index.
+    /// A feed of the images with the indices `train`.
     pub(super) fn new(images: Arc<ImageSet>, train: &[usize], transform: PixelTransform, seed: u64) -> Feed {
         let train: Vec<u32> = train.iter().map(|&i| i as u32).collect();
         let reader = Reader { images, train, transform, seed, order: Mutex::new((u64::MAX, Vec::new())) };

@@ -1,8 +1,8 @@
 //! The end of a run: the best weights, the test part, the total probability, the report.
 //!
-//! The test part is scored once, with the final weights. Under a time limit each task may take a share of the remaining
-//! time and does as much as fits: points, cells of the plane, samples. Each measures its own rate, so that it also fits
-//! on a loaded machine.
+//! The test part is scored once, with the final weights. Under a time limit each task may take a share of the
+//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, at a rate
+//! that it measures itself, so it also ends in time on a loaded machine.
 
 use super::best::Measured;
 #[cfg(feature = "plot")]
@@ -52,7 +52,8 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
-/// Replaces the last weights by the best if those are better; returns the validation score of the weights kept.
+/// Replaces the last weights with the best weights if these are better; returns the validation score of the
+/// result.
 fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
     let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < last.nll.mean) else {
@@ -119,7 +120,7 @@ fn report(
     let counters = session.counters().clone();
     let (header, config) = (&session.header, &session.header.config);
     let entropy_nats = header.frames.entropy_nats();
-    // For a known density no weights were selected, and its KL divergence is best known by the test points.
+    // For a known density no weights were selected, and the test points give the most precise KL divergence.
     let nll = if test.gap.is_some() { test.best_nll(entropy_nats) } else { validation.nll };
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));

@@ -23,7 +23,8 @@ pub struct TrainedFlow {
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// The numbers of the run; `None` if it was read from its folder. As text: [`report`](Self::report).
+    /// The numbers of the run; `None` if the run was read from its folder. [`report`](Self::report) returns
+    /// them as text.
     pub train_report: Option<TrainReport>,
 }
 
@@ -46,8 +47,8 @@ impl TrainedFlow {
         TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
     }
 
-    /// The scores of the model, one per line, each with its standard error; for a run read from its folder, its
-    /// progress.
+    /// The scores of the model, one per line, each with its standard error. For a run read from its folder, the
+    /// number of updates.
     pub fn report(&self) -> String {
         match &self.train_report {
             Some(report) => report.to_string(),

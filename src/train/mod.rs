@@ -1,8 +1,8 @@
 //! Training a flow on an image, points or a toy density: configuration, training loop, run folder.
 //!
-//! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module knows everything
-//! below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress and notes as
-//! values.
+//! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module uses all
+//! layers below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress
+//! and notes as values.
 //!
 //! - [`TrainOptions`] is what the user sets; `presets` turn it into a complete [`TrainConfig`]. The checkpoint holds
 //!   both.
@@ -12,7 +12,7 @@
 //!   writes it: **a run with a fixed number of updates that is killed and resumed is bit-identical to an uninterrupted
 //!   one.**
 //! - Files are split into training, validation (selects the weights) and test (scored once, at the end).
-//! - [`eval`](crate::eval) scores and plots the trained flow; it knows no training.
+//! - [`eval`](crate::eval) scores and plots the trained flow; it does not depend on training.
 //!
 //! # Examples
 //! ```no_run

@@ -1,8 +1,8 @@
-//! The options of a run as the user gives them; those not given are `None`.
+//! The options of a run as given by the user; options that are not given are `None`.
 //!
-//! They are kept in the run folder with the resulting [`TrainConfig`]. A resumed run may repeat any of them; one that
-//! leads to another configuration is an error that names it. Configurations are compared, not options, so that
-//! `--batch 4096` agrees with a default of 4096.
+//! The run folder stores the options with the resulting [`TrainConfig`]. A resumed run may repeat any of them;
+//! an option that leads to another configuration is an error that names the option. Configurations are
+//! compared, not options, so that `--batch 4096` agrees with a default of 4096.
 
 use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
@@ -89,7 +89,7 @@ pub struct TrainOptions {
     /// The seed of all random numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Which figures to draw. They do not affect training, so a checkpoint does not keep this.
+    /// Which figures to draw. Figures do not affect training, so checkpoints do not store this option.
     #[serde(skip)]
     pub plots: Option<PlotsKind>,
 }
@@ -226,7 +226,7 @@ impl TrainOptions {
     /// Refuses values out of range and options that exclude each other.
     ///
     /// # Errors
-    /// [`TrainError::Option`], [`TrainError::Exclusive`], or what the solver refuses.
+    /// [`TrainError::Option`], [`TrainError::Exclusive`], or an error of the solver's settings.
     pub fn check(&self) -> Result<(), Error> {
         let count = |value: Option<usize>| value.map(|x| x as u64);
         let counts = [
@@ -296,10 +296,10 @@ impl TrainOptions {
         Ok(())
     }
 
-    /// The options of a resumed run: its original ones, if those given now agree with them.
+    /// The options of a resumed run: its original options, if the options given now agree with them.
     ///
     /// # Errors
-    /// [`TrainError::OtherOption`] for the first that differs.
+    /// [`TrainError::OtherOption`] for the first option that differs.
     pub(super) fn resume(
         &self,
         run: &TrainOptions,
@@ -363,7 +363,7 @@ impl TrainOptions {
     /// Refuses options of the model and its solver when a flow is given.
     ///
     /// # Errors
-    /// [`TrainError::Option`] for the first.
+    /// [`TrainError::Option`] for the first such option.
     pub(super) fn check_given_flow(&self) -> Result<(), Error> {
         let given = self.to_map();
         let found = OF_A_FLOW.iter().find_map(|(name, flag)| Some((*flag, given.get(*name)?)));

@@ -25,7 +25,7 @@ pub struct PhasePlan {
     pub updates: u64,
     /// Points per update.
     pub batch: usize,
-    /// Kernels and loops of the program, each counted once however often it runs.
+    /// Kernels and loops of the program, each counted once, not once per run.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,

@@ -1,9 +1,9 @@
 //! From options to a configuration: the presets and how options change them. All tuned numbers are in this file.
 //!
-//! The default preset starts with flow matching, whose update costs one function evaluation, and ends with maximum
-//! likelihood, whose update costs a solve and its adjoint and which still improves where flow matching stalls. This
-//! module knows options and the shape of the data, but never the data themselves: a configuration is a function of the
-//! checkpoint's header.
+//! The default preset starts with flow matching, whose update costs one function evaluation. It ends with
+//! maximum likelihood, whose update costs a solve and its adjoint and which still improves where flow matching
+//! stalls. A configuration depends on options and on the shape of the data, not on the data themselves, so it
+//! is a function of the checkpoint's header.
 
 use super::config::DataShape;
 use super::{
@@ -34,8 +34,8 @@ pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
-/// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal steps of 96
-/// in all. Ten equal steps (60 evaluations) lose 0.002 nats.
+/// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal
+/// steps with 96 evaluations. Ten equal steps (60 evaluations) lose 0.002 nats.
 const TOLERANCE: f64 = 1e-3;
 /// For methods without an error estimate.
 const FIXED_STEPS: usize = 16;
@@ -121,7 +121,7 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
 }
 
 impl TrainConfig {
-    /// The configuration for these options; under a time limit its updates are still the default ones.
+    /// The configuration for these options; under a time limit it still has the default number of updates.
     pub fn new(options: &TrainOptions) -> TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }

@@ -24,7 +24,8 @@ pub struct Progress {
     pub loss: f64,
     /// Milliseconds per update, averaged over about the last 50.
     pub ms: f64,
-    /// Estimated seconds until the last update, from the usual cost of later phases relative to this one.
+    /// Estimated seconds until the last update, from the usual cost of later phases relative to the current
+    /// phase.
     pub seconds_left: f64,
     /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,
@@ -74,7 +75,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Adds a time and returns the mean; the first update of a phase compiles, so the second replaces it.
+    /// Adds a time and returns the mean. The first update of a phase includes compilation, so the second time
+    /// replaces it.
     pub(super) fn add(&mut self, ms: f64) -> f64 {
         let share = if self.seen < 2.0 { 1.0 } else { (1.0 / self.seen).max(0.02) };
         self.ms += share * (ms - self.ms);

@@ -1,6 +1,7 @@
-//! `counters.json`: counts of a run that are not in its metrics rows; reads both back.
+//! `counters.json`: counts of a run that are not in its metrics rows. This file also reads both back.
 //!
-//! A checkpoint must be a function of the options alone, so it cannot hold times and memory; they are stored beside it.
+//! A checkpoint must be a function of the options alone, so it cannot hold times and memory use; they are
+//! stored beside it.
 //! The file is written before each checkpoint. It names its run and the part of `metrics.csv` that it covers. A damaged
 //! file is refused; without the file a resumed run reports only its own counts.
 
@@ -58,7 +59,7 @@ pub(super) struct PhaseCounters {
     pub accepted: f64,
     /// The number of updates in these sums.
     pub updates: u64,
-    /// The operations of an update by its steps; `None` before the first.
+    /// The operations of an update as a function of its steps; `None` before the first update.
     pub work: Option<Work>,
 }
 

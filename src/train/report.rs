@@ -15,8 +15,8 @@ pub struct TrainReport {
     pub weights: usize,
     /// Loss of the last batch, in the unit of the last phase.
     pub loss: f64,
-    /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, per unit for points, of pixel
-    /// values for a set of images.
+    /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, in the units of the data
+    /// for points, of pixel values for a set of images.
     ///
     /// For a known density `entropy_nats + gap_nats`, from the test points. For files `validation_nats`: the lowest of
     /// several checks on the rows that selected the weights, and so biased low; report `test_nll_nats` instead.
@@ -29,7 +29,7 @@ pub struct TrainReport {
     pub validation_stderr_nats: Option<f64>,
     /// Number of validation rows scored.
     pub validation_rows: u64,
-    /// Mean NLL of the test rows. They selected nothing and were scored once, at the end.
+    /// Mean NLL of the test rows. They did not select the weights and were scored once, at the end.
     pub test_nll_nats: f64,
     /// Its standard error over the rows.
     pub test_nll_stderr_nats: Option<f64>,
@@ -65,11 +65,12 @@ pub struct TrainReport {
     /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
-    /// The part of it in the outermost band of the domain; above 1e-5 the domain is too small.
+    /// The part of the total probability in the outermost band of the domain; if it is above 1e-5, the domain
+    /// is too small.
     #[serde(rename = "mass_outer", skip_serializing_if = "Option::is_none")]
     pub outer_probability: Option<f64>,
-    /// Seconds from the start of the process to the end of its first update; if this process made none, of the latest
-    /// that did.
+    /// Seconds from the start of the process to the end of its first update; if this process made no update, of
+    /// the latest process that made one.
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
@@ -101,15 +102,15 @@ pub struct PhaseReport {
     pub objective: Objective,
     /// Number of updates.
     pub updates: u64,
-    /// Their wall time, without validation and figures.
+    /// Wall time of the updates, without validation and figures.
     pub seconds: f64,
-    /// Median time per update, without the first ones.
+    /// Median time per update, without the first updates.
     pub ms_per_update: f64,
     /// Function evaluations per update.
     pub field_evals_per_update: f64,
     /// Steps recomputed for gradients, per update.
     pub recomputed_steps_per_update: f64,
-    /// Kernels and loops of the program, each counted once however often it runs.
+    /// Kernels and loops of the program, each counted once, not once per run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<usize>,
     /// Floating-point operations per update, from the program and the number of solver steps.
@@ -120,7 +121,7 @@ pub struct PhaseReport {
     pub bytes_moved_per_update: Option<f64>,
     /// Times that the step function was traced.
     pub traces: usize,
-    /// Live buffers after update 100 of the phase, if it has as many.
+    /// Live buffers after update 100 of the phase, if the phase has as many updates.
     pub live_buffers_at_100: Option<usize>,
     /// Live buffers after the last update.
     pub live_buffers_at_end: usize,
@@ -132,11 +133,11 @@ pub struct PhaseReport {
     pub rss_mb_at_100: Option<f64>,
     /// Resident memory after the last update.
     pub rss_mb_at_end: f64,
-    /// Validation NLL at its end; for a known density, entropy plus KL divergence.
+    /// Validation NLL at the end of the phase; for a known density, entropy plus KL divergence.
     pub nll_nats: Option<f64>,
     /// Its standard error.
     pub nll_stderr_nats: Option<f64>,
-    /// KL divergence over the validation points at its end, if the entropy is known.
+    /// KL divergence over the validation points at the end of the phase, if the entropy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
     /// Its standard error.

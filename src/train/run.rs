@@ -1,7 +1,7 @@
 //! `Trainer`: the builder of a run: data, options, run folder and callbacks.
 //!
-//! Calls on the builder may come in any order. [`Trainer::run`] resolves options and configuration, checks whether
-//! there is a run to [`resume`], and starts the session, which knows nothing of options.
+//! Calls on the builder may come in any order. [`Trainer::run`] resolves options and configuration, checks
+//! whether there is a run to [`resume`], and starts the session.
 
 mod resume;
 
@@ -144,7 +144,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets options; those that are `None` here keep their previous values.
+    /// Sets options; options that are `None` here keep their previous values.
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
@@ -173,8 +173,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run found there is resumed:
-    /// the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
+    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run in this folder is
+    /// resumed: the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
     pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self
@@ -200,8 +200,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, missing
-    /// probability.
+    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, a density
+    /// that extends far beyond the image or the points.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -216,7 +216,7 @@ impl<'a> Trainer<'a> {
     /// Shares the updates with the other ranks of a job, which make the same call with the same data and options.
     ///
     /// A batch is cut into [`shards`](Self::shards), at least one per rank. The weights depend on the number of shards,
-    /// never on the number of ranks, so a run may be resumed on fewer or more. Only rank 0 writes the run folder,
+    /// never on the number of ranks, so a run may be resumed on fewer or more ranks. Only rank 0 writes the run folder,
     /// validates, and calls `on_update`, `on_note` and `on_stage`. All ranks call `stop_when`, and all stop after the
     /// same update.
     ///
@@ -243,9 +243,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the deadline after which a rank that does not answer is given up: 60 seconds by default, or ten times the
-    /// longest update if that is longer. Rank 0 then names it, saves the run and returns
-    /// [`WorldError::Silent`](crate::world::WorldError::Silent).
+    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default, or
+    /// ten times the longest update if that is longer. Rank 0 then saves the run and returns
+    /// [`WorldError::Silent`](crate::world::WorldError::Silent), which names the lost rank.
     pub fn silent_after(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
@@ -387,7 +387,7 @@ fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),
         Some((option, value)) => {
-            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are none");
+            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are not one");
             Err(TrainError::Useless { option, value, reason }.into())
         }
     }

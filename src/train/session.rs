@@ -54,7 +54,7 @@ pub(super) struct Session<'a> {
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
     pub(super) clock: Clock,
-    /// The pixel transform as a checkpoint keeps it.
+    /// The pixel transform as stored in a checkpoint.
     pub(super) pixels: Option<PixelTables>,
     /// The step functions of the phases, once compiled.
     pub(super) steps: Vec<Option<Step>>,
@@ -69,7 +69,7 @@ pub(super) struct Session<'a> {
     pub(super) compiles: usize,
     /// The last validation score.
     pub(super) last_score: Option<Score>,
-    /// For points and sets of images, which can be overfitted.
+    /// The best weights, for points and sets of images, which can be overfitted.
     pub(super) best: Option<Best>,
     /// Whether early stopping has ended the run.
     stopped: bool,
@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The number of updates that the schedule of a phase divides by for the next update.
+    /// The number by which the schedule of a phase divides the updates done, for the next update.
     fn updates_of(&self, phase: usize) -> f64 {
         let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
         of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
@@ -259,7 +259,7 @@ impl<'a> Session<'a> {
         self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
     }
 
-    /// Whether a check for the best weights is due. Under a time limit checks are at fixed parts of a phase, unless
+    /// Whether a check for the best weights is due. Under a time limit checks are due at fixed parts of a phase, unless
     /// they would take too much of it, and at its end.
     fn is_due(&mut self, phase: usize, last: bool) -> bool {
         if self.best.is_none() {
@@ -408,7 +408,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps the counts of a phase's program for the report, and drops the program.
+    /// Stores the counts of a phase's program for the report, and drops the program.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }

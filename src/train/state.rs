@@ -146,7 +146,7 @@ pub struct ImageTables {
     pub positions: Tensor,
     /// The alias method's probability to keep a bucket, `[n]`.
     pub alias_prob: Tensor,
-    /// The alias of a bucket, used if it is not kept, `[n]`.
+    /// The alias of a bucket, used if the bucket is not kept, `[n]`.
     pub alias_index: Tensor,
     /// Loss weight of a pixel's points, `[n]`.
     pub weight: Tensor,

@@ -4,8 +4,8 @@
 //! the loss; every shard of every rank runs the same program. `apply` computes the new state from the sum: optimizer
 //! and EMA. Gradients are summed in an order that depends on the number of shards alone ([`team`](super::team)).
 //!
-//! Everything that changes between the updates of a phase is in the state or an input. That includes the number of
-//! updates that the schedule divides by: under a time limit it is an estimate that changes.
+//! Everything that changes between the updates of a phase is in the state or an input. One such input is the
+//! number by which the schedule divides the updates done: under a time limit it is an estimate that changes.
 
 use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
@@ -53,7 +53,7 @@ pub struct Change {
     pub gradient: Flow,
     /// The number of updates before the phase, u32.
     pub first: Tensor,
-    /// The number of updates in the phase, f64: its schedule divides the updates done by it.
+    /// The number of updates in the phase, f64, by which the schedule divides the updates done.
     pub updates: Tensor,
 }
 }
@@ -249,7 +249,7 @@ struct Part {
 }
 
 impl Part {
-    /// The key of this shard, derived from the batch's. A batch with one shard uses its own key.
+    /// The key of this shard, derived from the key of the batch. A batch with one shard uses its own key.
     fn key(&self, of_batch: &Key) -> Key {
         if self.shards == 1 { of_batch.clone() } else { of_batch.fold_in(&self.shard) }
     }

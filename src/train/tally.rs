@@ -1,8 +1,8 @@
 //! Counts of a run, for its report.
 //!
-//! The counts come from the rows of `metrics.csv`, written by this process or read from an earlier one, and from
-//! `counters.json`, so the report of a resumed run covers all of it. Few numbers per update are kept, because resident
-//! memory must not grow with the run.
+//! The counts come from the rows of `metrics.csv`, written by this process or read from an earlier one, and
+//! from `counters.json`, so the report of a resumed run covers the whole run. Few numbers per update are
+//! stored, because resident memory must not grow with the run.
 
 use super::recorded::{Counters, PhaseCounters};
 use super::{Phase, PhaseReport, TrainConfig};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Bounds on the KL divergence, in nats, for which the time is reported, with their names in the report.
 const GAPS: [(&str, f64); 3] = [("0.12", 0.12), ("0.08", 0.08), ("0.05", 0.05)];
-/// The update of a phase after which memory is measured, for comparison with its end.
+/// The update of a phase after which memory is measured, for comparison with the end of the phase.
 const NOTED: usize = 100;
 /// Updates with preallocated counts, so that memory does not grow with them.
 const KEPT_AHEAD: u64 = 1 << 18;
@@ -24,7 +24,7 @@ const UNSTEADY: usize = 10;
 /// Counts of one phase.
 #[derive(Debug)]
 struct Tally {
-    /// Counts from rows that are not means over them.
+    /// Counts from rows that are not averaged over the rows.
     report: PhaseReport,
     ms: Vec<f32>,
     field_evals: u64,

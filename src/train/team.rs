@@ -88,7 +88,7 @@ impl<'a> Team<'a> {
         self.has_failed.get()
     }
 
-    /// The error of a rank, as the others return it.
+    /// The error of a rank, as the other ranks return it.
     pub(super) fn error_of(&self, rank: usize, message: String) -> Error {
         let host = self.world.map_or_else(String::new, |world| world.host(rank));
         WorldError::Rank { rank, host, message }.into()

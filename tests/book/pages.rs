@@ -27,7 +27,7 @@ pub struct Program {
     pub runs: bool,
     /// The expected output.
     pub prints: Option<String>,
-    /// By which factor a printed number may be off.
+    /// The factor by which a printed number may differ.
     pub factor: Option<f64>,
 }
 

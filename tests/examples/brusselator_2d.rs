@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 use super::run;
 

@@ -1,4 +1,4 @@
-//! What the example of this name claims.
+//! Checks the results that the example states.
 
 use super::{TIMES, run};
 
@@ -19,7 +19,7 @@ fn both_forms_give_the_published_values() {
         }
     }
     for y in &forms[1] {
-        // Inside of a step the constraint holds to the tolerance.
+        // Within a step the constraint holds to the tolerance.
         assert!((y.iter().sum::<f64>() - 1.0).abs() < 1e-7, "{y:?}");
     }
 }

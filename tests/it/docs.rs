@@ -1,4 +1,4 @@
-//! The book and the other Markdown files: links resolve, every page has its place, every program is tested.
+//! The book and the other Markdown files: links resolve, every page is in the summary, every program is tested.
 //!
 //! The package `tests/book` runs the programs, which it reads with the module `pages`.
 
@@ -31,7 +31,7 @@ fn documents() -> Vec<(String, String)> {
     others.chain(pages::pages(&root())).collect()
 }
 
-/// The text without fences and code, which contain no links; line numbers are kept.
+/// The text without fences and code, which contain no links; line numbers do not change.
 fn prose(text: &str) -> String {
     let (mut out, mut inside) = (String::new(), false);
     for line in text.lines() {
@@ -130,7 +130,7 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
     );
 }
 
-/// A file that no page links to is read by no program either.
+/// No program reads a file to which no page links.
 #[test]
 fn every_file_beside_the_pages_is_linked() {
     let linked: BTreeSet<String> = pages::pages(&root())

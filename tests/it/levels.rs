@@ -14,7 +14,7 @@ fn child(test: &str, level: &str) -> Output {
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(LEVEL, level).output().unwrap()
 }
 
-/// The bits of a solve's end. Its last digits depend on whether multiply-adds round once.
+/// The bits of the end state of a solve. Its last digits depend on whether multiply-adds round once.
 fn end(level: Option<Level>) -> [u64; 3] {
     let lorenz = |_t: f64, y: &[f64; 3]| {
         [10.0 * (y[1] - y[0]), y[0] * (28.0 - y[2]) - y[1], y[0] * y[1] - 8.0 / 3.0 * y[2]]

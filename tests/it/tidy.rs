@@ -60,7 +60,7 @@ fn read(folder: &str) -> Vec<(String, String)> {
     files.iter().map(|p| (name(p), fs::read_to_string(p).unwrap())).collect()
 }
 
-/// The sources of the library, and below `cli/` those of the command line.
+/// The sources of the library, and below `cli/` the sources of the command line.
 fn src() -> Vec<(String, String)> {
     let of_cli = read("cli/src").into_iter().map(|(name, text)| (format!("cli/{name}"), text));
     read("src").into_iter().chain(of_cli).collect()

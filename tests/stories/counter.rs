@@ -1,7 +1,7 @@
-//! Training of a flow whose step counter is kept by the training loop.
+//! Training of a flow with a step counter in the training loop.
 //!
-//! If a plain integer among the arguments is part of the program, every step compiles another one. Here a counter is a tensor
-//! of the state, and the error for a static counter names its leaf.
+//! If a plain integer among the arguments were part of the program, every step would compile a new program.
+//! Here a counter is a tensor of the state, and the error for a static counter names its leaf.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::cnf::prelude::*;

@@ -1,7 +1,7 @@
 //! An epoch whose number of rows is not a multiple of the batch size.
 //!
-//! A program is compiled per shape, so a smaller last batch needs a second one. The loader pads the batch with rows of
-//! weight 0; a batch sliced by hand is compiled once and cached.
+//! A program is compiled per shape, so a smaller last batch needs a second program. The loader pads the batch
+//! with rows of weight 0; a batch sliced by hand is compiled once and cached.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;

@@ -1,6 +1,7 @@
 //! A wide model called in a loop, its output fed back, with and without gradients.
 //!
-//! If every call extends a graph until a gradient is computed, a prediction loop grows. Here nothing outlives a call.
+//! If every call extended a graph until a gradient is computed, a prediction loop would use more and more
+//! memory. Here no buffer outlives its call.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;

@@ -1,9 +1,9 @@
-//! Regression tests for failures reported of other libraries: growing memory, repeated compilation. Each is a flowline
-//! program that is measured while it runs, with limits.
+//! Regression tests for failures that users of other libraries reported: growing memory, repeated compilation.
+//! Each is a flowline program that is measured while it runs, with limits.
 //!
-//! Shared by `tests/memory.rs`, which runs each at a sufficient size, and `benches/stories.rs`, which runs one at any size and
-//! prints the measurements. They must run one after the other in a process without other work, because the measurements are
-//! of the process.
+//! Shared by `tests/memory.rs`, which runs each at a sufficient size, and `benches/stories.rs`, which runs one
+//! at any size and prints the measurements. They must run one after the other in a process without other work,
+//! because the measurements are for the whole process.
 
 pub mod watch;
 

@@ -1,8 +1,8 @@
 //! RAdam in a loop, jitted and eager, and a version that chooses its branch with `cond`.
 //!
-//! Its rule has two branches, chosen by a counter. The crate's RAdam chooses with `select`; the hand-written version uses
-//! `cond`, whose branch depends on a value that changes per step. The counter is a tensor, a traced `cond` contains both
-//! branches, and eager operations use cached plans.
+//! The update of RAdam has two branches, chosen by a counter. The crate's RAdam chooses with `select`; the
+//! hand-written version uses `cond`, whose branch depends on a value that changes per step. The counter is a
+//! tensor, a traced `cond` contains both branches, and eager operations use cached plans.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::nn::prelude::*;

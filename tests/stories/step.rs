@@ -50,6 +50,6 @@ pub fn hold(report: &Report) {
     report.is_flat();
     assert_eq!((report.traces, report.get("counter")), (1, report.iterations as f64));
     report.at_most("buffers_left", 0.0);
-    // The report itself.
+    // One block is left: the report itself.
     report.at_most("blocks_left", 1.0);
 }

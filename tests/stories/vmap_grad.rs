@@ -1,10 +1,11 @@
 //! The gradient of a mean over examples, which could use a copy of the parameters' gradient per example: 500 times 18,448
 //! values.
 //!
-//! Three programs with as many parameters. The first writes out the batch axis: the likelihood of a flow over rows. The second
-//! is a loss of one example, mapped with `vmap`, and the gradient of its mean: batching moves the axis into the operations,
-//! and the products of the gradient contract over it. The third maps the gradient itself, which needs a copy per example;
-//! so examples come in tiles of [`TILE`], chosen so that a tile's copies stay below 2 MB, and a tile returns their sum.
+//! Three programs with this number of parameters. The first writes out the batch axis: the likelihood of a flow
+//! over rows. The second maps a loss of one example with `vmap` and differentiates its mean: batching moves the
+//! axis into the operations, and the products of the gradient contract over it. The third maps the gradient
+//! itself, which needs a copy per example. Its examples come in tiles of [`TILE`], chosen so that a tile's
+//! copies stay below 2 MB, and a tile returns their sum.
 
 use super::watch::{Report, Watch, on_threads};
 use flowline::cnf::prelude::*;
@@ -51,7 +52,7 @@ fn mapped(model: &Mlp, xs: &Tensor, ys: &Tensor) -> Mlp {
     model.with_leaves(sums.iter().map(|sum| sum * (1.0 / EXAMPLES as f64)))
 }
 
-/// Workspace of a plan, the states that its loops keep, and the workspace of the bodies that run inside it.
+/// Workspace of a plan, the states that its loops store, and the workspace of the bodies that run inside it.
 fn planned(plan: &flowline::__internal::backend::PlanReport) -> usize {
     plan.arena_bytes + plan.kept_bytes(STEPS)
 }

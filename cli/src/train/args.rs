@@ -24,7 +24,7 @@ const QUICK_S: f64 = 15.0;
 
 const DATA: &str = "\
 What to learn:
-image.png|jpg|bmp|gif|webp  darker pixels are denser
+image.png|jpg|bmp|gif|webp  darker pixels are more probable
 points.csv|tsv|npy, -       one point per row; - is standard input
 folder, IDX(.gz), 3-D .npy  a set of images
 moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard,
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns [default: numeric ones]
+    /// Columns [default: all numeric columns]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
     /// Separator [default: guessed]
@@ -52,13 +52,13 @@ pub struct Args {
     /// Class of each image: IDX, .npy or .csv
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub labels: Option<PathBuf>,
-    /// Selects weights [default: a random tenth]
+    /// Validation data, to select weights [default: a random tenth]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation: Option<PathBuf>,
     /// Classes of --validation
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation_labels: Option<PathBuf>,
-    /// Final scores [default: a random tenth]
+    /// Test data, for the final scores [default: a random tenth]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test: Option<PathBuf>,
     /// Classes of --test
@@ -136,25 +136,25 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Parts of a batch, at least one per rank; other numbers give other weights [default: 1]
+    /// Parts of a batch, at least one per rank; the weights depend on it [default: 1]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub shards: Option<usize>,
-    /// A first look: 15 seconds, coarse figures
+    /// Quick first run: 15 seconds, coarse figures
     #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
     pub quick: bool,
-    /// Total seconds, with scores and figures
+    /// Time limit in seconds, including scores and figures
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
     /// Option set: default, points, images, diffrax [default: chosen by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
-    /// Options from a TOML file; those given here win
+    /// Options from a TOML file; the command line takes precedence
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
     /// Random seed [default: 0]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Threads; results never change [default: all]
+    /// Threads; they do not change the results [default: all]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Continue the run in --out, bit for bit
@@ -198,7 +198,7 @@ fn presets() -> impl TypedValueParser<Value = Preset> {
 }
 
 impl Args {
-    /// The options as the library takes them.
+    /// The options in the form of the library.
     pub fn options(&self) -> TrainOptions {
         TrainOptions {
             preset: self.preset.clone(),

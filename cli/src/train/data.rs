@@ -9,7 +9,8 @@ use flowline::train::{TrainError, TrainingData};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The data to learn: a toy density if the name is one and no such file exists, points by file extension, else an image.
+/// The data to learn, by the kind of DATA: a table, the name of a toy density if no such file exists, a set of
+/// images, points as `.npy`, otherwise an image.
 ///
 /// # Errors
 /// Data that cannot be read; options that do not apply to them.
@@ -100,7 +101,7 @@ fn is_image_set(path: &Path) -> Result<bool> {
     Ok(is("gz") || is("idx") || name.ends_with("-ubyte"))
 }
 
-/// Refuses held-out files for an image or a toy density, which can be sampled without end.
+/// Refuses held-out files for an image or a toy density, which can be sampled without limit.
 fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
     let given = [("--validation", &args.validation), ("--test", &args.test)];
     match given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?))) {

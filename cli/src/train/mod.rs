@@ -98,7 +98,7 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     Ok(())
 }
 
-/// The end of a rank other than 0. Rank 0 prints every error that ranks agree on; what it cannot know is printed here.
+/// The end of a rank other than 0. Rank 0 prints every error that all ranks return; other errors are printed here.
 fn followed(learned: flowline::Result<TrainedFlow>, signals: Option<&Signals>) -> Result<()> {
     match learned {
         Ok(_) => Ok(()),

@@ -74,7 +74,7 @@ fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> Str
 pub fn print_plan(trainer: &Trainer) -> Result<()> {
     let (plans, peak) = (trainer.plan()?, Peak::measure());
     if is_json() {
-        // The last phase solves; `--checkpoints` governs its peak memory.
+        // The last phase solves; `--checkpoints` changes its peak memory.
         let plan_peak = plans.last().map_or(0, |p| p.peak_bytes);
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
@@ -115,7 +115,9 @@ fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
     }
     let mut text = format!("{}\n\n{}", table.text(), columns.text());
     if plans.iter().any(|plan| plan.flops_of == FlopsOf::Step) {
-        text.push_str("\n  * with one step of each solve: adaptive steps are not known in advance");
+        text.push_str(
+            "\n  * with one step of each solve: the number of adaptive steps is not known in advance",
+        );
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Runs with a time limit keep to it, even on a busy machine.
+//! Runs with a time limit end in time, even on a busy machine.
 
 use crate::place::{Place, SMALL, json};
 use crate::resuming::wait_for_checkpoint;

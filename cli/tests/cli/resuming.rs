@@ -28,7 +28,7 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     wait_for_checkpoint(&place, "killed", &mut child);
     child.kill().unwrap();
     child.wait().unwrap();
-    // Killed again at once, in the middle of a write.
+    // Killed again immediately, in the middle of a write.
     let mut child = place.command(&format!("{train} --out killed --resume")).spawn().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();

@@ -99,7 +99,7 @@ fn uses_of_a_run(place: &Place) {
         assert!(figure.starts_with("<svg") && figure.contains("</text>"), "{command}");
     }
     one_scale(place);
-    // A longer sample begins with a shorter one, though it is drawn in parts.
+    // A longer sample begins with a shorter one, although it is computed in parts.
     place.done("sample runs/tiny -n 5000 --out long.npy");
     let long = flowline::io::read_npy(place.path("long.npy")).unwrap();
     assert!(long.shape == [5000, 2] && long.data[..600] == a.data[..]);

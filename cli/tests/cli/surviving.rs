@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A run on 1-D points: few writes, no figures over the plane, and the best weights are kept.
+/// A run on 1-D points: few writes, no figures over the plane, and the best weights are stored.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
 /// Fewer write steps than such a run has, and more.
 const STEPS: [u64; 2] = [20, 200];
@@ -63,7 +63,8 @@ fn killed(stride: usize) {
         if faulty(&place, &format!("kill:{step}"), &train).status.success() {
             return true;
         }
-        // A folder without a checkpoint starts; another resumes, and the resumed run may be killed as well.
+        // In a folder without a checkpoint a run starts, in any other it is resumed. This second process may be
+        // killed as well.
         let again = |resume: &str| format!("{LINE} --out {folder}{resume}");
         let is_begun = |place: &Place| place.path(&folder).join("model.safetensors").exists();
         let resume = if is_begun(&place) { " --resume" } else { "" };

@@ -180,7 +180,7 @@ fn figures_can_be_left_out_and_a_quick_run_ends_soon() {
     };
     assert!(figures("none").is_empty());
     assert_eq!(figures("density"), ["density.png", "loss.png"]);
-    // The figures do not affect what is learned, and may change when a run is resumed.
+    // The figures do not affect the weights, and may change when a run is resumed.
     let model = |run: &str| fs::read(place.path(run).join("model.safetensors")).unwrap();
     assert!(model("none") == model("density"));
     place.done("train moons --resume --plots density --out none");

@@ -1,4 +1,4 @@
-//! The architecture of a flow: enough to build the tree that a checkpoint's tensors fit into.
+//! The architecture of a flow. It determines the names and shapes of a checkpoint's tensors.
 
 use super::SolveConfig;
 use crate::cnf::Cnf;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// Distinct from the keys of layers, which fold in small numbers.
 const FREQUENCIES: u32 = u32::MAX;
 
-/// Limits what a corrupt header can make a reader build; real flows have fewer blocks.
+/// Limits the size of a flow that a corrupt header describes; real flows have fewer blocks.
 const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
@@ -37,8 +37,8 @@ pub struct ModelConfig {
     pub t1: f64,
     /// How the flow is solved in training.
     pub solve: SolveConfig,
-    /// Kind and hidden layers of each block, from the base end on, if they are not all given by `field` and
-    /// `hidden`.
+    /// Kind and hidden layers of each block, from the base end to the data end. Empty if `field` and `hidden`
+    /// describe every block.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unlike: Vec<(FieldConfig, Vec<usize>)>,
 }
@@ -52,14 +52,14 @@ pub enum FieldConfig {
     Fourier {
         /// Number of fixed frequencies.
         features: usize,
-        /// Logarithm of the largest frequency of a new field; a stored field brings its frequencies.
+        /// Logarithm of the largest frequency of a new field. A stored field contains its frequencies.
         log_frequency_max: f64,
     },
     /// [`ConcatSquash`].
     ConcatSquash,
     /// [`Mlp`].
     Mlp {
-        /// Its activation.
+        /// The activation function.
         activation: ActivationKind,
         /// Whether t is an input.
         time: bool,
@@ -74,7 +74,7 @@ pub enum FieldConfig {
         ends: usize,
         /// Height, width and channels of an image.
         image: [usize; 3],
-        /// Side of the pixel squares that become one position.
+        /// Side of a patch in pixels. Each patch becomes one position.
         patch: usize,
         /// Blocks per level on the way down.
         blocks_down: usize,
@@ -184,7 +184,7 @@ impl ModelConfig {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
-                    // The mean length is that of the plane's frequencies, for any number of coordinates.
+                    // The mean length of a frequency is as in the plane, for any number of coordinates.
                     let key = key.fold_in(FREQUENCIES);
                     normal_frequencies(self.dim, features, log_frequency_max, &key)
                         * (self.dim as f64).powf(-0.5)

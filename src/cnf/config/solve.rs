@@ -1,7 +1,7 @@
 //! How a flow is solved in training, as plain values: divergence, method, steps, stored states.
 //!
-//! These are the values in a checkpoint's header. They convert losslessly to and from [`CnfOptions`] and know
-//! neither fields nor weights.
+//! These are the values in a checkpoint's header. They convert losslessly to and from [`CnfOptions`]. They
+//! describe neither fields nor weights.
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::cnf::{CnfOptions, Divergence, ErrorNorm, PathRegularization, ProbeDistribution, StepControl};

@@ -1,8 +1,8 @@
 //! A folder of images, sorted by name.
 //!
 //! [`raster`] reads the formats. Folders are always held in memory: images are compressed, so reading a batch
-//! would decode as many files. The set is gray if every image is, otherwise RGB; transparency is composited
-//! on white.
+//! would decode one file per image. The set is gray if every image is gray, otherwise RGB. Transparency is
+//! composited on white.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
             return Err(DataError::UnequalSizes { name, file: called(file), found, first, expected });
         }
         if channels == 1 && !image.is_gray() {
-            // The first color image: earlier gray ones have equal channels.
+            // The first color image: the gray images so far get three equal channels.
             channels = 3;
             all = all.into_iter().flat_map(|v: u8| [v; 3]).collect();
         }

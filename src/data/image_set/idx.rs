@@ -3,7 +3,7 @@
 //!
 //! Layout (Y. LeCun et al., The MNIST database, "File formats"): two zero bytes, the element type (8 for
 //! unsigned bytes), the number of axes, and a 32-bit length per axis. A gzipped file cannot be read in parts.
-//! It is unpacked to memory if its header fits the budget, and rejected with a remedy otherwise.
+//! It is unpacked to memory if the size in its header fits the budget, otherwise it is rejected with a remedy.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -60,7 +60,7 @@ fn size(axes: &[usize]) -> (usize, [usize; 3], u64) {
     (axes[0], size, axes.iter().map(|&n| n as u64).fold(1, u64::saturating_mul))
 }
 
-/// Opens an uncompressed file: held in memory within the budget, read in parts beyond it.
+/// Opens an uncompressed file. It is held in memory if it fits the budget, otherwise read in parts.
 pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;
@@ -87,7 +87,7 @@ pub(super) fn unpack(path: &Path, name: &str, budget: u64) -> Result<Found, Data
     let (images, size, bytes) = size(&axes);
     if bytes > budget {
         let (name, what, remedy) =
-            (name.to_owned(), "a gzip file", "unpack it with gunzip: a plain IDX file is streamed");
+            (name.to_owned(), "a gzip file", "unpack it with gunzip: a plain IDX file is read in parts");
         return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
     }
     Ok(Found { images, size, source: Source::Memory(body(&mut reader, name, &axes)?) })

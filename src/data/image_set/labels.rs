@@ -6,7 +6,7 @@ use super::{DataError, first_bytes, idx};
 use crate::io::{read_csv, read_npy};
 use std::path::Path;
 
-/// Reads all labels of a file. Its first bytes determine the format, for text its extension.
+/// Reads all labels of a file. CSV files are recognized by their extension, other formats by their first bytes.
 pub(super) fn read(path: &Path) -> Result<Vec<u16>, DataError> {
     let name = path.display().to_string();
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {

@@ -1,11 +1,11 @@
 //! A set of images as points: one byte per pixel value, from a folder, an IDX file or an `.npy` array.
 //!
-//! This module knows bytes, sizes and labels, not models: `pixels` turns bytes into real numbers
-//! (dequantization and transforms). Bytes stay bytes, 47 MB for MNIST instead of 188 MB as f32. A file larger
-//! than the budget is read row by row on demand.
+//! This module handles bytes, sizes and labels; `pixels` turns bytes into real numbers (dequantization and
+//! transforms). Pixel values are stored as bytes: 47 MB for MNIST instead of 188 MB as f32. A file larger than
+//! the budget is read row by row on demand.
 //!
-//! A memory map would also do that, but needs `unsafe` and a crate. Rows are read in the shuffled order of a
-//! batch either way, and the operating system caches the same pages.
+//! A memory map would also read on demand, but needs `unsafe` and a crate. Rows are read in the shuffled order
+//! of a batch either way, and the operating system caches the same pages.
 
 mod folder;
 mod idx;
@@ -132,7 +132,7 @@ impl ImageSet {
         if !bytes.len().is_multiple_of(dim.max(1)) {
             let [height, width, channels] = size;
             let found = format!(
-                "{} bytes, which are no whole number of {width} x {height} x {channels}",
+                "{} bytes, not a whole number of images of {width} x {height} x {channels} bytes",
                 bytes.len()
             );
             return Err(DataError::NoImages { name: name.to_owned(), found });

@@ -1,8 +1,8 @@
 //! Sets of images in `.npy` files.
 //!
-//! Shapes are `[n, h, w]` and `[n, h, w, c]`. Row-major u1 arrays are read like IDX files, in parts beyond
-//! the budget. Other element types must hold integers from 0 to 255; they and column-major arrays are
-//! converted, so they are read whole.
+//! Shapes are `[n, h, w]` and `[n, h, w, c]`. Row-major u1 arrays are read like IDX files, in parts if they
+//! exceed the budget. Other element types must hold integers from 0 to 255. Arrays of other types and
+//! column-major arrays are converted, so they are read whole.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -30,8 +30,8 @@ pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     } else if bytes.saturating_mul(8) > budget {
         // Read whole, with f64 as an intermediate.
         let (name, bytes, what) =
-            (name.to_owned(), bytes.saturating_mul(8), "an array of other numbers than u1");
-        let remedy = "save it as u1 in row-major order: that is streamed";
+            (name.to_owned(), bytes.saturating_mul(8), "an array that is not row-major u1");
+        let remedy = "save it as u1 in row-major order, which is read in parts";
         return Err(DataError::OverBudget { name, bytes, budget, what, remedy });
     } else {
         converted(path, name, size.iter().product())?

@@ -1,7 +1,7 @@
 //! Storage of image bytes: in memory, or in a file that is read row by row.
 //!
-//! Rows have equal length and start at an offset. Only the caller keeps rows that were read from a file, so a
-//! set of any size can be processed with the memory of one batch.
+//! Rows have equal length and start at an offset. Rows read from a file are stored only by the caller, so a set
+//! of any size can be processed with the memory of one batch.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// Runs of consecutive numbers, each read at once: position in `which`, first number, length.
+/// Runs of consecutive numbers, each read with one call: position in `which`, first number, length.
 fn runs(which: &[usize]) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
     let mut at = 0;
     which.chunk_by(|a, b| a + 1 == *b).map(move |run| {

@@ -197,7 +197,7 @@ fn images_of_a_program_are_as_those_of_a_file_and_refused_for_the_same_reasons()
     let alpha = refused(ImageSet::from_bytes("given", bytes(), [3, 1, 4]));
     assert!(alpha.contains("images given have 4 channels"), "{alpha}");
     let torn = refused(ImageSet::from_bytes("given", bytes()[..50].to_vec(), [3, 4, 1]));
-    assert!(torn.contains("given: 50 bytes, which are no whole number of 4 x 3 x 1"), "{torn}");
+    assert!(torn.contains("given: 50 bytes, not a whole number of images of 4 x 3 x 1 bytes"), "{torn}");
     let one = refused(ImageSet::from_bytes("given", bytes()[..12].to_vec(), [3, 4, 1]));
     assert!(one.contains("1 of 4 x 3 pixels"), "{one}");
     let nothing = refused(ImageSet::from_bytes("given", bytes(), [3, 0, 1]));

@@ -2,7 +2,7 @@
 //! using Real NVP, section 4.1), for comparison.
 //!
 //! With it, a flow needs minutes of training to become better than the model of independent pixels. The
-//! transform knows the mean and standard deviation of each pixel, but not its levels.
+//! transform uses the mean and standard deviation of each pixel, but not the probabilities of its levels.
 
 use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
@@ -15,13 +15,13 @@ pub struct LogitTransform {
     pub alpha: f64,
     /// Mean of each pixel's logit `[dim]`.
     pub mean: Vec<f64>,
-    /// Its standard deviation `[dim]`.
+    /// Standard deviation of each pixel's logit `[dim]`.
     pub std: Vec<f64>,
 }
 
 impl LogitTransform {
-    /// Fits means and standard deviations to the images with the given numbers, dequantized once, read in
-    /// blocks.
+    /// Fits means and standard deviations to the images with the given numbers. The images are read in blocks
+    /// and dequantized once.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].

@@ -1,7 +1,7 @@
-//! Maps each pixel through its own distribution to a normal.
+//! Maps each pixel through its own distribution to a normal variable.
 //!
-//! The identity flow is then the model of independent pixels (1.690 bits/dim on MNIST), and a flow only has
-//! to learn dependencies between pixels. The transform knows a histogram per pixel and nothing about pairs of
+//! The identity flow is then the model of independent pixels (1.690 bits/dim on MNIST), and a flow only has to
+//! learn dependencies between pixels. The transform uses a histogram per pixel; it does not model pairs of
 //! pixels.
 
 use super::{BLOCK, LEVELS};
@@ -9,7 +9,7 @@ use crate::data::{DataError, ImageSet, normal};
 
 /// Minimum tail probability for the end of a level.
 const RAREST: f64 = 1e-7;
-/// Added to the count of every level, so that a level unseen in training keeps some probability.
+/// Added to the count of every level, so that a level unseen in training has some probability.
 pub const SMOOTHING: f64 = 0.02;
 
 /// Each pixel through its own marginal: `z = Phi^-1(F_i(x))`, where F_i is piecewise linear over the 256
@@ -22,7 +22,7 @@ pub const SMOOTHING: f64 = 0.02;
 /// Probabilities below and above each level are both stored, so z is accurate in both tails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarginalTransform {
-    /// Count of each level `[dim, 256]`: what a run folder stores; the other fields follow from it.
+    /// Count of each level `[dim, 256]`, stored in run folders; the other fields are computed from it.
     counts: Vec<u32>,
     /// Probability of each level `[dim, 256]`.
     p: Vec<f64>,
@@ -33,7 +33,7 @@ pub struct MarginalTransform {
 }
 
 impl MarginalTransform {
-    /// Fits the images with the given numbers, read in blocks.
+    /// Fits the marginals of the images with the given numbers, which are read in blocks.
     ///
     /// # Errors
     /// As [`ImageSet::rows`].
@@ -199,7 +199,7 @@ mod tests {
         let ends = of(&ink).level_ends(8);
         assert!(ends[0] == 1 && ends.contains(&253) && ends.contains(&254), "{ends:?}");
         assert!(ends.windows(2).all(|pair| pair[0] < pair[1]) && ends.len() == 8, "{ends:?}");
-        // Images with few levels: black stands alone, the others are divided evenly.
+        // Images with few levels: black forms a range alone, the other levels are divided evenly.
         assert_eq!(of(&[(0, 7), (255, 9)]).level_ends(3), [1, 128, 192]);
         for levels in [&[(3, 5)][..], &[]] {
             let ends = of(levels).level_ends(8);

@@ -1,9 +1,8 @@
 //! Densities of the toys: sums over quadrature nodes along the curves, and root finding for the pinwheel.
 //!
-//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the
-//! midpoint rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to
-//! more than ten digits. The alternatives, Bessel functions for circles and nothing for spirals, would need a
-//! formula per toy.
+//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the midpoint
+//! rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to more than ten
+//! digits. Closed forms would need a formula per toy: Bessel functions for circles; none is known for spirals.
 
 use super::{Along, BLADE, Brush, ToyDensity};
 use crate::data::normal;
@@ -36,8 +35,8 @@ impl ToyGrid {
         Self { toy, brush, nodes }
     }
 
-    /// `ln p(x)` in nats, in the toy's own coordinates; -infinity off the checkerboard, and where the density
-    /// of the spirals or the pinwheel underflows f64.
+    /// `ln p(x)` in nats, in the toy's own coordinates. It is -infinity outside the squares of the
+    /// checkerboard, and where the density of the spirals or the pinwheel underflows f64.
     pub fn log_prob(&self, x: [f64; 2]) -> f64 {
         match (self.toy, &self.brush) {
             (ToyDensity::Checkerboard, _) => checkerboard(x),
@@ -156,7 +155,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
             sum += normal(psi) / derivative(psi).abs();
         }
     }
-    // Five blades, and lengths doubled along both axes.
+    // 5 for the blades, and 4 because lengths are doubled along both axes.
     (sum / 20.0).ln()
 }
 

@@ -1,10 +1,9 @@
 //! The 2-d benchmark densities of papers on flows, scaled as in FFJORD.
 //!
-//! Eight distributions, each with a sampler and (in `density`) a density; models are not known here. Five are
-//! curves drawn with a normal brush, one a mixture of normals, one a warped normal and one uniform. Each
-//! density is exact or a one-dimensional integral, so the entropies below are reference values for a model's
-//! likelihood. Points are independent: where the original takes a fixed number per class, the class is
-//! sampled here.
+//! Eight distributions, each with a sampler and (in `density`) a density. Five are curves with normal noise
+//! around them (the "brush"), one is a mixture of normals, one a warped normal and one uniform. Each density is
+//! exact or a one-dimensional integral, so the entropies below are reference values for a model's likelihood.
+//! Points are independent: where the original takes a fixed number per class, the class is sampled here.
 //!
 //! # References
 //! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles
@@ -65,7 +64,7 @@ enum Along {
     Linear,
 }
 
-/// Curves and the brush that blurs them.
+/// Curves, and the noise around them.
 #[derive(Clone, Copy, Debug)]
 struct Brush {
     /// Number of curves, chosen with equal probability.
@@ -74,7 +73,7 @@ struct Brush {
     along: Along,
     /// Standard deviation of the normal noise.
     std: f64,
-    /// Half the side of the square of uniform noise that is added before it; 0 for none.
+    /// Half the side of the square of uniform noise that is added before the normal noise; 0 for none.
     half: f64,
 }
 
@@ -110,7 +109,7 @@ impl ToyDensity {
 
     /// Entropy in nats, in the toy's own coordinates: the minimal mean NLL of any model.
     ///
-    /// `ln 32` for the checkerboard; for the others `-integral p ln p` over the plane by the midpoint rule,
+    /// `ln 32` for the checkerboard; for the other toys `-integral p ln p` over the plane by the midpoint rule,
     /// to the digits given.
     pub fn entropy_nats(self) -> f64 {
         match self {
@@ -194,7 +193,7 @@ impl ToyDensity {
             }
             (ToyDensity::TwoSpirals, arm) => {
                 let (t, sign) = (3.0 * PI * s, if arm == 0 { 1.0 } else { -1.0 });
-                // The square of uniform noise lies beside the curve, not around it.
+                // The center of the uniform noise is beside the curve, not on it.
                 [sign * (0.25 - t * t.cos()) / 3.0, sign * (0.25 + t * t.sin()) / 3.0]
             }
             (ToyDensity::Pinwheel | ToyDensity::Checkerboard, _) => {

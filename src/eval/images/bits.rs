@@ -1,9 +1,9 @@
 //! Bits/dim of images under a flow, with standard errors.
 //!
-//! `bits/dim = 8 - log p(x) / (d ln 2)`, x a uniformly dequantized image: an upper bound on the code length of its
-//! pixel values (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Dequantization noise and
-//! Hutchinson's probe are both random; they are drawn together, once or more per image, and their part of the standard
-//! error is reported beside that of the images.
+//! `bits/dim = 8 - log p(x) / (d ln 2)`, x a uniformly dequantized image: an upper bound on the code length of
+//! its pixel values (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Dequantization
+//! noise and Hutchinson's probe are both random. They are sampled together, once or more per image. The
+//! standard error that they cause is reported beside that over the images.
 
 use super::samples::column;
 use crate::cnf::config::Flow;
@@ -206,7 +206,7 @@ pub(crate) struct Images {
     #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
     pub train: Vec<usize>,
     pub transform: PixelTransform,
-    /// With the keys of their probes.
+    /// Each with the key of its probes.
     watched: (Dequantized, Key),
     test: (Dequantized, Key),
     densities: ImageDensities,
@@ -238,7 +238,7 @@ impl Images {
         Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }
 
-    /// NLL in nats of a few validation images, always the same ones.
+    /// NLL in nats of a few validation images, the same in every call.
     pub(crate) fn watch(&self, flow: &Flow) -> Result<Estimate> {
         self.nats(flow, &self.watched, Deadline(None), &mut |_| ())
     }

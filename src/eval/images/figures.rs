@@ -12,13 +12,14 @@ use crate::plot::{self, Axes, Figure, ImageGrid};
 use crate::tensor::Key;
 use std::time::Instant;
 
-/// Images along the sides of the sample grid; with labels each column is one class, up to this many.
+/// Images along each side of the sample grid. With labels each column is one class, for at most this many
+/// classes.
 const ROWS: usize = 10;
 const COLUMNS: usize = 10;
-/// Trajectories, and the times shown.
+/// Number of trajectories, and of times shown.
 const WAYS: usize = 6;
 const TIMES: usize = 9;
-/// Samples in the figure of nearest images, and the number of neighbors.
+/// Number of samples in the figure of nearest images, and of neighbors.
 const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images per block of the nearest-neighbor search.
@@ -31,7 +32,7 @@ pub(crate) struct Gallery<'a> {
 }
 
 impl Gallery<'_> {
-    /// All final figures except curves; after the samples, those that there is time for.
+    /// Draws all final figures except curves: the samples, then those for which there is time.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
@@ -91,7 +92,7 @@ impl Gallery<'_> {
         )
     }
 
-    /// `nearest.png`: samples beside the training images nearest in pixel values, so that a memorized image shows.
+    /// `nearest.png`: samples beside the training images nearest in pixel values, to reveal memorized images.
     fn nearest(&self, samples: &[u8]) -> Result<()> {
         let d = self.frame.dim();
         // Spread over the grid, to include several classes.

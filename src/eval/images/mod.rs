@@ -1,7 +1,6 @@
 //! Densities of image sets, each image a point of the unit cube: scores and figures.
 //!
-//! The log-density is an estimate, reported in [bits/dim](BitsPerDim) with its standard errors. This module knows sets,
-//! transforms and flows.
+//! The log-density is an estimate, reported in [bits/dim](BitsPerDim) with its standard errors.
 
 mod bits;
 #[cfg(feature = "plot")]

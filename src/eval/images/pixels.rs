@@ -14,7 +14,7 @@ const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 names! {
     /// The transform from pixel values to the coordinates of the flow.
     PixelTransformKind {
-        /// Each pixel by its own distribution ([`MarginalTransform`]).
+        /// Each pixel mapped through its own distribution ([`MarginalTransform`]).
         Marginals = "marginals",
         /// The logit, standardized ([`LogitTransform`]).
         Logit = "logit",

@@ -7,7 +7,7 @@ use super::{Channels, Depth};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// No format begins like this.
+    /// The first bytes are not those of a known format.
     #[error("its first bytes {first:02x?} are not those of a PNG, JPEG, GIF, WebP or BMP image")]
     UnknownFormat {
         /// The first bytes, eight at most.
@@ -34,7 +34,7 @@ pub enum DecodeError {
     Truncated {
         /// The format.
         format: super::Format,
-        /// What is missing, or a part of it.
+        /// The part of the file that is missing or incomplete.
         what: String,
         /// Bytes found.
         bytes: usize,

@@ -74,7 +74,7 @@ impl std::fmt::Display for Format {
     }
 }
 
-/// Decodes the pixels of an image file; its first bytes give the format.
+/// Decodes the pixels of an image file; its first bytes determine the format.
 ///
 /// # Errors
 /// [`DecodeError`]: the bytes are not a complete image, or claim more than [`LIMIT`].

@@ -1,4 +1,5 @@
-//! GIF: the first frame on its canvas, transparent where the frame is or does not cover it.
+//! GIF: the first frame on its canvas. Pixels are transparent where the frame is transparent or does not cover
+//! the canvas.
 
 use super::{Channels, DecodeError, Depth, Format, LIMIT, Raster};
 use gif::{ColorOutput, DecodeOptions, DecodingError};

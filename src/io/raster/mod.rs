@@ -1,15 +1,15 @@
 //! Image files: decodes PNG, JPEG, GIF, WebP and BMP, encodes PNG and GIF.
 //!
-//! It knows bytes, the five formats, and samples of 8 and 16 bits; neither paths nor the purpose of an image. The first
-//! bytes give the format, not the file name. Of an animation, the first frame is read. Color profiles, gamma and
-//! orientation are ignored, so pixels have the values of the file.
+//! The module depends on neither paths nor the purpose of an image. The first bytes determine the format, not
+//! the file name. The first frame of an animation is read. Color profiles, gamma and orientation are ignored,
+//! so pixels have the values of the file.
 //!
-//! PNG, JPEG, GIF and WebP each have a decoder crate. BMP is read here, because it is little more than a table of numbers.
-//! One crate for all of them would add color management, scaling and a dozen other formats, and takes longer to compile
-//! than all the rest together.
+//! PNG, JPEG, GIF and WebP each have a decoder crate. BMP is read by this module, because it is little more
+//! than a table of numbers. One crate for all formats would add color management, scaling and a dozen other
+//! formats, and take much longer to compile.
 //!
-//! No file can make a reader use more than half a gigabyte for its pixels (`LIMIT`): the claims of a header are checked before
-//! memory is allocated.
+//! A reader uses at most half a gigabyte for the pixels of a file (`LIMIT`): the sizes in a header are checked
+//! before memory is allocated.
 
 #[cfg(feature = "plot")]
 mod animation;

@@ -80,7 +80,7 @@ impl Raster {
         self.height
     }
 
-    /// Whether the file stores gray levels. Colors may be gray too.
+    /// Whether the file stores gray levels. Stored colors may also all be gray.
     pub fn is_gray(&self) -> bool {
         matches!(self.channels, Channels::Gray | Channels::GrayAlpha)
     }

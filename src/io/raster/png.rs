@@ -1,4 +1,5 @@
-//! PNG: read as grayscale or color of 8 or 16 bits, with palettes and smaller samples expanded; written likewise.
+//! PNG. The reader returns grayscale or color of 8 or 16 bits; it expands palettes and smaller samples. The
+//! writer takes the same kinds of pixels.
 
 use super::{Channels, Depth, EncodeError};
 use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
@@ -9,7 +10,7 @@ use {
     std::io::{Cursor, ErrorKind},
 };
 
-/// The default image, which may not be a frame of an animation.
+/// The default image, which is not always a frame of the animation.
 #[cfg(feature = "train")]
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let decode_error = |error: DecodingError| match error {
@@ -79,8 +80,8 @@ pub fn encode(
     encoded.map_err(|error| refused(size, channels, depth, pixels, &error))
 }
 
-/// A drawn figure as a small lossless PNG file: with a palette if it has at most 256 colors. `about` becomes its
-/// description.
+/// A drawn figure as a small lossless PNG file: with a palette if it has at most 256 colors. `about` is stored
+/// as its description.
 ///
 /// # Errors
 /// As [`encode`].

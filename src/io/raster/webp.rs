@@ -27,8 +27,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new([width, height], channels, Depth::Eight, pixels))
 }
 
-/// The size of the first frame of an animation, and the size of the lossy image in it, if its alpha is stored separately.
-/// For such frames only, the decoder does not compare the two, and indexes one by the other.
+/// The size of the first frame of an animation, and the size of the lossy image in it, if its alpha is stored
+/// separately. For such frames only, the decoder does not compare the two sizes, and would index one image with
+/// positions of the other.
 fn first_frame(bytes: &[u8]) -> Option<[[u32; 2]; 2]> {
     let mut rest = bytes.get(12..)?;
     let frame = loop {

@@ -1,4 +1,4 @@
-//! The folder of a run: file names, and which folder a run gets.
+//! The folder of a run: file names, and the choice of the folder.
 
 use crate::io::{IoError, Lock, fault, temporary_name, writable_folder};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub(crate) const COUNTERS_FILE: &str = "counters.json";
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// The outermost folder created for this run, until something worth keeping is in it.
+    /// The outermost folder created for this run, until it contains something worth keeping.
     made: Option<PathBuf>,
     _lock: Lock,
 }
@@ -67,7 +67,7 @@ impl RunFolder {
         there.map(|(name, path)| (stem(name), path.display().to_string())).collect()
     }
 
-    /// Keeps the folder from now on.
+    /// From now on, the folder is not removed on drop.
     pub fn keep(&mut self) {
         self.made = None;
     }
@@ -92,7 +92,7 @@ impl RunFolder {
             let path = path.to_owned();
             |source| IoError::Write { path, source }
         };
-        // `.` has a name too, when resolved.
+        // `.` has a name only after it is resolved.
         let named = match self.path.file_name() {
             Some(_) => self.path.clone(),
             None => fs::canonicalize(&self.path).map_err(refused(&self.path))?,
@@ -123,7 +123,8 @@ impl Drop for RunFolder {
     }
 }
 
-/// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first free folder, or to resume, the last used one.
+/// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first that does not exist, or with
+/// `resume`, the last that exists.
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
     let mut free = 1;

@@ -1,8 +1,8 @@
 //! `metrics.csv`: one row per update, for plots and for the report of a resumed run.
 //!
-//! It knows columns and how to truncate the file to a checkpoint. Rows are appended, so this is the one file of a run folder
-//! that may end in a broken line, which a resumed run removes. The lines before it have a checksum ([`Extent`]): an
-//! unreadable row there is an error and is not removed.
+//! Rows are appended, so this is the only file of a run folder that may end in an incomplete line. A resumed
+//! run removes it, and all rows after the checkpoint. The rows up to the checkpoint have a checksum
+//! ([`Extent`]): an unreadable row among them is an error and is not removed.
 
 use crate::io::{Fnv, IoError, fault, write_atomic};
 use serde::{Deserialize, Serialize};
@@ -23,13 +23,13 @@ const FLUSH: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Row {
-    /// Its number, from 1.
+    /// Number of the update, from 1.
     pub update: u64,
     /// Name of the phase's objective.
     pub phase: String,
-    /// Loss of its batch, in the objective's unit.
+    /// Loss of the batch, in the objective's unit.
     pub loss: f64,
-    /// NLL of the validation points after it, if it was measured.
+    /// NLL of the validation points after the update, if it was measured.
     pub nll_nats: Option<f64>,
     /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
@@ -37,11 +37,11 @@ pub struct Row {
     pub ms: f64,
     /// Function evaluations.
     pub field_evals: u64,
-    /// Live buffers after it.
+    /// Live buffers after the update.
     pub live_buffers: usize,
     /// Bytes of live buffers.
     pub live_bytes: usize,
-    /// Resident memory after it, in MB.
+    /// Resident memory after the update, in MB.
     pub rss_mb: f64,
     /// Number of times that the step function of the phase was traced.
     pub traces: usize,
@@ -155,8 +155,8 @@ impl Kept {
         Kept { path: path.to_owned(), bytes: format!("{COLUMNS}\n").into_bytes(), rows: Vec::new() }
     }
 
-    /// The rows up to `update` of a file that begins with the part `known`, or no rows without a file. A line that a killed run
-    /// broke off may follow that part, and ends the rows.
+    /// The rows up to `update` of a file that begins with the part `known`, or no rows without a file. An
+    /// incomplete line of a killed run may follow that part; reading ends there.
     ///
     /// # Errors
     /// [`IoError::Damaged`] if the known part differs, or if a line before the last is not a row; [`IoError::Read`].

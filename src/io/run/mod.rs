@@ -1,6 +1,6 @@
 //! The folder of a run: file names, its lock, and its metrics.
 //!
-//! It knows names, locks and how the metrics file is truncated; training owns the contents of the checkpoint and the counters.
+//! Training defines the contents of the checkpoint and of the counters.
 
 mod folder;
 pub mod metrics;

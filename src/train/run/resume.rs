@@ -1,7 +1,7 @@
 //! Resuming: whether the folder holds a run, and whether it is the requested one.
 //!
-//! It compares checkpoint, options, configuration and frames of the data, and refuses a difference with its name and
-//! both values. It must never know how a run continues: it returns a header and a state.
+//! It compares checkpoint, options, configuration and frames of the data. An error names the first difference
+//! and both values. It returns the header and the state of a matching checkpoint; the session continues the run.
 
 use super::{RunInfo, Trainer};
 use crate::data::Rule;

@@ -1,10 +1,11 @@
 //! When a run saves, validates and draws: at intervals, and within a fixed share of its time.
 //!
-//! It knows the clock, and nothing of a run. Nothing in a checkpoint may depend on it.
+//! This file depends only on the clock. Nothing in a checkpoint may depend on it.
 
 use std::time::{Duration, Instant};
 
-/// Longest time between two checkpoints, minus the time of an update, if writing one takes less than a 50th of it.
+/// Longest time between two checkpoints, without one update, if writing a checkpoint takes less than a 50th of
+/// this time.
 const SAVE_EVERY: Duration = Duration::from_secs(3);
 /// Shortest times between two validation checks and between two figures. The interval is also at least this many times
 /// their duration, so that most of the time is left for training.
@@ -12,7 +13,7 @@ const MEASURE_EVERY: Duration = Duration::from_secs(10);
 #[cfg(feature = "plot")]
 const DRAW_EVERY: Duration = Duration::from_secs(20);
 const LOOK_SHARE: u32 = 20;
-/// The same for checkpoints, whose models may have millions of weights.
+/// The same factor for checkpoints, whose models may have millions of weights.
 const SAVE_SHARE: u32 = 50;
 
 /// A recurring task.

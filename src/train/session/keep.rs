@@ -1,7 +1,8 @@
 //! Writing to the run folder during training: checkpoints, metrics rows, counters.
 //!
-//! The order of writing makes a kill at any moment recoverable: rows, then the counters that cover them, then their
-//! checkpoint. A resumed run reads and checks all of them before it writes any. Without a folder nothing is written.
+//! Files are written in an order from which a run can resume after a kill at any moment: rows, then the
+//! counters that cover them, then their checkpoint. A resumed run reads and checks all files before it writes
+//! any. Without a folder nothing is written.
 
 use super::Session;
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ use crate::train::{Scores, TrainError};
 use std::time::Instant;
 
 /// The remedy when a file beside the checkpoint is damaged: only the report depends on it.
-const WITHOUT: &str = "delete it, and --resume goes on without its numbers";
+const WITHOUT: &str = "delete it; --resume then continues without its numbers";
 
 impl Session<'_> {
     /// Writes the first checkpoint, without rows.

@@ -1,7 +1,7 @@
 //! Validation and figures during training.
 //!
-//! They read the averaged weights and never write the state: their times depend on the clock, and a resumed run must be
-//! bit-identical to an uninterrupted one.
+//! They read the averaged weights and never write the state, because their times depend on the clock and a
+//! resumed run must be bit-identical to an uninterrupted one.
 
 use super::Session;
 use crate::error::Result;
@@ -31,8 +31,8 @@ const COARSE: usize = 96;
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
-    /// Whether the first validation of a phase is due. Under a time limit it costs updates: a phase with less than the
-    /// same time left skips it.
+    /// Whether the first validation of a phase is due. Under a time limit, validation takes time from updates,
+    /// so a phase with less than `FIRST_LOOK` left skips it.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
         match self.clock.left_s(phase) {
@@ -54,7 +54,7 @@ impl Session<'_> {
         Ok(found)
     }
 
-    /// Their test score, over as many points as there is time for.
+    /// The test score of the averaged weights, over as many points as there is time for.
     pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
         let Trainer { data, on_stage, .. } = &mut self.trainer;
@@ -64,7 +64,7 @@ impl Session<'_> {
         Ok(self.reported(found))
     }
 
-    /// Converts a score to the coordinates that NLLs are reported in.
+    /// Converts a score to the coordinates in which NLLs are reported.
     fn reported(&self, score: Score) -> Score {
         Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }

@@ -28,7 +28,7 @@ fn options(seed: u64) -> TrainOptions {
     }
 }
 
-/// Points on a line: no density over a plane is evaluated, and the best weights are kept.
+/// Points on a line: no density over a plane is evaluated, and the best weights are stored.
 fn line(shift: f64) -> TrainingData {
     let rows: Vec<[f64; 1]> = (0..40).map(|i| [shift + (f64::from(i) * 0.7).sin()]).collect();
     Points::from_rows(rows).unwrap().into()
@@ -67,7 +67,7 @@ fn each_byte_is_found(path: &Path, same: impl Fn() -> Result<bool>) {
     for at in 0..fs::read(path).unwrap().len() {
         flip(path, at);
         match same() {
-            Ok(same) => assert!(same, "{name}: byte {at} is believed"),
+            Ok(same) => assert!(same, "{name}: byte {at}: the change is not detected"),
             Err(e) => assert!(e.to_string().contains(&*name), "{name}: byte {at}: {e}"),
         }
         flip(path, at);

@@ -100,7 +100,7 @@ fn images_are_learned_resumed_sampled_and_measured() {
         assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
 
-    // A finished run is resumed without updates; its folder gives the same result.
+    // A finished run is resumed without updates; its folder has the same result.
     let again = place.run("whole", &learning(), data.clone()).unwrap();
     assert_eq!(again.train_report.unwrap().resumed_from_update, Some(80));
     let opened = TrainedFlow::open(place.path("whole")).unwrap();

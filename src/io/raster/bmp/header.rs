@@ -21,7 +21,7 @@ pub(super) type Palette = [[u8; 3]; 256];
 pub(super) struct Header {
     pub width: u32,
     pub height: u32,
-    /// Whether the highest row comes first; usually the lowest does.
+    /// Whether the highest row comes first; usually the lowest row does.
     pub top_down: bool,
     pub coding: Coding,
     /// Offset of the pixels.
@@ -47,7 +47,7 @@ impl Header {
         } else if INFO.contains(&length) {
             info(bytes, data, length)
         } else {
-            Err(odd("header length", length.into(), "supported are 12, 40, 52, 56, 108 and 124"))
+            Err(odd("header length", length.into(), "supported values are 12, 40, 52, 56, 108 and 124"))
         }
     }
 }
@@ -60,7 +60,7 @@ fn core(bytes: &[u8], data: usize) -> Result<Header, DecodeError> {
     let coding = match bits {
         1 | 4 | 8 => Coding::Palette { bits, palette: palette(bytes, CORE, bits, 0)? },
         24 => Coding::Masks { bits, masks: Masks::rgb8() },
-        _ => return Err(odd("bits per pixel", bits.into(), "supported are 1, 4, 8 and 24")),
+        _ => return Err(odd("bits per pixel", bits.into(), "supported values are 1, 4, 8 and 24")),
     };
     Ok(Header { width: width as u32, height: height as u32, top_down: false, coding, data })
 }
@@ -68,7 +68,7 @@ fn core(bytes: &[u8], data: usize) -> Result<Header, DecodeError> {
 fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
     let [width, height] = [word(bytes, 18)? as i32, word(bytes, 22)? as i32];
     if height > SIDE {
-        return Err(odd("height", height.into(), "supported are at most 65535"));
+        return Err(odd("height", height.into(), "at most 65535 is supported"));
     }
     // A negative height means rows from the top.
     let top_down = height < 0;
@@ -95,7 +95,7 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
         }
         (0..=3, _) => return Err(odd("bits per pixel", bits.into(), "not supported with its compression")),
         _ => {
-            let wanted = "supported are 0 (none), 1 and 2 (runs) and 3 (masks)";
+            let wanted = "supported values are 0 (none), 1 and 2 (runs) and 3 (masks)";
             return Err(odd("compression", compression.into(), wanted));
         }
     };
@@ -105,7 +105,7 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
 /// Refuses empty sizes and excessive widths.
 fn extent(width: i64, height: i64) -> Result<(), DecodeError> {
     if !(1..=SIDE.into()).contains(&width) {
-        return Err(odd("width", width, "supported are 1 to 65535"));
+        return Err(odd("width", width, "supported values are 1 to 65535"));
     }
     if height == 0 || height > i32::MAX.into() {
         return Err(odd("height", height, "at least 1 is required"));
