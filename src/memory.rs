@@ -1,21 +1,21 @@
 //! Memory diagnostics: live arrays with their names, and the caches of compiled programs.
 //!
 //! The counters and the list of live buffers are in [`array::memory`](crate::array::memory), the caches in
-//! `tensor`. They serve people and tests: no result of the crate depends on them. [`regressions`] describes
-//! known memory problems of other systems and the tests against them.
+//! `tensor`. They are for diagnosis and tests: no result of the crate depends on them. [`regressions`]
+//! describes known memory problems of other systems and the tests against them.
 
 pub use crate::array::memory::{LiveArray, live_arrays, live_buffers, live_bytes, peak_bytes, reset_peak};
 pub use crate::tensor::caches::{Caches, caches, clear_caches};
 
 use crate::tensor::Tree;
 
-/// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
+/// Names the arrays of a tree for [`live_arrays`]: `prefix` and the path of each leaf, such as `model.layers.0.weight`.
 ///
 /// A name belongs to a buffer. It persists when [`Jit::step`](crate::tensor::Jit::step) writes the new state
 /// into the buffers of the old one; a copy has no name.
 ///
 /// # Panics
-/// When a leaf is traced.
+/// If a leaf is traced.
 #[track_caller]
 pub fn set_names(prefix: &str, tree: &impl Tree) {
     for (path, leaf) in tree.named_leaves() {

@@ -26,7 +26,7 @@ impl Sides<'_> {
         self.at.is_empty()
     }
 
-    /// `t`, or the evaluation time next to it if it is entry `index`: above it, else below it.
+    /// `t`; if `t` is entry `index`, the evaluation time next to it, above if `above`, else below.
     #[inline(always)]
     pub(super) fn beside<C: Clock>(&self, t: &C, index: &C, above: &C::Mask) -> C {
         let at = index.lookup(self.at);
