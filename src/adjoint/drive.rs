@@ -16,7 +16,7 @@ use crate::ode::{
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;
 
-/// A tree and a tuple of trees run alike; a tuple is dispatched by its clock.
+/// A tree and a tuple of trees are driven in the same way; a tuple is dispatched by its clock.
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
@@ -129,7 +129,7 @@ struct Prepared {
 impl<'a> Request<'a> {
     fn of<Y: OdeState<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
         let Ode { settings, save_at, options, given, .. } = ode;
-        // Given times as a tensor replace the default of `save_at`.
+        // Times given as a tensor replace the default of `save_at`.
         let times_alone = options.ts.is_some() && !given.save_at;
         let save_at = if times_alone { Cow::Owned(SaveAt::ts(&[])) } else { Cow::Borrowed(save_at) };
         Request { settings, save_at, options, watches }
@@ -185,7 +185,7 @@ impl<'a> Request<'a> {
         let Request { settings, options, .. } = *self;
         settings.check_explicit(
             "on tensors",
-            "take an explicit method, or solve on plain states such as Vec<f64>",
+            "use an explicit method, or solve on plain states such as Vec<f64>",
         )?;
         // The distance of the two states of `Reversible` is measured in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;

@@ -19,8 +19,8 @@ tree! {
     pub enum Padding {
         /// No padding: windows lie inside the image.
         Valid,
-        /// A side of length n becomes `ceil(n / stride)`; if the number of zeros is odd, the extra one goes
-        /// at the end.
+        /// A side of length n becomes `ceil(n / stride)`; if the number of zeros is odd, the extra zero is at
+        /// the end.
         Same,
         /// `lo` zeros above and left, `hi` zeros below and right.
         By {

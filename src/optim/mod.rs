@@ -47,7 +47,7 @@ pub use rules::{Adam, AdamW, Sgd};
 pub use schedule::Schedule;
 
 pub mod extra {
-    //! The other optimizers, and the parts that all of them are chains of.
+    //! The other optimizers, and the parts from which all optimizers are built.
     pub use super::adam::scale_by_adam;
     pub use super::belief::scale_by_belief;
     pub use super::compose::{

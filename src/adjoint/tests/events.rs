@@ -103,7 +103,7 @@ fn the_first_of_several_events_in_a_step_decides() {
     let (outcome, t) = run(&[(falling, 0.25), (stop, 1.5)]);
     assert!(matches!(outcome, Outcome::Event { index: 1, .. }) && (t - 1.5).abs() < 1e-14, "{outcome:?} {t}");
     assert_eq!(run(&[(falling, 0.25)]), (Outcome::Completed, 4.0));
-    // At the root at the start: the sign after it counts.
+    // The start is a root: the sign after the start counts.
     assert_eq!(run(&[(stop, 0.0)]), (Outcome::Completed, 4.0));
 }
 
