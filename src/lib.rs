@@ -66,7 +66,7 @@
 //! | `evcxr` | figures under the cells of Rust notebooks |
 //!
 //! # Modules
-//! | module | what is in it |
+//! | module | contents |
 //! | --- | --- |
 //! | [`prelude`], `nn::prelude`, `cnf::prelude` | the names that programs use: to solve, to differentiate, to learn densities |
 //! | [`ode`] | solves of plain Rust values: methods, step size controllers, events, ensembles, sensitivities |

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// Saves the state alone.
+            /// Saves only the state.
             type Solution<O> = TensorSolution<Self>;
             type Options = Options;
 
@@ -193,14 +193,14 @@ impl<'a> Request<'a> {
             Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),
             _ => (false, false),
         };
-        let constant = "under constant or given steps";
+        let constant = "with constant steps or `StepTo`";
         let unread = [
             ("rtol of Adjoint::Backsolve", rtol, constant),
             ("atol of Adjoint::Backsolve", atol, constant),
             (
                 "save_at times",
                 !self.save_at.ts.is_empty() && options.ts.is_some(),
-                "beside times as a tensor",
+                "if times are given as a tensor",
             ),
             ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
         ];

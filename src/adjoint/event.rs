@@ -2,8 +2,8 @@
 //!
 //! An attempt checks the signs along its dense output and stops the loop at a change, with the code for plain
 //! states ([`ode`](crate::ode)). Event times are found outside the loop ([`root`](super::root)), on the dense
-//! output of the last step. This module must not depend on what is saved, nor on how a solve continues after an
-//! event.
+//! output of the last step. This module must not depend on the saved values or on how a solve continues after
+//! an event.
 
 use super::algorithm::Carry;
 use super::curve::{Curve, Rows};

@@ -2,8 +2,8 @@
 //!
 //! Shapes are constants of a program, so a step has a slot for a candidate at each pair of samples of each
 //! event, used or not, and a solve has a fixed number of rows. Candidates are sorted by counting the earlier
-//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on what stopped
-//! the search or on what follows an event.
+//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on why the
+//! search stopped or on how a solve continues after an event.
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};

@@ -47,7 +47,7 @@ impl fmt::Debug for Static {
     }
 }
 
-/// What a method does with a tensor.
+/// The role of a tensor in a method.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
     /// Advances it and measures its error.

@@ -138,8 +138,8 @@ pub enum Batching {
 /// How the errors of the parts of a state, a tuple of trees, are combined.
 ///
 /// A norm over all components gives a small part little weight: its effective tolerance is larger by the factor
-/// `sqrt(components / its components)`. The norm applies to step sizes, tolerances and the choice of the first
-/// step. A state of one part has the RMS norm of its components.
+/// `sqrt(all components / components of the part)`. The norm applies to step sizes, tolerances and the choice
+/// of the first step. A state of one part has the RMS norm of its components.
 ///
 /// # References
 /// [`PartNorm::First`] is a seminorm: Kidger, Chen and Lyons (2021), "Hey, that's not an ODE": faster ODE adjoints via
@@ -174,10 +174,10 @@ pub enum PartNorm {
 /// The expected number of accepted steps of a solve. It affects only the placement of checkpoints, never a
 /// value.
 ///
-/// A correct number minimizes the recomputed steps. A wrong number costs at most a fifth more than the minimum,
-/// or one step more if a fifth is less than a step. An adaptive solve without a number costs at most 1.22 times
-/// the minimum (with 2 checkpoints; 1.05 times from 14 on). So set it if the number of steps varies by at most
-/// about a tenth, for example from one update of a training to the next.
+/// A correct number minimizes the recomputed steps. With a wrong number, at most a fifth more steps than the
+/// minimum are recomputed, or one step more if a fifth is less than a step. An adaptive solve without a number
+/// recomputes at most 1.22 times the minimum (with 2 checkpoints; 1.05 times from 14 on). So set it if the
+/// number of steps varies by at most about a tenth, for example from one update of a training to the next.
 ///
 /// # Examples
 /// ```

@@ -67,7 +67,7 @@ impl Saved {
         Ok(Saved { t0, t1, ts, num_twice, every, dense, each: dense, steps_max })
     }
 
-    /// Saves the end alone.
+    /// Saves only the end.
     pub(super) const END: Saved = Saved {
         t0: false,
         t1: true,
@@ -79,7 +79,7 @@ impl Saved {
         steps_max: 0,
     };
 
-    /// Saves these times alone.
+    /// Saves only these times.
     pub(super) fn at(ts: &Tensor) -> Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }

@@ -60,7 +60,7 @@ impl List {
         self.is_real.as_ref().map_or_else(|| ts.clone(), |is_real| is_real.select(ts, &number(missing)))
     }
 
-    /// This list alone.
+    /// Only this list.
     pub(super) fn alone(self) -> SavedRows {
         let ts = self.or(f64::NAN, &self.ts);
         let ys = match &self.is_real {

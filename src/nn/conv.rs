@@ -193,7 +193,7 @@ impl ConvTranspose2d {
         ConvTranspose2d { weight, bias: Some(bias), stride, padding: Padding::Valid }
     }
 
-    /// Sets what is cropped from the output.
+    /// Sets the rows and columns that are cropped from the output.
     pub fn padding(self, padding: Padding) -> ConvTranspose2d {
         ConvTranspose2d { padding, ..self }
     }

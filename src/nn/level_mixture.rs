@@ -41,7 +41,7 @@ tree! {
     /// blurred by 0.05, and v is no longer the mean of `x1 - x0` given x.
     ///
     /// Weights of two ranges may differ by a factor of `e^16`. Range probabilities are therefore computed in
-    /// f64, where a tail of 1e-10 beside 1 is not lost. The sums, of positive terms only, are in the type of
+    /// f64, where a tail of 1e-10 next to 1 is not lost. The sums, of positive terms only, are in the type of
     /// x.
     ///
     /// # Shapes and units

@@ -73,7 +73,7 @@ pub(crate) type SaveFn<'f, Y, O> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &Y) 
 /// Called after each accepted step.
 pub(crate) type OnStep<'f, Y> = Arc<Mutex<dyn FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f>>;
 
-/// Locks a closure of the caller for one solve at a time. A closure that panicked before is still called.
+/// Locks a closure of the caller for one solve at a time, even if the closure has panicked before.
 pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
     f.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -307,7 +307,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.dt0 = Some(dt0);
         self
     }
-    /// The smallest step size. If the controller needs a smaller one, the solve ends with
+    /// The smallest step size. If the controller needs a smaller step size, the solve ends with
     /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). Steps shortened to end on one of the
     /// [`tstops`](Ode::tstops) are exempt.
     pub fn dt_min(mut self, dt_min: f64) -> Self {

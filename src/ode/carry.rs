@@ -6,7 +6,7 @@
 use super::step_end::SLACK;
 use super::{Clock, Controller, Scheme, State, StiffStages};
 
-/// What one step passes to the next.
+/// The data that one step passes to the next.
 #[derive(Clone)]
 pub struct Carry<S: State> {
     // Carried also by a replay of the accepted steps.

@@ -49,7 +49,7 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
     /// use flowline::ode::{Method, Ode};
     /// let ode = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).rtol(1e-9);
     /// let error = ode.check(&0.0, &1.0, &1.0).unwrap_err();
-    /// assert_eq!(error.to_string(), "`rtol` has no effect under constant or given steps: leave it out");
+    /// assert_eq!(error.to_string(), "`rtol` has no effect with constant steps or `StepTo`: leave it out");
     /// ```
     pub fn check(&self, t0: &Y::Clock, t1: &Y::Clock, y0: &Y) -> Result<(), ConfigError> {
         Y::check(self, t0, t1, y0)
@@ -127,7 +127,7 @@ impl Settings {
         }
     }
 
-    /// Refuses what the method does not read; `functions` are those of [`Requested`].
+    /// Refuses settings that the method does not read; `functions` are those of [`Requested`].
     pub(crate) fn check_method(
         &self,
         [jacobian, time_derivative, radius]: [bool; 3],
@@ -195,7 +195,7 @@ impl Settings {
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {
-                Err(ConfigError::UnusedSetting { setting, place: "under constant or given steps" })
+                Err(ConfigError::UnusedSetting { setting, place: "with constant steps or `StepTo`" })
             }
             None => Ok(()),
         }

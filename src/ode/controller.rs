@@ -46,11 +46,11 @@ pub struct StepTo {
 /// (dt/dt')^(-ratio_coeff)`.
 ///
 /// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So a step
-/// is shorter than the one before only after a rejection. An r of 0 enters the history as 1. A non-finite r
+/// is shorter than the previous step only after a rejection. An r of 0 enters the history as 1. A non-finite r
 /// gives `factor_min`.
 ///
-/// For stiff methods an accepted step may be followed by a shorter one. Then the factor is at most `safety
-/// (1/r)^(1/k)`, and it is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a
+/// For stiff methods an accepted step may be followed by a shorter one. Then the factor is at most
+/// `safety (1/r)^(1/k)`, and it is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a
 /// rejection. After a rejected step the factor is `safety (1/r)^(1/k)`, clipped to `[factor_min, safety]`.
 ///
 /// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods

@@ -162,7 +162,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k }
     }
 
-    /// The step that contains t, the earlier one at a shared end; `None` without steps.
+    /// The step that contains t; at a shared end, the earlier step. `None` without steps.
     fn find(&self, t: f64) -> Result<Option<usize>, ConfigError> {
         let (t0, t1) = self.interval();
         if !(t0.min(t1) <= t && t <= t0.max(t1)) {

@@ -57,7 +57,7 @@ pub enum ConfigError {
         "save_at: a solve on tensors allocates rows for up to {steps} accepted steps: {rows} rows take {bytes} bytes, over the limit of {most}; lower `max_steps` or save at given times"
     )]
     SavedSteps {
-        /// The most steps that the solve may accept.
+        /// The maximum number of accepted steps.
         steps: usize,
         /// The number of rows for the saved steps.
         rows: usize,
@@ -121,10 +121,10 @@ pub enum ConfigError {
         /// The end of the solution.
         t1: f64,
     },
-    /// A solution does not hold what was requested.
+    /// A solution does not contain the requested data.
     #[error("the solution holds no {what}: request it with `save_at`")]
     NotSaved {
-        /// What is missing.
+        /// The missing data.
         what: &'static str,
     },
     /// t0 or t1 is NaN, or it is infinite and nothing else can end the solve.
@@ -170,7 +170,7 @@ pub enum ConfigError {
     UnusedSetting {
         /// The setting.
         setting: &'static str,
-        /// Where it has no effect.
+        /// The place where the setting has no effect.
         place: &'static str,
     },
     /// A matrix or pattern whose size differs from the state's.
@@ -216,9 +216,9 @@ pub enum ConfigError {
     MethodPlace {
         /// The method.
         method: String,
-        /// Where it does not run.
+        /// The place where the method does not run.
         place: &'static str,
-        /// What to do instead.
+        /// The alternative.
         remedy: &'static str,
     },
     /// The times are not monotone.

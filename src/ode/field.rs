@@ -1,9 +1,9 @@
 //! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that implement it.
 //!
-//! Parameters are captured, so there is no `args`. A vector field sees only t and y, never dt, the method or
-//! the step number; otherwise the gradient of a solve would not be the gradient of f. Evaluation may fail, for
-//! example at the end of a table or if a root search does not converge. Evaluation writes into `dy` instead of
-//! returning it, because heap states must not allocate per stage; closures that return are wrapped.
+//! Parameters are captured, so there is no `args`. A vector field receives only t and y, never dt, the method
+//! or the step number; otherwise the gradient of a solve would not be the gradient of f. Evaluation may fail,
+//! for example at the end of a table or if a root search does not converge. Evaluation writes into `dy` instead
+//! of returning it, because heap states must not allocate per stage; closures that return are wrapped.
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;

@@ -1,10 +1,11 @@
 //! Order conditions: the equations that the coefficients of a Runge-Kutta method of some order satisfy.
 //!
-//! A method has order p exactly when `sum_i b_i Phi_i(t) = 1 / gamma(t)` for each rooted tree t of at most p nodes
-//! (Hairer, Norsett, Wanner I, theorem II.2.13). An interpolant has order q when its weights at theta give `theta^n /
-//! gamma(t)`, where n is the number of nodes of t. An estimate is O(h^k) when its weights give 0 for all trees of fewer
-//! than k nodes. Trees, weights and densities are generated here, and sums run in twice the precision, so the residuals
-//! show only the rounding of the coefficients. This module uses only numbers, no vector field and no solve.
+//! A method has order p exactly when `sum_i b_i Phi_i(t) = 1 / gamma(t)` for each rooted tree t of at most p
+//! nodes (Hairer, Norsett, Wanner I, theorem II.2.13). An interpolant has order q when its weights at theta
+//! give `theta^n / gamma(t)`, where n is the number of nodes of t. An estimate is O(h^k) when its weights give
+//! 0 for all trees of fewer than k nodes. Trees, weights and densities are generated here, and sums run in
+//! twice the precision, so the residuals show only the rounding of the coefficients. This module uses only
+//! numbers, no vector field and no solve.
 
 /// The maximum number of nodes of a tree, which is the highest order that can be checked.
 pub(super) const ORDER_MAX: u32 = 10;
@@ -33,7 +34,7 @@ impl Double {
     }
 }
 
-/// A rooted tree, made of two smaller ones: the root of the second is attached to the root of the first.
+/// A rooted tree, made of two smaller trees: the root of the second is attached to the root of the first.
 ///
 /// The second tree is the last of the root's children in the order of the list, so each tree is generated once.
 struct Tree {

@@ -13,7 +13,7 @@ use super::{
     SolveError, StateFunctions, Stats, VectorField,
 };
 
-/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need one.
+/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need a plain state.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a plain state",
     label = "saved functions, in-place vector fields and stepping by hand need one",

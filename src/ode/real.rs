@@ -26,7 +26,7 @@ pub trait Real:
     /// Whether loops compiled per method are worth it for arrays of this type: they are if a few numbers fit
     /// into registers.
     const UNROLLED: bool = true;
-    /// The default tolerance: about what the precision supports.
+    /// The default tolerance: about as tight as the precision supports.
     const TOLERANCE: Tolerance<'static>;
     /// The number type in which linear systems are solved. It is f64 for f32, because the matrices are too
     /// badly scaled for f32.

@@ -14,7 +14,7 @@ use super::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a solve records while it runs.
+/// The data that a solve records while it runs.
 pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     selection: Selection<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
@@ -29,7 +29,7 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     finder: Finder<'o, 'f, Y>,
 }
 
-/// What a solve records and watches.
+/// The values that a solve saves, and its events.
 pub(super) struct Selection<'o, 'f, Y: PlainState, O> {
     /// Evaluates extra stages of dense output.
     pub field: &'o dyn VectorField<Y>,

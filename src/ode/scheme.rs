@@ -1,4 +1,4 @@
-//! `Scheme` and `Span`: what does not change during a solve.
+//! `Scheme` and `Span`: the data that do not change during a solve.
 //!
 //! A scheme is plain Rust numbers, known when a solve is recorded, so code may branch on it; a span is values
 //! of the clock. Everything that changes is in [`Carry`](super::Carry). Invalid numbers are rejected here, for

@@ -35,7 +35,7 @@ impl Sides<'_> {
         C::select(&here, &side, t)
     }
 
-    /// The index of the entry at t, or of the last one below it.
+    /// The index of the entry at t, or of the last entry below t.
     #[inline(always)]
     pub(super) fn index_of<C: Clock>(&self, t: &C) -> C {
         t.count_up_to(self.at).sub(&t.like(1.0)).max(&t.like(0.0))

@@ -9,8 +9,8 @@ use super::{
 
 /// The carry before the first step.
 ///
-/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses one by
-/// Hairer's algorithm, with one more evaluation. t0 == t1 ends the solve as completed, with y0.
+/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses a first
+/// step size with Hairer's algorithm, which takes one more evaluation. If t0 == t1, the solve is completed with y0.
 ///
 /// # Errors
 /// The vector field's error, with the time of the evaluation.

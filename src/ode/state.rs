@@ -2,9 +2,9 @@
 //!
 //! A Runge-Kutta step needs four operations on states; arrays, `Vec`s and trees of tensors implement them.
 //! Stages come as [`Stages`], not as a slice, because the stages of a part of a compound are not contiguous. A
-//! state does not depend on the method, the controller or the loop. Alternatives considered: operators (`y + dt
-//! * k`), which allocate a temporary per term of a heap state and record a node per term of a traced one; a
-//! slice of `f64`, which tensors are not.
+//! state does not depend on the method, the controller or the loop. Alternatives considered: operators
+//! (`y + dt * k`), which allocate a temporary per term of a heap state and record a node per term of a traced
+//! one; a slice of `f64`, which tensors are not.
 
 use super::{Clock, FieldError, Tolerance};
 

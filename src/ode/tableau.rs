@@ -8,8 +8,8 @@
 /// The highest degree of dense output.
 pub const DEGREE_MAX: usize = 16;
 
-/// A one-step method of s stages. For an explicit Runge-Kutta method: `k_i = f(t + c_i h, y + h sum_j a_ij
-/// k_j)`, `y1 = y + h sum_i b_i k_i`, error estimate `h sum_i b_err_i k_i`.
+/// A one-step method of s stages. For an explicit Runge-Kutta method: `k_i = f(t + c_i h, y + h sum_j a_ij k_j)`,
+/// `y1 = y + h sum_i b_i k_i`, error estimate `h sum_i b_err_i k_i`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.1.

@@ -110,7 +110,7 @@ impl World {
         self.rank() == 0
     }
 
-    /// What this rank has sent so far.
+    /// The traffic that this rank has sent so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.get()
     }

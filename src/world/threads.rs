@@ -50,7 +50,7 @@ struct Rounds {
 /// The state of a call.
 struct Round {
     call: &'static str,
-    /// What each rank has sent so far.
+    /// The parts that each rank has sent so far.
     sent: Vec<Option<Arc<Parts>>>,
     /// The number of ranks that have received their bytes.
     done: usize,
@@ -83,7 +83,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Sends, and returns what the ranks `from` have sent.
+    /// Sends `mine`, and returns the parts that the ranks `from` have sent.
     fn exchange(
         &mut self,
         call: &'static str,

@@ -52,7 +52,7 @@ fn the_end_and_all_saved_values_equal_those_of_plain_states() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for sign in [1.0, -1.0] {
             let end = 6.0 * sign;
-            // On one grid: a step's size depends on its error, a difference of much larger numbers.
+            // On the same grid: step sizes depend on error estimates, which are differences of much larger numbers.
             let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let grid = StepTo { ts: grid };
             let plain = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));

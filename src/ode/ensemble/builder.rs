@@ -60,8 +60,8 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 /// [`single_precision`](EnsembleBuilder::single_precision) selects f32.
 ///
 /// A plain build uses the widest registers of the machine. With `-C target-cpu=native` the compiler prefers
-/// half of them on some processors, even in functions compiled for AVX-512: add `-C
-/// target-feature=-prefer-256-bit` (10,000 Lorenz trajectories with Tsit5 in f64: 11.4 ns per step and
+/// half of them on some processors, even in functions compiled for AVX-512: add
+/// `-C target-feature=-prefer-256-bit` (10,000 Lorenz trajectories with Tsit5 in f64: 11.4 ns per step and
 /// trajectory in a plain build and with both flags, 20.0 ns with `target-cpu` alone).
 ///
 /// # Examples
@@ -146,7 +146,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }
-    /// The smallest step size. A trajectory whose controller needs a smaller one ends.
+    /// The smallest step size. A trajectory ends if its controller needs a smaller step size.
     pub fn dt_min(self, dt_min: f64) -> Self {
         self.with(|ode| ode.dt_min(dt_min))
     }

@@ -1,4 +1,4 @@
-//! Events of a solve on plain states: which occur in a step, and what follows.
+//! Events of a solve on plain states: which of them occur in a step, and their actions.
 
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;

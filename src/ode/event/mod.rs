@@ -95,7 +95,7 @@ impl Event {
     }
 }
 
-/// What an event function may return: a number whose sign counts, or a condition. `C` is the clock of the
+/// The return types of an event function: a number whose sign counts, or a condition. `C` is the clock of the
 /// solve; on tensors it is a tensor of one element.
 pub trait EventValue<C = f64> {
     /// The number; 1 for true and -1 for false.
