@@ -23,7 +23,7 @@ pub enum Error {
     /// A jitted function would be traced more often than allowed.
     #[cfg(feature = "autodiff")]
     #[error(
-        "a jitted function would be traced more than {max_traces} time(s): {change}; pass what changes as a tensor, or allow more traces{}",
+        "a jitted function would be traced more than {max_traces} time(s): {change}; pass values that change as tensors, or allow more traces{}",
         given_up(*num_evicted)
     )]
     Retrace {

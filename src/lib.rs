@@ -59,7 +59,7 @@
 //! | `rayon` (default) | threads for ensembles of solves |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
-//! | `plot` | figures as PNG and SVG files, flows as GIF, with a font that is compiled in |
+//! | `plot` | figures as PNG and SVG files, flows as GIF, with a built-in font |
 //! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
 //! | `full` | `train`, `nalgebra`, `ndarray` |
 //! | `mpi` | training and ensembles over MPI; needs an MPI library and libclang |
@@ -68,7 +68,7 @@
 //! # Modules
 //! | module | contents |
 //! | --- | --- |
-//! | [`prelude`], `nn::prelude`, `cnf::prelude` | the names that programs use: to solve, to differentiate, to learn densities |
+//! | [`prelude`], `nn::prelude`, `cnf::prelude` | names to import: for solving, differentiating, learning densities |
 //! | [`ode`] | solves of plain Rust values: methods, step size controllers, events, ensembles, sensitivities |
 //! | `tensor` | tensors, `jit`, gradients, `vmap`, data sets |
 //! | `adjoint` | solves on tensors: how the gradient is computed, which rows share steps |

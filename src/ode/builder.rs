@@ -80,8 +80,9 @@ pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
 
 /// An ordinary differential equation and the settings of its solve.
 ///
-/// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::PidController), or constant steps of `dt0` for a method
-/// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
+/// Defaults: the method is [`Method::Tsit5`]. The controller is the I controller of
+/// [`PidController`](super::PidController), or constant steps of `dt0` for a method without an error estimate.
+/// rtol is 1e-6 and atol is 1e-9 (1e-4 and 1e-6 for f32). `max_steps` is 100,000. y is saved at t1.
 ///
 /// # Settings
 /// The table shows which driver reads which setting. A driver returns an error for a setting that it does not
@@ -198,9 +199,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
 
-    /// An event that resets the state: `then(t, y)` changes it and the solve continues from there. With
-    /// [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of every
-    /// leaf.
+    /// An event that resets the state: `then(t, y)` changes y, and the solve continues from the changed state.
+    /// With [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of
+    /// every leaf.
     pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -214,7 +215,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// The same settings for another vector field of another state, without the callbacks that see a state.
+    /// The same settings for another vector field of another state, without the callbacks that take a state.
     pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
@@ -376,9 +377,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// The error norm: `norm` receives the scaled errors as a state, `e_j / (atol_j + rtol_j max(|y0_j|,
-    /// |y1_j|))`, and a step is accepted if it returns less than 1. The default is the RMS. The choice of the
-    /// first step size uses the norm too.
+    /// The error norm: `norm` receives the scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))` as a
+    /// state. A step is accepted if the norm is less than 1. The default is the RMS. The choice of the first
+    /// step size uses the norm too.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
         self.norm = Some(Arc::new(norm));
         self
@@ -417,9 +418,9 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// # Errors
     /// [`SolveError::Config`] for a setting that [`Ode::check`] rejects; [`SolveError::Field`] and
     /// [`SolveError::Event`] for a vector field or an event that failed; [`SolveError::Incomplete`] if the
-    /// solve ended before t1 without an event or `on_step` ending it, unless [`Ode::allow_incomplete`] is set.
-    /// The last three contain the partial solution. On traced tensors the outcome is not known yet: the call
-    /// returns `Ok`, and the call that runs the traced program returns the error.
+    /// solve ended before t1 and neither an event nor `on_step` ended it, unless [`Ode::allow_incomplete`] is
+    /// set. The last three contain the partial solution. On traced tensors the outcome is not known yet: the
+    /// call returns `Ok`, and the call that runs the traced program returns the error.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

@@ -42,8 +42,8 @@ pub struct StepTo {
 ///
 /// Let r be the error ratio of this step, r' and r'' the error ratios of the two previously accepted steps (1
 /// at the start), k the method's `error_order`, and dt/dt' the ratio of this step's size to the last accepted
-/// step's size (1 at the start). Then `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k)
-/// (dt/dt')^(-ratio_coeff)`.
+/// step's size (1 at the start). Then
+/// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`.
 ///
 /// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So a step
 /// is shorter than the previous step only after a rejection. An r of 0 enters the history as 1. A non-finite r

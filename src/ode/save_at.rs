@@ -76,7 +76,7 @@ impl SaveAt {
     pub fn steps() -> Self {
         Self::every(1)
     }
-    /// Saves the start, the end of every n-th accepted step, and the end of the last one. 0 saves none.
+    /// Saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no step is saved.
     pub fn every(n: usize) -> Self {
         Self::NOTHING.and_every(n)
     }

@@ -108,9 +108,9 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// Solves for dy1/dp and dy1/dy0 together with y1.
     ///
     /// It differentiates the discrete solve with its accepted steps fixed, so the result agrees with finite
-    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. Its
-    /// error against the derivative of the true solution depends on the tolerances. Parameters and components
-    /// are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
+    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. The
+    /// error of the result against the derivative of the true solution depends on the tolerances. Parameters
+    /// and components are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
     ///
     /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` apply as in a plain solve. Saved values,
     /// events and [`on_step`](Ode::on_step) are refused with an error.

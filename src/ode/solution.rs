@@ -34,14 +34,14 @@ pub struct Solution<Y, O = Y> {
     pub(super) dense: Option<DenseOutput<Y>>,
 }
 
-/// A warning about a solve that ran.
+/// A warning about a solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Stability limited the step size, not accuracy: in 15 checks without 6 consecutive passes, `h |lambda|`
-    /// was at the end of the method's stability interval. A looser tolerance does not help. Methods with two
-    /// stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are checked from
-    /// their 1,000th attempt on.
+    /// Stability limited the step size, not accuracy: in 15 checks, without 6 consecutive negative checks among
+    /// them, `h |lambda|` was at the end of the method's stability interval. A looser tolerance does not help.
+    /// Methods with two stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes
+    /// are checked from their 1,000th attempt on.
     Stiff {
         /// The time at which stiffness was detected.
         t: f64,

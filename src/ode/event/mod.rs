@@ -35,10 +35,10 @@ use std::sync::{Arc, Mutex};
 /// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball with
 /// a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals between
 /// the actions of an event have shrunk eight times in a row, and all further intervals, extrapolated from the
-/// last ratio, sum to less than 1e-9 of the time since the first of them.
+/// last ratio, sum to less than 1e-9 of the time since this run of intervals began.
 ///
-/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If that does not
-/// help, the solve ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
+/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If shorter steps
+/// do not help, the solve ends with [`Outcome::NonFiniteEvent`](super::Outcome::NonFiniteEvent).
 ///
 /// A solve of plain states records all events. The shapes of tensors are fixed before the solve, so events have
 /// `max_events` rows, 64 by default; one more event ends the solve with
