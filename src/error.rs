@@ -1,4 +1,4 @@
-//! The crate's error, one variant per layer with the layer's values.
+//! The crate's error type. Most variants wrap the error of one module.
 
 #[cfg(feature = "autodiff")]
 use crate::graph::GraphError;
@@ -12,7 +12,7 @@ pub enum Error {
     /// An invalid `FLOWLINE_LEVEL`.
     #[error(transparent)]
     Level(#[from] crate::simd::LevelError),
-    /// Operands that do not fit together.
+    /// Operands that do not fit together, such as tensors whose shapes differ.
     #[cfg(feature = "autodiff")]
     #[error(transparent)]
     Graph(#[from] GraphError),
@@ -23,7 +23,7 @@ pub enum Error {
     /// A jitted function would be traced more often than allowed.
     #[cfg(feature = "autodiff")]
     #[error(
-        "a jitted function would be traced more than {max_traces} time(s): {change}; pass what changes as a tensor, or allow more traces{}",
+        "a jitted function would be traced more than {max_traces} time(s): {change}; pass values that change as tensors, or allow more traces{}",
         given_up(*num_evicted)
     )]
     Retrace {
@@ -31,7 +31,7 @@ pub enum Error {
         max_traces: usize,
         /// The first leaf that changed.
         change: String,
-        /// Programs evicted so far, because the function keeps a limited number.
+        /// Programs evicted so far; a jitted function stores a limited number of programs.
         num_evicted: usize,
     },
     /// A jitted function that checks its results returned a number that is not finite.
@@ -40,11 +40,11 @@ pub enum Error {
         "leaf {leaf} of the result is {value} at {index:?}: nothing was returned; `debug_nans` finds the operation that produced it"
     )]
     NonFinite {
-        /// Path of the leaf in what the function returns.
+        /// Path of the leaf in the function's result.
         leaf: String,
-        /// The index in the leaf.
+        /// Index of the number in the leaf.
         index: Vec<usize>,
-        /// The value there.
+        /// The number.
         value: f64,
     },
     /// A loss that is not finite, so that no gradient step is possible.
@@ -53,7 +53,7 @@ pub enum Error {
         "the loss before update {update} is {value}: use other initial parameters, lower the learning rate or clip gradients; `debug_nans` finds the operation that produced it"
     )]
     NonFiniteLoss {
-        /// The number of updates made before.
+        /// The number of updates made before this loss.
         update: usize,
         /// The loss.
         value: f64,

@@ -1,6 +1,6 @@
-//! A program drawn from bytes, for the fuzzer (`tests/fuzz`); compiled with `cfg(fuzzing)` alone.
+//! A program generated from bytes, for the fuzzer (`tests/fuzz`). It is compiled only with `cfg(fuzzing)`.
 //!
-//! It is here and not beside the other targets because the functions are drawn by what the tests draw theirs by.
+//! It is here and not next to the other fuzz targets, because it uses the same generator of functions as the tests.
 
 use crate::array::{Array, DType};
 use crate::backend::{Plan, Workspace};
@@ -9,13 +9,15 @@ use crate::graph::{Func, interpret};
 use crate::simd::Level;
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 
-/// The largest difference of an element, relative to it and to a hundredth of the largest of its array.
+/// The allowed difference of an element, relative to its magnitude plus a hundredth of the largest magnitude in
+/// its array.
 const TOLERANCE: f64 = 1e-7;
 
-/// Draws a function from bytes, derives another one from it, and compares plans at each level with the interpreter.
+/// Generates a function from bytes, derives another function from it, and compares plans at each level with the
+/// interpreter.
 ///
 /// # Panics
-/// Where they differ, or something else is wrong.
+/// If the results differ, or a function is not valid.
 pub fn program(bytes: &[u8]) {
     let mut draws = Draws::of_bytes(bytes);
     let recipe = Recipe { ops: 1 + draws.below(30), float: DType::F64, loops: draws.below(2) == 0 };

@@ -1,5 +1,5 @@
-//! A density over a rectangle of the plane, and its color scale, as numbers: a run stores them even if nothing
-//! is drawn.
+//! A density over a rectangle of the plane, and its color scale, as numbers. A run stores these numbers even if
+//! nothing is drawn.
 
 /// A rectangle of the plane: in an image's pixel coordinates, x to the right and y down, or in data
 /// coordinates, y up.
@@ -7,7 +7,7 @@
 pub struct Extent {
     /// Left and right ends.
     pub x: [f64; 2],
-    /// Upper and lower ends; the upper one is smaller in pixel coordinates, larger where y points up.
+    /// Upper and lower ends. The upper end is smaller in pixel coordinates and larger where y points up.
     pub y: [f64; 2],
 }
 
@@ -44,8 +44,8 @@ impl ColorScale {
     /// The margin above, so that densities above the map's still look lighter.
     const HEADROOM: f64 = 1.1;
 
-    /// The scale of a map: 1.1 times the density below which all but 2 % of its probability lies, so that a
-    /// single sharp peak does not darken the rest. A map of zeros has the scale 1.
+    /// The scale of a map: 1.1 times the density below which 98 % of its probability lies, so that a single
+    /// sharp peak does not darken the rest. A map of zeros has the scale 1.
     pub fn of(map: &Heatmap) -> Self {
         let mut values: Vec<f64> = map.values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
         values.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -1,5 +1,5 @@
-//! Solve ordinary differential equations, differentiate through the solver, and train continuous normalizing flows. Pure Rust,
-//! for the CPU.
+//! Solve ordinary differential equations, differentiate through the solver, and train continuous normalizing
+//! flows. Pure Rust, for the CPU.
 //!
 //! # Solve
 //! A closure is the vector field; [`Ode`](ode::Ode) takes methods, tolerances, saved times and events.
@@ -14,7 +14,8 @@
 //! ```
 //!
 //! # Differentiate
-//! On tensors (feature `autodiff`) the same builder gives solves that have gradients: exact for the steps taken, in bounded memory.
+//! On tensors (feature `autodiff`), solves with the same builder have gradients. The gradients are exact for
+//! the steps taken, and their memory is bounded.
 //! ```
 //! # #[cfg(feature = "autodiff")]
 //! # fn main() -> flowline::Result<()> {
@@ -31,8 +32,8 @@
 //! ```
 //!
 //! # Learn a density
-//! A `Trainer` (feature `train`) learns images, tables, sets of images. `Trainer::new(ImageDensity::open("cat.png")?)`
-//! is the density of an image; here are points on a circle:
+//! A `Trainer` (feature `train`) learns the density of an image, of the rows of a table, or of a set of images.
+//! `Trainer::new(ImageDensity::open("cat.png")?)` trains on an image. This example trains on points of a circle:
 //! ```
 //! # #[cfg(feature = "train")]
 //! # fn main() -> flowline::Result<()> {
@@ -50,7 +51,7 @@
 //! # #[cfg(not(feature = "train"))]
 //! # fn main() {}
 //! ```
-//! The package `flowline-cli` does this from the shell.
+//! The package `flowline-cli` trains and evaluates flows from the command line.
 //!
 //! # Features
 //! | feature | what it adds |
@@ -58,16 +59,16 @@
 //! | `rayon` (default) | threads for ensembles of solves |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
-//! | `plot` | figures as PNG and SVG files, flows as GIF, with a font that is compiled in |
+//! | `plot` | figures as PNG and SVG files, flows as GIF, with a built-in font |
 //! | `train` | training of flows on images, points and sets of images; with `plot`, figures of a run |
 //! | `full` | `train`, `nalgebra`, `ndarray` |
 //! | `mpi` | training and ensembles over MPI; needs an MPI library and libclang |
 //! | `evcxr` | figures under the cells of Rust notebooks |
 //!
 //! # Modules
-//! | module | what is in it |
+//! | module | contents |
 //! | --- | --- |
-//! | [`prelude`], `nn::prelude`, `cnf::prelude` | the names that programs use: to solve, to differentiate, to learn densities |
+//! | [`prelude`], `nn::prelude`, `cnf::prelude` | names to import: for solving, differentiating, learning densities |
 //! | [`ode`] | solves of plain Rust values: methods, step size controllers, events, ensembles, sensitivities |
 //! | `tensor` | tensors, `jit`, gradients, `vmap`, data sets |
 //! | `adjoint` | solves on tensors: how the gradient is computed, which rows share steps |
@@ -77,7 +78,7 @@
 //! | `world` | ranks that share a training run or an ensemble: threads, or processes over MPI |
 //! | `plot`, [`io`] | figures; CSV, `.npy` and safetensors files |
 //!
-//! Tutorials, how-to guides and explanations are the book in `docs/` of the repository.
+//! Tutorials, how-to guides and explanations are in the book, in `docs/` of the repository.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Enumerations whose variants have a name each: one word on the command line, in files and in messages.
+//! Enumerations with one name per variant, which is used on the command line, in files and in messages.
 
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {

@@ -1,7 +1,7 @@
-//! The preludes, in three steps: to solve, to differentiate and train, to learn densities.
+//! The three preludes: for solving, for differentiating and training, and for learning densities.
 //!
-//! Each is the `prelude` of a module and contains the previous one. Only here does a lower module name a higher
-//! one.
+//! Each is the `prelude` of a module and contains the previous one. This file is the only one in which a lower
+//! module re-exports names of a higher one.
 
 pub mod ode {
     //! Names for solving.

@@ -2,10 +2,10 @@
 //!
 //! On y' = -k y a step of length h multiplies the difference y - z by l e^(kh) and adds the mismatch of its two
 //! increments, which is as large as the method's error. So the difference stays small where l e^(kh) is below
-//! 1, and grows as e^(k (t - t0)) l^N where it is not; it causes an equally large error in y. The error
-//! estimate, that of the method's step from z, does not see this. Steps with kh < 1 - l would prevent it, but
-//! under strong damping the solution needs far fewer steps. So such a solve ends with an error that names the
-//! remedy.
+//! 1, and grows as e^(k (t - t0)) l^N elsewhere. The difference causes an equally large error in y. The error
+//! estimate is that of the method's step from z and does not include this error. Steps with kh < 1 - l would
+//! prevent the growth, but under strong damping the solution needs far fewer steps. So such a solve ends with
+//! an error that names the remedy.
 //!
 //! Each step may have an error of one tolerance, so after N steps the states may be N tolerances apart; where
 //! the method is stable the distance is far less. The bound starts at 10 and ends at 100 = 1 / (1 - 0.99),
@@ -23,8 +23,8 @@ use crate::tensor::Tensor;
 
 /// The minimum and the maximum of the allowed distance of the states, in tolerances.
 const TOLERANCES: (f64, f64) = (10.0, 100.0);
-/// The allowed distance relative to the solution's size for steps without an error estimate, which have no
-/// tolerances.
+/// The allowed distance relative to the solution's size for steps without an error estimate, because such steps
+/// have no tolerances.
 const SHARE: f64 = 0.1;
 /// The allowed relative distance from y0 at the end of a backward pass.
 const LOST: f64 = 1e-3;
@@ -43,14 +43,14 @@ impl Bounds<'_> {
             let bound = n.maximum(&number(least)).minimum(&number(most));
             return ratio(y1, z1, &self.scheme.tolerance).gt(bound);
         }
-        // N times the last step estimates the path so far, so that a solution that crosses 0 does not have size
-        // 0.
+        // N times the last step estimates the length of the path so far, so that a solution that crosses 0 does
+        // not have size 0.
         let size = size(&largest([self.y0, y1, z1])) + size(&difference(y1, y)) * n;
         let floor = self.atol() * TOLERANCES.1 * (self.y0.num_components() as f64).sqrt();
         self::size(&difference(y1, z1)).gt(size * SHARE + floor)
     }
 
-    /// Whether a state that a backward pass ended in differs from y0.
+    /// Whether the state at the end of a backward pass differs from y0.
     pub(super) fn is_lost(&self, found: &Leaves) -> Tensor {
         let y0 = self.y0.with(self.y0.tensors().iter().map(Tensor::stop_gradient).collect());
         let found = found.with(found.tensors().iter().map(Tensor::stop_gradient).collect());

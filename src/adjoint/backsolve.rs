@@ -9,11 +9,11 @@
 //! ```
 //!
 //! At a saved time in between, dL/dy at that time is added to a (see `sweep`). The solve becomes a [`Custom`]
-//! function from (t0, t1, ts, y0, p) to (y1, ys), whose reverse rule is the backward solve; p is whatever the
-//! field captures. So only the result of the forward pass is stored, and the transforms need to know nothing of
-//! it. Alternative considered: q in the error norm. It shortens steps for integrals that nothing depends on:
-//! 233 steps instead of 28 in its test (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE: faster ODE adjoints
-//! via seminorms"; Kidger 2022, section 5.1.2).
+//! function from (t0, t1, ts, y0, p) to (y1, ys), whose reverse rule is the backward solve; p is everything
+//! that the field captures. So only the result of the forward pass is stored, and the transforms do not depend
+//! on it. Alternative considered: q in the error norm. It would shorten steps for integrals that do not enter
+//! the equations: 233 steps instead of 28 in its test (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE:
+//! faster ODE adjoints via seminorms"; Kidger 2022, section 5.1.2).
 
 use super::algorithm::{LeafField, Scheme};
 use super::bodies::body;
@@ -55,7 +55,7 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> ConfigError {
     ConfigError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
-/// Refuses saved values that the backward solve cannot take cotangents of.
+/// Refuses saved values whose cotangents the backward solve cannot use.
 pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), ConfigError> {
     let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
     beside.map_or(Ok(()), |what| {
@@ -156,7 +156,7 @@ fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<
     Ok((funcs.remove(0), captures))
 }
 
-/// Owns what the scheme of the backward solve borrows: the forward settings with times reversed.
+/// Owns the data that the scheme of the backward solve borrows: the forward settings with times reversed.
 struct Bounds {
     rtol: Tol,
     atol: Tol,
@@ -170,7 +170,7 @@ impl Bounds {
         let of = |own: Option<f64>, pick: fn((f64, f64)) -> f64| match (own, tol.uniform()) {
             (Some(x), _) => Tol::All(x),
             (None, Some(both)) => Tol::All(pick(both)),
-            // One tolerance per component: y's, and the same for its adjoint.
+            // One tolerance per component: those of y, and the same for its adjoint.
             (None, None) => Tol::Each((0..2 * n).map(|j| pick(tol.at(j % n))).collect()),
         };
         let turned = |ts: &[f64]| ts.iter().rev().copied().collect::<Vec<f64>>();

@@ -1,7 +1,7 @@
 //! The bodies of a recorded search: one attempted step, and the replay of an accepted one.
 //!
-//! Both are `ode`'s, run once on tracers. The attempt also checks events and taps what a step leaves; the
-//! replay taps it again. The bodies must not depend on what surrounds the loop.
+//! Both are `ode`'s, run once on tracers. The attempt also checks events and taps the data that a step leaves;
+//! the replay taps them again. The bodies must not depend on the code around the loop.
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
@@ -62,7 +62,7 @@ impl Problem<'_> {
         })
     }
 
-    /// Whether steps leave anything behind.
+    /// Whether steps leave data.
     fn is_tapped(&self) -> bool {
         self.trail.has_ends || self.trail.curve.is_some()
     }
@@ -120,7 +120,7 @@ impl Problem<'_> {
         out
     }
 
-    /// What an attempt leaves behind, if it is accepted.
+    /// The data that an attempt leaves if it is accepted.
     fn trail_of_attempt(
         &self,
         span: &Span<Tensor>,
@@ -133,7 +133,7 @@ impl Problem<'_> {
         let first = self.scheme.carries_first();
         let mut k = after.k[..self.scheme.tableau.num_stages()].to_vec();
         if first {
-            // By now after.k[0] is the next step's.
+            // At this point after.k[0] is already the next step's first stage.
             k[0] = before.k[0].clone();
         }
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
@@ -168,7 +168,7 @@ impl Problem<'_> {
     }
 }
 
-/// Traces a loop body. Solves inside a field are not checked: one that fails returns its last valid state.
+/// Traces a loop body. Solves inside a field are not checked: a solve that fails returns its last valid state.
 pub(super) fn body(
     types: &[Type],
     f: &mut dyn FnMut(&[Tensor]) -> Result<Vec<Tensor>, FieldFailure<Tensor>>,

@@ -8,7 +8,7 @@ fn number(x: f64) -> Tensor {
     Tensor::scalar(DType::F64, x)
 }
 
-/// `known` is `None` on tracers, so no condition of one step becomes a constant of all.
+/// `known` is `None` on tracers, so no condition of one step becomes a constant of all steps.
 impl Clock for Tensor {
     type Mask = Tensor;
 

@@ -1,9 +1,9 @@
-//! What a step of a traced solve leaves behind, and its dense output.
+//! The data that a step of a traced solve leaves, and its dense output.
 //!
 //! A step leaves its ends and, if times inside it are needed, the stages of its polynomial ([`Rows`]). The
 //! method's interpolant evaluates y from them by ordinary operations outside the loop, so gradients with
 //! respect to the times, the state and whatever the field captures need no rule of their own. This module must
-//! not depend on which steps leave something.
+//! not depend on which steps leave data.
 
 use super::algorithm::{LeafField, Scheme};
 use super::leaves::Leaves;
@@ -13,11 +13,11 @@ use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 use crate::tree;
 
 tree! {
-/// What one step left; for several steps every tensor has a leading axis of rows.
+/// The data of one step. For several steps, every tensor has a leading axis of rows.
 pub(super) struct Rows {
     /// Where the step starts.
     pub(super) t: Tensor,
-    /// Where it ends.
+    /// The end time of the step.
     pub(super) t_next: Tensor,
     /// The state at its end, if steps are saved.
     pub(super) y1: Option<Leaves>,
@@ -76,7 +76,7 @@ pub(super) struct Step<'a> {
     pub(super) has_last: bool,
 }
 
-/// What each step leaves behind.
+/// Which data each step leaves.
 pub(super) struct Trail {
     /// The state at its end.
     pub(super) has_ends: bool,
@@ -90,7 +90,7 @@ impl Trail {
         self.curve.as_ref().map_or(0, |curve| curve.interpolant.extra().count())
     }
 
-    /// What `step` leaves.
+    /// The data that `step` leaves.
     ///
     /// # Errors
     /// The field's error at an extra stage.
@@ -113,7 +113,7 @@ impl Trail {
         Ok(rows)
     }
 
-    /// Rows with the shapes of one step's; the values are arbitrary.
+    /// Rows with the shapes of one step's data; the values are arbitrary.
     pub(super) fn like(&self, t: &Tensor, y: &Leaves) -> Rows {
         let stages = self.curve.as_ref().map_or(0, |curve| curve.used.len());
         Rows {
@@ -145,8 +145,8 @@ impl Curve {
         out
     }
 
-    /// The states at `ts`, each on the step in its own row. A step of length 0, which marks a time that no step
-    /// holds, gives its start.
+    /// The states at `ts`, each on the step in its own row. A step of length 0 marks a time that no step
+    /// contains; its result is its start.
     pub(super) fn eval(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let h = length(rows);
         let rate = sum(&self.weights(&((ts - &rows.t) / &h)), rows);
@@ -179,7 +179,7 @@ impl Curve {
         self.of_terms(&terms)
     }
 
-    /// Each used stage's sum of its coefficients times `terms`.
+    /// For each used stage, the sum of its coefficients times `terms`.
     fn of_terms(&self, terms: &[Tensor]) -> Vec<Tensor> {
         let weight = |&i: &usize| {
             let each = self.interpolant.coefficients(i).iter().zip(terms);

@@ -1,7 +1,7 @@
 //! The dense output of a traced solve.
 //!
-//! Every accepted step left the data of its polynomial. The step of a time is found by counting the step ends
-//! before it; the rest evaluates that step's polynomial. This module must not depend on how steps were chosen.
+//! Every accepted step has stored the data of its polynomial. The step that contains a time is found by counting the
+//! step ends before it. Then that step's polynomial is evaluated. This module must not depend on how steps were chosen.
 
 use super::curve::{Curve, Rows, choose, or_nan};
 use super::leaves::Leaves;
@@ -13,11 +13,11 @@ use crate::tree;
 use std::convert::Infallible;
 
 tree! {
-/// A solution that can be evaluated anywhere in its interval, also inside a jitted function. Its derivatives
-/// with respect to the times, the initial state and the field's captures are those of the steps taken.
+/// A solution that can be evaluated anywhere in its interval, also inside a jitted function. Its derivatives with
+/// respect to the times, the initial state and the field's captures are the derivatives of the steps taken.
 ///
-/// At step ends it equals their values up to rounding; between them it has the order of the method's
-/// interpolant. Outside the interval from t0 to the time reached it is NaN.
+/// At step ends it equals the states of the steps up to rounding. Between step ends it has the order of the
+/// method's interpolant. Outside the interval from t0 to the time reached it is NaN.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct TensorDenseOutput<Y> {
-    /// The start of its interval. One per row where rows do not all share their steps.
+    /// The start of its interval. One time per row if the rows do not all share their steps.
     pub t0: Tensor,
     /// The end of its interval: the time reached.
     pub t1: Tensor,
@@ -75,7 +75,8 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
 }
 
 impl TensorDenseOutput<Leaves> {
-    /// `f` at `ts`: of the one dense output, or of each row's, with the axes of a dense output of all rows.
+    /// Applies `f` at `ts` to the dense output, or to the dense output of each row. The result has the axes of
+    /// a dense output of all rows.
     #[track_caller]
     fn at(&self, ts: &Tensor, f: &dyn Fn(&Self, &Tensor) -> Leaves) -> Vec<Tensor> {
         let Some(rows) = self.rows else { return f(self, ts).into_tensors() };
@@ -108,8 +109,8 @@ impl TensorDenseOutput<Leaves> {
         shaped(ts, or_nan(&inside, &self.curve.derivative(&flat, &rows)))
     }
 
-    /// The times as a list, which of them are in the interval, and each one's step; at the end of a step, that
-    /// step.
+    /// The times as a list, whether each time is in the interval, and the step of each time. A time at the end
+    /// of a step belongs to that step.
     #[track_caller]
     fn find(&self, ts: &Tensor) -> (Tensor, Tensor, Rows) {
         assert!(ts.rank() < 2, "eval: {ts:?} must be a time (rank 0) or a list of times (rank 1)");

@@ -16,11 +16,11 @@ use crate::ode::{
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;
 
-/// A tree and a tuple of trees run alike; a tuple is dispatched by its clock.
+/// A tree and a tuple of trees are driven in the same way; a tuple is dispatched by its clock.
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// Saves the state alone.
+            /// Saves only the state.
             type Solution<O> = TensorSolution<Self>;
             type Options = Options;
 
@@ -129,7 +129,7 @@ struct Prepared {
 impl<'a> Request<'a> {
     fn of<Y: OdeState<Options = Options>, F, O>(ode: &'a Ode<'_, Y, F, O>, watches: &'a [Watch<'a>]) -> Self {
         let Ode { settings, save_at, options, given, .. } = ode;
-        // Given times as a tensor replace the default of `save_at`.
+        // Times given as a tensor replace the default of `save_at`.
         let times_alone = options.ts.is_some() && !given.save_at;
         let save_at = if times_alone { Cow::Owned(SaveAt::ts(&[])) } else { Cow::Borrowed(save_at) };
         Request { settings, save_at, options, watches }
@@ -185,7 +185,7 @@ impl<'a> Request<'a> {
         let Request { settings, options, .. } = *self;
         settings.check_explicit(
             "on tensors",
-            "take an explicit method, or solve on plain states such as Vec<f64>",
+            "use an explicit method, or solve on plain states such as Vec<f64>",
         )?;
         // The distance of the two states of `Reversible` is measured in units of atol.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
@@ -193,14 +193,14 @@ impl<'a> Request<'a> {
             Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),
             _ => (false, false),
         };
-        let constant = "under constant or given steps";
+        let constant = "with constant steps or `StepTo`";
         let unread = [
             ("rtol of Adjoint::Backsolve", rtol, constant),
             ("atol of Adjoint::Backsolve", atol, constant),
             (
                 "save_at times",
                 !self.save_at.ts.is_empty() && options.ts.is_some(),
-                "beside times as a tensor",
+                "if times are given as a tensor",
             ),
             ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
         ];

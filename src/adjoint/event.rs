@@ -1,9 +1,9 @@
 //! Events of a traced solve: which attempt ends the search, and where each event function changes its sign.
 //!
-//! An attempt checks the signs along its dense output and stops the loop at a change, by the code that plain
-//! states run ([`ode`](crate::ode)). Event times are found outside the loop ([`root`](super::root)), on the
-//! dense output of the last step. This module must not depend on what is saved, nor on how a solve continues
-//! after an event.
+//! An attempt checks the signs along its dense output and stops the loop at a change, with the code for plain
+//! states ([`ode`](crate::ode)). Event times are found outside the loop ([`root`](super::root)), on the dense
+//! output of the last step. This module must not depend on the saved values or on how a solve continues after
+//! an event.
 
 use super::algorithm::Carry;
 use super::curve::{Curve, Rows};
@@ -19,7 +19,7 @@ impl EventValue<Tensor> for Tensor {
     fn value(self) -> Tensor {
         assert!(
             self.size() == 1,
-            "an event's function gave {self:?}: it must return one number or one condition"
+            "an event's function returned {self:?}: it must return one number or one condition"
         );
         let one = self.reshape(Shape::scalar());
         match one.dtype() {
@@ -155,7 +155,7 @@ impl<'a> Events<'a> {
         self.watches.is_empty()
     }
 
-    /// Whether a solve may continue after an event, or end with a state other than the event's.
+    /// Whether a solve may continue after an event, or end with a state other than the state at the event.
     pub(super) fn go_on(&self) -> bool {
         self.watches.iter().any(|watch| watch.event.terminal != 1 || watch.then.is_some())
     }
@@ -171,7 +171,7 @@ impl<'a> Events<'a> {
     }
 
     /// The state after the reset of event `index` at t, if it occurred. Only one branch runs: reset functions
-    /// never see the state of another event.
+    /// never receive the state of another event.
     pub(super) fn then(&self, index: usize, occurrence: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
         let Some(then) = &self.watches[index].then else { return y };
         let changed = |(t, y): &(Tensor, Leaves)| then(t, y);

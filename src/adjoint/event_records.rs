@@ -2,8 +2,8 @@
 //!
 //! Shapes are constants of a program, so a step has a slot for a candidate at each pair of samples of each
 //! event, used or not, and a solve has a fixed number of rows. Candidates are sorted by counting the earlier
-//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on what stopped
-//! the search or on what follows an event.
+//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on why the
+//! search stopped or on how a solve continues after an event.
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
@@ -16,7 +16,7 @@ use crate::tree;
 
 tree! {
 /// Records of the events of a solve on tensors, in the order of the solve, along the first axis. Rows after the
-/// last one are NaN.
+/// last event are NaN.
 ///
 /// There are `max_events` rows; the default is 64, or one per event function if the solve ends at its first
 /// event. If the rows of a batch do not share their steps, the second axis is groups, or rows for states.
@@ -43,9 +43,9 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct EventRecords<Y> {
-    /// Which event occurred, in the order in which events were added: f64, `[event]`.
+    /// The index of the event, in the order in which events were added: f64, `[event]`.
     pub index: Tensor,
-    /// When it occurred: f64, `[event]`.
+    /// The time of the event: f64, `[event]`.
     pub t: Tensor,
     /// The state at the event, before a state reset: `[event, ..y]`.
     pub y: Y,
@@ -63,7 +63,7 @@ pub(super) struct LastStep<'a> {
     pub(super) y1: &'a Leaves,
     /// The state of each event function at the start of the step.
     pub(super) marks: &'a [Mark],
-    /// How often each event had occurred; empty if the first event ends the solve.
+    /// The number of earlier occurrences of each event; empty if the first event ends the solve.
     pub(super) counts: &'a [Tensor],
     /// Whether an event ended the search.
     pub(super) is_met: &'a Tensor,
@@ -88,17 +88,17 @@ pub(super) struct Candidates {
 pub(super) struct Cut {
     pub(super) t: Tensor,
     pub(super) y: Leaves,
-    /// Whether there is one.
+    /// Whether there is such an instant.
     pub(super) is_met: Tensor,
-    /// Whether its event has no row left.
+    /// Whether no row is left for its event.
     pub(super) is_beyond: Tensor,
-    /// For each event, whether it occurs at the instant, and its own time then, which differs from `t` in its
-    /// derivative only.
+    /// For each event, whether it occurs at the instant, and its own time, which differs from `t` only in its
+    /// derivative.
     pub(super) group: Vec<Tensor>,
     pub(super) own: Vec<Tensor>,
-    /// For each event, how often it occurred in the step up to the instant.
+    /// For each event, the number of occurrences in the step up to the instant.
     pub(super) counts: Vec<Tensor>,
-    /// For each event of the group, the size of its function at its root, with the sign that it has changed to.
+    /// For each event of the group, the magnitude of its function at its root, with the sign that it has changed to.
     pub(super) noise: Vec<Tensor>,
 }
 
@@ -210,7 +210,7 @@ impl Events<'_> {
         let has_changed = self.have_occurred(&of.index, &of.before[1], &at_instant);
         let is_later = position.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
         let group = of.found.and(&is_met).and(&position.eq(&when).or(&is_later));
-        // All events of the group get the same time; each keeps its own derivative.
+        // All events of the group have the same time, each with its own derivative.
         let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
         of.t = group.select(&of_one(&t, &of.t), &of.t);
         let mut one = y.leaves().into_iter();
@@ -266,7 +266,7 @@ fn count(m: &Tensor) -> Tensor {
 }
 
 impl Candidates {
-    /// For each candidate, how many of `those` come before it. Of equal times the event that was added first
+    /// For each candidate, how many of `those` come before it. At equal times, the event that was added first
     /// comes first, as on plain states.
     fn ranks(&self, those: &Tensor, direction: &Tensor) -> Tensor {
         let n = self.t.size();

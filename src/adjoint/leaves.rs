@@ -23,9 +23,9 @@ pub enum Layout {
     Tree(Vec<Slot>),
     /// Consecutive parts, and how their errors are combined.
     Tuple(Vec<Layout>, PartNorm),
-    /// This many integrals that nothing in the equations reads; their error is not measured.
+    /// The given number of integrals, which do not enter the equations; their error is not measured.
     Quadrature(usize),
-    /// This many tensors that the method leaves unchanged.
+    /// The given number of tensors that the method leaves unchanged.
     Carried(usize),
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Static {
     }
 }
 
-/// What a method does with a tensor.
+/// The role of a tensor in a method.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
     /// Advances it and measures its error.

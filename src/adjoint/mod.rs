@@ -1,10 +1,10 @@
 //! Solves on tensors: the stepping algorithm of [`ode`](crate::ode) recorded into a graph.
 //!
-//! `ode` writes one attempted step over a clock and a state. Here the clock is a traced f64 and the state a
+//! `ode` defines one attempted step over a clock and a state. Here the clock is a traced f64 and the state a
 //! tree of traced tensors. One run of `attempt` on tracers records the body of a search loop, and one run of
 //! `step` records the replay of an accepted step; the graph's `Solve` op holds both. Counters, t, dt and the
-//! controller's history are values that the loop carries, so step 10,000 runs the program that step 1 compiled.
-//! This module does not depend on how loops run or are differentiated.
+//! controller's history are values that the loop carries, so step 10,000 runs the program that was compiled for
+//! step 1. This module does not depend on how loops run or are differentiated.
 //!
 //! Recording is plain Rust code that runs once per trace, so it is compiled once, over [`leaves`] and fields
 //! behind pointers. Only `drive` is generic over the user's states and fields.
@@ -45,7 +45,7 @@ pub mod extra {
 }
 pub(crate) use extra::PartNorm;
 
-// Bounds of public items; users need not name them.
+// Bounds of public items. Users do not need these names.
 #[doc(hidden)]
 pub use self::{options::Options, state::TensorState};
 

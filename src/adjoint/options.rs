@@ -5,19 +5,20 @@ use crate::tensor::Tensor;
 
 /// How the gradient of a solve is computed.
 ///
-/// Keep the default, [`Adjoint::RecursiveCheckpoint`]: its gradient is exact for the steps taken, and its memory is bounded.
+/// Prefer the default, [`Adjoint::RecursiveCheckpoint`]: its gradient is exact for the steps taken, and its
+/// memory is bounded.
 ///
 /// | adjoint | states stored for N steps | derivative of |
 /// | --- | --- | --- |
 /// | `RecursiveCheckpoint` | a bounded number; the others are recomputed | the steps taken, exact to rounding |
-/// | `Direct` | N | the same, with the same bits; in reverse of any order |
-/// | `Reversible` | one pair | the steps of its own map, but for rounding that grows as coupling^-N |
+/// | `Direct` | N | the same, with the same bits; reverse derivatives of any order |
+/// | `Reversible` | one pair | the steps of its own map, up to rounding that grows as coupling^-N |
 /// | `Backsolve` | none | the solution of the ODE, to the errors of two solves |
-/// | `ForwardMode` | none | the steps taken, by [`jvp`](crate::tensor::jvp) alone |
+/// | `ForwardMode` | none | the steps taken, only with [`jvp`](crate::tensor::jvp) |
 ///
-/// An adjoint refuses what it cannot differentiate by an error that names an alternative. [`Jit::plan`](crate::tensor::Jit::plan)
-/// reports the states stored and the steps recomputed; [`debug_nans`](crate::tensor::debug_nans) locates a gradient that is not
-/// finite. `docs/reference/adjoints.md` in the repository has all costs, restrictions and measured errors.
+/// If an adjoint cannot differentiate a solve, the error names an alternative. [`Jit::plan`](crate::tensor::Jit::plan)
+/// reports the states stored and the steps recomputed; [`debug_nans`](crate::tensor::debug_nans) locates a gradient
+/// that is not finite. `docs/reference/adjoints.md` in the repository has all costs, restrictions and measured errors.
 ///
 /// # References
 /// Griewank and Walther (2000), Algorithm 799: revolve, ACM TOMS 26, 19-45, for the placement of checkpoints. Chen,
@@ -27,7 +28,7 @@ use crate::tensor::Tensor;
 #[non_exhaustive]
 pub enum Adjoint {
     /// Stores at most `checkpoints` states and recomputes the others: O(checkpoints) memory for any number of
-    /// steps, with as few recomputed steps as possible if that number is known before.
+    /// steps, with as few recomputed steps as possible if the number of steps is known in advance.
     RecursiveCheckpoint {
         /// The number of stored states.
         checkpoints: Checkpoints,
@@ -37,21 +38,21 @@ pub enum Adjoint {
     /// Solves the adjoint equation and the state backward in time and stores no state. This continuous adjoint
     /// is not the exact derivative of the steps taken.
     Backsolve {
-        /// The relative tolerance of the backward solve; `None`: the forward solve's.
+        /// The relative tolerance of the backward solve; `None` for that of the forward solve.
         rtol: Option<f64>,
-        /// The absolute tolerance of the backward solve; `None`: the forward solve's.
+        /// The absolute tolerance of the backward solve; `None` for that of the forward solve.
         atol: Option<f64>,
     },
-    /// Steps by a map that can be inverted, and stores only the last state: the exact derivative of the steps
-    /// up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
+    /// Takes steps with an invertible map and stores only the last state. The gradient is the exact derivative of these
+    /// steps up to rounding, which grows as coupling^-N over N steps. A step costs twice the method's evaluations.
     ///
     /// The map is not the method itself. It suits solutions that are not damped: on y' = -k y with steps of
     /// length h it is stable while `coupling e^(k h)` is below 1. Where it is unstable, its two states
-    /// separate, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart). A backward
-    /// pass that does not recover y0 gives NaN.
+    /// separate, and the solve ends with [`Outcome::StatesApart`](crate::ode::Outcome::StatesApart). The
+    /// gradient is NaN if the backward pass does not recover y0.
     Reversible {
-        /// How strongly the two states are drawn together, in (0, 1). Closer to 1 amplifies rounding less but
-        /// is less stable; a smaller value tolerates more damping and fewer steps.
+        /// The coupling of the two states, in (0, 1). A value closer to 1 amplifies rounding less, but is less
+        /// stable. A smaller value allows more damping, but fewer steps.
         coupling: f64,
     },
     /// Forward derivatives only ([`jvp`](crate::tensor::jvp)); a reverse derivative is an error.
@@ -102,8 +103,8 @@ impl Default for Adjoint {
 /// shape of the whole batch: saved states are `[time, row, ..]`.
 ///
 /// The values of a group, and its gradient with respect to y0, are bit-equal to those of the group solved
-/// alone. Gradients with respect to what rows share are sums over rows: over groups in order, or in lockstep
-/// over all rows of each step.
+/// alone. Gradients with respect to values that rows share are sums over rows: over groups in order, or in
+/// lockstep over all rows of each step.
 ///
 /// # Examples
 /// ```
@@ -126,8 +127,8 @@ pub enum Batching {
     #[default]
     Joint,
     /// Each row has its own step size. All rows advance as one batch, one attempted step at a time, until the
-    /// slowest has finished, so the field is evaluated on all rows at once. Runs on one thread; in parallel
-    /// inside [`map_rows`](crate::tensor::map_rows).
+    /// slowest row has finished, so the field is evaluated on all rows at once. The solve runs on one thread;
+    /// inside [`map_rows`](crate::tensor::map_rows) it runs in parallel.
     PerRow,
     /// Groups of this many consecutive rows; the last group may have fewer. Groups are solved separately, in
     /// parallel.
@@ -136,9 +137,9 @@ pub enum Batching {
 
 /// How the errors of the parts of a state, a tuple of trees, are combined.
 ///
-/// A norm over all components gives a small part little weight: its tolerance loosens by `sqrt(components / its
-/// components)`. The norm applies to step sizes, tolerances and the choice of the first step. A state of one
-/// part has the RMS norm of its components.
+/// A norm over all components gives a small part little weight: its effective tolerance is larger by the factor
+/// `sqrt(all components / components of the part)`. The norm applies to step sizes, tolerances and the choice
+/// of the first step. A state of one part has the RMS norm of its components.
 ///
 /// # References
 /// [`PartNorm::First`] is a seminorm: Kidger, Chen and Lyons (2021), "Hey, that's not an ODE": faster ODE adjoints via
@@ -166,17 +167,17 @@ pub enum PartNorm {
     Joint,
     /// The largest RMS norm of any part: each part meets the tolerance.
     Largest,
-    /// The RMS of the first part. The others take the same steps and only have to stay finite.
+    /// The RMS of the first part. The other parts take the same steps and only have to stay finite.
     First,
 }
 
-/// How many steps a solve is expected to accept. It decides where checkpoints are placed and never changes a
+/// The expected number of accepted steps of a solve. It affects only the placement of checkpoints, never a
 /// value.
 ///
-/// A correct number minimizes the recomputed steps. A wrong one costs at most a fifth more than the minimum, or
-/// one step more where that is less. An adaptive solve without a number costs at most 1.22 times the minimum
-/// (with 2 checkpoints; 1.05 times from 14 on). So set it where the number of steps repeats within about a
-/// tenth, as from one update of a training to the next.
+/// A correct number minimizes the recomputed steps. With a wrong number, at most a fifth more steps than the
+/// minimum are recomputed, or one step more if a fifth is less than a step. An adaptive solve without a number
+/// recomputes at most 1.22 times the minimum (with 2 checkpoints; 1.05 times from 14 on). So set it if the
+/// number of steps varies by at most about a tenth, for example from one update of a training to the next.
 ///
 /// # Examples
 /// ```

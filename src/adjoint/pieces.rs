@@ -2,11 +2,11 @@
 //!
 //! A piece is the search of a solve that ends at its first event. Then its events are recorded, the step is cut
 //! at the first event that ends the solve or changes the state, and the next piece starts there with the
-//! counters, the step size and the controller's history so far. The pieces are the trips of one loop, whose
-//! body is one search: the program is the same for one event and for a thousand, and differentiating a trip
-//! differentiates its search and the event time. Cutting steps inside the one loop instead would need a second
-//! time per step, its intended end, in every schedule. Saved values accumulate from trip to trip. This module
-//! must not depend on how a search is differentiated.
+//! counters, the step size and the controller's history so far. The pieces are the iterations of one loop,
+//! whose body is one search. So the program is the same for one event and for a thousand, and differentiating
+//! an iteration differentiates its search and the event time. Cutting steps inside the one loop instead would
+//! need a second time per step, its intended end, in every schedule. Saved values accumulate from iteration to
+//! iteration. This module must not depend on how a search is differentiated.
 
 use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
@@ -41,7 +41,7 @@ struct Leg {
     /// The value of each event's function, and the rounding error that it may have at its root.
     values: Vec<Tensor>,
     noise: Vec<Tensor>,
-    /// How often each event has occurred.
+    /// The number of occurrences of each event.
     counts: Vec<Tensor>,
     /// When each event that changes the state occurred.
     rhythms: Vec<Tensor>,
@@ -222,7 +222,7 @@ impl Pieces<'_> {
         };
         let (occurrences, cut) = leg.occurrences.and(events, &last)?;
         let own_status = is_met.select(&rest[0], &end.status);
-        // The end before a state reset: t1 itself if reached, so that gradients reach it.
+        // The end before a state reset. If t1 is reached, it is t1 itself, so that t1 has a gradient.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
         let t = cut.is_met.select(&cut.t, &t);
         let y = choose(&cut.is_met, &cut.y, &end.y);
@@ -260,7 +260,7 @@ impl Pieces<'_> {
         may
     }
 
-    /// The states at given times, with those that lie in the piece that ends at (t, y).
+    /// The states at given times, including those in the piece that ends at (t, y).
     fn at_times(
         &self,
         trip: &Tensor,
@@ -389,7 +389,7 @@ impl Pieces<'_> {
     }
 }
 
-/// The state of the solve after a step, had it no event.
+/// The state of the solve after a step, as if the step had no event.
 struct Stands<'a> {
     own_status: Tensor,
     /// Tstops off the grid before the step.

@@ -1,6 +1,7 @@
 //! A solve whose steps can be inverted, so that its gradient stores only the last state.
 //!
-//! Two states are carried, y and z, both y0 at first. With Psi_h(t, z) the increment of the method's step from z,
+//! Two states are carried, y and z, both equal to y0 at the start. With Psi_h(t, z) the increment of the
+//! method's step from z,
 //!
 //! ```text
 //! y' = l y + (1 - l) z + Psi_h(t, z)        z' = z - Psi_-h(t', y')
@@ -15,7 +16,7 @@
 //!
 //! Saved times use the method's dense output, moved to the step ends of y: y + h sum_i b_i(theta) (k_i - (1 -
 //! l)(y - z)/h) is y at theta = 0 and y' at theta = 1, because the b_i(theta) of every interpolant add up to
-//! theta. Its order is the interpolant's, since y - z is as small as a step's error.
+//! theta. Its order is that of the interpolant, because y - z is as small as a step's error.
 //!
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
@@ -37,7 +38,7 @@ use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state from which the method's stages start.
 ///
-/// The method sees z alone. If y' is not finite, z' is not either; errors are measured against both.
+/// The method's stages depend on z alone. If y' is not finite, z' is not either; errors are measured against both.
 #[derive(Clone)]
 struct Pair {
     y: Leaves,
@@ -147,7 +148,7 @@ impl Coupled<'_> {
         Bounds { scheme: self.scheme, y0: self.like }
     }
 
-    /// A pair that a backward pass found; NaN if it is at the start of the solve and is not y0.
+    /// A pair from a backward pass. It is NaN if it belongs to the start of the solve and differs from y0.
     fn start_or_nan(&self, is_start: &Tensor, found: Pair) -> Pair {
         let bounds = self.bounds();
         let lost = is_start.and(&bounds.is_lost(&found.y).or(&bounds.is_lost(&found.z)));
@@ -158,7 +159,7 @@ impl Coupled<'_> {
         Pair { y: guard(&found.y), z: guard(&found.z) }
     }
 
-    /// What an accepted step leaves for saved values; `ahead` is z + Psi(z) and `k` its stages of pairs.
+    /// The data that an accepted step leaves for saved values; `ahead` is z + Psi(z) and `k` its stages of pairs.
     fn trail(
         &self,
         trail: &Trail,
@@ -197,7 +198,7 @@ struct Reversible<'a> {
 }
 
 impl Reversible<'_> {
-    /// Whether steps leave anything behind.
+    /// Whether steps leave data.
     fn is_tapped(&self) -> bool {
         self.trail.has_ends || self.trail.curve.is_some()
     }
@@ -222,7 +223,7 @@ impl Reversible<'_> {
             if let (true, Some(ahead)) = (self.is_tapped(), &ahead) {
                 let mut k = carry.k.clone();
                 if scheme.carries_first() {
-                    // By now carry.k[0] is the next step's.
+                    // At this point carry.k[0] is already the next step's first stage.
                     k[0] = before.k[0].clone();
                 }
                 let ends = (&self.coupled.pair(&before.y), &self.coupled.pair(&carry.y1));
@@ -292,7 +293,7 @@ pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigErro
     Err(ConfigError::Adjoint { adjoint: "Reversible", why })
 }
 
-/// Records a solve by the reversible map.
+/// Records a solve with the reversible map.
 ///
 /// # Errors
 /// The field's error while it was recorded.

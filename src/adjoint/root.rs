@@ -1,9 +1,9 @@
 //! The time of an event in its step: a root search in the graph, and the derivative of the root.
 //!
 //! The search is a separate loop over the bracket that plain states use, and has no derivative. Two Newton
-//! steps after it leave the value unchanged and carry the derivative, dt = -dg / (dg/dt) by the implicit
-//! function theorem; two, so that second derivatives are right too. This module must not depend on which events
-//! there are or what they do.
+//! steps after the search leave the value unchanged and carry the derivative, dt = -dg / (dg/dt) by the
+//! implicit function theorem. The second Newton step makes second derivatives correct. This module must not
+//! depend on the events or their actions.
 
 use super::bodies::body;
 use super::event::number;

@@ -163,7 +163,7 @@ impl Groups {
     }
 }
 
-/// How many numbers a group has besides its verdict and times.
+/// The number of values of a group besides its verdict and times.
 const NUMBERS: usize = 7;
 
 /// A group's result: its rows, then its numbers: the end, the counters, when stiffness was detected, the
@@ -198,7 +198,7 @@ fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
 pub(super) fn swapped(y: &Tensor) -> Tensor {
     let dims = y.shape();
     if dims[0] == 1 || dims[1] == 1 {
-        // The memory layout stays the same, so a reshape does.
+        // The memory layout stays the same, so a reshape is enough.
         return y.reshape([&[dims[1], dims[0]], &dims[2..]].concat());
     }
     y.permute(&[&[1, 0], &(2..y.rank()).collect::<Vec<_>>()[..]].concat())

@@ -1,4 +1,4 @@
-//! What a traced solve saves: which steps are tapped, and how saved rows are made from them.
+//! The saved values of a traced solve: which steps are tapped, and how saved rows are computed from them.
 //!
 //! Shapes are constants of a program, so the number of saved steps is bounded before the solve. `curve`
 //! evaluates the inside of a step, the loop finds the step of each time, and `union` orders all saved rows.
@@ -12,7 +12,7 @@ use crate::graph::Taps;
 use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
-/// The most bytes that saved steps may take; above this, `max_steps` was probably left at its default.
+/// The maximum number of bytes of saved steps. For more, `max_steps` was probably left at its default.
 pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// The saved values of a solve on tensors.
@@ -23,14 +23,14 @@ pub(super) struct Saved {
     t1: bool,
     /// f64 of rank 1, not empty.
     pub(super) ts: Option<Tensor>,
-    /// How many of t0 and t1 are both saved and known to be given times too.
+    /// How many of t0 and t1 are saved as ends and are known to be among the given times too.
     num_twice: usize,
     /// Save every n-th step; 0 for none.
     every: usize,
     pub(super) dense: bool,
     /// Whether every step is tapped, not only the last of each group.
     each: bool,
-    /// The most steps that the solve may accept; 0 if no steps are kept.
+    /// The maximum number of accepted steps; 0 if no steps are saved.
     steps_max: usize,
 }
 
@@ -67,7 +67,7 @@ impl Saved {
         Ok(Saved { t0, t1, ts, num_twice, every, dense, each: dense, steps_max })
     }
 
-    /// Saves the end alone.
+    /// Saves only the end.
     pub(super) const END: Saved = Saved {
         t0: false,
         t1: true,
@@ -79,7 +79,7 @@ impl Saved {
         steps_max: 0,
     };
 
-    /// Saves these times alone.
+    /// Saves only these times.
     pub(super) fn at(ts: &Tensor) -> Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }
@@ -95,7 +95,7 @@ impl Saved {
         Saved { each: self.each || self.every > 0, steps_max, ..self }
     }
 
-    /// The most steps that are tapped if every step is; 0 if none are kept.
+    /// The maximum number of tapped steps if every step is tapped; 0 if no steps are saved.
     pub(super) fn num_each(&self) -> usize {
         self.steps_max
     }
@@ -260,7 +260,7 @@ pub(super) fn ys_of(y: &Leaves, rows: &Leaves) -> Leaves {
     })
 }
 
-/// The most steps that a solve may accept, at least one.
+/// The maximum number of steps that a solve may accept, at least one.
 fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     let most = usize::try_from(scheme.limits.max_steps).unwrap_or(usize::MAX);
     let known = match (scheme.controller, span) {
@@ -275,8 +275,8 @@ fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     known.min(most).max(1)
 }
 
-/// The states at `ts`, from the data of the steps that hold them. At a time that no step holds: y1 if it is the
-/// time reached, else NaN.
+/// The states at `ts`, from the data of the steps that contain them. At a time that no step contains, the state
+/// is y1 if it is the time reached, else NaN.
 pub(super) fn states_at(ts: &Tensor, curve: &Curve, rows: &Rows, (t1, y1): (&Tensor, &Leaves)) -> Leaves {
     let nowhere = rows.t.eq(&rows.t_next);
     let inside = curve.eval(ts, rows);

@@ -8,7 +8,7 @@ use crate::tensor::{Check, Tensor, Tree, register_check};
 use crate::tree;
 
 tree! {
-/// The result of a solve on tensors; inside a jitted function every number here is a device value.
+/// The result of a solve on tensors; inside a jitted function all its numbers are traced.
 ///
 /// A solve that ends early is an error: a jitted call returns an error with its outcome, and a solve on
 /// concrete tensors returns an error that also holds the solution.
@@ -31,16 +31,16 @@ tree! {
 /// ```
 #[non_exhaustive]
 pub struct TensorSolution<Y> {
-    /// The time reached: t1 unless the solve failed or an event ended it. One per group where rows do not all
-    /// share their steps.
+    /// The time reached: t1 unless the solve failed or an event ended it. One time per group if the rows do not
+    /// all share their steps.
     pub t1: Tensor,
     /// The state at that time.
     pub y1: Y,
-    /// The saved times, f64, `[time]`: those of [`SaveAt`](crate::ode::SaveAt), in the order of the solve,
-    /// equal times once. Rows after the last one are NaN. `[time, group]` where groups of rows have their own
-    /// steps ([`Batching`](super::Batching)).
+    /// The saved times, f64, `[time]`: those of [`SaveAt`](crate::ode::SaveAt), in the order of the solve and
+    /// without repetitions. Rows after the last saved time are NaN. `[time, group]` where groups of rows have
+    /// their own steps ([`Batching`](super::Batching)).
     pub ts: Tensor,
-    /// The states at these times, `[time, ..y]`. Rows after the last one are NaN.
+    /// The states at these times, `[time, ..y]`. Rows after the last saved time are NaN.
     pub ys: Y,
     /// The number of rows in use, an f64 tensor of rank 0, or one per group. It is less than the number of rows
     /// if the solve ended early, if it took fewer steps than there is room for, or if times known only at run
@@ -50,8 +50,8 @@ pub struct TensorSolution<Y> {
     pub stats: TensorStats,
     /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
     pub(super) verdict: Tensor,
-    /// When stiffness was detected, NaN if it was not: of shape [], or [groups]. Kept apart from the verdict,
-    /// which every program reads: a program that does not read this value has no stiffness checks.
+    /// When stiffness was detected, NaN if it was not: of shape [], or [groups]. It is separate from the verdict,
+    /// which every program reads, because a program that does not read this value has no stiffness checks.
     pub(super) stiff_from: Tensor,
     pub(super) events: Option<EventRecords<Y>>,
     pub(super) dense: Option<TensorDenseOutput<Y>>,
@@ -75,8 +75,8 @@ pub struct TensorStats {
 }
 
 impl<Y: Tree> TensorSolution<Y> {
-    /// Why the solve ended. Of several groups of rows: the outcome of the first that failed, else of the first
-    /// that an event ended.
+    /// Why the solve ended. With several groups of rows, this is the outcome of the first group that failed,
+    /// else of the first group that an event ended.
     ///
     /// # Panics
     /// While it is traced.
@@ -114,7 +114,7 @@ impl<Y: Tree> TensorSolution<Y> {
     }
 
     /// Warnings, in the order of the groups of rows; a warning does not name its group. A solve by
-    /// [`Adjoint::Reversible`](super::Adjoint::Reversible) gives none: a stiff one ends early.
+    /// [`Adjoint::Reversible`](super::Adjoint::Reversible) gives no warnings, because a stiff solve ends early.
     ///
     /// # Panics
     /// While it is traced.
@@ -134,7 +134,7 @@ impl<Y: Tree> TensorSolution<Y> {
         detected.map(|t| Warning::Stiff { t }).collect()
     }
 
-    /// Whether the solve reached t1, no event having ended it before: a bool tensor of rank 0, or one entry per
+    /// Whether the solve reached t1 and no event ended it before: a bool tensor of rank 0, or one entry per
     /// group.
     pub fn reached_t1(&self) -> Tensor {
         let status = match self.verdict.rank() {
@@ -213,8 +213,8 @@ impl TensorSolution<Leaves> {
     }
 }
 
-/// The values of the check: verdicts in which a terminal event counts as success, and after each of several the
-/// first row of its group.
+/// The values of the check: verdicts in which a terminal event counts as success. If there are groups, each
+/// verdict is followed by the first row of its group.
 fn checked(verdict: &Tensor, rows: Option<usize>) -> Tensor {
     let code = |x: f64| Tensor::scalar(DType::F64, x);
     let verdict = if rows.is_none() { verdict.reshape([1, 6]) } else { verdict.clone() };

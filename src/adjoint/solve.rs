@@ -21,14 +21,14 @@ use crate::ode::{
 use crate::tensor::{Check, Tensor, Traced, Tree, align, apply, register_check, try_trace, tuple};
 use std::sync::Arc;
 
-/// What to integrate, and how.
+/// The vector field, the options of its solve, and the data to record.
 pub(super) struct Problem<'a> {
     pub(super) field: &'a LeafField<'a>,
     pub(super) scheme: &'a Scheme<'a>,
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
     pub(super) events: Events<'a>,
-    /// What each step leaves for saved values and events.
+    /// The data that each step leaves for saved values and events.
     pub(super) trail: Trail,
     pub(super) stiffness: Stiffness,
     /// Whether this is one piece of the interval to which tstops and given times belong.
@@ -73,7 +73,7 @@ impl<'a> Problem<'a> {
         if args.iter().chain(&self.saved.ts).any(Tensor::is_traced) {
             return self.record_batch(&args[0], &args[1], y0);
         }
-        // Nothing is traced here, though the field may capture tracers: the solve is its own program.
+        // No input is traced here, but the field may capture tracers. The solve is then its own program.
         let mut solution = None;
         let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
         let traced = try_trace(&types, &mut |x| {
@@ -234,7 +234,7 @@ impl<'a> Problem<'a> {
         (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
     }
 
-    /// Passes the tstops and given times that lie before the start of a piece.
+    /// Counts the tstops and given times before the start of a piece as passed.
     fn skip(&self, span: &Span<Tensor>, start: &mut Carry) {
         let passed = |ts: &[f64]| {
             let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
@@ -271,7 +271,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The number of steps if it is known before the solve, else 0. It only places checkpoints.
+    /// The number of steps if it is known before the solve, else 0. It affects only the placement of checkpoints.
     fn expected_steps(&self, span: &Span<Tensor>) -> Tensor {
         if self.events.go_on() {
             // The expected number counts the steps of all pieces together.

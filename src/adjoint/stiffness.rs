@@ -1,11 +1,11 @@
-//! Stiffness detection in a recorded solve, by values that its search carries.
+//! Stiffness detection in a recorded solve, with values that its search carries.
 //!
 //! The test is `ode`'s: [`Look`] and [`Suspicion`]. The number of the next step to check is carried too, so a
 //! step without a check costs a comparison and a branch. Rows in lockstep share one program without a branch
-//! per row: they compute the check at each attempt and keep the result where it is due. A program that does not
-//! read when stiffness was detected carries nothing: `transform::simplify` removes unused values. Two kinds of
-//! solves have no check: backward ones, since nobody reads the result, and reversible ones, whose map is
-//! unstable at shorter steps than the method, so that a stiff solve ends before detection
+//! per row: they compute the check at each attempt and use the result only where a check is due. A program that
+//! does not read when stiffness was detected carries nothing: `transform::simplify` removes unused values. Two
+//! kinds of solves have no check: backward solves, because no program reads the result, and reversible solves,
+//! whose map is unstable at shorter steps than the method, so that a stiff solve ends before detection
 //! ([`apart`](super::apart)). The checks must not change a solve.
 
 use super::algorithm::{Carry, Scheme};
@@ -49,8 +49,8 @@ impl Stiffness {
         Stiffness { look: Look::of(scheme, None), is_lockstep: options.batching == Batching::PerRow }
     }
 
-    /// What a search carries before its first step: the number of the next accepted step to check, then the
-    /// suspicion.
+    /// The carried values before the first step of a search: the number of the next accepted step to check,
+    /// then the suspicion.
     pub(super) fn clocks(&self) -> Vec<Tensor> {
         match self.look {
             None => vec![],
@@ -58,7 +58,7 @@ impl Stiffness {
         }
     }
 
-    /// When stiffness was detected, NaN if it was not.
+    /// The time at which stiffness was detected, NaN if it was not.
     pub(super) fn detected(clocks: &[Tensor]) -> Tensor {
         clocks.last().map_or_else(never, Tensor::stop_gradient)
     }
@@ -73,7 +73,7 @@ impl Stiffness {
         let Some(look) = &self.look else { return vec![] };
         let is_due = attempted.accepted.and(&clocks[0].le(&attempted.num_accepted));
         let mut k = attempted.k[..scheme.tableau.num_stages()].to_vec();
-        // By now attempted.k[0] is the next step's.
+        // At this point attempted.k[0] is already the next step's first stage.
         k[0] = before.k[0].clone();
         let step = Seen {
             t: attempted.t.clone(),

@@ -1,17 +1,17 @@
 //! The backward solve of the continuous adjoint through the saved times.
 //!
-//! Given times T = (t0, ts.., t1), the states Y at all but t0 and the cotangents G there, piece i goes from
-//! T(i+1) to T(i):
+//! Given times T = (t0, ts.., t1), the states Y at all of these times but t0, and the cotangents G of these
+//! states, piece i goes from T(i+1) to T(i):
 //!
 //! ```text
 //! y = Y(i)    a += G(i)    dL/dT(i+1) = G(i)^T f(T(i+1), Y(i))    solve (y, a, q') from T(i+1) to T(i)    q += q'
 //! ```
 //!
 //! y is set to the state that the forward solve saved, so that no piece starts with the errors of the others
-//! (as in diffrax). The pieces are the trips of one loop, whose body is one solve: the program is the same for
-//! one saved time and for a thousand. Each piece chooses its first step anew, so it costs two more evaluations
-//! than one solve with tstops at the times, which would carry y through all of them. This module does not
-//! depend on how the rule is used.
+//! (as in diffrax). The pieces are the iterations of one loop, whose body is one solve. So the program is the
+//! same for one saved time and for a thousand. Each piece chooses its first step anew, so it costs two more
+//! evaluations than one solve with tstops at the times, which would integrate y through all of them. This
+//! module does not depend on how the rule is used.
 
 use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
@@ -160,8 +160,8 @@ impl Sweep<'_> {
 
     /// The state of a backward solve: the state, its adjoint, and the gradients with respect to parameters.
     ///
-    /// The gradients are a quadrature: nothing in the equations reads them, so they are left out of the error
-    /// norm and do not shorten steps. The state and its adjoint are each measured by the state's own norm and
+    /// The gradients are a quadrature: they do not enter the equations, so they are left out of the error norm
+    /// and do not shorten steps. The state and its adjoint are each measured by the state's own norm and
     /// tolerances.
     fn augmented(&self, y: Vec<Tensor>, a: Vec<Tensor>, q: Vec<Tensor>) -> Leaves {
         let state = self.like.layout();

@@ -60,7 +60,7 @@ impl List {
         self.is_real.as_ref().map_or_else(|| ts.clone(), |is_real| is_real.select(ts, &number(missing)))
     }
 
-    /// This list alone.
+    /// Only this list.
     pub(super) fn alone(self) -> SavedRows {
         let ts = self.or(f64::NAN, &self.ts);
         let ys = match &self.is_real {
@@ -70,8 +70,8 @@ impl List {
         (ts, ys, self.count)
     }
 
-    /// Merges the given times `other`, in at most `room` rows; `direction` is the solve's. At a time in
-    /// both lists this list's state is kept.
+    /// Merges the given times `other`, in at most `room` rows; `direction` is the solve's. At a time in both
+    /// lists, the result has this list's state.
     pub(super) fn merged(&self, other: &List, room: usize, direction: &Tensor) -> SavedRows {
         let sum = |m: &Tensor, axis: usize| m.cast(DType::F64).sum_axes(&[axis]);
         // Absent entries of this list sort last; absent entries of the other are NaN, so they compare as

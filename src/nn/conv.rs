@@ -19,8 +19,8 @@ tree! {
     pub enum Padding {
         /// No padding: windows lie inside the image.
         Valid,
-        /// A side of length n becomes `ceil(n / stride)`; if the number of zeros is odd, the extra one goes
-        /// at the end.
+        /// A side of length n becomes `ceil(n / stride)`; if the number of zeros is odd, the extra zero is at
+        /// the end.
         Same,
         /// `lo` zeros above and left, `hi` zeros below and right.
         By {
@@ -193,7 +193,7 @@ impl ConvTranspose2d {
         ConvTranspose2d { weight, bias: Some(bias), stride, padding: Padding::Valid }
     }
 
-    /// Sets what is cropped from the output.
+    /// Sets the rows and columns that are cropped from the output.
     pub fn padding(self, padding: Padding) -> ConvTranspose2d {
         ConvTranspose2d { padding, ..self }
     }

@@ -10,8 +10,8 @@ tree! {
     /// A lookup table: `y = weight[index]`.
     ///
     /// # Shapes and units
-    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1, y `[.., dim]`. [`Tensor::take`] says
-    /// what happens to indices outside.
+    /// weight `[num, dim]`, index of any shape `[..]` in 0 to num - 1, y `[.., dim]`. [`Tensor::take`] defines
+    /// the result for indices out of range.
     pub struct Embedding {
         /// Of shape `[num, dim]`.
         pub weight: Tensor,

@@ -1,7 +1,7 @@
 //! Weight initializers by name, written as tensor programs.
 //!
-//! Sampling is a function of a [`Key`] and a shape. It is recorded under `jit` and runs eagerly otherwise,
-//! with the same bits and no other random generator. It knows shapes, not layers: one rule determines the
+//! Sampling is a function of a [`Key`] and a shape. It is recorded under `jit` and runs eagerly otherwise, with
+//! the same bits and no other random generator. It depends on shapes, not on layers: one rule determines the
 //! input and output axes ([`Init::sample`]).
 
 use crate::array::{DType, Shape};
@@ -37,7 +37,8 @@ pub enum Init {
     Uniform(f64),
     /// Normal with mean 0 and the given standard deviation.
     Normal(f64),
-    /// Normal with the given standard deviation, truncated at twice that; samples have 0.8796 of it.
+    /// Normal with the given standard deviation, truncated at two standard deviations. The samples' standard
+    /// deviation is 0.8796 times the given one.
     TruncatedNormal(f64),
     /// Uniform in `[-1/sqrt(in), 1/sqrt(in))`, with variance `1 / (3 in)`: the default of
     /// [`Linear::new`](super::Linear::new), PyTorch and Equinox.
@@ -87,7 +88,7 @@ impl Init {
     ///
     /// # Shapes and units
     /// The last axis counts outputs, the one before it inputs; leading axes (the window of a convolution)
-    /// multiply both. A vector has its length as inputs and outputs, a scalar 1.
+    /// multiply both. For a vector, the numbers of inputs and outputs are its length; for a scalar, both are 1.
     ///
     /// # Panics
     /// When [`Init::Orthogonal`] is used with a shape of fewer than two axes.
@@ -118,7 +119,7 @@ impl Init {
         }
     }
 
-    /// The number of the distributions that have one.
+    /// The number of a distribution, if it has one.
     fn number(&mut self) -> Option<&mut f64> {
         match self {
             Init::Constant(x)
@@ -146,8 +147,8 @@ fn fans(shape: &Shape) -> (f64, f64) {
 /// Normal samples truncated to [-2, 2], by the inverse of the distribution function: `sqrt(2) erfinv(u)`, u
 /// uniform in `(-erf(sqrt 2), erf(sqrt 2))`.
 ///
-/// Rejection sampling needs a loop that ends on a sample, which programs do not have, or a fixed number of
-/// tries.
+/// Rejection sampling needs a loop whose length depends on the samples, which programs do not have, or a fixed
+/// number of tries.
 fn truncated_normal(shape: Shape, key: &Key) -> Tensor {
     const ERF_ROOT_2: f64 = 0.9544997361036416;
     // Adds half of the last bit of a sample, which centers the distribution at 0.

@@ -22,8 +22,8 @@ impl Linear {
     /// Weight and bias uniform in `[-1/sqrt(in), 1/sqrt(in))`, f32.
     ///
     /// # References
-    /// LeCun et al. (1998), Efficient BackProp, section 4.6; like most libraries, narrower by a factor of
-    /// sqrt(3).
+    /// LeCun et al. (1998), Efficient BackProp, section 4.6; as in most libraries, the interval here is
+    /// narrower by a factor of sqrt(3).
     pub fn new(inputs: usize, outputs: usize, key: &Key) -> Linear {
         let bound = Init::Uniform(1.0 / (inputs as f64).sqrt());
         Linear::from_init(inputs, outputs, Init::FanIn, Some(bound), key)

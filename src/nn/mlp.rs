@@ -68,8 +68,8 @@ impl Mlp {
     }
 }
 
-/// `dy/dt = mlp([y, t])`. With as many inputs as outputs, `dy/dt = mlp(y)`; with k more than that and t,
-/// `dy/dt = mlp([y, t, c])`, where c is the one-hot row of the class.
+/// `dy/dt = mlp([y, t])`. With as many inputs as outputs, `dy/dt = mlp(y)`; with k inputs more than y and t
+/// have, `dy/dt = mlp([y, t, c])`, where c is the one-hot row of one of k classes.
 impl VelocityField for Mlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {

@@ -1,7 +1,7 @@
 //! Layers, and the vector fields of flows built from them.
 //!
 //! A layer is a tree of tensors with a `forward`. A [`VelocityField`] is a tree with a vector field
-//! `dy/dt = f(t, y)`. Both are plain functions of their own tensors and know nothing of solving, training or
+//! `dy/dt = f(t, y)`. Both are plain functions of their own tensors and do not depend on solving, training or
 //! storage. Rows are always independent (no batch statistics), so a solve can work on tiles of rows.
 //!
 //! Layers consist of primitive operations and have no derivative rules of their own, so each is

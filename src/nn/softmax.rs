@@ -60,7 +60,7 @@ fn shifted(x: &Tensor) -> Tensor {
     x - x.stop_gradient().max_axes(&[last]).expand_dims(last)
 }
 
-/// The sum over the last axis, kept with length 1.
+/// The sum over the last axis, which is kept with length 1.
 fn sum_kept(x: &Tensor) -> Tensor {
     x.sum_last().expand_dims(x.rank() - 1)
 }

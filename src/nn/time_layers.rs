@@ -1,9 +1,9 @@
 //! Time-dependent affine layers, and networks of them.
 //!
-//! FFJORD's code names its layers by how t enters. Here each is a tree that implements one trait, and one
-//! network, [`TimeMlp`], serves all: `ConcatSquash`, `ConcatMlp`, `SquashMlp` and `BlendMlp` are aliases of
-//! it. If t is one number, terms that do not depend on y have a single row and are hoisted from loops in
-//! which t does not change.
+//! FFJORD's code names its layers by how t enters. Here each layer is a tree that implements one trait, and one
+//! network, [`TimeMlp`], works with all of them: `ConcatSquash`, `ConcatMlp`, `SquashMlp` and `BlendMlp` are
+//! aliases of it. If t is one number, terms that do not depend on y have a single row and are hoisted from
+//! loops in which t does not change.
 //!
 //! # References
 //! Grathwohl et al. (2019), FFJORD: free-form continuous dynamics for scalable reversible generative models,

@@ -71,8 +71,7 @@ pub(super) fn time_column(t: &Tensor, y: &Tensor) -> Tensor {
 }
 
 tree! {
-    /// A vector field that run folders can name, for programs that learn only at run time which one they
-    /// load.
+    /// A vector field that run folders can name, for programs that know only at run time which field they load.
     #[allow(clippy::large_enum_variant, reason = "a program has few of them, and a box would complicate the type")]
     pub enum AnyVelocityField {
         /// Affine layers scaled and shifted by functions of time.

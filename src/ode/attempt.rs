@@ -3,7 +3,7 @@
 //! [`attempt`] computes the stages and the error estimate, accepts or rejects the step, chooses the next step
 //! size and detects the end of the solve. [`step`] replays an accepted step from one step time to the next: the
 //! stages alone, with k1 computed anew. Both call the same [`stages`], so equal step times give equal bits. For
-//! this reason `attempt` fixes the end of the step first and takes h = t_next - t from it.
+//! this reason `attempt` fixes the end of the step first and computes h = t_next - t.
 //!
 //! Nothing here may loop over steps, save, print, allocate, or branch on a value of the clock except by
 //! [`Clock::known`], and then only to skip work whose result is unused. Drivers loop; observers save.
@@ -103,11 +103,11 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     Ok(())
 }
 
-/// One step from the step time `t` to the step time `t_next`: `y1` is bit for bit what [`attempt`] accepts
-/// there.
+/// One step from the step time `t` to the step time `t_next`. `y1` has the same bits as the state that
+/// [`attempt`] accepts at `t_next`.
 ///
-/// `k` holds at least as many states as the method has stages. Their values are ignored and overwritten with
-/// the stages.
+/// `k` holds at least as many states as the method has stages. Their values are ignored, and the stages
+/// overwrite them.
 ///
 /// # Errors
 /// The vector field's error, with the time of the stage.
@@ -126,11 +126,12 @@ pub fn step<S: State, F: VectorField<S>>(
     stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
-/// After an accepted attempt, makes f(t, y) at its end available to the next one. A FSAL method has it as a
-/// stage; other methods, and all methods behind a discontinuity, evaluate it. The step to t1 needs none.
+/// After an accepted attempt, stores f(t, y) at the end of the step for the next attempt. For a FSAL method it
+/// is the last stage. Other methods evaluate it, and just after a discontinuity all methods do. The step that
+/// ends at t1 does not need it.
 ///
-/// This runs before anything else of the attempt is stored: if the vector field fails here, a shorter step can
-/// still be tried.
+/// This runs before other results of the attempt are stored, so that a shorter step can still be tried if the
+/// vector field fails.
 #[inline(always)]
 fn keep_first<S: State, F: VectorField<S>>(
     f: &F,
@@ -175,7 +176,7 @@ fn keep_first<S: State, F: VectorField<S>>(
 struct Verdict<C: Clock> {
     /// The step may be accepted.
     good: C::Mask,
-    /// It produced non-finite numbers, in a solve that still runs.
+    /// The step produced non-finite numbers, and the solve has not ended.
     broken: C::Mask,
     error_ratio: C,
 }
@@ -198,7 +199,7 @@ fn judge<const UNROLLED: bool, const FUSED: bool, S: State>(
     }
     let broken = S::Clock::and(running, &S::Clock::not(&error_ratio.is_finite()));
     if S::Clock::known(&broken) != Some(false) {
-        // y1 + error is not finite where either is not.
+        // The sum of y1 and the error is not finite where one of them is not finite.
         scratch.lincomb(&carry.y1, h, b_err, k);
         carry.component = S::Clock::select(&broken, &scratch.first_non_finite(h), &carry.component);
     }
@@ -280,7 +281,7 @@ fn count<S: State>(
     carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
 }
 
-/// Counts what the stages of a method that is not explicit took.
+/// Adds the evaluations, Jacobians and factorizations of the stages of a method that is not explicit.
 pub(super) fn count_stiff<S: State>(running: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
     let Some(counts) = carry.stiff.as_mut().map(|stiff| stiff.take_counts()) else { return };
     let zero = carry.t.like(0.0);
@@ -318,8 +319,8 @@ fn adapt<S: State>(
     };
     let mut dt = carry.h.mul(&factor);
     if !scheme.limits.stops.is_empty() {
-        // A step cut short at a stop keeps its proposed size for the next step. Any step may miss its dt by an
-        // ulp.
+        // A step cut short at a stop keeps its proposed size for the next step. Rounding changes the size of
+        // any step by up to an ulp.
         let cut = carry.h.mul(&carry.h.like(1.0 + 1e-9)).abs().lt(&carry.dt.abs());
         let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &step_end.stop));
         let cut = S::Clock::and(&cut, &dt.abs().lt(&carry.dt.abs()));

@@ -20,7 +20,7 @@ pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// A vector field with its loop of attempts.
 pub(super) trait Driven<Y: PlainState>: VectorField<Y> {
-    /// Attempts steps until `run` has its number of accepted ones.
+    /// Attempts steps until as many are accepted as `run` requests.
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>>;
 }
 
@@ -30,9 +30,9 @@ impl<Y: PlainState, F: VectorField<Y>> Driven<Y> for F {
     }
 }
 
-/// Attempts steps until `most` are accepted, by the loop that is compiled for the vector field by default.
+/// Attempts steps until `most` are accepted, with the loop that is compiled for the vector field by default.
 ///
-/// Debug builds have no such loop: the bits are the same, and tests compile in half the time.
+/// Debug builds have no such loop: tests then compile in half the time, and the bits are the same.
 pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -41,8 +41,8 @@ pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     if UNROLL { attempts_by::<inline::Tsit5, Y, F>(f, native, run) } else { shared_attempts(f, native, run) }
 }
 
-/// Attempts steps by the loop compiled for the method `M` and the vector field if the solve uses that method
-/// and the state is small, else by the shared loop.
+/// Attempts steps with the loop compiled for the method `M` and the vector field if the solve uses that method
+/// and the state is small, else with the shared loop.
 pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -59,7 +59,7 @@ pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     shared_attempts(f, native, run)
 }
 
-/// Attempts steps by the loop shared by all vector fields and methods.
+/// Attempts steps with the loop that all vector fields and methods share.
 fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -69,8 +69,8 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     attempts_of_any(AtLevel(Bound::to::<Eval<Y, F>>(f, level), f.linearize()), level, run)
 }
 
-/// The most stages for which the whole loop is compiled with a method's coefficients; above it only a single
-/// attempt is.
+/// The largest number of stages for which the whole loop is compiled with a method's coefficients. For more
+/// stages, only a single attempt is compiled with them.
 const STAGES_IN_LOOP: usize = 7;
 
 /// The loop for any vector field and method, compiled once per kind of state. Never for AVX-512: a few
@@ -117,8 +117,8 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     }
 }
 
-/// A run of attempts of one solve, until `most` steps are accepted; the ends of these are added to
-/// `step_times`.
+/// A run of attempts of one solve, until `most` steps are accepted. The ends of the accepted steps are appended
+/// to `step_times`.
 pub struct Run<'a, Y: PlainState> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) span: &'a Span<f64>,
@@ -135,7 +135,7 @@ struct Attempts<'a, Y: PlainState, F> {
 
 impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
     /// Does not call [`each_by`](Self::each_by): a closure compiled for these instructions is not inlined, and
-    /// its math calls the C library.
+    /// its math functions call the C library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
         let Attempts { f, run: Run { scheme, span, carry, most, step_times } } = self;
@@ -158,7 +158,7 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
         Ok(u64::from(carry.accepted))
     }
 
-    /// Repeats `once`.
+    /// Calls `once` in a loop.
     ///
     /// For methods with many coefficients: a loop compiled with them would make the optimizer hoist a hundred
     /// coefficients into spilled registers (Dop853 on Lorenz: 317 ns per step against 190, Vern9 458 against
@@ -186,8 +186,8 @@ impl<Y: PlainState, F: VectorField<Y>> Work for Attempts<'_, Y, F> {
     }
 }
 
-/// [`Attempts`] by a method whose coefficients are compile-time constants, stages unrolled: the whole loop, or
-/// one attempt if not `LOOP`.
+/// [`Attempts`] with a method whose coefficients are compile-time constants and whose stages are unrolled: the
+/// whole loop if `LOOP`, else one attempt.
 struct Known<'a, M, const LOOP: bool, Y: PlainState, F>(Attempts<'a, Y, F>, PhantomData<M>);
 
 impl<M: InlineMethod, const LOOP: bool, Y: PlainState, F: VectorField<Y>> Work for Known<'_, M, LOOP, Y, F> {

@@ -1,8 +1,8 @@
 //! `Ode`: the builder in front of every driver of solves.
 //!
-//! It holds a vector field and options and has no loops: the type of the state selects the driver
-//! ([`OdeState`]). So plain Rust values, lanes and tensors share one builder, and this module does not know
-//! about tensors. Options are checked when a solve starts, because only then the interval is known.
+//! It holds a vector field and options, and it has no loops. The type of the state selects the driver
+//! ([`OdeState`]), so plain Rust values, lanes and tensors share one builder, and this module does not know
+//! about tensors. Options are checked when a solve starts, because the interval is known only then.
 
 use super::check::Given;
 use super::event::Watch;
@@ -68,31 +68,33 @@ impl<Y: State> IntoState<Y> for Y {
     }
 }
 
-/// The function that is saved of (t, y).
+/// The function of (t, y) whose value is saved.
 pub(crate) type SaveFn<'f, Y, O> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &Y) -> O + Send + 'f>>;
 /// Called after each accepted step.
 pub(crate) type OnStep<'f, Y> = Arc<Mutex<dyn FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f>>;
 
-/// Locks a closure of the caller for one solve at a time. A closure that panicked before is still called.
+/// Locks a closure of the caller for one solve at a time, even if the closure has panicked before.
 pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
     f.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An ordinary differential equation and the settings of its solve.
 ///
-/// Defaults: [`Method::Tsit5`]; the I controller of [`PidController`](super::PidController), or constant steps of `dt0` for a method
-/// without an error estimate; rtol 1e-6 and atol 1e-9 (f32: 1e-4 and 1e-6); 100,000 steps; y saved at t1.
+/// Defaults: the method is [`Method::Tsit5`]. The controller is the I controller of
+/// [`PidController`](super::PidController), or constant steps of `dt0` for a method without an error estimate.
+/// rtol is 1e-6 and atol is 1e-9 (1e-4 and 1e-6 for f32). `max_steps` is 100,000. y is saved at t1.
 ///
 /// # Settings
 /// The table shows which driver reads which setting. A driver returns an error for a setting that it does not
-/// read. The columns hold for adaptive steps unless their head says otherwise; an empty entry means that the
-/// setting cannot be given there. `inlined` and `expected_steps` do not change results.
+/// read. A column is about adaptive steps unless its heading says otherwise. An empty cell means that the
+/// driver has no such setting. `inlined` and `expected_steps` do not change results.
 ///
 #[doc = include_str!("settings.md")]
 ///
 /// # Numerics
-/// On a machine with AVX2 and FMA (or NEON), sums of stages use fused multiply-add; other machines round twice.
-/// A solve gives the same bits on one machine; the last digits differ between the two kinds of machine.
+/// On a machine with AVX2 and FMA (or NEON), sums of stages use fused multiply-add. Other machines round the
+/// product and the sum separately. A solve gives the same bits each time on one machine; the last digits differ
+/// between the two kinds of machine.
 ///
 /// # Examples
 /// ```
@@ -147,7 +149,7 @@ impl<Y: OdeState, F, O> fmt::Debug for Ode<'_, Y, F, O> {
 
 impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
     /// Creates an `Ode` from a closure `f(t, y) -> dy/dt`, which may also return a `Result`. Annotate the type
-    /// of `y` in it.
+    /// of `y` in the closure.
     pub fn new<R: Rate<Y>>(f: F) -> Self
     where
         F: Fn(Y::Clock, &Y) -> R,
@@ -186,8 +188,8 @@ impl<Y: OdeState, F> Ode<'_, Y, F> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// Records sign changes of `when(t, y)`, a number or a condition, in the solution's `events`. On tensors it
-    /// is one number or condition for the whole state, and `max_events` sets how many events can be recorded.
+    /// Records sign changes of `when(t, y)`, a number or a condition, in the solution's `events`. On tensors `when`
+    /// returns one number or condition for the whole state, and `max_events` sets how many events can be recorded.
     pub fn event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -197,9 +199,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
 
-    /// An event that resets the state: `then(t, y)` changes it and the solve continues from there. With
-    /// [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of every
-    /// leaf.
+    /// An event that resets the state: `then(t, y)` changes y, and the solve continues from the changed state.
+    /// With [`Event::terminal`] the solve ends with the changed state. On tensors `then` must keep the type of
+    /// every leaf.
     pub fn on_event<G: EventValue<Y::Clock>>(
         mut self,
         event: Event,
@@ -213,15 +215,15 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// The same settings for another vector field of another state, without the callbacks that see a state.
+    /// The same settings for another vector field of another state, without the callbacks that take a state.
     pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
-    /// What is saved: [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank 1, traced or
-    /// not. Row i then belongs to `ts[i]`, equal times included; the state at a time out of order, outside the
-    /// interval or after a NaN is NaN. A [`SaveAt`] without times may be given beside such a tensor; its rows
-    /// are in the order of the solve.
+    /// Selects what is saved: a [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank 1,
+    /// traced or not. Row i then belongs to `ts[i]`, even if times repeat. A row is NaN if its time is out of
+    /// order, outside the interval or after a NaN. A [`SaveAt`] without times may be given in addition to such
+    /// a tensor; its rows are in the order of the solve.
     ///
     /// # Panics
     /// If a tensor of times is empty, not of floats, or not of rank 1.
@@ -290,7 +292,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// The relative tolerance: a scalar, or one value per component (or per part of a compound state). Constant
-    /// and given steps have no tolerance.
+    /// steps and the steps of [`StepTo`](super::StepTo) have no tolerance.
     pub fn rtol(mut self, rtol: impl Into<Tol>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
@@ -301,12 +303,12 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// The first step size, and the size of every step for a method without an error estimate: a magnitude, or
-    /// with the sign of `t1 - t0`. It is an error if the controller has a first step size too.
+    /// with the sign of `t1 - t0`. The solve returns an error if the controller also has a first step size.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
     }
-    /// The smallest step size. If the controller needs a smaller one, the solve ends with
+    /// The smallest step size. If the controller needs a smaller step size, the solve ends with
     /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). Steps shortened to end on one of the
     /// [`tstops`](Ode::tstops) are exempt.
     pub fn dt_min(mut self, dt_min: f64) -> Self {
@@ -318,17 +320,17 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.dt_max = dt_max;
         self
     }
-    /// Runs the loops over steps with a lower level of instructions than the machine's best; tests force each
-    /// level.
+    /// Runs the loops over steps with a lower instruction level than the machine's best, so that tests can run
+    /// each level.
     #[doc(hidden)]
     pub fn level(mut self, level: Level) -> Self {
         self.settings.level = level;
         self
     }
-    /// Returns `Ok` for a solve that ends early; its `outcome` shows whether it did.
+    /// Returns `Ok` even for a solve that ends early; the solution's `outcome` shows whether it did.
     ///
-    /// Inside `jit`, `grad` and `vmap` such a solve does not make the call fail either. A failing vector field
-    /// is still an error.
+    /// Inside `jit`, `grad` and `vmap`, a solve that ends early does not make the call fail either. A failing
+    /// vector field is still an error.
     ///
     /// # Examples
     /// ```
@@ -347,22 +349,22 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self
     }
     /// The maximum number of recorded events, at least 1, terminal events included. One more event ends the
-    /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default.
-    /// Tensors need shapes before the solve, so their default is 64, or the number of events if the first
-    /// occurrence of each is terminal.
+    /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default. The
+    /// shapes of tensors are fixed before the solve, so their default is 64, or the number of events if the
+    /// first occurrence of each is terminal.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.settings.max_events = Some(max_events.max(1));
         self
     }
-    /// Times that steps end on exactly; times outside the interval are ignored. The proposed step size and the
-    /// controller's history are kept across them. With [`StepTo`](super::StepTo), which gives all times, they
-    /// are an error.
+    /// Times at which steps end exactly. Times outside the interval are ignored. The proposed step size and the
+    /// controller's history carry over to the step after such a time. With [`StepTo`](super::StepTo), which
+    /// sets all step times, `tstops` is an error.
     pub fn tstops(mut self, ts: &[f64]) -> Self {
         self.settings.tstops.extend(ts);
         self
     }
-    /// Times at which the vector field is discontinuous. Steps end on them, and the first stage behind one is
-    /// computed anew. The vector field is evaluated an ulp before and an ulp after such a time, never on it.
+    /// Times at which the vector field is discontinuous. Steps end at these times, and the first stage of the next step
+    /// is computed anew. The vector field is evaluated an ulp before and an ulp after such a time, never at it.
     pub fn discontinuities(mut self, ts: &[f64]) -> Self {
         self.settings.discontinuities.extend(ts);
         self
@@ -375,16 +377,16 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// The error norm: `norm` sees the state of scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))`,
-    /// and a step is accepted if it returns less than 1. The default is the RMS. The choice of the first step
-    /// size uses the norm too.
+    /// The error norm: `norm` receives the scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))` as a
+    /// state. A step is accepted if the norm is less than 1. The default is the RMS. The choice of the first
+    /// step size uses the norm too.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
         self.norm = Some(Arc::new(norm));
         self
     }
     /// Saves `f(t, y)` instead of y.
     ///
-    /// `f` may collect into what it captures. It must not run this same `Ode`: that would deadlock.
+    /// `f` may change what it captures. It must not run this same `Ode`: that would deadlock.
     pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
         Ode {
             save_fn: Arc::new(Mutex::new(f)),
@@ -403,7 +405,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// Calls `watch(t, y)` after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
-    /// `watch` may collect into what it captures. It must not run this same `Ode`: that would deadlock.
+    /// `watch` may change what it captures. It must not run this same `Ode`: that would deadlock.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
         self.on_step = Some(Arc::new(Mutex::new(watch)));
         self
@@ -416,9 +418,9 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// # Errors
     /// [`SolveError::Config`] for a setting that [`Ode::check`] rejects; [`SolveError::Field`] and
     /// [`SolveError::Event`] for a vector field or an event that failed; [`SolveError::Incomplete`] if the
-    /// solve ended before t1 without an event or `on_step` ending it, unless [`Ode::allow_incomplete`] is set.
-    /// The last three hold what was computed until then. On traced tensors the end of the solve is not known
-    /// yet: the call returns `Ok`, and the call that runs the program fails.
+    /// solve ended before t1 and neither an event nor `on_step` ended it, unless [`Ode::allow_incomplete`] is
+    /// set. The last three contain the partial solution. On traced tensors the outcome is not known yet: the
+    /// call returns `Ok`, and the call that runs the traced program returns the error.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

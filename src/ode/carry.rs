@@ -1,22 +1,22 @@
 //! `Carry`: everything that changes from one step to the next.
 //!
-//! All of it is states and values of the clock, counters and the status included. So a recorded solve keeps
-//! them on the device, and its thousandth step runs the program that its first step recorded.
+//! It consists of states and values of the clock only; counters and the status are such values too. So a
+//! recorded solve carries all of it through its loop, and every step runs the program recorded for the first.
 
 use super::step_end::SLACK;
 use super::{Clock, Controller, Scheme, State, StiffStages};
 
-/// What one step passes to the next.
+/// The data that one step passes to the next.
 #[derive(Clone)]
 pub struct Carry<S: State> {
-    // What a replay of the accepted steps carries.
+    // Carried also by a replay of the accepted steps.
     /// The time reached.
     pub t: S::Clock,
     /// The state at t: the last good one, even if the solve failed.
     pub y: S,
 
-    // What only the search for those steps carries.
-    /// The size of the step to attempt next, signed, not yet cut at t1.
+    // Carried only while steps are chosen.
+    /// The size of the step to attempt next, signed, before it is shortened to end at t1.
     pub dt: S::Clock,
     /// The stages, then one scratch state. `k[0]` is f(t, y) if the scheme carries it. The others have no
     /// meaning between steps.
@@ -42,23 +42,23 @@ pub struct Carry<S: State> {
     pub num_off_grid: S::Clock,
     /// Evaluations of the vector field.
     pub num_fn_evals: S::Clock,
-    /// Jacobians; 0 of explicit methods, so a recorded solve does not carry them.
+    /// Jacobians computed; 0 for explicit methods, so a recorded solve does not carry this counter.
     pub num_jac_evals: S::Clock,
-    /// Factorizations, as Jacobians.
+    /// Matrix factorizations; 0 for explicit methods too.
     pub num_factorizations: S::Clock,
     /// Consecutive rejections, up to now, that were due to a non-finite error ratio.
     pub non_finite_in_row: S::Clock,
     /// One of the codes of [`status`](super::status).
     pub status: S::Clock,
 
-    // What the last attempt left for drivers and reports.
-    /// The size of the step last attempted, cut at t1 if necessary; a rejected attempt started at t.
+    // Results of the last attempt, for drivers and reports.
+    /// The size of the last attempted step, shortened to end at t1 if necessary. A rejected attempt started at t.
     pub h: S::Clock,
-    /// The error ratio of the step last attempted; 0 without an error estimate.
+    /// The error ratio of the last attempted step; 0 without an error estimate.
     pub error_ratio: S::Clock,
     /// The first non-finite component of the last non-finite attempt, -1 if there was none.
     pub component: S::Clock,
-    /// Whether the step last attempted was accepted.
+    /// Whether the last attempted step was accepted.
     pub accepted: <S::Clock as Clock>::Mask,
 
     /// Scratch of a step, without meaning between steps.
@@ -131,8 +131,8 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// Every clock that outlives a step under this scheme, in a fixed order: what a recorded loop carries
-    /// beside `y` and `k[0]`.
+    /// Every clock that outlives a step under this scheme, in a fixed order. A recorded loop carries these in
+    /// addition to `y` and `k[0]`.
     pub fn clocks_mut(&mut self, scheme: &Scheme<S>) -> Vec<&mut S::Clock> {
         let mut clocks = vec![
             &mut self.t,

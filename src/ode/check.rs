@@ -7,7 +7,7 @@
 use super::event::Watch;
 use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
 
-/// Whether a setting was given or is a default, where its value does not show it.
+/// Whether a setting was given, for settings whose value does not show it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Given {
     pub(crate) save_at: bool,
@@ -49,7 +49,7 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
     /// use flowline::ode::{Method, Ode};
     /// let ode = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).rtol(1e-9);
     /// let error = ode.check(&0.0, &1.0, &1.0).unwrap_err();
-    /// assert_eq!(error.to_string(), "`rtol` has no effect under constant or given steps: leave it out");
+    /// assert_eq!(error.to_string(), "`rtol` has no effect with constant steps or `StepTo`: leave it out");
     /// ```
     pub fn check(&self, t0: &Y::Clock, t1: &Y::Clock, y0: &Y) -> Result<(), ConfigError> {
         Y::check(self, t0, t1, y0)
@@ -114,7 +114,7 @@ impl Requested<'_> {
     }
 }
 
-/// Where nothing reads a Jacobian.
+/// The message for settings of the Jacobian with a method that reads none.
 const NEEDS_JACOBIAN: &str = "by a method without a Jacobian (Rodas5P and Rosenbrock23 have one)";
 
 impl Settings {
@@ -122,12 +122,12 @@ impl Settings {
     pub(crate) fn is_adaptive(&self) -> bool {
         match &self.controller {
             Some(controller) => controller.is_adaptive(),
-            // Without a dt0 such a method fails later, for its missing error estimate.
+            // Without a dt0 such a method fails later, because it has no error estimate.
             None => self.has_error_estimate() || self.dt0.is_none(),
         }
     }
 
-    /// Refuses what the method does not read; `functions` are those of [`Requested`].
+    /// Refuses settings that the method does not read; `functions` are those of [`Requested`].
     pub(crate) fn check_method(
         &self,
         [jacobian, time_derivative, radius]: [bool; 3],
@@ -148,7 +148,7 @@ impl Settings {
             return Err(ConfigError::MethodPlace {
                 method: format!("{method:?}"),
                 place: "with `mass_matrix`",
-                remedy: "take Method::Rodas5P or Method::Rosenbrock23",
+                remedy: "use Method::Rodas5P or Method::Rosenbrock23",
             });
         }
         Ok(())
@@ -160,7 +160,7 @@ impl Settings {
             Method::Rkc2 | Method::AutoTsit5Rodas5P => Err(ConfigError::MethodPlace {
                 method: format!("{:?}", self.method),
                 place: "in ensembles",
-                remedy: "take Method::Rodas5P, or solve each trajectory alone",
+                remedy: "use Method::Rodas5P, or solve each trajectory alone",
             }),
             _ => Ok(()),
         }
@@ -195,7 +195,7 @@ impl Settings {
         ];
         match unread.iter().find(|(_, is_given)| *is_given) {
             Some(&(setting, _)) => {
-                Err(ConfigError::UnusedSetting { setting, place: "under constant or given steps" })
+                Err(ConfigError::UnusedSetting { setting, place: "with constant steps or `StepTo`" })
             }
             None => Ok(()),
         }

@@ -1,13 +1,13 @@
 //! `Clock`: the numbers that control a solve.
 //!
 //! t, dt, the error ratio, the controller's history, counters and the status of a solve are all values of one
-//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar
-//! when the solve is recorded into a graph. A clock knows arithmetic and comparison, not what it controls.
+//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar when
+//! the solve is recorded into a graph. A clock has arithmetic and comparisons. It does not know what it controls.
 //!
-//! There is no `PartialOrd` here on purpose: a comparison gives a `Mask`, which is used by [`Clock::select`],
-//! not by `if`. A recorded solve has no value to branch on; a branch would fix the first step's decision for
-//! all later steps. [`Clock::known`] is the only way back to a `bool`, and only to skip work whose result is
-//! unused. Alternatives considered: a generic float trait with `PartialOrd` (cannot be traced, cannot hold
+//! There is no `PartialOrd` here on purpose: a comparison returns a `Mask` for [`Clock::select`], not a
+//! condition for `if`. A recorded solve has no value to branch on; a branch would fix the first step's decision
+//! for all later steps. [`Clock::known`] is the only way back to a `bool`, and only to skip work whose result
+//! is unused. Alternatives considered: a generic float trait with `PartialOrd` (cannot be traced, cannot hold
 //! lanes), a second copy of the algorithm for tensors (two copies diverge).
 
 /// A number that controls a solve, or several of them side by side.
@@ -44,7 +44,7 @@ pub trait Clock: Clone {
     fn or(a: &Self::Mask, b: &Self::Mask) -> Self::Mask;
     /// `!m`.
     fn not(m: &Self::Mask) -> Self::Mask;
-    /// `a` where `m` holds, else `b`. A NaN in the unselected one does not propagate.
+    /// `a` where `m` holds, else `b`. A NaN in the unselected operand does not propagate.
     fn select(m: &Self::Mask, a: &Self, b: &Self) -> Self;
     /// The value of `m` if it is one plain value; `None` on tracers and where lanes differ.
     fn known(m: &Self::Mask) -> Option<bool>;
@@ -64,7 +64,7 @@ pub trait Clock: Clone {
     fn max(&self, other: &Self) -> Self {
         Self::select(&other.lt(self), self, other)
     }
-    /// Whether it is neither NaN nor infinite.
+    /// Whether the value is neither NaN nor infinite.
     #[inline(always)]
     fn is_finite(&self) -> Self::Mask {
         self.abs().lt(&self.like(f64::INFINITY))

@@ -1,7 +1,7 @@
 //! `Controller`: chooses the size of the next step.
 //!
-//! A controller is data and one formula. It sees the error ratio and its own history, all of them values of a
-//! [`Clock`], and never the state or the vector field. The set is closed, hence an enum.
+//! A controller is data and one formula. Its inputs are the error ratio and its own history, all of them values
+//! of a [`Clock`], never the state or the vector field. It is an enum, because users cannot add controllers.
 
 use super::{Clock, ConfigError};
 
@@ -19,10 +19,10 @@ pub enum Controller {
     Hairer(HairerController),
 }
 
-/// Steps of equal size: `t_n = t0 + n dt0`, the last one cut at t1.
+/// Steps of equal size: `t_n = t0 + n dt0`. The last step is shortened to end at t1.
 ///
-/// A remainder under 100 ulp of t is merged into the step before, so rounding adds no step of size 1e-16. There
-/// is no error estimate and no rejection; a step that gives a non-finite number ends the solve.
+/// A remainder below 100 ulp of t is merged into the last step, so that rounding adds no step of size 1e-16.
+/// There is no error estimate and no rejection; a step that gives a non-finite number ends the solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConstantStepSize {
     /// The step size: a magnitude, or with the sign of `t1 - t0`.
@@ -40,18 +40,18 @@ pub struct StepTo {
 
 /// Proportional-integral-derivative control of the error estimate.
 ///
-/// Let r be the error ratio of this step, r' and r'' the error ratios of the two steps accepted before (1 at
-/// the start), k the method's `error_order`, and dt/dt' the ratio of this step's size to the last accepted
+/// Let r be the error ratio of this step, r' and r'' the error ratios of the two previously accepted steps (1
+/// at the start), k the method's `error_order`, and dt/dt' the ratio of this step's size to the last accepted
 /// step's size (1 at the start). Then
 /// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`.
 ///
 /// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So a step
-/// is shorter than the one before only after a rejection. An r of 0 enters the history as 1. A non-finite r
+/// is shorter than the previous step only after a rejection. An r of 0 enters the history as 1. A non-finite r
 /// gives `factor_min`.
 ///
-/// Methods for stiff problems shrink their steps before they fail: the factor is at most `safety (1/r)^(1/k)`, which alone
-/// counts after a rejected step, and is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` if the previous
-/// attempt was rejected.
+/// For stiff methods an accepted step may be followed by a shorter one. Then the factor is at most
+/// `safety (1/r)^(1/k)`, and it is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a
+/// rejection. After a rejected step the factor is `safety (1/r)^(1/k)`, clipped to `[factor_min, safety]`.
 ///
 /// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods
 /// [`PidController::predictive`]. Other controllers have constructors:
@@ -182,7 +182,7 @@ impl Controller {
     /// This controller with a first step size.
     ///
     /// # Errors
-    /// [`StepTo`] takes every step size from its times.
+    /// For [`StepTo`], whose times set every step size, and for a controller that already has a first step size.
     pub(super) fn starting_with(self, dt0: f64) -> Result<Controller, ConfigError> {
         match self {
             Controller::StepTo(_) => Err(ConfigError::FirstStepBesideTimes { dt0 }),
@@ -231,7 +231,7 @@ impl Controller {
     }
 }
 
-/// What a controller knows from before the step that it judges.
+/// The controller's history before the current step.
 pub(super) struct History<'a, C> {
     /// 1/r' and 1/r''.
     pub inv_prev: &'a C,
@@ -241,7 +241,7 @@ pub(super) struct History<'a, C> {
     pub h_prev: &'a C,
     /// 0 right after a rejection.
     pub slack: &'a C,
-    /// Whether the method is for stiff problems, whose steps have to shrink before they fail.
+    /// Whether the method is for stiff problems: an accepted step may then be followed by a shorter one.
     pub is_stiff: bool,
 }
 
@@ -263,7 +263,7 @@ impl PidController {
         PidController::pi(-1.0 / 6.0, 1.0 / 3.0)
     }
     /// The coefficients of the H211b filter: exponents 1/b, 1/b on the last two errors and -1/b on the ratio of
-    /// the last two step sizes. b = 4 is usual; a larger b reacts more slowly. Clipped as
+    /// the last two step sizes. b = 4 is usual; a larger b reacts more slowly. The factor is clipped as in
     /// [`PidController::h211pi`].
     ///
     /// # References
@@ -271,8 +271,8 @@ impl PidController {
     pub fn h211b(b: f64) -> PidController {
         PidController { ratio_coeff: 1.0 / b, ..PidController::pi(-1.0 / b, 2.0 / b) }
     }
-    /// The coefficients of the H312PID filter: exponents 1/18, 1/9, 1/18 on the last three errors. Clipped as
-    /// [`PidController::h211pi`].
+    /// The coefficients of the H312PID filter: exponents 1/18, 1/9, 1/18 on the last three errors. The factor
+    /// is clipped as in [`PidController::h211pi`].
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -300,7 +300,7 @@ impl PidController {
         if !past.is_stiff {
             return self.clipped(error_ratio, &factor);
         }
-        // What the trend extrapolates to is no more than what the error alone allows, and after a rejection nothing of it.
+        // The predicted factor is limited to the factor from this error alone, and not used after a rejection.
         let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
         let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);
@@ -336,7 +336,7 @@ impl PidController {
         between(factor, &low, &high, error_ratio, self.factor_min)
     }
 
-    /// Gustafsson's predictive control: the error is expected to change from step to step as it did from the last one to this.
+    /// Gustafsson's predictive control, which extrapolates the change of the error between the last two steps.
     /// It is the default of methods for stiff problems.
     ///
     /// # References

@@ -1,7 +1,7 @@
-//! The extra stages that a step's dense output needs beyond those that y1 needs.
+//! The extra stages that a step's dense output needs, beyond the stages of y1.
 //!
-//! The driver of plain states reuses stages that it has; a recorded step calls this. This module never chooses
-//! a step.
+//! The driver of plain states reuses the stages that it already has. A recorded step computes them with this
+//! module. This module never chooses a step size.
 
 use super::stages::eval;
 use super::{Clock, FieldFailure, Interpolant, Scheme, Span, State, VectorField};
@@ -31,7 +31,7 @@ pub fn complete<S: State, F: VectorField<S>>(
     for (i, (c, row)) in interpolant.extra().enumerate() {
         let (before, after) = k.split_at_mut(s + i);
         argument.lincomb(y, &h, row, &before[..]);
-        // At c = 1 it is evaluated at t_next itself, as a stage of the step would be.
+        // A stage with c = 1 is evaluated at t_next itself, like the stages of the step.
         let at = if c == 1.0 { scheme.before(span, t_next) } else { t.add(&h.mul(&h.like(c))) };
         eval(f, &at, &argument, &mut after[0])?;
     }

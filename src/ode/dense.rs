@@ -1,8 +1,8 @@
 //! Dense output: the solution between step times.
 //!
 //! The method's [`Interpolant`] turns the stages of a step into a polynomial. [`Segment`] is the polynomial of
-//! one step, [`DenseOutput`] the whole curve. They know the numbers of a step, not the controller that chose
-//! it.
+//! one step, [`DenseOutput`] the whole curve. They contain the numbers of a step and do not depend on the
+//! controller.
 
 use super::{ConfigError, Interpolant, State};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 /// event that changes the state, it returns the state before the change.
 #[derive(Clone, Debug)]
 pub struct DenseOutput<Y> {
-    /// The interpolants, one after the other: more than one where the method was switched.
+    /// The interpolants in order; more than one if the solve switched methods.
     pieces: Vec<Piece>,
     /// Ends of the steps, t0 first; the event time for a step that an event cut short.
     step_times: Vec<f64>,
@@ -96,12 +96,12 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         self.stages.extend_from_slice(segment.k);
     }
 
-    /// The order of the error between step times; the lowest if the method was switched.
+    /// The order of the error between step times; the lowest order if the solve switched methods.
     pub fn order(&self) -> u32 {
         self.pieces.iter().map(|piece| piece.interpolant.order()).min().unwrap_or(0)
     }
 
-    /// What step i belongs to.
+    /// The piece that contains step i.
     fn piece(&self, i: usize) -> &Piece {
         &self.pieces[self.pieces.partition_point(|piece| piece.step <= i) - 1]
     }
@@ -137,7 +137,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), ConfigError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
-            return Err(ConfigError::NotSaved { what: "the derivative of one point" });
+            return Err(ConfigError::NotSaved { what: "derivative at a single point" });
         };
         let interpolant = &self.piece(i).interpolant;
         let mut weights = vec![0.0; interpolant.num_stages()];
@@ -162,7 +162,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k }
     }
 
-    /// The step that contains t, the earlier one at a shared end; `None` without steps.
+    /// The step that contains t; at a shared end, the earlier step. `None` without steps.
     fn find(&self, t: f64) -> Result<Option<usize>, ConfigError> {
         let (t0, t1) = self.interval();
         if !(t0.min(t1) <= t && t <= t0.max(t1)) {
@@ -176,7 +176,7 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     }
 
     fn only_point(&self) -> Result<Y, ConfigError> {
-        self.ends.first().cloned().ok_or(ConfigError::NotSaved { what: "a step" })
+        self.ends.first().cloned().ok_or(ConfigError::NotSaved { what: "steps" })
     }
 
     /// Stores the only point of a solve without steps.

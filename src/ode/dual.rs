@@ -12,7 +12,7 @@ use std::array::from_fn;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// A value and its derivatives in P directions; of second derivatives both are dual numbers themselves.
+/// A value and its derivatives in P directions. For second derivatives, both are dual numbers themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Dual<T, const P: usize> {
     /// The value.
@@ -23,8 +23,9 @@ pub struct Dual<T, const P: usize> {
 
 /// A number that dual numbers are made of.
 pub trait Part: Number<Clock = f64> {
-    /// `derivative * tangent`, 0 where nothing moves: x^2.0 has a derivative at 0 though ln x, its derivative with respect to the exponent, has
-    /// no value there, and so has the square root of a constant 0.
+    /// `derivative * tangent`, or 0 if the tangent is 0, even where `derivative` is not finite. So the
+    /// derivative of x^2.0 at 0 is finite, although its derivative with respect to the exponent contains ln x,
+    /// and the square root of a constant 0 has the derivative 0.
     fn term(derivative: Self, tangent: Self) -> Self;
 }
 
@@ -51,7 +52,7 @@ impl<T: Part, const P: usize> Dual<T, P> {
         Dual { value, tangent: from_fn(|p| T::from(f64::from(p == direction))) }
     }
 
-    /// A value that no direction moves.
+    /// A constant: all derivatives are 0.
     #[inline(always)]
     pub fn fixed(value: T) -> Self {
         Dual { value, tangent: [T::from(0.0); P] }
@@ -210,7 +211,7 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         self.value.squared_ratio(y0.value, y1.value, rtol, atol)
     }
-    /// Of the value; a custom norm sees no tangent.
+    /// The ratio of the value; a custom norm receives no tangents.
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         Dual::fixed(self.value.ratio(y0.value, y1.value, rtol, atol))

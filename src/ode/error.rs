@@ -1,4 +1,4 @@
-//! `ConfigError`: what is wrong with a problem, detected before work starts if possible.
+//! `ConfigError`: errors in a problem or its settings, detected before work starts if possible.
 
 /// Why a solve could not start or continue.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub enum ConfigError {
         /// Parts of the state.
         parts: usize,
     },
-    /// A time in `tstops` that the times of `StepTo` do not contain.
+    /// A time at which a step must end, but which is not among the times of `StepTo`.
     #[error("a step must end at t={t}, which is not among the times of `StepTo`: add it")]
     StopBesideTimes {
         /// The time.
@@ -57,9 +57,9 @@ pub enum ConfigError {
         "save_at: a solve on tensors allocates rows for up to {steps} accepted steps: {rows} rows take {bytes} bytes, over the limit of {most}; lower `max_steps` or save at given times"
     )]
     SavedSteps {
-        /// The most steps that the solve may accept.
+        /// The maximum number of accepted steps.
         steps: usize,
-        /// Rows for the saved steps.
+        /// The number of rows for the saved steps.
         rows: usize,
         /// Bytes of these rows.
         bytes: usize,
@@ -71,14 +71,14 @@ pub enum ConfigError {
         "events: the records of {rows} events take {bytes} bytes of states, over the limit of {most}; lower `max_events`"
     )]
     EventRecordsTooLarge {
-        /// Rows for events.
+        /// The number of rows for events.
         rows: usize,
         /// Bytes of these rows.
         bytes: usize,
         /// The limit.
         most: usize,
     },
-    /// Rows were to step independently, but the state has no rows.
+    /// Independent steps per row were requested, but the state has no rows.
     #[error(
         "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
     )]
@@ -94,7 +94,7 @@ pub enum ConfigError {
         "batching: {rows} rows in groups of {size} leave a smaller last group, which per-component tolerances do not fit; choose a group size that divides {rows}"
     )]
     UnevenGroups {
-        /// All rows.
+        /// The number of rows.
         rows: usize,
         /// Rows per group.
         size: usize,
@@ -121,13 +121,13 @@ pub enum ConfigError {
         /// The end of the solution.
         t1: f64,
     },
-    /// A solution does not hold what was requested.
+    /// A solution does not contain the requested data.
     #[error("the solution holds no {what}: request it with `save_at`")]
     NotSaved {
-        /// What is missing.
+        /// The missing data.
         what: &'static str,
     },
-    /// An end of the interval is NaN, or infinite with nothing else to end the solve.
+    /// t0 or t1 is NaN, or it is infinite and nothing else can end the solve.
     #[error(
         "{name}={value}: the ends of the interval must be finite; t1 may be infinite where an event or `on_step` can end the solve"
     )]
@@ -151,7 +151,7 @@ pub enum ConfigError {
         /// t1 - t0.
         span: f64,
     },
-    /// A first step size was given with `StepTo`, which has its own.
+    /// A first step size was given with `StepTo`, whose times set all step sizes.
     #[error("dt0={dt0:e} was given with `StepTo`, whose times set all step sizes: remove one of the two")]
     FirstStepBesideTimes {
         /// The first step size given.
@@ -160,9 +160,9 @@ pub enum ConfigError {
     /// A first step size was given twice.
     #[error("dt0={dt0:e} was given with `{controller}`, which already has a dt0: remove one of the two")]
     FirstStepTwice {
-        /// The one given to the builder.
+        /// The step size given to the builder.
         dt0: f64,
-        /// The controller that already has one.
+        /// The controller that already has a first step size.
         controller: &'static str,
     },
     /// A setting was given to a solve that does not read it.
@@ -170,15 +170,15 @@ pub enum ConfigError {
     UnusedSetting {
         /// The setting.
         setting: &'static str,
-        /// Where it has no effect.
+        /// The place where the setting has no effect.
         place: &'static str,
     },
-    /// A matrix or pattern of another size than the state's.
-    #[error("`{setting}` is of {found} equations, the state has {components} components")]
+    /// A matrix or pattern whose size differs from the state's.
+    #[error("`{setting}` has size {found}, but the state has {components} components")]
     LinearShape {
         /// The setting.
         setting: &'static str,
-        /// Its equations.
+        /// Its size.
         found: usize,
         /// Components of the state.
         components: usize,
@@ -189,9 +189,9 @@ pub enum ConfigError {
         /// The entry.
         value: f64,
     },
-    /// A sparsity pattern with an entry that the Jacobian does not have.
+    /// A sparsity pattern with an entry outside the Jacobian.
     #[error(
-        "`jacobian_sparsity` has the entry ({row}, {column}), the Jacobian of {components} components has not"
+        "`jacobian_sparsity` has the entry ({row}, {column}), which is outside the {components} x {components} Jacobian"
     )]
     SparsityEntry {
         /// Its row.
@@ -201,32 +201,32 @@ pub enum ConfigError {
         /// Components of the state.
         components: usize,
     },
-    /// A y0 that does not fulfill the constraints of a mass matrix.
+    /// A y0 that violates a constraint of a mass matrix.
     #[error(
         "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
     )]
     InconsistentStart {
-        /// The equation, counted from 0 among all of them.
+        /// The equation, counted from 0 among all equations.
         equation: usize,
         /// `f[equation](t0, y0)`.
         residual: f64,
     },
-    /// A method that the way of running does not have.
+    /// A method that cannot run in this way.
     #[error("{method} does not run {place}: {remedy}")]
     MethodPlace {
         /// The method.
         method: String,
-        /// Where it does not run.
+        /// The place where the method does not run.
         place: &'static str,
-        /// What to do instead.
+        /// The alternative.
         remedy: &'static str,
     },
     /// The times are not monotone.
     #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be strictly monotone from t0 to t1", index + 1)]
     TimesNotMonotone {
-        /// Where the order breaks.
+        /// The index of the first time that is out of order with the next one.
         index: usize,
-        /// The time there.
+        /// The time at this index.
         previous: f64,
         /// The next time.
         next: f64,
@@ -298,11 +298,11 @@ pub enum ConfigError {
     TableauOrder {
         /// The tableau's name.
         tableau: String,
-        /// Which weights: of the solution, of the estimate, of the dense output.
+        /// Which weights: those of the solution, of the estimate or of the dense output.
         weights: &'static str,
         /// The rooted tree: a dot for the single node, else its children in brackets.
         tree: String,
-        /// Its nodes, which are the order of the condition.
+        /// The number of its nodes, which is the order of the condition.
         nodes: u32,
         /// The residual of the condition.
         residual: f64,
@@ -319,7 +319,7 @@ pub enum ConfigError {
         /// The highest order that can be checked.
         max: u32,
     },
-    /// The error estimate of a custom tableau is always 0, or its order is.
+    /// The error estimate of a custom tableau is always 0, or its order is 0.
     #[error(
         "tableau \"{tableau}\": b_embedded must differ from b, and error_order={error_order} must be at least 1"
     )]

@@ -1,9 +1,9 @@
 //! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that implement it.
 //!
-//! Parameters are captured, so there is no `args`. A vector field sees only t and y, never dt, the method or
-//! the step number; otherwise the gradient of a solve would not be the gradient of f. It may fail: a table may
-//! end, a root may not be found. Evaluation writes into `dy` instead of returning it, because heap states must
-//! not allocate per stage; closures that return are wrapped.
+//! Parameters are captured, so there is no `args`. A vector field receives only t and y, never dt, the method
+//! or the step number; otherwise the gradient of a solve would not be the gradient of f. Evaluation may fail,
+//! for example at the end of a table or if a root search does not converge. Evaluation writes into `dy` instead
+//! of returning it, because heap states must not allocate per stage; closures that return are wrapped.
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
@@ -52,8 +52,8 @@ pub struct Recoverable(pub FieldError);
 
 /// A vector field `dy/dt = f(t, y)`.
 ///
-/// A box or an [`Arc`] of a vector field is a vector field, so one of unknown type, or one shared by several
-/// problems, can be stored.
+/// A box or an [`Arc`] of a vector field is a vector field, so a vector field of unknown type, or one shared by
+/// several problems, can be stored.
 ///
 /// # Examples
 /// ```
@@ -76,11 +76,11 @@ pub trait VectorField<S: State> {
     /// Writes `f(t, y)` into `dy`, which has the right shape and unspecified values.
     ///
     /// # Errors
-    /// Any error of the evaluation: it ends the solve, which returns it with t and the step. A [`Recoverable`]
-    /// one shortens the trial step instead.
+    /// Any error of the evaluation. It ends the solve, which returns the error with t and the step. A
+    /// [`Recoverable`] error shortens the trial step instead.
     fn eval(&self, t: &S::Clock, y: &S, dy: &mut S) -> Result<(), FieldError>;
 
-    /// The field's derivatives, where it can differentiate itself.
+    /// The derivatives of the vector field, if it can compute them.
     #[doc(hidden)]
     fn linearize(&self) -> Option<&dyn Linearize<S>> {
         None
@@ -97,7 +97,7 @@ pub trait VectorField<S: State> {
     }
 }
 
-/// A vector field with a loop over steps compiled for a method, as made by
+/// A vector field with a loop over steps compiled for a method, created by
 /// [`Ode::inlined`](super::Ode::inlined).
 #[derive(Clone, Copy, Debug)]
 pub struct Inlined<F, M>(F, PhantomData<M>);

@@ -1,7 +1,7 @@
 //! `vector_field!`: a vector field written once and compiled for each kind of number.
 //!
-//! A Rust closure is never generic, so it serves one kind of number. Lanes and sensitivities need other kinds,
-//! so this macro repeats the body for each: `f64`, [`Single`](super::Single), lanes of both and
+//! A Rust closure is never generic, so it works for one kind of number. Lanes and sensitivities need other
+//! kinds, so this macro repeats the body for each: `f64`, [`Single`](super::Single), lanes of both and
 //! [`Dual`](super::Dual). The types in the body are concrete, so constants may stand on either side of an
 //! operator (`2.0 * PI * y[0]` does not compile in a generic body). It is a `macro_rules!` macro, because a
 //! derive macro would need a second crate.

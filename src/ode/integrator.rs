@@ -17,13 +17,13 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Which stages of the step last accepted are stored.
+/// Which stages of the last accepted step are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ready {
     Nothing,
     /// The method's stages.
     OwnStages,
-    /// The stages of its dense output too.
+    /// The stages of its dense output as well.
     Curve,
 }
 
@@ -31,12 +31,12 @@ enum Ready {
 pub(super) struct Integrator<Y: PlainState> {
     pub carry: Carry<Y>,
     pub span: Span<f64>,
-    /// The start of the step last accepted; valid if it was remembered.
+    /// The start of the last accepted step; valid if it was remembered.
     before: Before<Y>,
     /// The step size that the stages were computed with, even if an event cuts the step short.
     h: f64,
     pub interpolant: Arc<Interpolant>,
-    /// The stages of the step last accepted, extra stages included, once they are needed.
+    /// The stages of the last accepted step, extra stages included, once they are needed.
     stages: Vec<Y>,
     ready: Ready,
     weights: Vec<f64>,
@@ -101,19 +101,20 @@ impl<Y: PlainState> Integrator<Y> {
         Ok((step_times.len() - first) as u64)
     }
 
-    /// Shortens the next attempt after the vector field failed in the last one; false if that no longer helps.
+    /// Shortens the next attempt after the vector field failed in the last one. Returns false if a shorter step
+    /// no longer helps.
     fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
         let h = next_step_end(scheme, &self.span, &self.carry).t - self.carry.t;
         refuse(scheme, h, &mut self.carry)
     }
 
-    /// Undoes the step last accepted, which was remembered, because `component` is not finite in it.
+    /// Undoes the last accepted step, which was remembered, because `component` is not finite in it.
     pub fn take_back(&mut self, scheme: &Scheme<Y>, component: f64) {
         take_back(scheme, &self.before, (&true, &component), &mut self.carry);
         self.ready = Ready::Nothing;
     }
 
-    /// The start of the step last accepted.
+    /// The start of the last accepted step.
     pub fn t(&self) -> f64 {
         self.before.t
     }
@@ -125,7 +126,7 @@ impl<Y: PlainState> Integrator<Y> {
         }
     }
 
-    /// Copies the method's own stages of the step last accepted, which must have been remembered.
+    /// Copies the method's own stages of the last accepted step, which must have been remembered.
     pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         if self.ready != Ready::Nothing {
             return Ok(());
@@ -150,12 +151,13 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// Whether f at the end of the step is known: the other side of a discontinuity may have replaced it.
+    /// Whether f at the end of the step is stored. At a discontinuity, the value on the other side may have
+    /// replaced it.
     fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
         scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
     }
 
-    /// The step last accepted with all stages of its dense output; it must have been remembered.
+    /// The last accepted step with all stages of its dense output; it must have been remembered.
     pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
@@ -181,24 +183,24 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// The step last accepted; it must be complete.
+    /// The last accepted step; it must be complete.
     pub fn segment(&self) -> Segment<'_, Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
-    /// Whether stability limits the size of the step last accepted, whose stages are stored.
+    /// Whether stability limits the size of the last accepted step, whose stages are stored.
     pub fn is_suspicious(&mut self, scheme: &Scheme<Y>, look: &Look) -> bool {
         let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
         look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
     }
 
-    /// The state at `t` within the step last accepted, which must be complete.
+    /// The state at `t` within the last accepted step, which must be complete.
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
         segment.eval(&self.interpolant, t, &mut self.weights, out);
     }
 
-    /// Ends the step last accepted at `t` with the state `y`.
+    /// Ends the last accepted step at `t` with the state `y`.
     pub fn cut(&mut self, t: f64, y: Y) {
         (self.carry.t, self.carry.y) = (t, y);
     }
@@ -216,7 +218,7 @@ impl<Y: PlainState> Integrator<Y> {
             .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
-    /// Goes on by another method, which starts anew.
+    /// Continues with another method, which starts anew.
     pub fn change_method(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -238,7 +240,7 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// `max_i sum_j |df_i/dy_j|` of the step last accepted; 0 of a method without a Jacobian.
+    /// `max_i sum_j |df_i/dy_j|` of the last accepted step; 0 for a method without a Jacobian.
     pub fn jacobian_norm(&self) -> f64 {
         self.carry.stiff.as_ref().map_or(0.0, |stiff| stiff.jacobian_norm())
     }
@@ -250,10 +252,10 @@ impl<Y: PlainState> Integrator<Y> {
     }
 }
 
-/// A constraint may be violated at the start by so many tolerances.
+/// The maximum violation of a constraint at the start, in units of the tolerance.
 const VIOLATION: f64 = 10.0;
 
-/// Refuses a y0 that violates a constraint, an equation without a derivative, by more than some tolerances.
+/// Refuses a y0 that violates a constraint (an equation without a derivative) by more than [`VIOLATION`] tolerances.
 fn check_constraints<Y: PlainState>(
     f: &dyn VectorField<Y>,
     scheme: &Scheme<Y>,

@@ -9,9 +9,9 @@ use super::tableau::{DEGREE_MAX, hermite, row};
 
 /// The weights of a method's dense output.
 ///
-/// A method without an interpolant uses the cubic Hermite one, through y and y1 with the derivatives f(t, y)
-/// and f(t + h, y1). These are stage 0 and, for a FSAL method, the last stage; otherwise f(t + h, y1) is an
-/// extra stage.
+/// A method without an interpolant uses the cubic Hermite interpolant, through y and y1 with the derivatives
+/// f(t, y) and f(t + h, y1). These are stage 0 and, for a FSAL method, the last stage; otherwise f(t + h, y1)
+/// is an extra stage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interpolant {
     order: u32,
@@ -62,7 +62,7 @@ impl Interpolant {
         self.order
     }
 
-    /// The number of stages in the sum: the method's and the [`extra`](Self::extra) ones.
+    /// The number of stages in the sum: the method's stages and the [`extra`](Self::extra) stages.
     pub fn num_stages(&self) -> usize {
         self.num_method_stages + self.extra_c.len()
     }
@@ -138,8 +138,8 @@ fn terms(theta: f64, degree: usize) -> ([f64; DEGREE_MAX], [f64; DEGREE_MAX]) {
 
 /// The coefficients of `sum_j powers_j theta^(j+1)` in the terms above.
 ///
-/// The common factor theta is taken out first. Then q(theta) = q(1) + (1 - theta) r(theta) and q(theta) = q(0)
-/// + theta r(theta) are applied in turn.
+/// The common factor theta is taken out first. Then `q(theta) = q(1) + (1 - theta) r(theta)` and
+/// `q(theta) = q(0) + theta r(theta)` are applied alternately.
 pub(super) fn from_powers(powers: &[f64]) -> Vec<f64> {
     let mut rest: Vec<f64> = powers.to_vec();
     let mut coefficients = Vec::with_capacity(rest.len());

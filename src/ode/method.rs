@@ -4,7 +4,7 @@ use super::{ButcherTableau, ConfigError, Interpolant, tableaux};
 use std::fmt;
 use std::str::FromStr;
 
-/// A method: explicit Runge-Kutta ones, and four for stiff problems.
+/// A method: fourteen explicit Runge-Kutta methods, and four for stiff problems.
 ///
 /// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P. Tsit5 is the default.
 ///
@@ -54,10 +54,11 @@ pub enum Method {
     Dop853,
     /// Verner's most efficient pair 9(8).
     Vern9,
-    /// Steinebach's Rosenbrock method 5(4) for stiff problems and differential-algebraic ones of index 1; `Rodas5P` of SciML.
+    /// Steinebach's Rosenbrock method 5(4) for stiff problems and differential-algebraic equations of index 1;
+    /// `Rodas5P` of SciML.
     ///
-    /// A step takes eight stages, each with a linear system of one matrix `M / gamma - h J`: the Jacobian J and the
-    /// matrix's factors are computed once per step, and there is no iteration that can fail.
+    /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`: the Jacobian
+    /// J and the factors of the matrix are computed once per step, and there is no iteration that can fail.
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
     Rosenbrock23,
@@ -97,12 +98,12 @@ impl Method {
     pub(crate) const EXPLICIT: [Method; 14] =
         *Method::ALL.first_chunk().expect("fourteen of them come first");
 
-    /// Whether it is an explicit Runge-Kutta method, and no more.
+    /// Whether this is one of the fourteen explicit Runge-Kutta methods.
     pub const fn is_explicit(self) -> bool {
         !matches!(self, Method::Rodas5P | Method::Rosenbrock23 | Method::Rkc2 | Method::AutoTsit5Rodas5P)
     }
 
-    /// The tableau of the method; of a method that switches, of the first one.
+    /// The tableau of the method; for a method that switches, the tableau of the first method.
     pub const fn tableau(self) -> &'static ButcherTableau<'static> {
         match self {
             Method::Euler => &tableaux::EULER,
@@ -126,8 +127,8 @@ impl Method {
         }
     }
 
-    /// When to use it. A tolerance bound is where the next method reaches the same error with fewer
-    /// evaluations, on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
+    /// When to use it. A tolerance bound is the tolerance from which on the next method reaches the same error
+    /// with fewer evaluations, on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
     pub const fn use_for(self) -> &'static str {
         match self {
             Method::Euler => "teaching and comparisons",
@@ -179,7 +180,7 @@ impl Method {
         format!("| {} |", cells.join(" | "))
     }
 
-    /// Evaluations of an accepted step.
+    /// Number of evaluations of an accepted step.
     fn evals(self) -> String {
         let tableau = self.tableau();
         let evals = tableau.num_stages() - usize::from(tableau.is_fsal());
@@ -217,7 +218,7 @@ impl fmt::Display for Method {
 impl FromStr for Method {
     type Err = ConfigError;
 
-    /// The method of a name, in upper or lower case.
+    /// Returns the method with this name, in upper or lower case.
     fn from_str(name: &str) -> Result<Self, ConfigError> {
         let same = |method: &Method| method.tableau().name.eq_ignore_ascii_case(name);
         Method::ALL.into_iter().find(same).ok_or_else(|| ConfigError::UnknownMethod {

@@ -1,10 +1,10 @@
 //! Ordinary differential equations: the stepping algorithm, written once over a clock and a state.
 //!
-//! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of an explicit Runge-Kutta
-//! method under a step size controller, without a loop and without output. It uses `Clock` (t, dt, counters)
-//! and `State` (y) by their traits only. So the same code runs on plain Rust numbers at the speed of a
-//! hand-written loop, on lanes of trajectories, and on tracers that record it into a graph. A driver per kind
-//! of state loops over it; [`Ode`] is the builder in front of all drivers. This module does not use tensors.
+//! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of an explicit Runge-Kutta method
+//! under a step size controller, without a loop and without output. It uses `Clock` (t, dt, counters) and `State`
+//! (y) only through their traits. So the same code runs on plain Rust numbers at the speed of a hand-written loop,
+//! on lanes of trajectories, and on tracers that record it into a graph. Each kind of state has a driver that calls
+//! it in a loop; [`Ode`] is the builder in front of all drivers. This module does not use tensors.
 //!
 //! ```
 //! use flowline::prelude::*;
@@ -17,8 +17,8 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 //!
-//! The how-to guides of the book (`docs/` of the repository) go on from there: saved times, events, ensembles, sensitivities, steps
-//! by hand, failures.
+//! The how-to guides of the book (`docs/` of the repository) explain saved times, events, ensembles,
+//! sensitivities, steps by hand and failures.
 
 mod attempt;
 mod attempts;
@@ -101,7 +101,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// Bounds of public items, and names in the expansions of public macros: users need not name them.
+// Bounds of public items, and names in the expansions of public macros. Users do not need these names.
 #[doc(hidden)]
 pub use self::{
     builder::IntoState,

@@ -2,11 +2,12 @@
 //!
 //! A method has order p exactly when `sum_i b_i Phi_i(t) = 1 / gamma(t)` for each rooted tree t of at most p
 //! nodes (Hairer, Norsett, Wanner I, theorem II.2.13). An interpolant has order q when its weights at theta
-//! give `theta^n / gamma(t)`, n the nodes of t. An estimate is O(h^k) when its weights give 0 below k nodes.
-//! Trees, weights and densities are generated here, and sums run in twice the precision, so the residuals show
-//! only the rounding of the coefficients. This module knows only numbers, no vector field and no solve.
+//! give `theta^n / gamma(t)`, where n is the number of nodes of t. An estimate is O(h^k) when its weights give
+//! 0 for all trees of fewer than k nodes. Trees, weights and densities are generated here, and sums run in
+//! twice the precision, so the residuals show only the rounding of the coefficients. This module uses only
+//! numbers, no vector field and no solve.
 
-/// The most nodes of a tree: the highest order that can be checked.
+/// The maximum number of nodes of a tree, which is the highest order that can be checked.
 pub(super) const ORDER_MAX: u32 = 10;
 
 /// An unevaluated sum of two f64.
@@ -33,16 +34,16 @@ impl Double {
     }
 }
 
-/// A rooted tree, made of two smaller ones: the root of the second is attached to the root of the first.
+/// A rooted tree, made of two smaller trees: the root of the second is attached to the root of the first.
 ///
-/// The second is the last of the root's children, in the order of the list, so each tree is made once.
+/// The second tree is the last of the root's children in the order of the list, so each tree is generated once.
 struct Tree {
     nodes: u32,
     density: f64,
     parts: Option<(usize, usize)>,
 }
 
-/// The rooted trees of up to a given number of nodes, by their nodes.
+/// The rooted trees of up to a given number of nodes, sorted by their number of nodes.
 pub(super) struct Trees(Vec<Tree>);
 
 impl Trees {
@@ -102,7 +103,7 @@ pub(super) struct Failure {
 pub(super) struct Conditions {
     trees: Trees,
     phi: Vec<Vec<Double>>,
-    /// The same with the absolute value of every coefficient.
+    /// The weights computed with the absolute value of every coefficient.
     size: Vec<Vec<f64>>,
 }
 

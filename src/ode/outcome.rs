@@ -1,7 +1,7 @@
-//! `Outcome` and `Stats`: why a solve ended and what it took.
+//! `Outcome` and `Stats`: why a solve ended, and its counters.
 //!
-//! An early end is data: what was computed until then is kept. The driver decides whether it is also an error.
-//! A recorded solve uses the codes of [`status`], because a graph has no enums.
+//! An early end is an outcome with a partial solution. The driver decides whether it is also an error. A
+//! recorded solve uses the codes of [`status`], because a graph has no enums.
 
 use super::Carry;
 use super::State;
@@ -16,7 +16,7 @@ pub mod status {
     pub const COMPLETED: f64 = 1.0;
     /// `max_steps` steps were attempted.
     pub const MAX_STEPS: f64 = 2.0;
-    /// The controller needs a step too small to move t.
+    /// The controller needs a step that is too small to change t.
     pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
     /// Numbers became NaN or infinite, and shorter steps did not help.
     pub const NON_FINITE: f64 = 4.0;
@@ -24,7 +24,7 @@ pub mod status {
     pub const EVENT: f64 = 5.0;
     /// The caller ended the solve.
     pub const CANCELLED: f64 = 6.0;
-    /// An event occurred without a row for it.
+    /// An event occurred, and no row was left for its record.
     pub const MAX_EVENTS: f64 = 7.0;
     /// The two states of a reversible solve differ too much.
     pub const STATES_APART: f64 = 8.0;
@@ -32,9 +32,9 @@ pub mod status {
     pub const ZENO: f64 = 9.0;
     /// The vector field or an event failed.
     pub const FAILED: f64 = 10.0;
-    /// A Jacobian is not finite. Carries have [`NON_FINITE`] for it; this is its number beside other outcomes.
+    /// A Jacobian is not finite. Only encoded outcomes have this code; a carry has [`NON_FINITE`] instead.
     pub const NON_FINITE_JACOBIAN: f64 = 11.0;
-    /// A matrix of a method for stiff problems is singular; likewise.
+    /// A matrix of a method for stiff problems is singular. Only encoded outcomes have this code, too.
     pub const SINGULAR: f64 = 12.0;
 }
 
@@ -71,8 +71,8 @@ pub enum Outcome {
         /// The limit.
         max_events: usize,
     },
-    /// The state resets of an event accumulate: infinitely many before a time that is ahead by no more than
-    /// rounding. t1 and y1 of the solution belong to the last one, after its reset.
+    /// The state resets of an event accumulate: infinitely many would occur before a time that is ahead by no
+    /// more than rounding. t1 and y1 of the solution belong to the last event, after its reset.
     Zeno {
         /// The index of the event, in the order of declaration.
         index: usize,
@@ -114,7 +114,7 @@ pub enum Outcome {
     },
     /// The Jacobian has an entry that is NaN or infinite, so that no step of a method for stiff problems is finite.
     NonFiniteJacobian {
-        /// The time reached, at which it was computed.
+        /// The time reached, at which the Jacobian was computed.
         t: f64,
         /// The row of the entry.
         row: usize,
@@ -123,8 +123,8 @@ pub enum Outcome {
         /// `y[column]`.
         y: f64,
     },
-    /// The matrix `M / gamma - h J` of a method for stiff problems is singular: for 20 step sizes in a row, or for the one that was
-    /// given.
+    /// The matrix `M / gamma - h J` of a method for stiff problems is singular: for 20 step sizes in a row, or
+    /// for one step without an error estimate.
     SingularMatrix {
         /// The time reached; the steps that failed started here.
         t: f64,
@@ -186,7 +186,7 @@ impl Outcome {
         }
     }
 
-    /// The numbers that [`Outcome::decode`] makes this of, in its order.
+    /// This outcome as the arguments of [`Outcome::decode`], in their order.
     #[cfg(feature = "rayon")]
     pub(crate) fn encode(&self) -> [f64; 6] {
         let (none, count) = (0.0, |n: usize| n as f64);
@@ -227,7 +227,7 @@ impl Outcome {
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
     }
 
-    /// With what the stages of a method for stiff problems know of numbers that are not finite.
+    /// This outcome with the cause of non-finite numbers that the stages of a method for stiff problems have diagnosed.
     pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>) -> Outcome {
         match (self, diagnosis) {
             (Outcome::NonFinite { t, .. }, Some(Diagnosis::Jacobian { row, column, y })) => {
@@ -240,7 +240,7 @@ impl Outcome {
         }
     }
 
-    /// Stored instead of a component in a carry where the function of event `index` is NaN.
+    /// The code that a carry has instead of a component if the function of event `index` is NaN.
     pub(crate) fn code_of_event(index: usize) -> f64 {
         -2.0 - index as f64
     }
@@ -343,9 +343,9 @@ pub struct Stats {
     pub num_fn_evals: u64,
     /// Steps recomputed for a gradient.
     pub num_recomputed: u64,
-    /// Jacobians that were computed; 0 of explicit methods.
+    /// Jacobians that were computed; 0 for explicit methods.
     pub num_jac_evals: u64,
-    /// Matrices that were factored; 0 of explicit methods.
+    /// Matrices that were factored; 0 for explicit methods.
     pub num_factorizations: u64,
 }
 

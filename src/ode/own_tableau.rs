@@ -1,8 +1,8 @@
 //! `Tableau`: a custom Butcher tableau, checked on construction.
 //!
-//! It owns its numbers and lends them as a [`ButcherTableau`], so nothing is leaked and the rest of the crate
-//! treats all tableaux alike. Orders are derived from the numbers: a tableau with a wrong digit gets the order
-//! that it really has, and [`Tableau::check_order`] names the condition that fails.
+//! It owns its numbers. A [`ButcherTableau`] borrows them, so nothing is leaked, and the rest of the crate
+//! treats all tableaux alike. Orders are derived from the numbers: a tableau with a wrong digit gets its actual
+//! order, and [`Tableau::check_order`] names the condition that fails.
 
 use super::interpolant::from_powers;
 use super::order::{Conditions, Failure, ORDER_MAX};
@@ -12,7 +12,7 @@ use super::{ButcherTableau, ConfigError, DenseTableau};
 /// The allowed residual of a condition relative to the sum of its terms' sizes; coefficients of 13 digits pass.
 const TOLERANCE: f64 = 1e-12;
 
-/// Where in a step dense output is checked, besides its end.
+/// Points of a step at which dense output is checked, in addition to its end.
 const INSIDE: [f64; 2] = [0.375, 0.8125];
 
 /// A custom explicit Runge-Kutta method.
@@ -107,7 +107,7 @@ impl Tableau {
     ///
     /// # Errors
     /// Shapes that do not agree, numbers that are not finite, a c that is not the sum of its row, weights at
-    /// theta = 1 that are not b, or weights that do not even sum to theta.
+    /// theta = 1 that are not b, or weights that do not sum to theta.
     pub fn with_dense(mut self, extra: &[(f64, &[f64])], weights: &[&[f64]]) -> Result<Tableau, ConfigError> {
         let (check, s) = (Check { name: &self.name }, self.b.len());
         for (i, (c, row)) in extra.iter().enumerate() {
@@ -191,7 +191,7 @@ impl Tableau {
     }
 }
 
-/// The checks, which put the tableau's name into errors.
+/// The checks. Their errors contain the tableau's name.
 struct Check<'a> {
     name: &'a str,
 }

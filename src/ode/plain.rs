@@ -13,18 +13,18 @@ use super::{
     SolveError, StateFunctions, Stats, VectorField,
 };
 
-/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need one.
+/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need a plain state.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a plain state",
     label = "saved functions, in-place vector fields and stepping by hand need one",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
 pub trait PlainState: OdeState<Clock = f64> + 'static {
-    /// Whether loops compiled per method pay off: they do if a state fits into registers.
+    /// Whether loops compiled per method are worth it: they are if a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
 
-    /// The number that linear systems of its components are solved in.
+    /// The number type in which linear systems of its components are solved.
     #[doc(hidden)]
     type Number: Solvable + Real<Clock = f64>;
 
@@ -32,7 +32,7 @@ pub trait PlainState: OdeState<Clock = f64> + 'static {
     #[doc(hidden)]
     const EPSILON: f64;
 
-    /// Copies the components, in order, to `out`, which is as long.
+    /// Copies the components, in order, to `out`, which has the same length.
     #[doc(hidden)]
     fn read(&self, out: &mut [Self::Number]);
 
@@ -111,7 +111,7 @@ impl<Y: PlainState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// between steps.
     ///
     /// # Errors
-    /// As [`Ode::solve`]; saved values, events and `on_step` are errors, because the caller sees every step.
+    /// As [`Ode::solve`]; also an error for saved values, events and `on_step`, because the caller sees every step.
     ///
     /// # Examples
     /// ```
@@ -226,7 +226,7 @@ fn run_any<Y: PlainState, O>(
         events,
         stats,
         outcome,
-        // A method that switches has done what a warning would ask for.
+        // A method that switches has already done what the warning recommends.
         warnings: stiffness.warning().filter(|_| stiff.is_none()).into_iter().collect(),
         dense,
         ..unstarted(span.0, integrator.carry.y, &resolved, &scheme)

@@ -23,24 +23,26 @@ pub trait Real:
     type Clock: Clock;
     /// Whether these are lanes, whose masks rarely agree.
     const LOCKSTEP: bool = false;
-    /// Whether loops compiled per method pay off for arrays of it: they do if a few fit into registers.
+    /// Whether loops compiled per method are worth it for arrays of this type: they are if a few numbers fit
+    /// into registers.
     const UNROLLED: bool = true;
-    /// The default tolerance: about what the precision supports.
+    /// The default tolerance: about as tight as the precision supports.
     const TOLERANCE: Tolerance<'static>;
-    /// The number that linear systems are solved in: f64 of f32, which their matrices are too badly scaled for.
+    /// The number type in which linear systems are solved. It is f64 for f32, because the matrices are too
+    /// badly scaled for f32.
     type Wide: Solvable + Real<Clock = Self::Clock>;
     /// The distance from 1 to the next larger number.
     const EPSILON: f64;
 
-    /// As the number that linear systems are solved in.
+    /// Converts to the number type in which linear systems are solved.
     fn widen(self) -> Self::Wide;
-    /// Rounded from that number.
+    /// Rounds from that number type.
     fn narrow(wide: Self::Wide) -> Self;
     /// `x`, in every lane.
     fn constant(x: f64) -> Self;
     /// `|self| > |other|`.
     fn exceeds(self, other: Self) -> <Self::Clock as Clock>::Mask;
-    /// Whether it is `other`, with all that either carries. Never of lanes.
+    /// Whether it equals `other` bit for bit, including tangents. Not called on lanes.
     fn is_same(self, other: Self) -> bool;
 
     /// `self * x`.
@@ -61,9 +63,9 @@ pub trait Real:
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self::Clock;
     /// `self / (atol + rtol max(|y0|, |y1|))`; NaN where `y1` is not finite.
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self;
-    /// The number itself, without tangents; the first of lanes.
+    /// The number without tangents; for lanes, the number in the first lane.
     fn value(self) -> f64;
-    /// Whether it is neither NaN nor infinite.
+    /// Whether the value is neither NaN nor infinite.
     fn is_finite(self) -> <Self::Clock as Clock>::Mask;
     /// `a` where `m` holds, else `b`.
     fn select(m: &<Self::Clock as Clock>::Mask, a: Self, b: Self) -> Self;

@@ -1,4 +1,4 @@
-//! What is saved of a solve: values, dense output, records of events.
+//! The recorder of a solve: saved values, dense output, records of events.
 //!
 //! The recorder sees each accepted step. It handles events first, because one may end the step early or undo
 //! it; then it saves the times within the step; then an event may reset the state. It requests the step's dense
@@ -14,7 +14,7 @@ use super::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What a solve records while it runs.
+/// The data that a solve records while it runs.
 pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     selection: Selection<'o, 'f, Y, O>,
     pub ts: Vec<f64>,
@@ -29,7 +29,7 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     finder: Finder<'o, 'f, Y>,
 }
 
-/// What a solve records and watches.
+/// The values that a solve saves, and its events.
 pub(super) struct Selection<'o, 'f, Y: PlainState, O> {
     /// Evaluates extra stages of dense output.
     pub field: &'o dyn VectorField<Y>,
@@ -93,7 +93,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         !self.selection.needs_curve() && self.selection.save_at.every == 0 && self.selection.on_step.is_none()
     }
 
-    /// Handles the step last accepted, whose end is the last of the step times.
+    /// Handles the last accepted step, whose end is the last of the step times.
     #[inline]
     pub fn after_step(
         &mut self,

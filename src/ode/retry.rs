@@ -14,7 +14,7 @@ use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorF
 pub(crate) struct Before<S: State> {
     /// The start of the step.
     pub(crate) t: S::Clock,
-    /// The state there.
+    /// The state at t.
     pub(crate) y: S,
     /// f(t, y), if it is carried.
     pub(crate) k0: S,
@@ -28,7 +28,7 @@ pub(crate) struct Before<S: State> {
 }
 
 impl<S: State> Before<S> {
-    /// Taken before the step that starts with `carry`.
+    /// Copies the part from `carry`, before the step that starts there.
     pub(crate) fn of(carry: &Carry<S>) -> Self {
         Before {
             t: carry.t.clone(),
@@ -58,7 +58,7 @@ impl<S: State> Before<S> {
     }
 }
 
-/// Undoes the step last accepted where `bad` holds: it counts as rejected because `component` is not finite in
+/// Undoes the last accepted step where `bad` holds: it counts as rejected because `component` is not finite in
 /// it.
 pub(crate) fn take_back<S: State>(
     scheme: &Scheme<S>,
@@ -95,8 +95,8 @@ pub(crate) fn take_back<S: State>(
     carry.status = old(&end, &carry.status);
 }
 
-/// Counts an attempt in which the vector field needs a shorter step, and shortens the next one; false if that
-/// no longer helps. The carry still holds the start of the attempt.
+/// Counts an attempt in which the vector field needs a shorter step, and shortens the next attempt. Returns
+/// false if a shorter step no longer helps. The carry still holds the start of the attempt.
 pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &mut Carry<S>) -> bool {
     if !scheme.is_adaptive() {
         return false;
@@ -133,8 +133,8 @@ fn is_hopeless<S: State>(scheme: &Scheme<S>, carry: &Carry<S>) -> <S::Clock as C
     S::Clock::or(&too_many, &carry.dt.abs().lt(&scheme.dt_min(&carry.t)))
 }
 
-/// The largest growth of the first step after an event over the step that the event ended. Nothing is known
-/// about its right size, but that step was accepted.
+/// The largest growth of the first step after an event over the step that the event ended. Only the size of
+/// that step, which was accepted, is known.
 const GROWTH: f64 = 10.0;
 
 /// Continues from `carry`, whose t and y are the time and state after an event, where `goes_on` holds. `t_end`

@@ -6,19 +6,19 @@ use super::{ConfigError, OdeState};
 
 /// Any mix of t0, t1, given times, every n-th accepted step, and dense output.
 ///
-/// The saved times are the union of the selected ones, in the order of the solve, equal times once. A solve
-/// that ends early saves the times before its end, and its end instead of t1. Dense output alone saves no time.
-/// The default saves t1.
+/// The saved times are the union of the selected times, in the order of the solve and without repetitions. A
+/// solve that ends early saves the selected times before its end, and its end instead of t1. Dense output alone
+/// saves no time. The default saves t1.
 ///
 /// Values at given times come from the dense output of the step that contains them, so they do not change the
-/// steps; a time at the end of a step gets that step's own value.
+/// steps. At the end of a step, the value is that of the step itself.
 ///
-/// The time axis is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. Tensors need shapes before
-/// the solve, so they have rows for all given times and for as many steps as may be accepted: `max_steps`, or
-/// the number of steps if they are constant or given. Unused rows at the end are NaN, and the solution's
-/// `num_saved` counts the used ones. On tensors, methods whose dense output needs extra stages (order 7 and
-/// above, and methods with the cubic Hermite interpolant that are not FSAL) evaluate these in every attempt if
-/// times or dense output are saved.
+/// The time axis is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. The shapes of tensors are
+/// fixed before the solve, so there are rows for all given times and for the maximum number of accepted steps:
+/// `max_steps`, or the number of steps for constant steps and `StepTo`. Unused rows at the end are NaN, and the
+/// solution's `num_saved` counts the used ones. On tensors, methods whose dense output needs extra stages
+/// (order 7 and above, and methods with the cubic Hermite interpolant that are not FSAL) evaluate these stages
+/// in every attempt if times or dense output are saved.
 ///
 /// # Examples
 /// ```
@@ -76,7 +76,7 @@ impl SaveAt {
     pub fn steps() -> Self {
         Self::every(1)
     }
-    /// Saves the start, the end of every n-th accepted step, and the end of the last one. 0 saves none.
+    /// Saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no step is saved.
     pub fn every(n: usize) -> Self {
         Self::NOTHING.and_every(n)
     }
@@ -113,7 +113,7 @@ impl SaveAt {
     pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), ConfigError> {
         let sign = if t1 < t0 { -1.0 } else { 1.0 };
         for (index, pair) in self.ts.windows(2).enumerate() {
-            // Written so that a NaN passes here and fails in the check below.
+            // This comparison lets a NaN pass; the check below rejects it.
             if pair[1] * sign < pair[0] * sign {
                 return Err(ConfigError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
             }

@@ -1,4 +1,4 @@
-//! `Scheme` and `Span`: what does not change during a solve.
+//! `Scheme` and `Span`: the data that do not change during a solve.
 //!
 //! A scheme is plain Rust numbers, known when a solve is recorded, so code may branch on it; a span is values
 //! of the clock. Everything that changes is in [`Carry`](super::Carry). Invalid numbers are rejected here, for
@@ -17,13 +17,13 @@ pub type Norm<'a, S> = dyn Fn(&S) -> <S as State>::Clock + Send + Sync + 'a;
 /// Bounds on the steps of a solve, for every controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits<'a> {
-    /// The smallest step size that a controller may need; 0 for only the limit of 16 ulp of t.
+    /// The smallest allowed step size of a controller; 0 if only the limit of 16 ulp of t applies.
     pub dt_min: f64,
     /// The largest step size; infinite for none.
     pub dt_max: f64,
     /// The maximum number of attempted steps.
     pub max_steps: u64,
-    /// Times strictly between t0 and t1 that steps end on, in the order of the solve, discontinuities included.
+    /// Times strictly between t0 and t1 at which steps end, in the order of the solve, discontinuities included.
     pub stops: &'a [f64],
     /// Where the vector field is evaluated next to discontinuities.
     pub sides: Sides<'a>,
@@ -60,7 +60,7 @@ pub struct Scheme<'a, S: State> {
     pub tolerance: Tolerance<'a>,
     /// A custom error norm; `None` for the RMS.
     pub norm: Option<&'a Norm<'a, S>>,
-    /// What the user says of the field's derivatives.
+    /// The derivatives of the vector field that the user provides.
     pub functions: Option<&'a StateFunctions<'a, S>>,
     /// The limits of every controller.
     pub limits: Limits<'a>,
@@ -70,7 +70,7 @@ pub struct Scheme<'a, S: State> {
     keeps_first: bool,
 }
 
-#[allow(clippy::expl_impl_clone_on_copy, reason = "a derived one would ask S to be Clone")]
+#[allow(clippy::expl_impl_clone_on_copy, reason = "a derived impl would require S to be Clone")]
 impl<S: State> Clone for Scheme<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -111,7 +111,7 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { norm, ..self }
     }
 
-    /// The scheme with derivatives of the field that the user gives.
+    /// The scheme with the derivatives of the vector field that the user provides.
     pub(super) fn differentiated_by(self, functions: Option<&'a StateFunctions<'a, S>>) -> Self {
         Scheme { functions, ..self }
     }
@@ -167,8 +167,8 @@ impl<'a, S: State> Scheme<'a, S> {
     /// Whether `k[0]` is f(t, y) between two steps. Adaptive steps need it, because rejected attempts start
     /// with it again, and so does dense output.
     ///
-    /// A FSAL method gets it for free. Otherwise constant steps compute the first stage anew and skip a FSAL
-    /// method's last stage; the number of evaluations is the same.
+    /// A FSAL method needs no extra evaluation for this. Otherwise constant steps compute the first stage anew
+    /// and skip a FSAL method's last stage; the number of evaluations is the same.
     #[inline(always)]
     pub fn carries_first(&self) -> bool {
         self.keeps_first
@@ -180,7 +180,8 @@ impl<'a, S: State> Scheme<'a, S> {
         self.keeps_first && self.is_fsal
     }
 
-    /// Function evaluations in one attempt, without the one at an accepted step's end if that is carried.
+    /// Function evaluations in one attempt, without the evaluation at the end of an accepted step if its result
+    /// is carried.
     ///
     /// Stages of another kind count their own evaluations.
     #[inline(always)]

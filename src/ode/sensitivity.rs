@@ -3,8 +3,8 @@
 //! Meant for few parameters and small states, where a graph and its reverse pass would cost more than they
 //! save: the work grows with the number of directions. It differentiates the discrete solve with its step times
 //! fixed. The error norm reads only values, so y1 and the steps do not depend on what is differentiated.
-//! Alternative considered: tangents in the error norm, as in some codes; this controls their error too, but y1
-//! then depends on the derivatives requested.
+//! Alternative considered: tangents in the error norm, as in some codes. This also controls the error of the
+//! tangents, but y1 then depends on which derivatives are computed.
 
 use super::check::Driver;
 use super::plain::run;
@@ -16,10 +16,10 @@ use std::array::from_fn;
 use std::fmt;
 use std::sync::Arc;
 
-/// The number of one pass.
+/// The number type of one pass.
 type Pass = FieldDual;
 
-/// A field with dual parameters, and with the same ones for its Jacobian.
+/// A field with dual parameters, and with nested dual parameters for its Jacobian.
 struct Differentiated<G: GenericField<N>, const N: usize> {
     field: G::Of<Pass>,
     nested: G::Of<NestedDual>,
@@ -69,7 +69,7 @@ pub struct SensitivityBuilder<G, const N: usize>(Ode<'static, [f64; N], G>);
 pub struct Sensitivity<D, const N: usize> {
     /// The time reached.
     pub t1: f64,
-    /// The state there, equal to the plain solve's, bit for bit.
+    /// The state at t1, bit for bit equal to that of the plain solve.
     pub y1: [f64; N],
     /// `dy1_dp.name[i]` is dy1_i / d name.
     pub dy1_dp: D,
@@ -77,9 +77,9 @@ pub struct Sensitivity<D, const N: usize> {
     pub dy1_dy0: [[f64; N]; N],
     /// Counters of one pass; the plain solve takes the same steps.
     pub stats: Stats,
-    /// Passes over the interval, each with up to [`DIRECTIONS`] directions.
+    /// Number of passes over the interval, each with up to [`DIRECTIONS`] directions.
     pub num_passes: usize,
-    /// Why it ended.
+    /// Why the solve ended.
     pub outcome: Outcome,
     /// The relative tolerance used.
     pub rtol: Tol,
@@ -108,12 +108,12 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// Solves for dy1/dp and dy1/dy0 together with y1.
     ///
     /// It differentiates the discrete solve with its accepted steps fixed, so the result agrees with finite
-    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. It
-    /// is as accurate as the method on those steps; tighten the tolerances for more. Parameters and components
-    /// are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
+    /// differences of solves over the same steps ([`StepTo`](super::StepTo)) up to rounding and truncation. The
+    /// error of the result against the derivative of the true solution depends on the tolerances. Parameters
+    /// and components are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
     ///
     /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` apply as in a plain solve. Saved values,
-    /// events and [`on_step`](Ode::on_step) are errors.
+    /// events and [`on_step`](Ode::on_step) are refused with an error.
     ///
     /// # Examples
     /// ```
@@ -140,7 +140,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
     /// Solves from t0 to t1 with derivatives.
     ///
     /// # Errors
-    /// The errors of [`Ode::solve`]; saved values, events and `on_step`.
+    /// The errors of [`Ode::solve`]; also an error for saved values, events and `on_step`.
     pub fn solve(
         &self,
         t0: f64,
@@ -156,7 +156,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         let mut last = None;
         for (pass, columns) in columns.chunks_mut(DIRECTIONS).enumerate() {
             let first = pass * DIRECTIONS;
-            // A direction of another pass is out of range here, so its tangent is 0.
+            // The index of a direction of another pass is out of range, so its tangent is 0.
             let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
             let mut direction = 0;
             let field = self.0.field.map_params(|x| {
@@ -194,7 +194,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         })
     }
 
-    /// The same solve in dual numbers, with errors measured by their values.
+    /// The same solve in dual numbers. Its error norm reads only their values.
     fn differentiated(&self, field: Differentiated<G, N>) -> Ode<'static, [Pass; N], Differentiated<G, N>> {
         let ode = self.0.with_field(field);
         match &self.0.norm {
@@ -206,7 +206,7 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         }
     }
 
-    /// An error if the solve ended early.
+    /// Returns an error if the solve ended early.
     fn judged<D>(
         &self,
         found: Sensitivity<D, N>,

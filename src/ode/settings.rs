@@ -1,7 +1,7 @@
 //! `Settings`: the settings as given; `Resolved`: the settings with all defaults.
 //!
-//! Options are given in any order and checked once, when the interval and the state are known. This module
-//! knows only options, neither vector fields nor loops, so all drivers share it.
+//! Options are given in any order and checked once, when the interval and the state are known. This module uses
+//! only options, neither vector fields nor loops, so all drivers share it.
 
 use super::scheme;
 use super::{
@@ -68,7 +68,7 @@ pub struct Resolved {
     own: Option<Arc<Tableau>>,
     /// The controller with its first step size.
     pub controller: Controller,
-    /// That of the method for stiff parts, where the method switches.
+    /// The controller of the method for stiff parts, if the method switches.
     stiff_controller: Option<Controller>,
     /// The relative tolerance, per component if it differs.
     pub rtol: Tol,
@@ -85,7 +85,7 @@ pub struct Resolved {
     level: Level,
 }
 
-/// What a loop over steps may be compiled for.
+/// The method and the instruction level for which a loop over steps may be compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Native {
     /// The method, unless a custom tableau replaces it.
@@ -97,8 +97,8 @@ impl Settings {
     /// The controller to use: the given one or the method's default, with `dt0`.
     ///
     /// # Errors
-    /// A dt0 with a controller that has one, or with [`StepTo`](super::StepTo); a method without an error
-    /// estimate and without a dt0.
+    /// A dt0 with a controller that already has a dt0, or with [`StepTo`](super::StepTo); a method without an
+    /// error estimate and without a dt0.
     fn controller(&self) -> Result<Controller, ConfigError> {
         let tableau = tableau(self.own.as_deref(), self.method);
         match (&self.controller, self.dt0) {
@@ -117,7 +117,7 @@ impl Settings {
         }
     }
 
-    /// The controller of the method for stiff parts, where there is one.
+    /// The controller of the method for stiff parts, if there is one.
     fn stiff_controller(&self) -> Result<Option<Controller>, ConfigError> {
         if self.own.is_some() || self.method != Method::AutoTsit5Rodas5P {
             return Ok(None);
@@ -129,8 +129,8 @@ impl Settings {
         tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
 
-    /// All settings for a state of these parts, with the tolerance `default` if none was given. `span` is t0
-    /// and t1 if they are known before the solve.
+    /// All settings for a state with `parts`, with the tolerance `default` if none was given. `span` is t0 and
+    /// t1 if they are known before the solve.
     ///
     /// # Errors
     /// The errors of [`Scheme::new`]; limits that contradict each other; lists of tolerances of the wrong
@@ -194,7 +194,7 @@ impl Resolved {
         if self.keeps_first { scheme.keeping_first() } else { scheme }
     }
 
-    /// The scheme of stiff parts, where the method of [`scheme`](Self::scheme) is for the others alone.
+    /// The scheme for stiff parts, if the method switches; [`scheme`](Self::scheme) is then only for the other parts.
     pub(super) fn stiff_scheme<'a, S: State>(
         &'a self,
         norm: Option<&'a Norm<'a, S>>,
@@ -214,10 +214,10 @@ impl Resolved {
         self.mass.as_deref()
     }
 
-    /// What loops may be compiled for.
+    /// The method and the level for which loops may be compiled.
     pub(super) fn native(&self) -> Native {
         let method = match self.method {
-            // What it starts with. The loop of the other method asks for its table.
+            // The first of the two methods.
             Method::AutoTsit5Rodas5P => Method::Tsit5,
             method => method,
         };
@@ -237,7 +237,7 @@ impl Resolved {
         Limits { dt_min, dt_max, max_steps, stops, sides: sides.view() }
     }
 
-    /// Keeps f(t, y) at the end of each step, for dense output.
+    /// Stores f(t, y) at the end of each step, for dense output.
     pub(super) fn keeping_first(self, keeps: bool) -> Self {
         Resolved { keeps_first: keeps, ..self }
     }

@@ -26,7 +26,7 @@ impl Sides<'_> {
         self.at.is_empty()
     }
 
-    /// `t`, or the evaluation time next to it if it is entry `index`: above it, else below it.
+    /// `t`; if `t` is entry `index`, the evaluation time next to it, above if `above`, else below.
     #[inline(always)]
     pub(super) fn beside<C: Clock>(&self, t: &C, index: &C, above: &C::Mask) -> C {
         let at = index.lookup(self.at);
@@ -35,7 +35,7 @@ impl Sides<'_> {
         C::select(&here, &side, t)
     }
 
-    /// The index of the entry at t, or of the last one below it.
+    /// The index of the entry at t, or of the last entry below t.
     #[inline(always)]
     pub(super) fn index_of<C: Clock>(&self, t: &C) -> C {
         t.count_up_to(self.at).sub(&t.like(1.0)).max(&t.like(0.0))

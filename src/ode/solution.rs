@@ -3,17 +3,17 @@
 use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
-/// The solution of a problem, complete or as far as it got; see `outcome`.
+/// The solution of a problem, complete or partial; see `outcome`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Solution<Y, O = Y> {
     /// The time reached.
     pub t1: f64,
-    /// The state there; the last good one if the solve ended early.
+    /// The state at t1; if the solve ended early, the last good state.
     pub y1: Y,
     /// The saved times.
     pub ts: Vec<f64>,
-    /// What was saved at these times: y, or the value of `save_fn`.
+    /// The saved values at these times: y, or the value of `save_fn`.
     pub ys: Vec<O>,
     /// The ends of all accepted steps, t0 first.
     pub step_times: Vec<f64>,
@@ -34,16 +34,16 @@ pub struct Solution<Y, O = Y> {
     pub(super) dense: Option<DenseOutput<Y>>,
 }
 
-/// A warning about a solve that ran.
+/// A warning about a solve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Stability limited the step size, not accuracy: in 15 checks without 6 consecutive passes, `h |lambda|`
-    /// was at the end of the method's stability interval. A looser tolerance does not help. Methods with two
-    /// stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes are checked from
-    /// their 1,000th attempt on.
+    /// Stability limited the step size, not accuracy: in 15 checks, without 6 consecutive negative checks among
+    /// them, `h |lambda|` was at the end of the method's stability interval. A looser tolerance does not help.
+    /// Methods with two stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes
+    /// are checked from their 1,000th attempt on.
     Stiff {
-        /// The time at which it was detected.
+        /// The time at which stiffness was detected.
         t: f64,
     },
 }
@@ -70,7 +70,8 @@ impl<Y, O> Solution<Y, O> {
 }
 
 impl<Y, O: PlainState> Solution<Y, O> {
-    /// The saved values as numbers: how many times, how many components, and the components time after time.
+    /// The saved values as numbers: the number of times, the number of components, and the components of each
+    /// time in turn.
     ///
     /// # Panics
     /// If the number of components differs between times.

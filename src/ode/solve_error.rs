@@ -1,8 +1,8 @@
 //! `SolveError`: why a solution is incomplete, with the part that was computed.
 //!
-//! It is generic over that part, so every driver fails alike: plain states, ensembles, sensitivities, tensors
-//! and steppers differ only in the type of `partial`. `?` drops the part: every `SolveError` converts into a
-//! [`flowline::Error`](crate::Error).
+//! It is generic over that part, so the errors of all drivers have the same form: plain states, ensembles,
+//! sensitivities, tensors and steppers differ only in the type of `partial`. `?` drops this part: every
+//! `SolveError` converts into a [`flowline::Error`](crate::Error).
 
 use super::{ConfigError, FieldError, Outcome, Tol};
 use std::error::Error;
@@ -28,11 +28,11 @@ pub enum SolveError<S = ()> {
     Field {
         /// The time of the evaluation.
         t: f64,
-        /// Steps attempted before.
+        /// Number of steps attempted before.
         step: u64,
         /// The vector field's own error.
         source: FieldError,
-        /// What was computed up to the last good step.
+        /// The solution up to the last good step.
         partial: Box<S>,
     },
     /// The state reset of an event failed.
@@ -43,24 +43,24 @@ pub enum SolveError<S = ()> {
         t: f64,
         /// The reason.
         reason: String,
-        /// What was computed up to the step in which it failed.
+        /// The solution up to the step in which the state reset failed.
         partial: Box<S>,
     },
     /// The solve ended early.
     Incomplete {
         /// The reason.
         outcome: Outcome,
-        /// With separate rows or trajectories: the first that ended early.
+        /// The first row or trajectory that ended early, if there are several.
         row: Option<usize>,
         /// The relative and the absolute tolerance; `None` for a solve inside a compiled program.
         tolerances: Option<Box<(Tol, Tol)>>,
-        /// What was computed; for several rows or trajectories, all of them.
+        /// The partial solution, with all rows or trajectories.
         partial: Box<S>,
     },
 }
 
 impl<S> SolveError<S> {
-    /// What was computed; `None` if nothing ran.
+    /// The partial solution; `None` if nothing ran.
     pub fn partial(&self) -> Option<&S> {
         match self {
             SolveError::Config(_) => None,
@@ -70,7 +70,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// What was computed; `None` if nothing ran.
+    /// The partial solution; `None` if nothing ran.
     pub fn into_partial(self) -> Option<S> {
         match self {
             SolveError::Config(_) => None,
@@ -80,7 +80,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// The same error with `f` applied to what was computed.
+    /// The same error with `f` applied to the partial solution.
     pub(crate) fn map<T>(self, f: impl FnOnce(S) -> T) -> SolveError<T> {
         let f = |partial: Box<S>| Box::new(f(*partial));
         match self {
@@ -130,7 +130,7 @@ impl<S> From<ConfigError> for SolveError<S> {
     }
 }
 
-/// Drops what was computed.
+/// Drops the partial solution.
 impl<S> From<SolveError<S>> for crate::Error {
     fn from(error: SolveError<S>) -> Self {
         match error {

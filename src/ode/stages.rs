@@ -1,12 +1,12 @@
 //! The stages of a step and its y1, shared bit for bit by an attempt and its replay.
 //!
-//! It knows a method's coefficients, the two step times of a step and the vector field. Whether a step is
-//! accepted, its error, the next step size and the end of a solve belong to [`attempt`](super::attempt()).
-//! Nothing here may allocate.
+//! It uses a method's coefficients, the two step times of a step and the vector field.
+//! [`attempt`](super::attempt()) decides whether a step is accepted, estimates its error, and chooses the next
+//! step size and the end of a solve. Nothing here may allocate.
 
 use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};
 
-/// Where the first stage comes from.
+/// The source of the first stage.
 #[derive(Clone, Copy, PartialEq)]
 pub enum First {
     /// `k[0]` is f(t, y) already. The last stage of a FSAL method, f(t_next, y1), is evaluated for the next
@@ -58,7 +58,7 @@ impl<C: Clock> Times<C> {
 /// `UNROLLED` unrolls the loop over stages. With the coefficients as compile-time constants, every stage of a
 /// small array then stays in registers (Lorenz: 101 ns per step against 135, a hand-written loop 94). The
 /// compiler does not unroll it by itself. If the coefficients are not constant, or a stage is a call anyway, a
-/// plain loop is as fast and a tenth of the code.
+/// plain loop is as fast and has a tenth of the code.
 #[inline(always)]
 pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -121,7 +121,7 @@ fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
     out.lincomb(y, h, a, &Compiled::<S, FUSED, UNROLLED>(k));
 }
 
-/// Evaluates the vector field at (t, y); a failure gets its time.
+/// Evaluates the vector field at (t, y). A failure contains this time.
 #[inline(always)]
 pub(super) fn eval<S: State, F: VectorField<S>>(
     f: &F,

@@ -1,4 +1,4 @@
-//! The start of a solve: f(t0, y0), the first step size, and the ends of a solve before its first step.
+//! The start of a solve: f(t0, y0), the first step size, and solves that end before their first step.
 
 use super::attempt::measure;
 use super::stages::eval;
@@ -9,8 +9,8 @@ use super::{
 
 /// The carry before the first step.
 ///
-/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses one by
-/// Hairer's algorithm, with one more evaluation. t0 == t1 ends the solve as completed, with y0.
+/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses a first
+/// step size with Hairer's algorithm, which takes one more evaluation. If t0 == t1, the solve is completed with y0.
 ///
 /// # Errors
 /// The vector field's error, with the time of the evaluation.
@@ -87,7 +87,7 @@ fn first_step<S: State, F: VectorField<S>>(
     carry: &mut Carry<S>,
 ) -> Result<S::Clock, FieldFailure<S::Clock>> {
     let wall = next_wall(scheme, span, carry).0;
-    // A piece of an interval has stops that lie behind its start.
+    // If the solve covers only a piece of the interval, stops may lie before its start.
     let is_ahead = carry.t.sub(&wall).mul(&span.direction).lt(&carry.t.like(0.0));
     let wall = S::Clock::select(&is_ahead, &wall, &span.t1);
     let Carry { t, y, k, y1, .. } = carry;

@@ -1,8 +1,8 @@
 //! `State`: the integrated quantity as the stepping algorithm sees it.
 //!
-//! A Runge-Kutta step needs four operations of a state; arrays, `Vec`s and trees of tensors implement them.
+//! A Runge-Kutta step needs four operations on states; arrays, `Vec`s and trees of tensors implement them.
 //! Stages come as [`Stages`], not as a slice, because the stages of a part of a compound are not contiguous. A
-//! state knows its components, not the method, the controller or the loop. Alternatives considered: operators
+//! state does not depend on the method, the controller or the loop. Alternatives considered: operators
 //! (`y + dt * k`), which allocate a temporary per term of a heap state and record a node per term of a traced
 //! one; a slice of `f64`, which tensors are not.
 
@@ -12,8 +12,8 @@ use super::{Clock, FieldError, Tolerance};
 pub trait Stages<S> {
     /// Whether sums of these stages use fused multiply-add.
     ///
-    /// Only loops compiled for a level that has the instruction set it; elsewhere it would be a call into the C
-    /// library.
+    /// It is true only in loops compiled for a level that has the instruction. Elsewhere fused multiply-add
+    /// would be a call of the C library.
     const FUSED: bool = false;
     /// Whether the weights are compile-time constants, so that sums of small states are unrolled.
     const KNOWN: bool = false;
@@ -101,12 +101,12 @@ pub trait State: Clone {
 
     /// `self = y + dt * sum_i a_i k_i`. Terms with `a_i == 0` are skipped, so a NaN in their `k_i` is harmless.
     ///
-    /// `self` has the right shape and unspecified values before.
+    /// Before the call, `self` has the right shape and unspecified values.
     fn lincomb<K: Stages<Self> + ?Sized>(&mut self, y: &Self, dt: &Self::Clock, a: &[f64], k: &K);
 
     /// The RMS over all components of `dt sum_i b_i k_i / (atol + rtol max(|y0|, |y1|))`; `self` is scratch.
     ///
-    /// Terms with `b_i == 0` are skipped. Not finite if a component of the sum or of `y1` is not finite.
+    /// Terms with `b_i == 0` are skipped. The result is not finite if a component of the sum or of `y1` is not finite.
     ///
     /// Implement this or [`error_sum`](Self::error_sum), whichever is more natural; each has a default in terms
     /// of the other.
@@ -124,8 +124,8 @@ pub trait State: Clone {
         sum.mul(&sum.like(1.0 / self.num_components().max(1) as f64)).sqrt()
     }
 
-    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: the quantity that compounds
-    /// add.
+    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: the quantity that a compound
+    /// state sums over its parts.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
@@ -152,7 +152,7 @@ pub trait State: Clone {
         tol: &Tolerance,
     );
 
-    /// Copies `other` without allocating, where `clone_from` does.
+    /// Copies `other` without allocating. Types whose `clone_from` allocates override it.
     #[inline(always)]
     fn copy_of(&mut self, other: &Self) {
         self.clone_from(other);

@@ -1,7 +1,7 @@
 //! `StepEnd`: the end of a step, and `Span`: the interval of a solve as values of its clock.
 //!
-//! Limits on times are in ulp of these times, never relative to the interval: a solve to t1 = infinity is as
-//! exact as one that ends at its event's time.
+//! Limits on times are in ulp of these times, never relative to the interval. So a solve to t1 = infinity that
+//! an event ends is as exact as a solve to the event time.
 
 use super::{Carry, Clock, ConstantStepSize, Controller, Scheme, State, StepTo};
 
@@ -70,13 +70,13 @@ pub(super) fn dt_least<C: Clock>(t: &C) -> C {
 
 /// The end of a step.
 pub(super) struct StepEnd<C: Clock> {
-    /// Its time.
+    /// The time.
     pub t: C,
-    /// Whether it is t1.
+    /// Whether the time is t1.
     pub last: C::Mask,
-    /// Whether it is one of the stops.
+    /// Whether the time is one of the stops.
     pub stop: C::Mask,
-    /// Whether it is a multiple of a constant step size, or one of the given times.
+    /// Whether the time is a multiple of a constant step size, or one of the given times.
     pub grid: C::Mask,
 }
 
@@ -99,9 +99,9 @@ pub(super) fn next_wall<S: State>(
 
 /// The end of the step that starts at `carry.t`.
 ///
-/// A proposed end within the slack of t1 or of a stop, or beyond it, becomes that time, so the vector field is
-/// never evaluated beyond. A rejected step is retried without slack, because merging could repeat the same
-/// step.
+/// A proposed end beyond t1 or a stop, or within the slack before it, becomes that time. So the vector field is
+/// never evaluated beyond t1 or a stop. A rejected step is retried without slack, because merging could repeat
+/// the same step.
 #[inline(always)]
 pub(super) fn next_step_end<S: State>(
     scheme: &Scheme<S>,
@@ -118,7 +118,7 @@ pub(super) fn next_step_end<S: State>(
             let last = S::Clock::not(&S::Clock::and(&more, &is_before(span, &t)));
             let t = S::Clock::select(&last, &span.t1, &t);
             let stop = S::Clock::and(&is_stop, &S::Clock::and(&t.le(&wall), &wall.le(&t)));
-            // Every stop is one of the times.
+            // Every stop is one of the times of `StepTo`.
             return StepEnd { t, last, grid: stop.clone(), stop };
         }
         Controller::Constant(ConstantStepSize { dt0 }) => {
@@ -126,7 +126,7 @@ pub(super) fn next_step_end<S: State>(
             let grid = span.t0.add(&next.mul(&span.towards(*dt0)));
             let slack = slack(&span.t0, &grid);
             let at_wall = passes(span, &wall, &grid, &slack);
-            // Within the slack the two are one step time.
+            // Two times within the slack of each other count as one step time.
             let apart = slack.lt(&grid.sub(&wall).mul(&span.direction));
             let on_grid = S::Clock::not(&S::Clock::and(&at_wall, &apart));
             (grid, at_wall, on_grid)
@@ -138,7 +138,7 @@ pub(super) fn next_step_end<S: State>(
         }
         Controller::Hairer(_) => {
             let proposed = carry.t.add(&carry.dt);
-            // The published codes stretch a step by 1 % instead of leaving so small a remainder.
+            // The published codes extend a step by up to 1 % to avoid such a small remainder.
             let stretched = carry.t.add(&carry.dt.mul(&one.like(1.01)));
             let at_wall = passes(span, &wall, &stretched, &slack_of_attempt);
             (proposed, at_wall, span.t0.lt(&span.t0))
@@ -149,7 +149,7 @@ pub(super) fn next_step_end<S: State>(
     StepEnd { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
 }
 
-/// Whether t comes before t1: always true of stops and given times, unless the span is a piece of their
+/// Whether t comes before t1: always true for stops and given times, unless the span is a piece of their
 /// interval.
 #[inline(always)]
 fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {

@@ -1,7 +1,7 @@
 //! `Stepper`: a solve of plain Rust values, one step per call.
 //!
-//! It knows the integrator and what a caller may change between two steps, not how steps are attempted. It
-//! takes the same steps as the whole solve in [`plain`](super::plain).
+//! It handles the integrator and the changes that a caller makes between two steps, not the attempts. It takes
+//! the same steps as the whole solve in [`plain`](super::plain).
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
@@ -36,11 +36,11 @@ pub struct Stepper<'a, Y: PlainState, F> {
 pub struct Step<'s, Y> {
     /// The end of the step.
     pub t: f64,
-    /// Its size, signed.
+    /// The size of the step, signed.
     pub dt: f64,
-    /// The state at its end.
+    /// The state at the end of the step.
     pub y: &'s Y,
-    /// Its error ratio; 0 without an error estimate.
+    /// The error ratio of the step; 0 without an error estimate.
     pub error_ratio: f64,
 }
 
@@ -70,7 +70,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         })
     }
 
-    /// Attempts steps until one is accepted; `None` once t1 is reached.
+    /// Attempts steps until one is accepted. Returns `None` once t1 is reached.
     ///
     /// # Errors
     /// [`SolveError::Field`] for a vector field that failed; [`SolveError::Incomplete`] if the solve ended
@@ -92,7 +92,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         let first = resolved.scheme(norm).differentiated_by(Some(functions));
         let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
         let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved };
-        // Not before: the curve of the last step is that of its own method.
+        // The switch waits until the next call, because the dense output of the last step needs that step's method.
         if integrator.carry.accepted {
             switch.after_step(field, &schemes, integrator, &mut self.stiffness)?;
         }
@@ -128,16 +128,16 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub fn t(&self) -> f64 {
         self.integrator.carry.t
     }
-    /// The state there.
+    /// The state at the time reached.
     pub fn y(&self) -> &Y {
         &self.integrator.carry.y
     }
-    /// The state there, for changes; the next step's first stage is then computed anew.
+    /// The state at the time reached, for changes. The next step's first stage is then computed anew.
     pub fn y_mut(&mut self) -> &mut Y {
         self.touched = true;
         &mut self.integrator.carry.y
     }
-    /// The size of the next attempt, signed, not yet cut at t1.
+    /// The size of the next attempt, signed, before it is shortened to end at t1.
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }

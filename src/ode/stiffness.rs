@@ -2,22 +2,22 @@
 //!
 //! For methods with two stages at c = 1, their difference estimates `|lambda|`, the magnitude of the Jacobian's
 //! dominant eigenvalue. The test runs every few hundred steps, and at each step while it is positive. It never
-//! changes a solve, it only warns. Methods without two such stages are not tested, because that would cost an
-//! extra evaluation. `ensemble/looks` decides when trajectories in lanes are tested, `adjoint/stiffness` when a
-//! recorded solve is.
+//! changes a solve; it only warns. Methods without two such stages are not tested, because that would cost an
+//! extra evaluation. `ensemble/looks` decides when trajectories in lanes are tested, and `adjoint/stiffness`
+//! when a recorded solve is tested.
 
 use super::integrator::Integrator;
 use super::{
     ButcherTableau, Clock, Method, PlainState, Scheme, SolveError, State, Tolerance, VectorField, Warning,
 };
 
-/// Steps between two tests while all is well.
+/// Steps between two tests while no test is positive.
 pub(crate) const EVERY: u64 = 250;
 /// Positive tests that raise a warning, and consecutive passes that clear the suspicion (15 and 6 in DOPRI5).
 const SUSPICIONS: f64 = 15.0;
 const CLEARED: f64 = 6.0;
-/// `h |lambda|` is suspicious from this fraction of the stability interval on: control keeps steps somewhat
-/// inside it.
+/// `h |lambda|` is suspicious from this fraction of the stability interval on: the controller keeps steps
+/// somewhat inside the interval.
 const PART: f64 = 0.85;
 
 /// The positive tests of one solve.
@@ -101,7 +101,7 @@ pub(crate) struct Look {
 }
 
 impl StiffnessTest {
-    /// The test of a solve by `method`, or by a custom tableau.
+    /// The test of a solve with `method`, or with a custom tableau.
     pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
         StiffnessTest { pair: pair(scheme), method, steps: 0, suspicion: Suspicion::none(&0.0), look: None }
     }
@@ -126,7 +126,7 @@ impl StiffnessTest {
         EVERY - 1 - (self.steps % EVERY).min(EVERY - 2)
     }
 
-    /// Counts steps; tests the last one if it was due (then it is the only one).
+    /// Counts steps. Tests the last step if a test was due; `steps` is then 1.
     #[inline]
     pub fn after_steps<Y: PlainState>(
         &mut self,
@@ -154,7 +154,7 @@ impl StiffnessTest {
         Ok(())
     }
 
-    /// As before the first look.
+    /// Resets the test to the state before its first look.
     pub fn forget(&mut self) {
         self.suspicion = Suspicion::none(&0.0);
     }
@@ -177,7 +177,7 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
 }
 
 impl Look {
-    /// The data for steps by `method`, or by a custom tableau; `None` if they cannot detect stiffness.
+    /// The data for steps with `method`, or with a custom tableau; `None` if they cannot detect stiffness.
     pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
         pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
     }
@@ -229,7 +229,7 @@ impl Look {
     }
 }
 
-/// The stability interval of each method, computed at compile time: it costs as much as a hundred steps.
+/// The stability interval of each method, computed at compile time because this takes as long as a hundred steps.
 const INTERVALS: [f64; Method::ALL.len()] = {
     let mut intervals = [0.0; Method::ALL.len()];
     let mut i = 0;
@@ -248,14 +248,14 @@ const INTERVALS: [f64; Method::ALL.len()] = {
     intervals
 };
 
-/// That of Tsit5.
+/// The stability interval of Tsit5.
 pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
 /// The largest x for which a step of y' = -x y / h does not grow: the stability interval on the negative real
 /// axis.
 ///
-/// Both slices are scratch with one entry per stage. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1:
-/// finds the first sign change of 1 - |R| on a grid, then bisects.
+/// Both slices are scratch with one entry per stage. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1,
+/// this finds the first sign change of 1 - |R| on a grid, then bisects.
 const fn stability_interval(tableau: &ButcherTableau, power: &mut [f64], coefficients: &mut [f64]) -> f64 {
     const STEP: f64 = 1.0 / 32.0;
     stability_coefficients(tableau, power, coefficients);

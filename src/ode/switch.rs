@@ -1,14 +1,14 @@
-//! `Switch`: a solve by two methods, one explicit and one for stiff problems; each runs where it is the cheaper.
+//! `Switch`: a solve with two methods, one explicit and one for stiff problems. Each runs where it is cheaper.
 //!
-//! It decides at accepted steps and must never know how they were attempted. It leaves the explicit method where the
-//! stiffness test would warn, and returns after ten steps in a row of a size that the explicit method could take. The
-//! controller forgets earlier steps at a switch, as at the start of a solve.
+//! It decides after accepted steps and must not depend on how they were attempted. It leaves the explicit
+//! method where the stiffness test would warn, and returns to it after ten consecutive steps whose size the
+//! explicit method could take. The controller forgets earlier steps at a switch, as at the start of a solve.
 
 use super::integrator::Integrator;
 use super::stiffness::{StiffnessTest, TSIT5_INTERVAL};
 use super::{Method, Native, PlainState, Resolved, Scheme, SolveError, VectorField};
 
-/// Steps in a row that the explicit method could take before the solve returns to it.
+/// Consecutive steps that the explicit method could take before the solve returns to it.
 const CALM: u32 = 10;
 /// The fraction of its stability interval that such steps may use.
 const PART: f64 = 0.5;
@@ -17,7 +17,7 @@ const PART: f64 = 0.5;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switch {
     is_stiff: bool,
-    /// Steps in a row that the explicit method could have taken.
+    /// Consecutive steps that the explicit method could have taken.
     calm: u32,
 }
 

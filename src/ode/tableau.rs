@@ -1,15 +1,15 @@
 //! `ButcherTableau`: the coefficients of a method and of its dense output.
 //!
 //! Data only: FSAL and the presence of an error estimate are derived from the numbers, not flags set by hand,
-//! so that a tableau cannot contradict itself. A tableau borrows its numbers: the ones of `tableaux/` are
-//! constants, the ones of a [`Tableau`](super::Tableau) belong to the user. It is `Copy` and small, so that a
+//! so that a tableau cannot contradict itself. A tableau borrows its numbers: the numbers in `tableaux/` are
+//! constants, and those of a [`Tableau`](super::Tableau) belong to the user. It is `Copy` and small, so that a
 //! loop compiled for one method has constant coefficients. Tests check every order condition.
 
 /// The highest degree of dense output.
 pub const DEGREE_MAX: usize = 16;
 
-/// A one-step method of s stages. Of an explicit Runge-Kutta method
-/// `k_i = f(t + c_i h, y + h sum_j a_ij k_j)`, `y1 = y + h sum_i b_i k_i`, error estimate `h sum_i b_err_i k_i`.
+/// A one-step method of s stages. For an explicit Runge-Kutta method: `k_i = f(t + c_i h, y + h sum_j a_ij k_j)`,
+/// `y1 = y + h sum_i b_i k_i`, error estimate `h sum_i b_err_i k_i`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.1.
@@ -22,7 +22,7 @@ pub struct ButcherTableau<'a> {
     pub a: &'a [f64],
     /// The s weights of the solution.
     pub b: &'a [f64],
-    /// `b - b_embedded`, s of them; `None` if the method has no error estimate.
+    /// `b - b_embedded`, one number per stage; `None` if the method has no error estimate.
     pub b_err: Option<&'a [f64]>,
     /// A second estimate, of lower order: with e and e_low the two scaled errors, the error of a step is `e^2 /
     /// sqrt(e^2 + 0.01 e_low^2)`, which is O(h^`error_order`).
@@ -66,22 +66,22 @@ pub struct DenseTableau<'a> {
 pub enum Kind<'a> {
     /// One after the other, from the table's own numbers.
     Explicit,
-    /// Each by a linear system.
+    /// Each by solving a linear system.
     Rosenbrock(Rosenbrock<'a>),
-    /// By a recursion of as many stages as stability asks for; the table has what they leave.
+    /// By a recursion with as many stages as stability requires. The table has only the stages stored at its end.
     Chebyshev,
 }
 
-/// What a Rosenbrock method has beside the numbers of its table, in the transformed form, scaled by the step size:
-/// `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`.
+/// The coefficients of a Rosenbrock method in addition to its table, in the transformed form, scaled by the
+/// step size: `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`.
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.7, eq. (7.25).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rosenbrock<'a> {
-    /// The diagonal of the method's triangle.
+    /// The diagonal entry of the method's triangle.
     pub gamma: f64,
-    /// Weights of the field's time derivative.
+    /// Weights of the vector field's time derivative.
     pub d: &'a [f64],
     /// The rows of C, i weights of each stage i >= 1 (counted from 0).
     pub coupling: &'a [f64],
@@ -95,7 +95,7 @@ impl<'a> Rosenbrock<'a> {
 }
 
 impl<'a> ButcherTableau<'a> {
-    /// Its stages are evaluations of the field and nothing else.
+    /// Whether its stages only evaluate the vector field.
     #[inline(always)]
     pub const fn is_explicit(&self) -> bool {
         matches!(self.kind, Kind::Explicit)
@@ -143,7 +143,7 @@ pub(super) const fn row(triangle: &[f64], first: usize, i: usize) -> &[f64] {
 
 /// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives k_0
 /// and k_`f1` at the ends; `beyond` holds the fourth and further coefficients, stage by stage. The result has N
-/// coefficients; `b` has at most one entry per stage, missing ones are 0.
+/// coefficients; `b` has at most one entry per stage; missing entries are 0.
 pub(super) const fn through_both_ends<const N: usize>(b: &[f64], f1: usize, beyond: &[f64]) -> [f64; N] {
     let mut weights = [0.0; N];
     let stages = (N - beyond.len()) / 3;

@@ -1,8 +1,8 @@
 //! `Tolerance`: error tolerances, one value for all components or one per component.
 //!
-//! Two forms: users and solutions have a [`Tol`] each for rtol and atol; [`Tolerance`] borrows both for the
-//! length of a solve, is `Copy`, and is read component by component. It does not know the state: components are
-//! numbered in the state's own order, part by part.
+//! There are two forms. Users and solutions have one [`Tol`] for rtol and one for atol. [`Tolerance`] borrows
+//! both during a solve, is `Copy`, and is read component by component. It does not depend on the state:
+//! components are numbered in the state's own order, part by part.
 
 use super::ConfigError;
 
@@ -92,12 +92,12 @@ pub struct Tolerance<'a> {
 }
 
 impl Tolerance<'static> {
-    /// The same for every component; atol in the unit of y.
+    /// Creates a tolerance that is the same for every component; atol is in the unit of y.
     pub const fn new(rtol: f64, atol: f64) -> Self {
         Tolerance { rtol, atol, rtols: None, atols: None }
     }
 
-    /// The larger of each: what a state with parts of different precision supports.
+    /// The larger rtol and the larger atol, for a state with parts of different precision.
     #[must_use]
     pub fn looser(self, other: Self) -> Self {
         Tolerance::new(self.rtol.max(other.rtol), self.atol.max(other.atol))
@@ -105,7 +105,7 @@ impl Tolerance<'static> {
 }
 
 impl<'a> Tolerance<'a> {
-    /// From rtol and atol, each a scalar or one value per component.
+    /// Creates a tolerance from rtol and atol, each a scalar or one value per component.
     pub fn of(rtol: &'a Tol, atol: &'a Tol) -> Self {
         Tolerance { rtol: rtol.number(), atol: atol.number(), rtols: rtol.list(), atols: atol.list() }
     }
@@ -151,7 +151,7 @@ impl<'a> Tolerance<'a> {
     }
 }
 
-/// atol as used in divisions: with 0, a component that stays 0 has the error 0, not 0/0.
+/// atol as used in divisions. It is above 0, so that a component that stays 0 has the error 0, not 0/0.
 #[inline(always)]
 fn above_zero(atol: f64) -> f64 {
     atol.max(f64::MIN_POSITIVE)

@@ -10,8 +10,8 @@ use crate::tensor::Tensor;
 /// Passes the mean of the gradients (and losses) to the inner optimizer every `every` calls. In between,
 /// weights and inner state keep their bits.
 ///
-/// The choice is a `select` on a counter in the state. The inner update is computed at every call and
-/// discarded in between: a few passes over the weights, cheap beside a gradient.
+/// The choice is a `select` on a counter in the state. The inner update is computed at every call and discarded
+/// in between: a few passes over the weights, cheap compared with a gradient.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulate {
     pub every: Hyper,

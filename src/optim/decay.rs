@@ -17,7 +17,7 @@ pub(super) struct DecayWeights {
     pub include: Include,
 }
 
-/// `u + weight_decay p`. The decay is decoupled if this part stands after a rule's direction and before the
+/// `u + weight_decay p`. The decay is decoupled if this part is placed after a rule's direction and before the
 /// learning rate. [`masked`](super::masked) restricts it to some leaves.
 #[track_caller]
 pub fn add_decayed_weights(weight_decay: impl Into<Tensor>) -> Optimizer {

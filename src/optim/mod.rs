@@ -6,13 +6,13 @@
 //! Functions that take an optimizer accept anything that converts into one.
 //!
 //! All state is in an [`OptState`], a tree of tensors that includes the counters. A jitted training step
-//! carries it, a file saves it, and no count is a constant of the trace. Formulas and defaults are Optax's;
+//! carries it, files store it, and no count is a constant of the trace. Formulas and defaults are Optax's;
 //! tests compare the trajectories.
 //!
-//! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state.
-//! Each part has a file; the trait in `part` is their interface. A part does not know the loss, the layers or
-//! how gradients are computed; it asks `nn` only which leaves are frozen. Only [`minimize`], a ready-made
-//! training loop, combines them.
+//! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state. Each
+//! part has a file; the trait in `part` is their interface. A part does not depend on the loss, the layers or
+//! the computation of gradients. From `nn` it uses only which leaves are frozen. Only [`minimize`], a
+//! ready-made training loop, combines them.
 
 mod accumulate;
 mod adam;
@@ -47,7 +47,7 @@ pub use rules::{Adam, AdamW, Sgd};
 pub use schedule::Schedule;
 
 pub mod extra {
-    //! The other optimizers, and the parts that all of them are chains of.
+    //! The other optimizers, and the parts from which all optimizers are built.
     pub use super::adam::scale_by_adam;
     pub use super::belief::scale_by_belief;
     pub use super::compose::{

@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 
 /// Momentum; see [`scale_by_momentum`].
 ///
-/// `m = b m + g`; `u = m`, or with Nesterov momentum `u = g + b m`. Without a b the part does nothing.
+/// `m = b m + g`; `u = m`, or with Nesterov momentum `u = g + b m`. Without b, the part returns its input.
 ///
 /// # References
 /// Polyak (1964). Sutskever et al. (2013), On the importance of initialization and momentum in deep learning,

@@ -75,7 +75,7 @@ impl Memory<'_> {
         new
     }
 
-    /// Adds 1 to a counter and returns the count before.
+    /// Adds 1 to a counter and returns the previous count.
     #[track_caller]
     pub fn count(&mut self, name: &str) -> Tensor {
         let before = self.take(name);

@@ -1,4 +1,4 @@
-//! Gradients over the root of their squares: RMSProp by an exponential average, AdaGrad by the sum.
+//! Gradients divided by the root of their squares: of an exponential average in RMSProp, of the sum in AdaGrad.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::average;

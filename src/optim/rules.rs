@@ -2,8 +2,8 @@
 //! another rule does not compile.
 //!
 //! Each builder is a rule for the direction, weight decay and a learning rate. These parts are also available
-//! alone; their formulas stand beside their code. Defaults are Optax's. The [`Optimizer`] that a builder
-//! becomes has no settings.
+//! alone; their formulas are next to their code. Defaults are Optax's. The [`Optimizer`] that a builder returns
+//! has no setters.
 //!
 //! Alternatives considered: setters on the chain that search for their part (a setting of another rule fails
 //! only at run time, if at all), and one struct with all hyper-parameters (each rule ignores most of them).
@@ -150,7 +150,7 @@ rules! {
     /// Lion: betas 0.9 and 0.99, weight decay 1e-3.
     ///
     /// `p += -r (sign(b1 m + (1 - b1) g) + weight_decay p)`, then `m = b2 m + (1 - b2) g` (Chen et al. 2023,
-    /// algorithm 2). Its updates are larger than Adam's: rates are 3 to 10 times smaller.
+    /// algorithm 2). Its updates are larger than Adam's, so use a rate that is 3 to 10 times smaller.
     Lion(ScaleByLion = scale_by_lion(), 1e-3) { beta1, beta2 };
 
     /// LAMB: betas 0.9 and 0.999, eps 1e-6, no weight decay.
@@ -191,7 +191,7 @@ macro_rules! decays {
                 self
             }
 
-            /// Restricts the weight decay to leaves by their paths; by default it acts on all trained leaves.
+            /// Restricts the weight decay to leaves selected by path. By default it acts on all trained leaves.
             pub fn decay_where(mut self, include: impl Fn(&str) -> bool + Send + Sync + 'static) -> $rule {
                 self.0.decay.include = Include(Some(Arc::new(include)));
                 self

@@ -75,7 +75,7 @@ pub enum Schedule {
     /// The first schedule until n reaches the first boundary, then the second, whose n counts from there, and
     /// so on.
     Join {
-        /// One more than there are boundaries.
+        /// The schedules, one more than there are boundaries.
         schedules: Vec<Schedule>,
         /// Numbers of updates, increasing.
         boundaries: Vec<Tensor>,
@@ -185,10 +185,10 @@ impl Schedule {
     }
 
     /// Sets the final rate. The default is 0 (`cosine_decay`), `peak / 250,000` (`one_cycle`), no bound
-    /// (`exponential_decay`) or the given end (`linear`). In a joined schedule it applies to the last.
+    /// (`exponential_decay`) or the given end (`linear`). In a joined schedule it applies to the last schedule.
     ///
     /// # Panics
-    /// When the schedule is constant or piecewise constant: these have no end.
+    /// When the schedule is constant or piecewise constant, because these have no final rate.
     #[track_caller]
     pub fn end(mut self, rate: impl Into<Tensor>) -> Schedule {
         match &mut self {

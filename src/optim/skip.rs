@@ -8,7 +8,7 @@ use crate::array::DType;
 use crate::tensor::Tensor;
 
 /// If a gradient or an update of the inner optimizer is infinite or NaN, weights and inner state keep their
-/// bits. `skipped` counts such calls, `skipped_in_a_row` those since the last finite one.
+/// bits. `skipped` counts such calls, `skipped_in_a_row` those since the last finite update.
 #[derive(Clone, Debug)]
 pub(super) struct SkipNonFinite {
     pub inner: Optimizer,

@@ -12,7 +12,8 @@ impl World {
     /// failed.
     ///
     /// # Errors
-    /// On the rank that failed its own error, on the others [`WorldError::Rank`] with its message.
+    /// The rank that failed returns its own error. The other ranks return [`WorldError::Rank`] with the message
+    /// of that error.
     pub fn agree<T, E>(&self, mine: Result<T, E>) -> Result<T, E>
     where
         E: std::fmt::Display + From<WorldError>,

@@ -2,7 +2,7 @@
 
 use super::{Collective, Parts, Patience, WorldError};
 
-/// Returns what it sends.
+/// The transport of a single rank, which receives only its own bytes.
 pub(super) struct Alone;
 
 impl Collective for Alone {

@@ -16,7 +16,7 @@ pub trait Collective {
     /// Gathers the bytes of every rank into `all`, in order.
     ///
     /// # Errors
-    /// A rank has ended, is silent, or makes another call.
+    /// A rank has ended, does not answer in time, or makes a different call.
     fn all_gather(&mut self, mine: &[u8], all: &mut Parts, wait: &mut Patience<'_>)
     -> Result<(), WorldError>;
     /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their senders.
@@ -36,7 +36,7 @@ pub trait Collective {
     fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError>;
 }
 
-/// How long a call waits, and whom it notifies before it gives up.
+/// How long a call waits, and a callback for the case that it gives up.
 pub struct Patience<'a> {
     /// The longest wait; `None` waits forever.
     pub deadline: Option<Duration>,
@@ -49,7 +49,7 @@ pub struct Patience<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     bytes: Vec<u8>,
-    /// The end of each.
+    /// The end of each part.
     ends: Vec<usize>,
 }
 

@@ -10,7 +10,7 @@ pub enum WorldError {
         names(ranks)
     )]
     Silent {
-        /// Index and host of each.
+        /// Index and host of each rank that did not answer.
         ranks: Vec<(usize, String)>,
         /// The deadline.
         seconds: u64,
@@ -23,7 +23,7 @@ pub enum WorldError {
         /// Its host.
         host: String,
     },
-    /// A rank makes another call than this one.
+    /// A rank makes a different call from this rank's call.
     #[error(
         "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: the ranks run different programs"
     )]
@@ -38,7 +38,7 @@ pub enum WorldError {
         ours: &'static str,
     },
     /// A value that must be equal on all ranks differs.
-    #[error("rank {rank} ({host}) has another {what}: {theirs} where rank 0 has {ours}")]
+    #[error("{what} differs on rank {rank} ({host}): {theirs}, but rank 0 has {ours}")]
     Differs {
         /// Index of the first rank that differs.
         rank: usize,
@@ -46,9 +46,9 @@ pub enum WorldError {
         host: String,
         /// The name of the value.
         what: String,
-        /// Its value there.
+        /// The value on that rank.
         theirs: String,
-        /// Its value on rank 0.
+        /// The value on rank 0.
         ours: String,
     },
     /// Another rank failed.

@@ -1,11 +1,11 @@
 //! Ranks: threads or processes that work on one job and exchange bytes.
 //!
-//! A [`World`] is one rank's view of the job. A [`Collective`] transports the bytes: nothing for a single rank, shared
-//! memory for threads, MPI for processes. Everything above it is written once: common errors, comparison of values that
-//! must be equal on all ranks, and [sums](sum) whose order depends on the number of parts, never on the number of
-//! ranks. Almost every test can so run on threads.
+//! A [`World`] is one rank's view of the job. A [`Collective`] transports the bytes: not at all for a single
+//! rank, through shared memory for threads, with MPI for processes. The rest is the same for all transports:
+//! common errors, comparison of values that must be equal on all ranks, and [sums](sum) whose order depends on
+//! the number of parts, never on the number of ranks. So almost every test can run on threads.
 //!
-//! All ranks make the same calls in the same order. This layer knows no model, no data and no file.
+//! All ranks make the same calls in the same order. This layer does not depend on models, data or files.
 
 mod agree;
 mod alone;
@@ -24,7 +24,7 @@ mod tree;
 pub use error::WorldError;
 
 pub mod extra {
-    //! What carries bytes between ranks, and what a rank has sent.
+    //! The transport of bytes between ranks, and the traffic of a rank.
     pub use super::Traffic;
     pub use super::collective::{Collective, Parts, Patience};
 }
@@ -110,7 +110,7 @@ impl World {
         self.rank() == 0
     }
 
-    /// What this rank has sent so far.
+    /// The traffic that this rank has sent so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.get()
     }
@@ -128,7 +128,7 @@ impl World {
     /// Gathers the bytes of all ranks.
     ///
     /// # Errors
-    /// A rank has ended, is silent for longer than the deadline, or makes another call.
+    /// A rank has ended, does not answer before the deadline, or makes a different call.
     pub fn all_gather(&self, mine: &[u8]) -> Result<Parts, WorldError> {
         self.all_gather_or(mine, &mut |_| {})
     }
@@ -141,7 +141,7 @@ impl World {
         Ok(all)
     }
 
-    /// Sends part i of `mine` to rank i; returns the parts that the ranks sent to this one.
+    /// Sends part i of `mine` to rank i; returns the parts that the ranks sent to this rank.
     #[cfg(feature = "train")]
     pub(crate) fn all_to_all_or(&self, mine: &Parts, on_silent: OnSilent<'_>) -> Result<Parts, WorldError> {
         let mut all = Parts::default();

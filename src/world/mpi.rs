@@ -1,8 +1,8 @@
 //! Ranks as processes, over MPI.
 //!
-//! Calls are non-blocking collectives that are polled, so that a deadline finds a silent rank. A pending call cannot be
-//! canceled: the job is aborted after rank 0 has reported. Lengths differ between ranks and are sent first; then all
-//! ranks send blocks of the maximum length.
+//! Calls are non-blocking collectives that are polled, so that a silent rank is detected at the deadline. A
+//! pending call cannot be canceled: the job is aborted after rank 0 has reported. Lengths differ between ranks
+//! and are sent first; then all ranks send blocks of the maximum length.
 
 use super::{Collective, Parts, Patience, WorldError};
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
@@ -24,7 +24,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Mpi {
     world: SimpleCommunicator,
     hosts: Vec<String>,
-    /// Calls so far, the same on all ranks: a report of an earlier call says nothing of this one.
+    /// Calls so far, the same on all ranks: a report of an earlier call says nothing about this call.
     calls: Cell<u64>,
     /// Finalizes MPI when it is dropped.
     _universe: Universe,
@@ -60,8 +60,8 @@ impl Mpi {
             };
             let waited = since.elapsed();
             if let Some(deadline) = wait.deadline {
-                // Halfway, waiting ranks report to rank 0. It gives up first, because it can save the run and name the
-                // silent ranks.
+                // At half the deadline, waiting ranks report to rank 0. Rank 0 gives up first, because it can
+                // save the run and name the silent ranks.
                 if !has_reported && waited > deadline / 2 && self.rank() != 0 {
                     let report = [self.rank() as u64, self.calls.get()];
                     self.world.process_at_rank(0).buffered_send_with_tag(&report, WAITING);
@@ -94,7 +94,7 @@ impl Mpi {
                 }
             }
         } else {
-            // Rank 0 alone can be silent: it would have given up before.
+            // Only rank 0 can be silent: otherwise it would have given up earlier.
             silent = (0..self.size()).map(|rank| rank == 0).collect();
         }
         let ranks = silent.iter().enumerate().filter(|(_, silent)| **silent);
@@ -120,7 +120,7 @@ impl Mpi {
 }
 
 impl Drop for Mpi {
-    /// A rank that panics must not finalize MPI: that would wait for the others.
+    /// A rank that panics must not finalize MPI, because finalizing waits for the other ranks.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.world.abort(1);

@@ -1,15 +1,15 @@
 //! Sums over the parts of a job, bit-identical for every number of ranks.
 //!
-//! A rank adds the subtrees of the [tree](super::tree) in its range and sends their sums. Short arrays are gathered by
-//! all ranks. Long ones are cut into one chunk per rank: each rank receives its chunk from all, adds it in tree order
-//! and sends the result to all. That is `8 W (P - 1) / P` bytes per rank for W f32 numbers and one subtree per rank;
-//! gathering would receive `4 W (P - 1)`.
+//! A rank adds the subtrees of the [tree](super::tree) in its range and sends their sums. Short arrays are
+//! gathered by all ranks. Long arrays are cut into one chunk per rank: each rank receives its chunk from all
+//! ranks, adds it in tree order and sends the result to all. That transfers `8 W (P - 1) / P` bytes per rank
+//! for W f32 numbers and one subtree per rank; gathering would receive `4 W (P - 1)`.
 
 use super::tree::{cut, fold, roots};
 use super::{OnSilent, Parts, World, WorldError, part};
 use std::ops::Range;
 
-/// Up to this many bytes per rank are gathered; more are sent in chunks.
+/// Arrays up to this many bytes per rank are gathered; longer arrays are sent in chunks.
 const GATHERED: usize = 32 << 10;
 
 /// The addends: a short and a long array.

@@ -151,9 +151,7 @@ fn the_first_value_that_differs_is_named_with_both() {
         let data = if world.rank() == 2 { "3f" } else { "91" };
         world.compare(&[("options", "same".to_owned()), ("data", data.to_owned())]).unwrap_err().to_string()
     });
-    assert!(
-        found.iter().all(|text| text == "rank 2 (this process) has another data: 3f where rank 0 has 91")
-    );
+    assert!(found.iter().all(|text| text == "data differs on rank 2 (this process): 3f, but rank 0 has 91"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Ranks as threads of one process.
 //!
-//! Each call has a `Round` in shared memory. A rank stores what it sends, waits until what it needs is there, and
-//! copies it; the last one removes the round. Nothing is polled.
+//! Each call has a `Round` in shared memory. A rank stores the bytes that it sends, waits until the bytes that
+//! it needs are stored, and copies them. The last rank removes the round. Nothing is polled.
 
 use super::{Collective, Parts, Patience, World, WorldError};
 use std::collections::HashMap;
@@ -50,9 +50,9 @@ struct Rounds {
 /// The state of a call.
 struct Round {
     call: &'static str,
-    /// What each rank has sent so far.
+    /// The parts that each rank has sent so far.
     sent: Vec<Option<Arc<Parts>>>,
-    /// The number of ranks that have what they need.
+    /// The number of ranks that have received their bytes.
     done: usize,
 }
 
@@ -62,7 +62,7 @@ impl Hub {
     }
 }
 
-/// Marks a rank as ended when dropped, also by a panic.
+/// Marks a rank as ended when dropped, even by a panic.
 struct Ended<'a> {
     hub: &'a Hub,
     rank: usize,
@@ -83,7 +83,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Sends, and returns what the ranks `from` have sent.
+    /// Sends `mine`, and returns the parts that the ranks `from` have sent.
     fn exchange(
         &mut self,
         call: &'static str,

@@ -1,7 +1,7 @@
-//! The summation tree over parts: a function of their number alone.
+//! The summation tree over parts. It depends only on their number.
 //!
-//! An interval of parts is cut at the largest power of two below its length. A sum therefore has one order, however the
-//! parts are distributed: a rank adds the subtrees in its own range and sends their sums.
+//! An interval of parts is cut at the largest power of two below its length. The order of a sum therefore does
+//! not depend on how the parts are distributed: a rank adds the subtrees in its own range and sends their sums.
 
 use std::ops::Range;
 

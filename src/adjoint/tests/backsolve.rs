@@ -90,7 +90,7 @@ fn pieces_follow_given_steps_constant_steps_and_stops() {
         let of = |adjoint, kind: usize| {
             grad(
                 |p: &Tensor| {
-                    // Only steps that end on the discontinuity know of it.
+                    // Only steps that end at the discontinuity resolve it.
                     let kick = if kind == 2 { 1.0 } else { 0.0 };
                     let ode = Ode::new(|t: Tensor, y: &Tensor| {
                         (p * y).sin() + t.gt(1.25).select(&Tensor::from(kick), &Tensor::from(0.0))

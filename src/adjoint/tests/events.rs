@@ -52,7 +52,7 @@ fn the_end_and_all_saved_values_equal_those_of_plain_states() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for sign in [1.0, -1.0] {
             let end = 6.0 * sign;
-            // On one grid: a step's size depends on its error, a difference of much larger numbers.
+            // On the same grid: step sizes depend on error estimates, which are differences of much larger numbers.
             let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let grid = StepTo { ts: grid };
             let plain = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
@@ -103,7 +103,7 @@ fn the_first_of_several_events_in_a_step_decides() {
     let (outcome, t) = run(&[(falling, 0.25), (stop, 1.5)]);
     assert!(matches!(outcome, Outcome::Event { index: 1, .. }) && (t - 1.5).abs() < 1e-14, "{outcome:?} {t}");
     assert_eq!(run(&[(falling, 0.25)]), (Outcome::Completed, 4.0));
-    // At the root at the start: the sign after it counts.
+    // The start is a root: the sign after the start counts.
     assert_eq!(run(&[(stop, 0.0)]), (Outcome::Completed, 4.0));
 }
 

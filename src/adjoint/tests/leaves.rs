@@ -154,7 +154,7 @@ fn parts_measured_separately_have_their_largest_norm_or_the_first() {
     assert!(joint < first.max(second) && joint > first.min(second));
 }
 
-/// y decays beside q, which does not depend on it: `q' = 5 sin 40 t`.
+/// The state is y, which decays, and q, which does not depend on y: `q' = 5 sin 40 t`.
 fn beside(norm: PartNorm, adjoint: Adjoint, y0: &Tensor) -> (Tensor, f64) {
     let field = |t: Tensor, (y, q): &(Tensor, Tensor)| (-y, q * 0.0 + (t * 40.0).sin() * 5.0);
     let ode = Ode::new(field).rtol(1e-4).atol(1e-4).adjoint(adjoint).part_norm(norm);

@@ -129,8 +129,8 @@ fn gradients_of_state_parameters_and_times_equal_central_differences() {
                 energy(&at.with_leaves(leaves)).item()
             };
             let h = 1e-5;
-            // t0 moves every inner step time of constant steps, which the gradient holds fixed, so of the times
-            // only t1 is compared here, and t0 on a fixed grid in the next test.
+            // t0 shifts the inner step times of constant steps, but the gradient treats these as fixed. So this
+            // test compares only t1, and the next test compares t0 on a fixed grid.
             if i == 3 {
                 continue;
             }

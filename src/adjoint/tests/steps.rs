@@ -41,8 +41,8 @@ fn saved_steps_equal_those_of_plain_states_in_both_directions_and_nan_after() {
             let (rows, n) = (1 + 400_usize.div_ceil(every), plain.ts.len());
             assert_eq!((got.ys.shape().to_vec(), got.num_saved.item() as usize), (vec![rows, 2], n));
             let (ts, ys) = (got.ts.to_vec(), got.ys.to_vec());
-            // A step's size depends on its error, a difference of much larger numbers: for a first step by
-            // Vern7 the error is 1e-13, which leaves three digits.
+            // Step sizes depend on error estimates, which are differences of much larger numbers. The error of
+            // a first step with Vern7 is 1e-13, which leaves three digits.
             let bound = if method == Method::Vern7 { 1e-3 } else { 1e-5 };
             close(&ts[..n], &plain.ts, bound);
             close(&ys[..2 * n], &plain.ys.concat(), bound);

@@ -9,7 +9,7 @@ fn methods_for_stiff_problems_are_refused_by_name() {
         let error = Ode::new(|_t, y: &Tensor| -y).method(method).solve(0.0, 1.0, Tensor::from(1.0));
         let text = error.map(|_| ()).unwrap_err().to_string();
         assert!(
-            text.starts_with(&format!("{method:?} does not run on tensors: take an explicit method")),
+            text.starts_with(&format!("{method:?} does not run on tensors: use an explicit method")),
             "{text}"
         );
     }

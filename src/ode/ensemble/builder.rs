@@ -21,22 +21,22 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
 /// Many trajectories of one `vector_field!`, created by [`ensemble`].
 ///
-/// The options are those of [`Ode`] and apply to each trajectory separately; each takes the same steps as
-/// alone. [`LANES`](crate::ode::LANES) trajectories of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32
-/// run in lockstep, each with its own t, dt, decisions and outcome. When a trajectory ends, its lane gets the
-/// next one.
+/// The options are those of [`Ode`] and apply to each trajectory separately; each takes the same steps as it
+/// would alone. [`LANES`](crate::ode::LANES) trajectories of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES)
+/// of f32 run in lockstep, each with its own t, dt, decisions and outcome. When a trajectory ends, its lane
+/// gets the next one.
 ///
 /// # Numerics
 /// A trajectory's bits depend only on its own parameters and y0, not on its neighbors, its lane, the order or
 /// the number of threads; they equal those of an ensemble of one. They differ from [`Ode::solve`] on the same
-/// machine by rounding: lanes compute step size factors from a power with 13 digits, and functions in the
+/// machine by rounding: lanes compute step size factors from powers accurate to 13 digits, and functions in the
 /// vector field (sin, exp, ...) are within 4 ulp of the standard library's.
 ///
 /// # Lanes of f32
-/// t, dt and error ratios are f64, as for every plain state: in f32, time near 1e6 moves in steps of 0.06 and a
-/// solve stalls. That costs four clock registers for every two state registers, so f32 lanes are far from twice
-/// as fast as f64 lanes; a vector field with expensive functions gains most. The next step size comes from a
-/// power in f32, which is precise enough, and the vector field sees t rounded to f32.
+/// t, dt and error ratios are f64, as for every plain state: neighboring f32 numbers near 1e6 differ by 0.06,
+/// and a solve would stall. The clock takes four registers for every two registers of the state, so f32 lanes
+/// are far from twice as fast as f64 lanes. A vector field with expensive functions gains most. The next step
+/// size is computed from a power in f32, which is precise enough. The vector field receives t rounded to f32.
 ///
 /// # Inlined loops
 /// The loop over steps is compiled with this crate and calls the vector field through a pointer.
@@ -60,9 +60,9 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
 /// [`single_precision`](EnsembleBuilder::single_precision) selects f32.
 ///
 /// A plain build uses the widest registers of the machine. With `-C target-cpu=native` the compiler prefers
-/// half of them on some processors, even in functions compiled for AVX-512: add `-C
-/// target-feature=-prefer-256-bit` (10,000 Lorenz trajectories by Tsit5 in f64: 11.4 ns per step and trajectory
-/// in a plain build and with both flags, 20.0 ns with `target-cpu` alone).
+/// half of them on some processors, even in functions compiled for AVX-512: add
+/// `-C target-feature=-prefer-256-bit` (10,000 Lorenz trajectories with Tsit5 in f64: 11.4 ns per step and
+/// trajectory in a plain build and with both flags, 20.0 ns with `target-cpu` alone).
 ///
 /// # Examples
 /// ```
@@ -146,7 +146,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }
-    /// The smallest step size. A trajectory whose controller needs a smaller one ends.
+    /// The smallest step size. A trajectory ends if its controller needs a smaller step size.
     pub fn dt_min(self, dt_min: f64) -> Self {
         self.with(|ode| ode.dt_min(dt_min))
     }
@@ -154,16 +154,16 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn dt_max(self, dt_max: f64) -> Self {
         self.with(|ode| ode.dt_max(dt_max))
     }
-    /// Times that steps end on.
+    /// Times at which steps end exactly.
     pub fn tstops(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.tstops(ts))
     }
-    /// Times at which the vector field is discontinuous: steps end on them, and the first stage behind one is
-    /// computed anew.
+    /// Times at which the vector field is discontinuous: steps end at these times, and the first stage of the
+    /// next step is computed anew.
     pub fn discontinuities(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.discontinuities(ts))
     }
-    /// Returns `Ok` even if trajectories end early; the outcome of each shows whether it did.
+    /// Returns `Ok` even if trajectories end early; the outcome of each trajectory shows whether it did.
     pub fn allow_incomplete(self) -> Self {
         self.with(Ode::allow_incomplete)
     }
@@ -179,8 +179,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     }
     /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
-    /// The results are the same, bit for bit. Lorenz by Tsit5 is a quarter faster; the program takes about ten
-    /// seconds longer to compile per vector field, method and precision.
+    /// The results are the same, bit for bit. Lorenz with Tsit5 is a quarter faster; the program takes about
+    /// ten seconds longer to compile per vector field, method and precision.
     ///
     /// # Examples
     /// ```
@@ -201,7 +201,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         self.run_by(|ode| ode.method(K::METHOD))
     }
-    /// Divides the trajectories among the ranks of a job, which all solve the same ensemble. Every rank gets all results.
+    /// Divides the trajectories among the ranks of a job, which all solve the same ensemble. Every rank
+    /// receives all results.
     ///
     /// # Examples
     /// ```
@@ -227,7 +228,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
         EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
     }
-    /// Uses a lower level of instructions than the machine's best; tests force each level.
+    /// Uses a lower instruction level than the machine's best, so that tests can run each level.
     ///
     /// # Panics
     /// In [`solve`](Self::solve), if the machine does not have the level.

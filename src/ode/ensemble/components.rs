@@ -1,8 +1,8 @@
 //! `Components`: a state of lanes whose number of components is known only at run time.
 //!
-//! The loop over an ensemble is compiled once, with this crate, and this is the state it steps. It adds the
-//! same terms in the same order as the states of a known size ([`states`](crate::ode::states)), so both give
-//! the same bits; the number of components only decides where the loop over them ends.
+//! The loop over an ensemble is compiled once, with this crate, for this type of state. Sums add the same terms
+//! in the same order as those of states of a known size ([`states`](crate::ode::states)), so both give the same
+//! bits. The number of components only sets the length of the loop over them.
 
 use crate::ode::states::{MOST_TERMS, PARTIAL_SUMS};
 use crate::ode::{Clock, LaneNumber, Real, Scheme, Stages, State, StiffStages, Tolerance};
@@ -163,8 +163,8 @@ pub(super) trait LaneState<T>: State {
     fn lane(&self, j: usize, lane: usize) -> T;
     /// Sets component `j` in one lane.
     fn set_lane(&mut self, j: usize, lane: usize, x: T);
-    /// The memory that steps of a method that is not explicit need, for `n` components; loops that are compiled for a method
-    /// have none of these.
+    /// The memory for `n` components that the steps of a method that is not explicit need. Loops compiled for
+    /// one method run only explicit methods, so their states return `None`.
     fn stiff(_scheme: &Scheme<Self>, _n: usize, _level: Level) -> Option<Box<dyn StiffStages<Self>>> {
         None
     }

@@ -1,9 +1,9 @@
 //! The loop over [`attempt`](crate::ode::attempt) on lanes: many trajectories through one pack.
 //!
 //! When a trajectory ends, its lane gets the next one, so no lane idles while others run. First steps are
-//! chosen for a whole pack of waiting trajectories at once: two evaluations of the vector field shared by all
-//! lanes instead of two per trajectory. A trajectory's result does not depend on its lane, its neighbors or the
-//! time at which it was moved.
+//! chosen for a whole pack of waiting trajectories at once: all lanes share two evaluations of the vector
+//! field, instead of two per trajectory. A trajectory's result does not depend on its lane, its neighbors or
+//! the time at which it was moved.
 //!
 //! The loop does not know the type of any vector field. It is compiled with this crate, over [`Components`] and
 //! a vector field behind a pointer; [`inlined`](super::inlined) compiles only the attempts, for one vector
@@ -24,12 +24,12 @@ use crate::ode::{
 };
 use crate::simd::{Call, Entry, Level, is_fused};
 
-/// The share of the lanes that is refilled at once: a refill costs about as much as an attempt, whether it
+/// The number of free lanes at which they are refilled: a refill costs about as much as an attempt, whether it
 /// moves one trajectory or four.
 const REFILL: u32 = 4;
 
-/// Where the results of some trajectories go, in their order; `y1` holds the components of one trajectory after
-/// the other.
+/// The destination of the results of some trajectories, in their order; `y1` holds the components of one
+/// trajectory after the other.
 pub struct Out<'a, Y> {
     pub y1: &'a mut [Y],
     pub stats: &'a mut [Stats],
@@ -63,7 +63,7 @@ pub struct Until<S: State> {
 }
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
-    /// Runs them in lanes if the machine has lanes, else one at a time.
+    /// Runs the trajectories in lanes if the machine has lanes, else one at a time.
     pub(super) fn run(mut self) -> Result<(), FieldError> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         if !is_fused(level) {
@@ -80,7 +80,7 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         self.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))
     }
 
-    /// Runs them in lanes, with the vector field behind a pointer.
+    /// Runs the trajectories in lanes, with the vector field behind a pointer.
     pub(super) fn drive_shared(
         &mut self,
         attempts: Attempts<'_, 'a, Components<T::Lanes>, DynField<'a, T::Lanes>>,

@@ -68,7 +68,7 @@ impl<F: SetLane> SetLane for Inlined<F> {
     }
 }
 
-/// Attempts by a method whose coefficients are compile-time constants.
+/// Attempts with a method whose coefficients are compile-time constants.
 pub(super) struct OneMethod<'a, S, F, M>(PhantomData<(&'a S, F, M)>);
 
 impl<'a, S, F, M> Call for OneMethod<'a, S, F, M>

@@ -1,7 +1,7 @@
 //! Shares the trajectories of an ensemble among threads.
 //!
 //! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted
-//! afterwards. The chunk size is free: no result depends on it.
+//! afterwards. No result depends on the chunk size.
 
 use super::EnsembleProgress;
 use super::drive::Out;
@@ -37,7 +37,7 @@ fn chunk_len(n: usize) -> usize {
 /// The message for a poisoned lock.
 const LOCK: &str = "invariant: no panic while the lock is held";
 
-/// Keeps the failure of the lowest index.
+/// Stores the failure with the lowest index.
 fn keep_first<E>(first: &Mutex<Option<(usize, E)>>, failure: (usize, E)) {
     let mut first = first.lock().expect(LOCK);
     if first.as_ref().is_none_or(|(index, _)| failure.0 < *index) {
@@ -62,7 +62,7 @@ pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
     warnings.iter().enumerate().filter_map(|(index, warning)| Some((index, (*warning)?))).collect()
 }
 
-/// Some of the trajectories, and where their results go.
+/// Some of the trajectories, and the destination of their results.
 type Chunk<'a, Y> = (Range<usize>, Out<'a, Y>);
 
 /// Runs `run` on chunks of `n` trajectories, on all threads; `y1` has `width` entries per trajectory.

@@ -1,10 +1,9 @@
 //! Ensembles: many initial states or parameters of one problem.
 //!
-//! Lanes times threads. A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or
-//! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 in lockstep, each with its own t, dt, decisions and outcome. It
-//! uses the widest instructions of the machine, whatever the crate was compiled for. With the feature `rayon`,
-//! threads share the trajectories. A plain closure works on one kind of number, so its trajectories are
-//! separate solves.
+//! A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or [`SINGLE_LANES`](super::SINGLE_LANES)
+//! of f32 in lockstep, each with its own t, dt, decisions and outcome. It uses the widest instructions of the
+//! machine, whatever the crate was compiled for. With the feature `rayon`, threads share the trajectories. A
+//! plain closure works on one kind of number, so its trajectories are separate solves.
 //!
 //! A trajectory's result depends only on its own parameters, bit for bit: not on the number of threads, its
 //! neighbors, its lane or the order of the ensemble.

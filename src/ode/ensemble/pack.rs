@@ -49,7 +49,7 @@ pub(super) struct Waiting<'a, T, R: LaneNumber<T>> {
     scheme: Scheme<'a, Components<R>>,
     span: Span<R::Clock>,
     rest: &'a [usize],
-    /// Trajectories whose first step is chosen; those in `taken` wait.
+    /// Trajectories whose first step is chosen; those in the lanes `taken` wait.
     ready: Pack<Components<R>, DynField<'a, R>>,
 }
 

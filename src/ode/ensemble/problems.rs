@@ -1,4 +1,4 @@
-//! What the loop over an ensemble knows of its trajectories: initial states, and their vector field in lanes.
+//! The interface between the loop over an ensemble and its trajectories: initial states, and the vector field in lanes.
 //!
 //! [`Problems`] separates the loop, which is compiled with this crate, from the user's vector field. Only
 //! [`TypedField`] is compiled per vector field: one evaluation per kind of lanes.
@@ -23,7 +23,7 @@ pub trait Problems<T: LaneFloat> {
     fn lanes(&self, level: Level, trajectory: usize) -> DynField<'_, T::Lanes>;
     /// The vector field on one number.
     fn one(&self, trajectory: usize) -> DynField<'_, T::One>;
-    /// Runs the packs by a loop inlined for the vector field, if one was selected for their method.
+    /// Runs the packs with a loop inlined for the vector field, if one was selected for their method.
     fn inlined(&self, packs: &mut Packs<'_, T>) -> Option<Result<(), FieldError>>;
 }
 
@@ -53,7 +53,7 @@ impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for
 
 /// Holds the parameters of one trajectory per lane.
 pub trait SetLane {
-    /// Gives a lane the parameters of a trajectory.
+    /// Stores the parameters of a trajectory in a lane.
     fn set_lane(&mut self, lane: usize, trajectory: usize);
 }
 
@@ -77,7 +77,7 @@ pub(super) struct TypedField<'a, G: GenericField<N>, T, R: FieldNumber, const N:
 }
 
 impl<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> TypedField<'a, G, T, R, N> {
-    /// With the parameters of `trajectory` in all lanes.
+    /// Creates the field with the parameters of `trajectory` in all lanes.
     pub fn new(problems: &'a [(G, [T; N])], trajectory: usize) -> Self {
         TypedField { of: problems[trajectory].0.map_params(R::from), problems }
     }

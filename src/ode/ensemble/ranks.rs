@@ -5,7 +5,8 @@ use super::many::Results;
 use crate::ode::{Outcome, Stats, Warning};
 use crate::world::{World, WorldError};
 
-/// The numbers of a trajectory beside its state: its counters, six of its outcome, and whether and when it was stiff.
+/// The number of counters of a trajectory. A row also has the state, six numbers of the outcome, and whether
+/// and when the trajectory was stiff.
 const COUNTERS: usize = 7;
 const BESIDE: usize = COUNTERS + 6 + 2;
 
@@ -47,7 +48,7 @@ pub(super) fn gather<T: LaneFloat>(
     Ok(found)
 }
 
-/// A trajectory in words of 64 bits.
+/// The results of a trajectory as words of 64 bits.
 fn row<T: LaneFloat>(of: &Results<T>, i: usize, dim: usize) -> impl Iterator<Item = u64> {
     let y = of.y1[i * dim..(i + 1) * dim].iter().map(|y| y.value().to_bits());
     let Stats {

@@ -7,17 +7,17 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EnsembleSolution<Y> {
-    /// The last state of each: at t1, or the last good one if its outcome shows that it ended early.
+    /// The last state of each trajectory: at t1, or the last good state if the trajectory ended early.
     pub y1: Vec<Y>,
     /// Counters of each trajectory.
     pub stats: Vec<Stats>,
-    /// Why each ended.
+    /// Why each trajectory ended.
     pub outcomes: Vec<Outcome>,
     /// Warnings, with the index of the trajectory.
     pub warnings: Vec<(usize, Warning)>,
-    /// Trajectories in lockstep; 1 if they ran one at a time.
+    /// Number of trajectories in lockstep; 1 if they ran one at a time.
     pub num_lanes: usize,
-    /// Threads that shared the work.
+    /// Number of threads that shared the work.
     pub num_threads: usize,
     /// The relative tolerance used.
     pub rtol: Tol,
@@ -26,7 +26,7 @@ pub struct EnsembleSolution<Y> {
 }
 
 impl<Y> EnsembleSolution<Y> {
-    /// An error if a trajectory ended early.
+    /// Returns an error if a trajectory ended early.
     pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
         let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };

@@ -13,7 +13,7 @@ use crate::ode::{
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
-/// Attempts by the method of the scheme.
+/// Attempts with the method of the scheme.
 pub(super) struct AnyMethod<'a, S, F>(PhantomData<(&'a S, F)>);
 
 impl<'a, S: State<Clock: LaneClock> + 'a, F: VectorField<S>> Call for AnyMethod<'a, S, F> {

@@ -1,7 +1,7 @@
 //! Rosenbrock stages of trajectories in lanes.
 //!
-//! Each lane pivots on its own, by masks, and its Jacobian is found by forward differences at every attempt, also behind a
-//! rejected one: what a trajectory does depends on nothing beside it, counters included.
+//! Each lane pivots independently, with masks. Its Jacobian is computed by forward differences at every attempt,
+//! even after a rejected attempt. So a trajectory, including its counters, does not depend on the other lanes.
 
 use super::components::Components;
 use crate::ode::linear::Plan;

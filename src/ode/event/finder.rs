@@ -1,4 +1,4 @@
-//! Events of a solve on plain states: which occur in a step, and what follows.
+//! Events of a solve on plain states: which of them occur in a step, and their actions.
 
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
@@ -14,8 +14,8 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     rhythms: Vec<Rhythm<f64>>,
     /// The maximum number of recorded events.
     max_events: usize,
-    /// Sign changes within the current step, and the events of the instant that ends it, each with its value
-    /// before.
+    /// Sign changes within the current step, and the events of the instant that ends it, each with its previous
+    /// value.
     occurrences: Vec<Occurrence>,
     group: Vec<(usize, f64)>,
     /// The values at the end of the step.
@@ -26,7 +26,7 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
 /// A sign change within a step.
 struct Occurrence {
     index: usize,
-    /// The sample before it: its time and value.
+    /// The previous sample: its time and value.
     before: [f64; 2],
     t: f64,
 }
@@ -41,7 +41,7 @@ pub(in crate::ode) enum Found {
     Full(f64),
     /// The event's function is NaN in the step.
     NotANumber(usize),
-    /// The event passes through its root, because the state no longer resolves how often it occurs.
+    /// The event passes through its root, because the precision of the state no longer resolves its occurrences.
     Sunk(usize),
 }
 
@@ -67,7 +67,7 @@ impl<Y: PlainState> Curve<'_, '_, Y> {
     }
 }
 
-/// The state at `t` of the step last accepted.
+/// The state at `t` of the last accepted step.
 fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) {
     if t == integrator.carry.t {
         out.copy_of(&integrator.carry.y);
@@ -77,7 +77,7 @@ fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) 
 }
 
 impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
-    /// The finder at the start of a solve; the solve ends there if a function is NaN.
+    /// Creates the finder at the start of a solve. The solve ends at once if a function is NaN.
     pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, integrator: &mut Integrator<Y>) -> Self {
         let (t0, n) = (integrator.carry.t, watches.len());
         let mut finder = Finder {
@@ -100,7 +100,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.watches.is_empty()
     }
 
-    /// Searches the step last accepted, which is complete, and records its events up to the first instant that
+    /// Searches the last accepted step, which is complete, and records its events up to the first instant that
     /// ends it.
     pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
         if let Err(found) = self.search(integrator) {
@@ -148,7 +148,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let mut before = [t0, mark.value];
             if mark.is_on_root() {
                 let first = curve.at_part(1.0 / event.interp_points as f64)[0];
-                // At the first sample it has a sign at the latest.
+                // The event has left its root at the first sample at the latest.
                 let mut times = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
                 before = times.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
                 if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
@@ -224,7 +224,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     }
 
     /// Ends the step at `t` with the actions of the group: they change the state, and the solve ends or
-    /// continues from there. Returns the outcome if it ends.
+    /// continues from the new state. Returns the outcome if the solve ends.
     ///
     /// # Errors
     /// A vector field that failed; an action that changed the state's length.
@@ -246,7 +246,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 let (found, expected) = (y.num_components(), self.scratch.num_components());
                 if found != expected {
                     let reason = format!(
-                        "left {found} components of a state of {expected}; it must keep their number"
+                        "changed the number of components from {expected} to {found}; it must keep this number"
                     );
                     return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }

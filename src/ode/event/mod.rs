@@ -21,28 +21,29 @@ pub(crate) use zeno::Rhythm;
 use super::State;
 use std::sync::{Arc, Mutex};
 
-/// Which sign changes count, how they are searched, and whether one ends the solve.
+/// Which sign changes count, how they are searched, and whether an occurrence ends the solve.
 ///
 /// Rising and falling refer to the direction of the solve, even if t decreases. The sign is sampled at
 /// [`interp_points`](Event::interp_points) points of each step, so two changes between neighboring points may
-/// be missed. A value of exactly 0 at the start of a solve is not a sign change: the sign that follows counts.
+/// be missed. A value of exactly 0 at the start of a solve has the sign that the function takes next, so it
+/// causes no sign change.
 ///
 /// All events that change their sign at one instant are recorded. Their state resets run in the order of
-/// declaration, each on the result of the one before. After its action, an event at its own root takes the sign
-/// of the side that the solution moves to, however long the next step is.
+/// declaration, each on the result of the previous reset. After its action, an event at its own root takes the
+/// sign of the side that the solution moves to, however long the next step is.
 ///
 /// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball with
 /// a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals between
 /// the actions of an event have shrunk eight times in a row, and all further intervals, extrapolated from the
-/// last ratio, sum to less than 1e-9 of the time since the first of them.
+/// last ratio, sum to less than 1e-9 of the time since this run of intervals began.
 ///
-/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If that does not
-/// help, the solve ends with [`Outcome::NonFinite`](super::Outcome::NonFinite).
+/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If shorter steps
+/// do not help, the solve ends with [`Outcome::NonFiniteEvent`](super::Outcome::NonFiniteEvent).
 ///
-/// A solve of plain states records all events. Tensors need shapes before the solve, so events have
+/// A solve of plain states records all events. The shapes of tensors are fixed before the solve, so events have
 /// `max_events` rows, 64 by default; one more event ends the solve with
 /// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
-/// event ends the solve, have first and second derivatives that include the dependence of the event time.
+/// event ends the solve, have first and second derivatives, which include the derivative of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(crate) rising: bool,
@@ -94,7 +95,7 @@ impl Event {
     }
 }
 
-/// What an event function may return: a number whose sign counts, or a condition. `C` is the clock of the
+/// The return types of an event function: a number whose sign counts, or a condition. `C` is the clock of the
 /// solve; on tensors it is a tensor of one element.
 pub trait EventValue<C = f64> {
     /// The number; 1 for true and -1 for false.

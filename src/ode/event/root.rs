@@ -15,7 +15,7 @@ pub(crate) struct Bracket<C> {
 }
 
 impl<C: Clock> Bracket<C> {
-    /// Between two samples.
+    /// A bracket between two samples.
     #[inline]
     pub(crate) fn new(a: [C; 2], b: [C; 2]) -> Self {
         let reach = b[0].sub(&a[0]).abs().mul(&a[0].like(2.0));
@@ -47,7 +47,7 @@ impl<C: Clock> Bracket<C> {
     }
 
     fn middle(&self) -> C {
-        // The sum of two large times may overflow, their difference does not.
+        // The sum of two large times may overflow. Their difference does not.
         let [[a, _], [b, _]] = [&self.a, &self.b];
         a.add(&b.sub(a).mul(&a.like(0.5)))
     }
@@ -78,7 +78,7 @@ impl<C: Clock> Bracket<C> {
         C::select(&self.is_inside(&t), &t, &middle)
     }
 
-    /// The part of the bracket with the sign change, `g` being the value at `t`.
+    /// The part of the bracket that contains the sign change; `g` is the value at `t`.
     #[inline]
     pub(crate) fn narrowed(&self, t: &C, g: &C) -> Self {
         let zero = g.like(0.0);

@@ -3,10 +3,10 @@
 use super::Event;
 use crate::ode::Clock;
 
-/// The value of an event's function where a step starts.
+/// The value of an event's function at the start of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark<C> {
-    /// Its sign counts, unless it is at most `noise`.
+    /// The value. Its sign counts, unless its magnitude is at most `noise`.
     pub(crate) value: C,
     /// The largest magnitude of the value at the event's root; 0 unless the event has just occurred. It has the
     /// sign that the event has changed to.
@@ -60,7 +60,7 @@ impl<C: Clock> Mark<C> {
 }
 
 impl Event {
-    /// Whether going from `before` to `after` is an event.
+    /// Whether the change from `before` to `after` is an event.
     #[inline]
     pub(crate) fn has_occurred<C: Clock>(&self, before: &C, after: &C) -> C::Mask {
         let zero = before.like(0.0);

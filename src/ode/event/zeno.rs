@@ -1,8 +1,8 @@
 //! Events that accumulate: infinitely many before a finite time.
 //!
-//! A ball with restitution r < 1 bounces at times whose distances shrink by the factor r. Unlike for a ball
-//! that merely bounces often, the accumulation time, extrapolated from the last two intervals, is ahead by no
-//! more than rounding after a run of ever shorter intervals.
+//! A ball with restitution r < 1 bounces at times whose intervals shrink by the factor r. After a run of ever
+//! shorter intervals, the accumulation time, extrapolated from the last two, is ahead by no more than rounding.
+//! This is not so for a ball that merely bounces often.
 
 use crate::ode::Clock;
 

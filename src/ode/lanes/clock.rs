@@ -9,9 +9,8 @@ use std::marker::PhantomData;
 /// A power, compiled once per kind of lanes and called by the controllers: its code is longer than the rest of
 /// a controller, which needs up to three. A call costs a hundredth of an attempt of Lorenz.
 ///
-/// All levels give the same bits, so the machine's level is used; a level without fused products calls the C
+/// All levels give the same bits, so the machine's level is used. A level without fused multiply-add calls the C
 /// library for each of them.
-/// library, one by one.
 #[inline(always)]
 fn power_by_call<T: math::Math, const W: usize>(x: Lanes<T, W>, exponent: T) -> Lanes<T, W>
 where
@@ -173,9 +172,9 @@ impl LaneClock for f64 {
 
 /// The clock of lanes of f32: f64 except in its powers.
 ///
-/// Time in f32 would stall: near t = 1e6 it moves in steps of 0.06. A power only proposes the next step size,
-/// so seven digits are enough, and in f64 it would be the most expensive part of a step of f32 lanes. Its
-/// argument is clamped to [1e-37, 1e38]; no step size factor depends on more.
+/// Time in f32 would stall: neighboring f32 numbers near 1e6 differ by 0.06. A power only proposes the next
+/// step size, so seven digits are enough, and in f64 it would be the most expensive part of a step of f32
+/// lanes. Its argument is clamped to [1e-37, 1e38]; no step size factor depends on values outside this range.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
 

@@ -20,7 +20,7 @@ pub const SINGLE_LANES: usize = 32;
 
 /// A clock of one or more lanes.
 pub trait LaneClock: Clock {
-    /// How many lanes there are.
+    /// The number of lanes.
     const WIDTH: usize;
     /// `x` in every lane.
     fn splat(x: f64) -> Self;

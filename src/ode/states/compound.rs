@@ -1,7 +1,7 @@
 //! States made of states: tuples of up to six, and structs by [`state!`](crate::state!).
 //!
-//! Components are numbered part by part. The error norm is the RMS over all of them, so a part has the weight
-//! of its number of components. Parts are handled in order and summed separately. A compound does not know
+//! Components are numbered part by part. The error norm is the RMS over all of them, so the weight of a part is
+//! its number of components. Parts are handled in order and summed separately. A compound does not depend on
 //! their types or their clock: a pair of tensors is a compound too.
 
 use crate::ode::plain;
@@ -262,7 +262,7 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// Defines a struct that is a plain state; it derives `Clone` and `Debug`. Every field is a state itself: a
+/// Defines a struct that is a plain state; it derives `Clone` and `Debug`. Every field is itself a state: a
 /// number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
 ///
 /// The error norm is the RMS over all components; tolerances are a scalar, one value per field, or one value

@@ -1,8 +1,7 @@
 //! States of any number of components on the heap: `Vec`, and types with all components in one slice.
 //!
-//! There is a loop over components for each number of terms, so that each stage is read once. [`heap_state`]
-//! takes two functions that view the components as a slice, and one that gives the shape; nothing here
-//! allocates.
+//! Each number of terms has its own loop over components, so that each stage is read once. [`heap_state`] takes
+//! two functions that view the components as a slice, and one that gives the shape; nothing here allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::plain::plain_drive;
@@ -36,8 +35,8 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
 
 /// [`each_sum`] over the non-zero `a_i`, in a loop compiled for their number; false if there are none.
 ///
-/// If there are more terms than one loop takes, the next continues the sums in `out`: the same sums in the same
-/// order, with as many memory streams as a core can prefetch.
+/// If there are more terms than one loop takes, the next loop continues the sums in `out`. The terms are added
+/// in the same order, and each loop reads as many memory streams as a core can prefetch.
 #[inline(always)]
 fn each_weighted_sum<'k, R: Real>(
     fused: bool,
@@ -181,8 +180,12 @@ pub(super) fn same_shape<S: PartialEq>(
     if dy == y {
         return Ok(());
     }
-    Err(format!("the vector field returned {} components for a state of {}", describe(dy), describe(y))
-        .into())
+    Err(format!(
+        "the vector field returned a derivative of size {} for a state of size {}",
+        describe(dy),
+        describe(y)
+    )
+    .into())
 }
 
 /// Makes a type with components of type `R` in one slice a state; `$read` and `$write` view them. `$shape` must

@@ -4,8 +4,8 @@
 //! `sum_i a_i k_i` over the non-zero `a_i` from left to right, then `y + dt * sum`, fused if the stages
 //! [are](Stages::FUSED). Squares are added in [`PARTIAL_SUMS`] interleaved partial sums, which lets the
 //! compiler use vector registers. The compiler unrolls loops over stack states ([`arrays`]); heap states use a
-//! loop compiled for the number of terms ([`heap`]). Each kind of state only gives access to its numbers; none
-//! may sum on its own, or bits would differ.
+//! loop compiled for the number of terms ([`heap`]). Each kind of state only gives access to its numbers. No
+//! kind may have its own sums, because then the bits would differ.
 
 mod arrays;
 mod compound;
@@ -23,7 +23,7 @@ pub use compound::{DriveOn, Part};
 /// Interleaved partial sums of squares: the number of f64 in an AVX-512 register.
 pub(super) const PARTIAL_SUMS: usize = 8;
 
-/// The most stages of a method whose weights are [known](Stages::KNOWN) at compile time.
+/// The maximum number of stages of a method whose weights are [known](Stages::KNOWN) at compile time.
 pub(super) const MOST_TERMS: usize = 16;
 
 /// Whether the stages of an array of n numbers fit into registers, or nearly so. For larger arrays, loops over
@@ -63,12 +63,12 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
     sum
 }
 
-/// The most components that are [held in registers](in_registers).
+/// The maximum number of components that are [held in registers](in_registers).
 const FEW: usize = 8;
 
 /// `sum_i a_i k_i[j]` of each of `n` components over the non-zero `a_i`, for weights that are not compile-time
-/// constants: one term of all components after the other, so that each weight is tested once. `None` if there
-/// are none.
+/// constants: one term for all components, then the next term, so that each weight is tested once. `None` if
+/// there are none.
 #[inline(always)]
 fn sums_of_few<S, K: Stages<S> + ?Sized, R: Real>(
     n: usize,

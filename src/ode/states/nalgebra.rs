@@ -1,6 +1,7 @@
 //! nalgebra's vectors and matrices as states, static and on the heap.
 //!
-//! Components are numbered as nalgebra stores them: column by column. Static ones run like arrays.
+//! Components are numbered as nalgebra stores them: column by column. Static vectors and matrices use the same
+//! code as arrays.
 
 use super::arrays::fixed_state;
 use super::heap::heap_state;

@@ -1,8 +1,9 @@
 //! Sommeijer, Shampine and Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326.
 //!
-//! A step's number of stages is chosen from its size, so the table has what they leave: f(t, y), the mean rate
-//! (y1 - y) / h, and f(t + h, y1). With these three the method is first same as last, its estimate is the paper's eq.
-//! (3.1), `0.8 (y - y1) + 0.4 h (f(t, y) + f(t + h, y1))`, and its dense output the cubic Hermite interpolant.
+//! The number of stages of a step depends on its size, so the table has only three vectors that remain after
+//! the step: f(t, y), the mean rate (y1 - y) / h, and f(t + h, y1). With these three the method is first same
+//! as last, its estimate is the paper's eq. (3.1), `0.8 (y - y1) + 0.4 h (f(t, y) + f(t + h, y1))`, and its
+//! dense output the cubic Hermite interpolant.
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 

@@ -8,8 +8,8 @@ const GAMMA: f64 = 0.292893218813452475599155637895;
 /// 2 + sqrt 2.
 const M: f64 = 3.414213562373095048801688724210;
 
-/// Three stages, order 2 whatever stands in place of the Jacobian, R(infinity) = 0, an estimate that goes with h^3, an
-/// interpolant of order 2.
+/// Three stages, order 2 with any matrix in place of the Jacobian, R(infinity) = 0, an estimate proportional to
+/// h^3, an interpolant of order 2.
 #[rustfmt::skip]
 pub const ROSENBROCK23: ButcherTableau<'static> = ButcherTableau {
     name: "rosenbrock23",

@@ -1,8 +1,8 @@
 //! Verner's "most efficient" pair of orders 7(6): Verner (2010), Numerically optimal Runge-Kutta pairs with
 //! interpolants, Numer. Algorithms 53, 383-396; digits from the fractions and decimals that he publishes at
-//! sfu.ca/~jverner, as OrdinaryDiffEq.jl carries them, rounded here to 32.
+//! sfu.ca/~jverner, as in OrdinaryDiffEq.jl, rounded here to 32.
 //!
-//! `BEYOND` was worked out from the published powers of theta in exact arithmetic.
+//! `BEYOND` was computed from the published powers of theta in exact arithmetic.
 //!
 //! The published interpolant satisfies the conditions of order 7 only to 3e-7, so strictly its order is 6. The
 //! terms of order 8 are a hundred times larger, so at the step sizes of tolerances above 1e-14 it behaves as

@@ -1,8 +1,8 @@
 //! Verner's "most efficient" pair of orders 9(8): Verner (2010), Numerically optimal Runge-Kutta pairs with
-//! interpolants, Numer. Algorithms 53, 383-396; digits from the decimals that he publishes at sfu.ca/~jverner, as
-//! OrdinaryDiffEq.jl and diffrax carry them, rounded here to 32.
+//! interpolants, Numer. Algorithms 53, 383-396; digits from the decimals that he publishes at sfu.ca/~jverner,
+//! as in OrdinaryDiffEq.jl and diffrax, rounded here to 32.
 //!
-//! `BEYOND` was worked out from the published powers of theta in exact arithmetic.
+//! `BEYOND` was computed from the published powers of theta in exact arithmetic.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 

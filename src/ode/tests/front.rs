@@ -56,7 +56,10 @@ fn a_failing_field_returns_its_error_with_time_and_step() {
     let slices = Ode::in_place(|_t, _y: &[f64], _dy: &mut [f64]| Err::<(), _>("no"));
     assert!(matches!(slices.solve(0.0, 1.0, vec![0.0]), Err(SolveError::Field { t: 0.0, step: 0, .. })));
     let short = Ode::new(|_t, _y: &Vec<f64>| vec![1.0]).solve(0.0, 1.0, vec![0.0; 3]).unwrap_err();
-    assert!(short.to_string().contains("the vector field returned 1 components for a state of 3"), "{short}");
+    assert!(
+        short.to_string().contains("the vector field returned a derivative of size 1 for a state of size 3"),
+        "{short}"
+    );
 }
 
 #[test]

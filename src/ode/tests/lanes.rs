@@ -396,6 +396,6 @@ fn ranks_have_the_results_of_one_in_order_and_name_the_same_trajectory() {
         let error = ensemble(rhos, |&rho| (lorenz(rho), [1.0; 3])).world(world).solve(0.0, 1.0).unwrap_err();
         error.to_string()
     });
-    let want = "rank 1 (this process) has another number of trajectories: 11 where rank 0 has 10";
+    let want = "number of trajectories differs on rank 1 (this process): 11, but rank 0 has 10";
     assert!(other.iter().all(|message| message.contains(want)), "{other:?}");
 }

@@ -81,10 +81,10 @@ mod nalgebra_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &DVector<f64>| DVector::zeros(2)).solve(0.0, 1.0, DVector::zeros(3));
-        let message = "the vector field returned 2 components for a state of 3";
+        let message = "the vector field returned a derivative of size 2 for a state of size 3";
         assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &DMatrix<f64>| y.transpose()).solve(0.0, 1.0, DMatrix::zeros(2, 3));
-        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        let message = "the vector field returned a derivative of size 3 x 2 for a state of size 2 x 3";
         assert!(turned.unwrap_err().to_string().ends_with(message));
         let longer = Ode::new(|_t, _y: &Matrix2xX<f64>| Err::<Matrix2xX<f64>, _>("no gravity here"));
         let message = "the vector field failed at t=0 (step 0): no gravity here";
@@ -167,10 +167,10 @@ mod ndarray_states {
     #[test]
     fn wrong_shapes_are_refused_with_their_numbers() {
         let short = Ode::new(|_t, _y: &Array1<f64>| Array1::zeros(2)).solve(0.0, 1.0, Array1::zeros(3));
-        let message = "the vector field returned 2 components for a state of 3";
+        let message = "the vector field returned a derivative of size 2 for a state of size 3";
         assert!(short.unwrap_err().to_string().ends_with(message));
         let turned = Ode::new(|_t, y: &Array2<f64>| y.t().to_owned()).solve(0.0, 1.0, Array2::zeros((2, 3)));
-        let message = "the vector field returned 3 x 2 components for a state of 2 x 3";
+        let message = "the vector field returned a derivative of size 3 x 2 for a state of size 2 x 3";
         assert!(turned.unwrap_err().to_string().ends_with(message));
     }
 
@@ -295,10 +295,16 @@ fn compounds_of_six_parts_and_fields_that_fail() {
 fn a_part_of_the_wrong_size_is_named() {
     let ode = Ode::new(|_t, y: &(f64, Vec<f64>)| (-y.0, vec![0.0; 2]));
     let error = ode.solve(0.0, 1.0, (1.0, vec![1.0; 3])).unwrap_err().to_string();
-    assert!(error.ends_with("part 1: the vector field returned 2 components for a state of 3"), "{error}");
+    assert!(
+        error.ends_with("part 1: the vector field returned a derivative of size 2 for a state of size 3"),
+        "{error}"
+    );
     let grown = Ode::in_place(|_t, _y: &Vec<f64>, dy: &mut Vec<f64>| dy.push(0.0));
     let error = grown.solve(0.0, 1.0, vec![1.0; 3]).unwrap_err().to_string();
-    assert!(error.ends_with("the vector field returned 4 components for a state of 3"), "{error}");
+    assert!(
+        error.ends_with("the vector field returned a derivative of size 4 for a state of size 3"),
+        "{error}"
+    );
 }
 
 #[test]

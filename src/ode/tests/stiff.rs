@@ -361,9 +361,9 @@ fn settings_that_the_method_does_not_read_are_refused() {
     assert!(text.starts_with("Tsit5 does not run with `mass_matrix`"), "{text}");
     let rodas = || ode().method(Method::Rodas5P);
     let text = refused(rodas().mass_matrix(Mass::diagonal([1.0])));
-    assert_eq!(text, "`mass_matrix` is of 1 equations, the state has 2 components");
+    assert_eq!(text, "`mass_matrix` has size 1, but the state has 2 components");
     let text = refused(rodas().jacobian_sparsity(Sparsity::pattern([(0, 2)])));
-    assert_eq!(text, "`jacobian_sparsity` has the entry (0, 2), the Jacobian of 2 components has not");
+    assert_eq!(text, "`jacobian_sparsity` has the entry (0, 2), which is outside the 2 x 2 Jacobian");
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn lanes_take_the_steps_that_a_trajectory_takes_alone() {
         }
     }
     let text = ensemble(&k, problem).method(Method::Rkc2).solve(0.0, 1.0).unwrap_err().to_string();
-    assert!(text.starts_with("Rkc2 does not run in ensembles: take Method::Rodas5P"), "{text}");
+    assert!(text.starts_with("Rkc2 does not run in ensembles: use Method::Rodas5P"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What parts do to updates, to each other and to the state.
+//! The effect of parts on updates, on each other and on the state.
 
 use super::{Model, gradient, model, numbers, optimizer, start};
 use crate::array::DType;

@@ -190,7 +190,7 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
         3,
     );
     assert!(
-        errors.iter().all(|e| e.to_string().contains("rank 2 (this process) has another data")),
+        errors.iter().all(|e| e.to_string().contains("data differs on rank 2 (this process)")),
         "{}",
         errors[0]
     );
@@ -201,7 +201,7 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
         },
         2,
     );
-    assert!(errors.iter().all(|e| e.to_string().contains("rank 1 (this process) has another configuration")));
+    assert!(errors.iter().all(|e| e.to_string().contains("configuration differs on rank 1 (this process)")));
     assert!(!folder("data").exists() && !folder("options").exists());
 }
 
