@@ -1,56 +1,23 @@
 //! Stiff problems: work against precision of `Rodas5P` on published problems, ensembles of Robertson's, diffusion by `Rkc2`, a
-//! banded Jacobian.
+//! banded Jacobian; or a comparison with other packages.
 //!
 //! `cargo bench --bench stiff -- [PROBLEM]` prints a table for each problem whose name contains the word. Times are the shortest of
 //! several runs; errors are relative to values of Radau IIA of order 13.
+//!
+//! `cargo bench --bench stiff -- --peers [--only plain|native] [--json] [--problem A,B] [--peer A,B]` compares flowline with
+//! diffsol, russell_ode and SciPy in one run. The program is in the package `benches/peers/rust`.
 
 use flowline::ode::{Method, Ode, PidController, Sparsity, Stats, ensemble};
-use flowline::vector_field;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-vector_field! {
-    /// Robertson (1966).
-    struct Rober<R> { k: [R; 3] }
-    fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
-        let (a, b, c) = (self.k[0] * y[0], self.k[1] * y[1] * y[1], self.k[2] * y[1] * y[2]);
-        [-a + c, a - b - c, b]
-    }
-}
-vector_field! {
-    /// HIRES of the CWI test set; `scale` is 1.
-    struct Hires<R> { scale: R }
-    fn eval(&self, _t, y: &[R; 8]) -> [R; 8] {
-        let bound = 280.0 * self.scale * y[5] * y[7];
-        [
-            -1.71 * y[0] + 0.43 * y[1] + 8.32 * y[2] + 0.0007,
-            1.71 * y[0] - 8.75 * y[1],
-            -10.03 * y[2] + 0.43 * y[3] + 0.035 * y[4],
-            8.32 * y[1] + 1.71 * y[2] - 1.12 * y[3],
-            -1.745 * y[4] + 0.43 * y[5] + 0.43 * y[6],
-            -bound + 0.69 * y[3] + 1.71 * y[4] - 0.43 * y[5] + 0.69 * y[6],
-            bound - 1.81 * y[6],
-            -bound + 1.81 * y[6],
-        ]
-    }
-}
-vector_field! {
-    /// The Oregonator.
-    struct Orego<R> { s: R }
-    fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
-        [
-            self.s * (y[1] + y[0] * (1.0 - 8.375e-6 * y[0] - y[1])),
-            (y[2] - (1.0 + y[0]) * y[1]) / self.s,
-            0.161 * (y[0] - y[2]),
-        ]
-    }
-}
-vector_field! {
-    /// Van der Pol's oscillator.
-    struct VanDerPol<R> { rate: R }
-    fn eval(&self, _t, y: &[R; 2]) -> [R; 2] {
-        [y[1], ((1.0 - y[0] * y[0]) * y[1] - y[0]) * self.rate]
-    }
-}
+#[path = "common/package.rs"]
+mod package;
+#[path = "common/stiff.rs"]
+#[allow(dead_code)]
+mod problems;
+
+use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, RoberField, VanDerPol};
 
 /// The shortest of several runs, and what the last gave.
 fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
@@ -63,78 +30,25 @@ fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     best
 }
 
-/// One line for each tolerance; `solve(tol)` gives y1 and what it took.
-fn table<const N: usize>(name: &str, exact: [f64; N], solve: impl Fn(f64) -> ([f64; N], Stats)) {
-    println!("{name}\n{:>7} {:>9} {:>7} {:>7} {:>7} {:>9}", "rtol", "error", "steps", "J", "f", "ms");
+/// One line for each tolerance.
+fn table<P: Problem<N>, const N: usize>() {
+    println!("{}, t = {}", P::NAME, P::T1);
+    println!("{:>7} {:>9} {:>7} {:>7} {:>7} {:>9}", "rtol", "error", "steps", "J", "f", "ms");
     for e in 3..=10 {
-        let tol = 10.0_f64.powi(-e);
-        let (time, (y1, stats)) = timed(20, || solve(tol));
-        let error = (0..N).map(|i| (y1[i] / exact[i] - 1.0).abs()).fold(0.0, f64::max);
-        let Stats { num_steps, num_jac_evals, num_fn_evals, .. } = stats;
+        let rtol = 10.0_f64.powi(-e);
+        let ode = Ode::from_generic(P::FIELD).method(Method::Rodas5P).rtol(rtol).atol(P::atol(rtol));
+        let (time, solution) = timed(20, || ode.solve(0.0, P::T1, P::Y0).unwrap());
+        let error = P::error(&solution.y1);
+        let Stats { num_steps, num_jac_evals, num_fn_evals, .. } = solution.stats;
         let ms = time.as_secs_f64() * 1e3;
-        println!("{tol:>7.0e} {error:>9.1e} {num_steps:>7} {num_jac_evals:>7} {num_fn_evals:>7} {ms:>9.4}");
-    }
-}
-
-fn references(wanted: impl Fn(&str) -> bool) {
-    if wanted("rober") {
-        let exact = [7.15827068719405046e-01, 9.18553476455776429e-06, 2.84163745745830365e-01];
-        table("rober, t = 40", exact, |tol| {
-            let ode = Ode::from_generic(Rober { k: [0.04, 3e7, 1e4] }).method(Method::Rodas5P).rtol(tol);
-            let solution =
-                ode.atol([1e-2 * tol, 1e-6 * tol, 1e-2 * tol]).solve(0.0, 40.0, [1.0, 0.0, 0.0]).unwrap();
-            (solution.y1, solution.stats)
-        });
-        let exact = [2.08334014970129409e-08, 8.33336077033478378e-14, 9.99999979166515174e-01];
-        table("rober, t = 1e11", exact, |tol| {
-            let ode = Ode::from_generic(Rober { k: [0.04, 3e7, 1e4] }).method(Method::Rodas5P).rtol(tol);
-            let solution =
-                ode.atol([1e-8 * tol, 1e-14 * tol, 1e-8 * tol]).solve(0.0, 1e11, [1.0, 0.0, 0.0]).unwrap();
-            (solution.y1, solution.stats)
-        });
-    }
-    if wanted("hires") {
-        let exact = [
-            7.37131257332566741e-04,
-            1.44248572631618479e-04,
-            5.88872974096757516e-05,
-            1.17565134328314908e-03,
-            2.38635619883133037e-03,
-            6.23896825274279556e-03,
-            2.84999839518576895e-03,
-            2.85000160481423126e-03,
-        ];
-        let y0 = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057];
-        table("hires", exact, |tol| {
-            let ode =
-                Ode::from_generic(Hires { scale: 1.0 }).method(Method::Rodas5P).rtol(tol).atol(1e-4 * tol);
-            let solution = ode.solve(0.0, 321.8122, y0).unwrap();
-            (solution.y1, solution.stats)
-        });
-    }
-    if wanted("orego") {
-        let exact = [1.00081487031852268e+00, 1.22817852154988805e+03, 1.32055494284650820e+02];
-        table("orego, t = 360", exact, |tol| {
-            let ode =
-                Ode::from_generic(Orego { s: 77.27 }).method(Method::Rodas5P).rtol(tol).atol(1e-2 * tol);
-            let solution = ode.solve(0.0, 360.0, [1.0, 2.0, 3.0]).unwrap();
-            (solution.y1, solution.stats)
-        });
-    }
-    if wanted("vdpol") {
-        let exact = [1.70616773217046491e+00, -8.92809701024816604e-01];
-        table("vdpol, t = 2", exact, |tol| {
-            let ode = Ode::from_generic(VanDerPol { rate: 1e6 }).method(Method::Rodas5P).rtol(tol).atol(tol);
-            let solution = ode.solve(0.0, 2.0, [2.0, 0.0]).unwrap();
-            (solution.y1, solution.stats)
-        });
+        println!("{rtol:>7.0e} {error:>9.1e} {num_steps:>7} {num_jac_evals:>7} {num_fn_evals:>7} {ms:>9.4}");
     }
 }
 
 /// 10,000 of Robertson's problems with other rates, to t = 40 at 1e-6.
 fn lanes() {
     let rates: Vec<f64> = (0..10_000).map(|i| 0.02 + 4e-6 * f64::from(i)).collect();
-    let sweep = ensemble(&rates, |&k| (Rober { k: [k, 3e7, 1e4] }, [1.0, 0.0, 0.0]));
+    let sweep = ensemble(&rates, |&k| (RoberField { k: [k, 3e7, 1e4] }, [1.0, 0.0, 0.0]));
     let sweep = sweep.method(Method::Rodas5P).rtol(1e-6).atol([1e-8, 1e-12, 1e-8]);
     let (time, all) = timed(3, || sweep.solve(0.0, 40.0).unwrap());
     let steps: u64 = all.stats.iter().map(|stats| stats.num_steps).sum();
@@ -200,19 +114,34 @@ fn banded() {
 /// A controller that does not look back, to compare with.
 fn controllers() {
     for (name, controller) in [("predictive", PidController::predictive()), ("I", PidController::default())] {
-        let ode = Ode::from_generic(VanDerPol { rate: 1e6 }).method(Method::Rodas5P).rtol(1e-6).atol(1e-6);
+        let ode = Ode::from_generic(VanDerPol::FIELD).method(Method::Rodas5P).rtol(1e-6).atol(1e-6);
         let stats = ode.controller(controller).solve(0.0, 2.0, [2.0, 0.0]).unwrap().stats;
         println!("vdpol at 1e-6 by the {name} controller: {stats}");
     }
 }
 
-fn main() {
-    let word = std::env::args().skip(1).find(|word| !word.starts_with('-'));
-    let wanted = |name: &str| word.as_ref().is_none_or(|word| name.contains(word.as_str()));
-    references(wanted);
-    let others: [(&str, fn()); 4] =
-        [("lanes", lanes), ("burgers", diffusion), ("brusselator", banded), ("controllers", controllers)];
-    for (_, run) in others.into_iter().filter(|(name, _)| wanted(name)) {
+fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    if let Some(at) = args.iter().position(|arg| arg == "--peers") {
+        args.remove(at);
+        return package::run("stiff", args);
+    }
+    let word = args.iter().find(|word| !word.starts_with('-'));
+    let wanted = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
+    let all: [(&str, fn()); 10] = [
+        (Rober40::NAME, table::<Rober40, 3>),
+        (Rober1e11::NAME, table::<Rober1e11, 3>),
+        (Hires::NAME, table::<Hires, 8>),
+        (Orego::NAME, table::<Orego, 3>),
+        (VanDerPol::NAME, table::<VanDerPol, 2>),
+        (Pollu::NAME, table::<Pollu, 20>),
+        ("lanes", lanes),
+        ("burgers", diffusion),
+        ("brusselator", banded),
+        ("controllers", controllers),
+    ];
+    for (_, run) in all.into_iter().filter(|(name, _)| wanted(name)) {
         run();
     }
+    ExitCode::SUCCESS
 }

@@ -10,7 +10,8 @@ use crate::peers::MAX_STEPS;
 use crate::peers::ode_solvers::with_defaults;
 use differential_equations::ode::ODE;
 use differential_equations::prelude::{ExplicitRungeKutta, IVP};
-use flowline::ode::{Method, Ode, inline};
+use flowline::ode::extra::inline;
+use flowline::ode::{Method, Ode, ensemble};
 use nalgebra::SVector;
 use ode_solvers::dop_shared::OutputType;
 use ode_solvers::{Dop853, Dopri5};
@@ -71,6 +72,7 @@ fn each(
         y: ends.iter().flat_map(|(y, _, _)| *y).collect(),
         num_steps: ends.iter().map(|(_, steps, _)| steps).sum(),
         num_field_evals: ends.iter().map(|(_, _, evals)| evals).sum(),
+        ..End::default()
     })
 }
 
@@ -97,7 +99,7 @@ macro_rules! differential_equations_run {
     }};
 }
 
-flowline::field! {
+flowline::vector_field! {
     /// The same equations, generic over the number type.
     struct LorenzField<R> { rho: R }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
@@ -109,15 +111,16 @@ flowline::field! {
 macro_rules! flowline_ensemble {
     ($pool:expr, |$e:ident| $by:expr, $rhos:expr, $tol:expr $(, $precision:ident)?) => {{
         let problem = |rho: &f64| (LorenzField { rho: *rho }, [1.0; 3]);
-        let $e = Ode::ensemble($rhos, problem)$(.$precision())?.rtol($tol).atol($tol);
-        let ensemble = $by;
-        let ensemble = $pool.install(|| ensemble.solve(0.0, 1.0));
-        let ensemble = ensemble.map_err(|e| e.to_string())?;
-        let total = ensemble.total();
+        let ensemble = $pool.install(|| {
+            let $e = ensemble($rhos, problem)$(.$precision())?.rtol($tol).atol($tol);
+            $by.solve(0.0, 1.0).map_err(|e| e.to_string())
+        })?;
+        let total = ensemble.total_stats();
         Ok(End {
             y: ensemble.y1.iter().flat_map(|y| y.map(f64::from)).collect(),
             num_steps: total.num_steps,
-            num_field_evals: total.num_field_evals,
+            num_field_evals: total.num_fn_evals,
+            ..End::default()
         })
     }};
 }
@@ -129,7 +132,7 @@ macro_rules! flowline_run {
         let ode = Ode::in_place(move |_t, y: &[$r; 3], dy: &mut [$r; 3]| field.f(y, dy));
         let solution = ode.method($method).rtol($tol).atol($tol).solve(0.0, 1.0, [1.0 as $r; 3]);
         let solution = solution.map_err(|e| e.to_string())?;
-        Ok((solution.y1.map(f64::from), solution.stats.num_steps, solution.stats.num_field_evals))
+        Ok((solution.y1.map(f64::from), solution.stats.num_steps, solution.stats.num_fn_evals))
     }};
 }
 
@@ -147,7 +150,9 @@ pub fn pool(threads: usize) -> rayon::ThreadPool {
 
 /// The methods worth running: in f64 no tolerance is loose enough for low orders.
 fn methods() -> impl Iterator<Item = Method> {
-    Method::ALL.into_iter().filter(|m| m.tableau().b_err.is_some() && m.tableau().order >= 5)
+    Method::ALL
+        .into_iter()
+        .filter(|m| m.is_explicit() && m.tableau().b_err.is_some() && m.tableau().order >= 5)
 }
 
 macro_rules! runs {

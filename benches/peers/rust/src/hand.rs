@@ -157,7 +157,7 @@ pub fn end<P: Problem>() -> Vec<f64> {
 }
 
 fn reached(y: Vec<f64>, num_steps: u64) -> Result<End, String> {
-    Ok(End { y, num_steps, num_field_evals: 6 * num_steps + 1 })
+    Ok(End { y, num_steps, num_field_evals: 6 * num_steps + 1, ..End::default() })
 }
 
 pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {

@@ -3,68 +3,21 @@
 //! Prints one measurement per line, as JSON or as tables, and a summary to standard error. The crates are in `peers`, the
 //! problems in `problems`; neither depends on the other or on the timing (`measure`).
 
+mod curves;
 mod ensemble;
 mod hand;
 mod measure;
+mod options;
 mod peers;
 mod problems;
 mod record;
 mod summary;
 
-use measure::{Run, time};
+use measure::{Rules, Run, time};
+use options::Options;
 use peers::{differential_equations, diffsol, flowline, ode_solvers, russell};
 use problems::{Arenstorf, Brusselator, Lorenz20, Lotka, Pleiades, Problem};
 use record::Record;
-
-const USAGE: &str =
-    "options: --json, --flags NAME, --problem A,B, --peer A,B, --quick (whole decades of tolerance)";
-
-/// What to measure, and the output format.
-struct Options {
-    json: bool,
-    quick: bool,
-    flags: String,
-    problems: Option<String>,
-    peers: Option<String>,
-}
-
-impl Options {
-    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options =
-            Options { json: false, quick: false, flags: "plain".into(), problems: None, peers: None };
-        while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or(format!("{arg} needs a value; {USAGE}"));
-            match arg.as_str() {
-                "--json" => options.json = true,
-                "--quick" => options.quick = true,
-                "--flags" => options.flags = value()?,
-                "--problem" => options.problems = Some(value()?),
-                "--peer" => options.peers = Some(value()?),
-                _ => return Err(format!("unknown option {arg}; {USAGE}")),
-            }
-        }
-        Ok(options)
-    }
-
-    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second one of whole decades.
-    fn tolerances(&self, loosest: i32, tightest: i32) -> Vec<f64> {
-        let stride = if self.quick { 4 } else { 1 };
-        (0..=2 * (loosest - tightest))
-            .step_by(stride)
-            .map(|i| 10f64.powf(f64::from(loosest) - f64::from(i) / 2.0))
-            .collect()
-    }
-
-    fn wants_problem(&self, name: &str) -> bool {
-        self.problems.as_ref().is_none_or(|names| names.split(',').any(|n| n == name))
-    }
-
-    fn wanted<'a>(&self, runs: Vec<Run<'a>>) -> Vec<Run<'a>> {
-        let wants =
-            |run: &Run| self.peers.as_ref().is_none_or(|names| names.split(',').any(|n| n == run.peer));
-        runs.into_iter().filter(wants).collect()
-    }
-}
 
 /// The measurements so far.
 struct Session {
@@ -73,6 +26,15 @@ struct Session {
 }
 
 impl Session {
+    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second one of whole decades.
+    fn tolerances(&self, loosest: i32, tightest: i32) -> Vec<f64> {
+        let stride = if self.options.quick { 4 } else { 1 };
+        (0..=2 * (loosest - tightest))
+            .step_by(stride)
+            .map(|i| 10f64.powf(f64::from(loosest) - f64::from(i) / 2.0))
+            .collect()
+    }
+
     /// Times the runs in turn and prints them.
     fn measure(
         &mut self,
@@ -81,7 +43,8 @@ impl Session {
         runs: Vec<Run>,
         end: &[f64],
     ) {
-        for timed in time(self.options.wanted(runs), end) {
+        let rules = Rules { error: &|y| error(y, end), slow_rounds: 0 };
+        for timed in time(self.options.wanted(runs), &rules) {
             let flags = self.options.flags.clone();
             let record = Record { timed, problem, flags, ensemble };
             let title = record.title();
@@ -103,7 +66,7 @@ impl Session {
             return;
         }
         let end = P::end().unwrap_or_else(hand::end::<P>);
-        for tol in self.options.tolerances(-4, -10) {
+        for tol in self.tolerances(-4, -10) {
             self.measure(P::NAME, None, runs(tol), &end);
         }
     }
@@ -116,16 +79,24 @@ impl Session {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         for threads in if cores > 1 { vec![1, cores] } else { vec![1] } {
             let pool = ensemble::pool(threads);
-            for tol in self.options.tolerances(-4, -10) {
+            for tol in self.tolerances(-4, -10) {
                 let runs = ensemble::f64_runs(&pool, tol);
                 self.measure(ensemble::NAME, Some((threads, "f64")), runs, &end);
             }
-            for tol in self.options.tolerances(-3, -6) {
+            for tol in self.tolerances(-3, -6) {
                 let runs = ensemble::f32_runs(&pool, tol);
                 self.measure(ensemble::NAME, Some((threads, "f32")), runs, &end);
             }
         }
     }
+}
+
+/// The largest error relative to `1 + |end|`; infinite where the numbers are not finite.
+fn error(y: &[f64], end: &[f64]) -> f64 {
+    assert_eq!(y.len(), end.len(), "one value each");
+    let relative = |(y, end): (&f64, &f64)| (y - end).abs() / (1.0 + end.abs());
+    let largest = y.iter().zip(end).map(relative).fold(0.0, f64::max);
+    if y.iter().all(|y| y.is_finite()) { largest } else { f64::INFINITY }
 }
 
 /// All solvers, on arrays if they support them.

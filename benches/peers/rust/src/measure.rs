@@ -11,11 +11,11 @@ pub const ROUNDS: usize = 7;
 /// The minimum duration of a sample.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// A slower solve is not timed: nobody would use it at that tolerance.
+/// A slower solve is timed in fewer rounds, or not at all ([`Rules::slow_rounds`]).
 const LONGEST: Duration = Duration::from_millis(400);
 
 /// The result of a solve.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct End {
     /// The end value, or all end values of an ensemble.
     pub y: Vec<f64>,
@@ -23,6 +23,8 @@ pub struct End {
     pub num_steps: u64,
     /// Function evaluations.
     pub num_field_evals: u64,
+    /// Matrices that were factored; 0 of explicit methods.
+    pub num_factorizations: u64,
 }
 
 /// A solve to time.
@@ -52,25 +54,38 @@ pub struct Timed {
     pub tol: f64,
     /// The median sample.
     pub ms: f64,
-    /// `max_i |y_i - end_i| / (1 + |end_i|)`.
+    /// By [`Rules::error`].
     pub error: f64,
     pub num_steps: u64,
     pub num_field_evals: u64,
+    pub num_factorizations: u64,
+}
+
+/// How solves are judged.
+pub struct Rules<'a> {
+    /// The error of an end value.
+    pub error: &'a dyn Fn(&[f64]) -> f64,
+    /// The number of rounds for a solve that takes longer than [`LONGEST`]; 0 leaves it out.
+    pub slow_rounds: usize,
 }
 
 /// Times the runs in rounds. A failing solve is reported on standard error and left out.
-pub fn time(runs: Vec<Run>, end: &[f64]) -> Vec<Timed> {
-    let mut timing: Vec<(Run, End, u32, Vec<f64>)> = Vec::new();
+pub fn time(runs: Vec<Run>, rules: &Rules) -> Vec<Timed> {
+    let mut timing: Vec<(Run, End, u32, usize, Vec<f64>)> = Vec::new();
     for mut run in runs {
         let start = Instant::now();
         match (run.solve)() {
-            Ok(_) if start.elapsed() > LONGEST => {
+            Ok(end) if start.elapsed() > LONGEST => {
                 let (peer, method, tol) = (run.peer, &run.method, run.tol);
-                eprintln!("{peer} {method} at {tol:e} is left out: a solve takes {:?}", start.elapsed());
+                if rules.slow_rounds == 0 {
+                    eprintln!("{peer} {method} at {tol:e} is left out: a solve takes {:?}", start.elapsed());
+                } else {
+                    timing.push((run, end, 1, rules.slow_rounds, Vec::new()));
+                }
             }
             Ok(end) => {
                 let calls = calls_in(SAMPLE / 8, &mut run);
-                timing.push((run, end, calls, Vec::new()));
+                timing.push((run, end, calls, ROUNDS, Vec::new()));
             }
             Err(message) => {
                 let message: String = message.chars().take(120).collect();
@@ -78,19 +93,22 @@ pub fn time(runs: Vec<Run>, end: &[f64]) -> Vec<Timed> {
             }
         }
     }
-    for _ in 0..ROUNDS {
-        for (run, _, calls, samples) in &mut timing {
-            samples.push(sample(run, *calls));
+    for round in 0..ROUNDS {
+        for (run, _, calls, rounds, samples) in &mut timing {
+            if round < *rounds {
+                samples.push(sample(run, *calls));
+            }
         }
     }
-    let timed = |(run, reached, _, samples): (Run, End, u32, Vec<f64>)| Timed {
-        error: error(&reached.y, end),
+    let timed = |(run, reached, _, _, samples): (Run, End, u32, usize, Vec<f64>)| Timed {
+        error: (rules.error)(&reached.y),
         ms: median(samples),
         peer: run.peer,
         method: run.method,
         tol: run.tol,
         num_steps: reached.num_steps,
         num_field_evals: reached.num_field_evals,
+        num_factorizations: reached.num_factorizations,
     };
     timing.into_iter().map(timed).collect()
 }
@@ -128,12 +146,4 @@ fn sample(run: &mut Run, batch: u32) -> f64 {
 fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
-}
-
-/// The largest error relative to `1 + |end|`; infinite where the numbers are not finite.
-pub fn error(y: &[f64], end: &[f64]) -> f64 {
-    assert_eq!(y.len(), end.len(), "one value each");
-    let relative = |(y, end): (&f64, &f64)| (y - end).abs() / (1.0 + end.abs());
-    let largest = y.iter().zip(end).map(relative).fold(0.0, f64::max);
-    if y.iter().all(|y| y.is_finite()) { largest } else { f64::INFINITY }
 }

@@ -16,16 +16,21 @@ pub struct Record {
 impl Record {
     /// One line of JSON. An error that is not finite is `null`.
     pub fn json(&self) -> String {
-        let Timed { peer, method, tol, ms, error, num_steps, num_field_evals } = &self.timed;
+        let Timed { peer, method, tol, ms, error, num_steps, num_field_evals, num_factorizations } =
+            &self.timed;
         let Record { problem, flags, .. } = self;
         let error = if error.is_finite() { format!("{error:.4e}") } else { "null".to_owned() };
         let ensemble = self.ensemble.map_or(String::new(), |(threads, precision)| {
             format!(",\"threads\":{threads},\"precision\":\"{precision}\"")
         });
+        let factorizations = match num_factorizations {
+            0 => String::new(),
+            _ => format!(",\"num_factorizations\":{num_factorizations}"),
+        };
         format!(
             "{{\"peer\":\"{peer}\",\"problem\":\"{problem}\",\"method\":\"{method}\",\"tol\":{tol:.3e},\
-             \"ms\":{ms:.6},\"error\":{error},\"num_steps\":{num_steps},\"num_field_evals\":{num_field_evals},\
-             \"flags\":\"{flags}\"{ensemble}}}"
+             \"ms\":{ms:.6},\"error\":{error},\"num_steps\":{num_steps},\"num_field_evals\":{num_field_evals}\
+             {factorizations},\"flags\":\"{flags}\"{ensemble}}}"
         )
     }
 
@@ -35,7 +40,7 @@ impl Record {
 
     /// One row of a table.
     pub fn row(&self) -> String {
-        let Timed { peer, method, tol, ms, error, num_steps, num_field_evals } = &self.timed;
+        let Timed { peer, method, tol, ms, error, num_steps, num_field_evals, .. } = &self.timed;
         let ns = ms * 1e6 / *num_steps as f64;
         format!(
             "{peer:23} {method:12} {tol:8.1e} {ms:10.5} {error:10.2e} {num_steps:8} {num_field_evals:10} {ns:12.1}"

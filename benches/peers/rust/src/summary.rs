@@ -1,27 +1,13 @@
 //! A summary of the measurements: time to equal error against the fastest other crate, and the cost of a step against a
 //! hand-written loop.
-//!
-//! Equal tolerance is not equal error, so times are compared at equal error, on each method's curve of time against error,
-//! interpolated log-log between two tolerances. The last crossing counts, beyond which every tighter tolerance has a smaller
-//! error, so a lucky run at one tolerance does not.
 
+use crate::curves::{Curves, OURS};
 use crate::record::Record;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The name of the hand-written loop among the solvers.
 const HAND: &str = "hand";
-const OURS: &str = "flowline";
-
-/// Tolerance, error and time of a method, loosest tolerance first.
-type Curve = Vec<[f64; 2]>;
-
-/// A method that reaches an error, and its time.
-struct Reached<'a> {
-    ms: f64,
-    peer: &'a str,
-    method: &'a str,
-}
 
 /// All tables, one per problem.
 pub fn of(records: &[Record]) -> String {
@@ -38,23 +24,14 @@ pub fn of(records: &[Record]) -> String {
 }
 
 fn equal_error(title: &str, records: &[&Record], out: &mut String) {
-    let mut curves: BTreeMap<(&str, &str), Curve> = BTreeMap::new();
-    for record in records.iter().filter(|r| r.timed.peer != HAND && r.timed.error > 0.0) {
-        let key = (record.timed.peer, record.timed.method.as_str());
-        curves.entry(key).or_default().push([record.timed.error, record.timed.ms]);
-    }
-    let fastest = |ours: bool, error: f64| {
-        let reached = curves.iter().filter(|((peer, _), _)| (*peer == OURS) == ours);
-        let reached = reached.filter_map(|((peer, method), curve)| {
-            time_to(curve, error).map(|ms| Reached { ms, peer, method })
-        });
-        reached.min_by(|a, b| a.ms.total_cmp(&b.ms))
-    };
+    let curves = Curves::of(records);
     let mut rows = String::new();
     let mut logs = Vec::new();
     for exponent in (-24..=0).rev() {
         let error = 10.0_f64.powf(f64::from(exponent) / 2.0);
-        if let (Some(ours), Some(theirs)) = (fastest(true, error), fastest(false, error)) {
+        let ours = curves.fastest(error, |peer| peer == OURS);
+        let theirs = curves.fastest(error, |peer| peer != OURS && peer != HAND);
+        if let (Some(ours), Some(theirs)) = (ours, theirs) {
             let ratio = theirs.ms / ours.ms;
             logs.push(ratio.ln());
             let (peer, method) = (theirs.peer, theirs.method);
@@ -73,14 +50,6 @@ fn equal_error(title: &str, records: &[&Record], out: &mut String) {
             "{title}: time to equal error {mean:.2} x better on average, {least:.2} x at the least\n{rows}"
         );
     }
-}
-
-/// The time from which a curve stays below the error; `None` if it never does.
-fn time_to(curve: &Curve, error: f64) -> Option<f64> {
-    let above = curve.iter().rposition(|[e, _]| *e > error)?;
-    let ([e0, ms0], [e1, ms1]) = (curve[above], *curve.get(above + 1)?);
-    let part = (error / e0).ln() / (e1 / e0).ln();
-    Some(ms0 * (ms1 / ms0).powf(part))
 }
 
 /// The time of a step relative to a step of the hand-written loop, which uses the same method.

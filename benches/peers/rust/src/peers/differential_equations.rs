@@ -26,7 +26,12 @@ pub fn arrays<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
                 let solution = solution.map_err(|e| format!("{e:?}"))?;
                 let y = solution.y.last().ok_or("no output")?.to_vec();
                 let (num_steps, num_field_evals) = (solution.steps.total(), solution.evals.function);
-                Ok(End { y, num_steps: num_steps as u64, num_field_evals: num_field_evals as u64 })
+                Ok(End {
+                    y,
+                    num_steps: num_steps as u64,
+                    num_field_evals: num_field_evals as u64,
+                    ..End::default()
+                })
             })
         };
     }

@@ -24,6 +24,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
             y: solver.state().y.inner().as_slice().to_vec(),
             num_steps: (steps.number_of_steps + steps.number_of_error_test_failures) as u64,
             num_field_evals: (problem.eqn.rhs().statistics().number_of_calls - before) as u64,
+            ..End::default()
         })
     };
     vec![Run::new("diffsol", "tsit45", tol, solve)]

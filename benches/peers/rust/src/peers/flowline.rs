@@ -6,18 +6,21 @@
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
 use crate::problems::Problem;
-use flowline::ode::{Controller, Hairer, Method, Ode, Pid, Solution, SolveError, inline};
+use flowline::ode::extra::inline;
+use flowline::ode::{Controller, HairerController, Method, Ode, PidController, Solution, SolveError};
 
 /// The methods worth running at a tolerance: low orders only at loose tolerances.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
-    let worth = move |m: &Method| m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7);
+    let worth = move |m: &Method| {
+        m.is_explicit() && m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7)
+    };
     Method::ALL.into_iter().filter(worth)
 }
 
 fn end<Y: AsRef<[f64]>>(solution: Result<Solution<Y>, SolveError<Solution<Y>>>) -> Result<End, String> {
     let solution = solution.map_err(|e| e.to_string())?;
-    let (num_steps, num_field_evals) = (solution.stats.num_steps, solution.stats.num_field_evals);
-    Ok(End { y: solution.y1.as_ref().to_vec(), num_steps, num_field_evals })
+    let (num_steps, num_field_evals) = (solution.stats.num_steps, solution.stats.num_fn_evals);
+    Ok(End { y: solution.y1.as_ref().to_vec(), num_steps, num_field_evals, ..End::default() })
 }
 
 fn name(method: Method) -> String {
@@ -26,10 +29,10 @@ fn name(method: Method) -> String {
 
 /// Hairer's rule may shorten the step after an accepted one, so fewer steps are rejected than with the default.
 fn controllers(method: Method) -> Vec<(String, Controller)> {
-    let default = (name(method), Pid::default().into());
+    let default = (name(method), PidController::default().into());
     match method.tableau().order {
         ..5 => vec![default],
-        _ => vec![default, (format!("{}-hairer", name(method)), Hairer::dopri5().into())],
+        _ => vec![default, (format!("{}-hairer", name(method)), HairerController::dopri5().into())],
     }
 }
 
@@ -44,9 +47,7 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
                 .atol(tol)
                 .max_steps(MAX_STEPS.into());
             let ode = $by;
-            Run::new("flowline", $name, tol, move || {
-                end(ode.solve(0.0, P::T1, y0))
-            })
+            Run::new("flowline", $name, tol, move || end(ode.solve(0.0, P::T1, y0)))
         }};
     }
     macro_rules! inlined {
@@ -60,11 +61,13 @@ pub fn fixed<P: Problem, const N: usize>(tol: f64) -> Vec<Run<'static>> {
     let mut runs = vec![];
     for method in methods(tol) {
         for (name, controller) in controllers(method) {
-            runs.push(inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9));
+            runs.push(
+                inlined!(method, name, controller; Bosh3 Fehlberg45 CashKarp Dopri5 Tsit5 Vern7 Dop853 Vern9),
+            );
         }
         if method != Method::default() {
             let shared = format!("{}-shared", name(method));
-            runs.push(run!(shared, Pid::default(), |ode| ode.method(method)));
+            runs.push(run!(shared, PidController::default(), |ode| ode.method(method)));
         }
     }
     runs
@@ -77,9 +80,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
         let ode = ode.method(method).controller(controller);
         let ode = ode.rtol(tol).atol(tol).max_steps(MAX_STEPS.into());
         let y0 = P::y0();
-        Run::new("flowline", name, tol, move || {
-            end(ode.solve(0.0, P::T1, y0.clone()))
-        })
+        Run::new("flowline", name, tol, move || end(ode.solve(0.0, P::T1, y0.clone())))
     };
     methods(tol).flat_map(|m| controllers(m).into_iter().map(move |c| (m, c))).map(run).collect()
 }

@@ -23,7 +23,7 @@ impl<P: Problem> ode_solvers::System<f64, DVector<f64>> for System<P> {
 
 fn end(y: &[f64], stats: &Stats) -> End {
     let num_steps = u64::from(stats.accepted_steps) + u64::from(stats.rejected_steps);
-    End { y: y.to_vec(), num_steps, num_field_evals: stats.num_eval.into() }
+    End { y: y.to_vec(), num_steps, num_field_evals: stats.num_eval.into(), ..End::default() }
 }
 
 /// The two solvers of the crate with the parameters that `new` sets, except output and step limit.

@@ -22,7 +22,7 @@ pub fn heap<P: Problem>(tol: f64) -> Vec<Run<'static>> {
             solver.solve(&mut y, 0.0, P::T1, None, &mut no_args, None)?;
             let stats = solver.stats();
             let (num_steps, num_field_evals) = (stats.n_steps as u64, stats.n_function as u64);
-            Ok(End { y: y.as_data().to_vec(), num_steps, num_field_evals })
+            Ok(End { y: y.as_data().to_vec(), num_steps, num_field_evals, ..End::default() })
         })
     };
     vec![run(Method::DoPri5, "dopri5"), run(Method::DoPri8, "dop853")]
