@@ -66,7 +66,8 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     let h = step_end.t.sub(&carry.t);
     let first = if scheme.carries_first() { First::Given } else { First::Evaluate };
     let times = Times::next(scheme, span, carry, &step_end.t);
-    if scheme.tableau.is_explicit() {
+    let is_explicit = is_explicit::<UNROLLED, S>(scheme);
+    if is_explicit {
         let Carry { y, k, y1, .. } = carry;
         stages::<UNROLLED, FUSED, S, F>(f, scheme, first, &times, &h, y, k, y1)?;
     } else {
@@ -89,9 +90,9 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     carry.t = S::Clock::select(&accepted, &step_end.t, &carry.t);
     carry.h = S::Clock::select(&running, &h, &carry.h);
     if scheme.is_adaptive() {
-        adapt(scheme, &step_end, &running, &accepted, &error_ratio, carry);
+        adapt::<UNROLLED, S>(scheme, &step_end, &running, &accepted, &error_ratio, carry);
     }
-    if !scheme.tableau.is_explicit() {
+    if !is_explicit {
         count_stiff(&running, carry);
     }
     if !scheme.limits.stops.is_empty() {
@@ -101,6 +102,15 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     settle(scheme, &running, &done, &broken, carry);
     carry.accepted = accepted;
     Ok(())
+}
+
+/// Whether the method is an explicit one. Loops with a method's coefficients inlined are of explicit methods: `UNROLLED`
+/// removes the code of stiff methods before LLVM sees it. The largest of these loops takes three times as long to compile
+/// with that code.
+#[inline(always)]
+fn is_explicit<const UNROLLED: bool, S: State>(scheme: &Scheme<S>) -> bool {
+    debug_assert!(!UNROLLED || scheme.tableau.is_explicit(), "invariant: {} is inlined", scheme.tableau.name);
+    UNROLLED || scheme.tableau.is_explicit()
 }
 
 /// One step from the step time `t` to the step time `t_next`. `y1` has the same bits as the state that
@@ -293,7 +303,7 @@ pub(super) fn count_stiff<S: State>(running: &<S::Clock as Clock>::Mask, carry: 
 
 /// The next step size and the controller's history. Expects the new `carry.h`.
 #[inline(always)]
-fn adapt<S: State>(
+fn adapt<const UNROLLED: bool, S: State>(
     scheme: &Scheme<S>,
     step_end: &StepEnd<S::Clock>,
     running: &<S::Clock as Clock>::Mask,
@@ -308,10 +318,17 @@ fn adapt<S: State>(
         h: &carry.h,
         h_prev: &carry.h_prev,
         slack: &carry.slack,
-        is_stiff: !scheme.tableau.is_explicit(),
     };
+    let is_explicit = is_explicit::<UNROLLED, S>(scheme);
     let (factor, history) = match scheme.controller {
-        Controller::Pid(pid) => (pid.next(order, error_ratio, &past), pid.history(error_ratio)),
+        Controller::Pid(pid) => {
+            let factor = if is_explicit {
+                pid.next(order, error_ratio, &past)
+            } else {
+                pid.next_stiff(order, error_ratio, &past)
+            };
+            (factor, pid.history(error_ratio))
+        }
         Controller::Hairer(hairer) => {
             (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio))
         }

@@ -241,8 +241,6 @@ pub(super) struct History<'a, C> {
     pub h_prev: &'a C,
     /// 0 right after a rejection.
     pub slack: &'a C,
-    /// Whether the method is for stiff problems: an accepted step may then be followed by a shorter one.
-    pub is_stiff: bool,
 }
 
 impl PidController {
@@ -290,17 +288,14 @@ impl PidController {
     /// [`PidController::factor`] with the ratio of the step sizes.
     #[inline(always)]
     pub(super) fn next<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
-        let mut factor = self.wanted(error_order, error_ratio, past.inv_prev, past.inv_prev2);
-        if self.ratio_coeff != 0.0 {
-            let (zero, one) = (error_ratio.like(0.0), error_ratio.like(1.0));
-            let grown = past.h.div(past.h_prev);
-            let grown = C::select(&zero.lt(&past.h_prev.abs()), &grown, &one);
-            factor = factor.mul(&grown.powf(-self.ratio_coeff));
-        }
-        if !past.is_stiff {
-            return self.clipped(error_ratio, &factor);
-        }
-        // The predicted factor is limited to the factor from this error alone, and not used after a rejection.
+        self.clipped(error_ratio, &self.wanted_after(error_order, error_ratio, past))
+    }
+
+    /// [`PidController::next`] of a method for stiff problems, whose steps have to shrink before they fail. The factor is
+    /// at most the one of the last error alone, which also replaces it after a rejection.
+    #[inline(always)]
+    pub(super) fn next_stiff<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
+        let factor = self.wanted_after(error_order, error_ratio, past);
         let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
         let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);
@@ -309,6 +304,19 @@ impl PidController {
         let high = C::select(&accepted, &one, &one.like(self.safety));
         let high = C::select(&may_grow, &one.like(self.factor_max), &high);
         between(&factor, &one.like(self.factor_min), &high, error_ratio, self.factor_min)
+    }
+
+    /// The factor before it is clipped.
+    #[inline(always)]
+    fn wanted_after<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
+        let factor = self.wanted(error_order, error_ratio, past.inv_prev, past.inv_prev2);
+        if self.ratio_coeff == 0.0 {
+            return factor;
+        }
+        let (zero, one) = (error_ratio.like(0.0), error_ratio.like(1.0));
+        let grown = past.h.div(past.h_prev);
+        let grown = C::select(&zero.lt(&past.h_prev.abs()), &grown, &one);
+        factor.mul(&grown.powf(-self.ratio_coeff))
     }
 
     #[inline(always)]
