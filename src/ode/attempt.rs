@@ -318,16 +318,11 @@ fn adapt<const UNROLLED: bool, S: State>(
         h: &carry.h,
         h_prev: &carry.h_prev,
         slack: &carry.slack,
+        is_stiff: !scheme.tableau.is_explicit(),
     };
-    let is_explicit = is_explicit::<UNROLLED, S>(scheme);
     let (factor, history) = match scheme.controller {
         Controller::Pid(pid) => {
-            let factor = if is_explicit {
-                pid.next(order, error_ratio, &past)
-            } else {
-                pid.next_stiff(order, error_ratio, &past)
-            };
-            (factor, pid.history(error_ratio))
+            (pid.next::<UNROLLED, _>(order, error_ratio, &past), pid.history(error_ratio))
         }
         Controller::Hairer(hairer) => {
             (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio))

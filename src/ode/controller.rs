@@ -241,6 +241,8 @@ pub(super) struct History<'a, C> {
     pub h_prev: &'a C,
     /// 0 right after a rejection.
     pub slack: &'a C,
+    /// Whether the method is for stiff problems: an accepted step may then be followed by a shorter one.
+    pub is_stiff: bool,
 }
 
 impl PidController {
@@ -285,17 +287,19 @@ impl PidController {
         self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
     }
 
-    /// [`PidController::factor`] with the ratio of the step sizes.
+    /// [`PidController::factor`] with the ratio of the step sizes. `EXPLICIT` leaves out the code of stiff methods.
     #[inline(always)]
-    pub(super) fn next<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
-        self.clipped(error_ratio, &self.wanted_after(error_order, error_ratio, past))
-    }
-
-    /// [`PidController::next`] of a method for stiff problems, whose steps have to shrink before they fail. The factor is
-    /// at most the one of the last error alone, which also replaces it after a rejection.
-    #[inline(always)]
-    pub(super) fn next_stiff<C: Clock>(&self, error_order: u32, error_ratio: &C, past: &History<C>) -> C {
+    pub(super) fn next<const EXPLICIT: bool, C: Clock>(
+        &self,
+        error_order: u32,
+        error_ratio: &C,
+        past: &History<C>,
+    ) -> C {
         let factor = self.wanted_after(error_order, error_ratio, past);
+        if EXPLICIT || !past.is_stiff {
+            return self.clipped(error_ratio, &factor);
+        }
+        // The predicted factor is limited to the factor from this error alone, and not used after a rejection.
         let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
         let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);
