@@ -1,12 +1,15 @@
 //! Draws the work-precision figures of the documentation: `cargo bench --bench work_precision [-- FOLDER]`.
 //!
-//! Error at the end against time, for six methods on two problems, each at tolerances half a decade apart. A time is the
-//! minimum of many short batches, which alternate over all methods and tolerances, because the machine may be shared.
-//! FOLDER defaults to `assets`.
+//! Error at the end against time, for six explicit methods on two problems and four methods on two stiff problems, each at
+//! tolerances half a decade apart. A time is the minimum of many short batches, which alternate over all methods and
+//! tolerances, because the machine may be shared. FOLDER defaults to `docs/images`.
 
 #[allow(dead_code, reason = "two of the problems that the accuracy tests run")]
 #[path = "../src/ode/tests/problems.rs"]
 mod problems;
+#[allow(dead_code, reason = "two of the problems of the stiff bench")]
+#[path = "common/stiff.rs"]
+mod stiff;
 
 use flowline::ode::{Method, Ode};
 use flowline::plot::{MethodCurve, work_precision};
@@ -16,9 +19,11 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The methods, from low order to high.
-const METHODS: [Method; 6] =
+/// Explicit methods, from low order to high.
+const EXPLICIT: [Method; 6] =
     [Method::Bosh3, Method::Dopri5, Method::Tsit5, Method::Vern7, Method::Dop853, Method::Vern9];
+/// Methods for stiff problems; Tsit5 solves mildly stiff ones.
+const STIFF: [Method; 4] = [Method::Rosenbrock23, Method::Rodas5P, Method::AutoTsit5Rodas5P, Method::Tsit5];
 
 /// Batches per solve, and the minimum duration of a batch in seconds.
 const ROUNDS: usize = 25;
@@ -26,46 +31,70 @@ const BATCH: f64 = 1e-3;
 
 /// Error and time in milliseconds of one method at each tolerance.
 type Curve = Vec<[f64; 2]>;
+/// A solve that returns its error.
+type Solve<'a> = Box<dyn Fn() -> f64 + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    let folder = folder.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("assets"), PathBuf::from);
-    let lorenz = measure(&LORENZ[2], |t, y| (LORENZ[2].f)(t, y), 3e-12);
-    draw("Lorenz's equations, 3 unknowns, t = 10", &lorenz, &folder.join("work_precision_lorenz.png"))?;
-    let pleiades = measure(&PLEIADES, |t, y| (PLEIADES.f)(t, y), 3e-12);
-    draw("The Pleiades problem, 28 unknowns", &pleiades, &folder.join("work_precision_pleiades.png"))
+    let images = || Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+    let folder = folder.map_or_else(images, PathBuf::from);
+    let file = |name: &str| folder.join(format!("work_precision_{name}.png"));
+    let lorenz = explicit(&LORENZ[2], |t, y| (LORENZ[2].f)(t, y));
+    draw("Lorenz's equations, 3 unknowns, t = 10", &EXPLICIT, &lorenz, &file("lorenz"))?;
+    let pleiades = explicit(&PLEIADES, |t, y| (PLEIADES.f)(t, y));
+    draw("The Pleiades problem, 28 unknowns", &EXPLICIT, &pleiades, &file("pleiades"))?;
+    let hires = implicit::<stiff::Hires, 8>(&STIFF);
+    draw("HIRES, 8 unknowns, t = 322: mildly stiff", &STIFF, &hires, &file("hires"))?;
+    let vdpol = implicit::<stiff::VanDerPol, 2>(&STIFF[..3]);
+    draw("Van der Pol's oscillator with rate 1e6: very stiff", &STIFF[..3], &vdpol, &file("vdpol"))
 }
 
-fn draw(title: &str, curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>> {
-    let names = METHODS.map(|method| method.to_string());
+fn draw(title: &str, methods: &[Method], curves: &[Curve], file: &Path) -> Result<(), Box<dyn Error>> {
+    let names: Vec<String> = methods.iter().map(Method::to_string).collect();
     let curves: Vec<MethodCurve> =
         names.iter().zip(curves).map(|(name, points)| MethodCurve { name, points }).collect();
-    let figure = work_precision(title, "wall time (ms)", &curves)?;
-    figure.save(file)?;
-    figure.save(file.with_extension("svg"))?;
+    work_precision(title, "wall time (ms)", &curves)?.save(file)?;
     println!("{}", file.display());
     Ok(())
 }
 
-/// Errors and times of every method at every tolerance, without errors above 0.1 and without errors below
-/// `floor`, which are rounding errors. `f` is the problem's vector field as a function that the compiler can
-/// inline.
-fn measure<const N: usize>(
+/// `f` is the problem's vector field as a function that the compiler can inline.
+fn explicit<const N: usize>(
     problem: &Problem<N>,
-    f: impl Fn(f64, &[f64; N]) -> [f64; N] + Copy,
-    floor: f64,
+    f: impl Fn(f64, &[f64; N]) -> [f64; N] + Copy + 'static,
 ) -> Vec<Curve> {
     let Problem { y0, t1, end, .. } = *problem;
+    measure(&EXPLICIT, 3e-12, |method, tol| {
+        let ode = Ode::new(move |t, y: &[f64; N]| f(t, y));
+        let ode = ode.method(method).rtol(tol).atol(tol).max_steps(10_000_000);
+        let error = move |y1: [f64; N]| {
+            (0..N).map(|i| (y1[i] - end[i]).abs() / (1.0 + end[i].abs())).fold(0.0, f64::max)
+        };
+        Box::new(move || error(ode.solve(0.0, t1, y0).expect("the options are valid").y1))
+    })
+}
+
+fn implicit<P: stiff::Problem<N>, const N: usize>(methods: &[Method]) -> Vec<Curve> {
+    measure(methods, 1e-12, |method, tol| {
+        let ode = Ode::from_generic(P::FIELD).method(method).rtol(tol).atol(P::atol(tol));
+        let ode = ode.max_steps(10_000_000);
+        Box::new(move || P::error(&ode.solve(0.0, P::T1, P::Y0).expect("the options are valid").y1))
+    })
+}
+
+/// Errors and times of every method at every tolerance, without errors above 0.1 and without errors below
+/// `floor`, which are rounding errors.
+fn measure<'a>(methods: &[Method], floor: f64, solve: impl Fn(Method, f64) -> Solve<'a>) -> Vec<Curve> {
     let mut solves = Vec::new();
-    for (index, method) in METHODS.iter().enumerate() {
-        let tightest = if method.tableau().order < 5 { 16 } else { 27 };
-        for halves in 5..=tightest {
-            let tol = 10_f64.powf(-0.5 * f64::from(halves));
-            let ode = Ode::new(move |t, y: &[f64; N]| f(t, y));
-            let ode = ode.method(*method).rtol(tol).atol(tol).max_steps(10_000_000);
-            let solve = move || ode.solve(0.0, t1, y0).expect("the options are valid").y1;
-            let y1 = solve();
-            let error = (0..N).map(|i| (y1[i] - end[i]).abs() / (1.0 + end[i].abs())).fold(0.0, f64::max);
+    for (index, method) in methods.iter().enumerate() {
+        let halves = match method.tableau().order {
+            ..3 => 5..=13,
+            3 | 4 => 5..=16,
+            _ => 5..=27,
+        };
+        for half in halves {
+            let solve = solve(*method, 10_f64.powf(-0.5 * f64::from(half)));
+            let error = solve();
             if error > floor && error < 0.1 {
                 solves.push((index, error, solve, f64::INFINITY));
             }
@@ -80,7 +109,7 @@ fn measure<const N: usize>(
         let points = solves.iter().filter(|s| s.0 == index);
         points.map(|(_, error, _, ms)| [*error, *ms]).collect()
     };
-    (0..METHODS.len()).map(curve).collect()
+    (0..methods.len()).map(curve).collect()
 }
 
 /// Milliseconds per call, over a batch.

@@ -1,4 +1,4 @@
-//! Timing of a program and its output: the first call, samples of later calls, one line.
+//! Times a program, the first call and samples of later calls, and formats the result as one line.
 
 use crate::json::{Object, number};
 use crate::stats::median;

@@ -166,7 +166,7 @@ fn line(p: &Progress) -> String {
     format!("{} {update} of {updates}  {left} left  {}", p.objective.title(), numbers(p))
 }
 
-/// Progress as JSON; numbers have their names in the report.
+/// Progress as JSON. Values that are also in the report have the same names there.
 fn json(p: &Progress) -> serde_json::Value {
     serde_json::json!({
         "event": "update", "update": p.update, "updates": p.updates, "done": p.done,

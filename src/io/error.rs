@@ -70,7 +70,7 @@ pub enum IoError {
         reason: String,
     },
     /// The safetensors file was not written by a run.
-    #[error("{} holds tensors but no run of flowline: its metadata has no key \"flowline\"; give the folder of a run", path.display())]
+    #[error("{} was not written by a flowline run: its metadata has no key \"flowline\"; give a run folder", path.display())]
     NotARun {
         /// The file.
         path: PathBuf,
@@ -117,7 +117,7 @@ pub enum IoError {
     },
     /// A tensor and the leaf of that name differ in element type.
     #[error(
-        "{}: tensor \"{name}\" is {found}, expected {expected}; load the file into a tree of its element type (`map_leaves(|x| x.cast(..))`) and cast the result",
+        "{}: tensor \"{name}\" is {found}, expected {expected}; cast the tree to the file's element type with `map_leaves(|x| x.cast(..))`, load the file into it, and cast the result back",
         path.display()
     )]
     OtherType {

@@ -186,9 +186,11 @@ mod tests {
             "tensor \"0\" is f32[3], expected f32[2]; the file was saved from a tree of other sizes"
         ));
         let dtype = other(&|t| t[0] = t[0].cast(DType::F64));
-        assert!(dtype.contains(
-            "tensor \"0\" is f32[3], expected f64[3]; load the file into a tree of its element type"
-        ));
+        assert!(
+            dtype.contains(
+                "tensor \"0\" is f32[3], expected f64[3]; cast the tree to the file's element type"
+            )
+        );
         assert!(!dtype.contains("other sizes"), "{dtype}");
     }
 }

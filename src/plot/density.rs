@@ -165,6 +165,9 @@ mod tests {
         };
         assert!(refused(&[1.0; 5], 2, 3, FRAME).contains("2 x 3 cells needs 6 values"));
         assert!(refused(&[1.0, f64::NAN], 1, 2, FRAME).contains("density of cell 1 is NaN"));
-        assert!(refused(&[1.0], 1, 1, Extent { x: [3.0, 3.0], ..FRAME }).contains("[3, 3] has no extent"));
+        assert!(
+            refused(&[1.0], 1, 1, Extent { x: [3.0, 3.0], ..FRAME })
+                .contains("[3, 3] is empty or not finite")
+        );
     }
 }

@@ -26,7 +26,7 @@ pub enum PlotError {
         value: f64,
     },
     /// Limits without an extent.
-    #[error("{what} [{from}, {to}] has no extent; give finite ends, the smaller first")]
+    #[error("{what} [{from}, {to}] is empty or not finite; give finite ends, the smaller first")]
     Extent {
         /// The object with these limits.
         what: &'static str,

@@ -80,7 +80,11 @@ impl SpaceTime<'_> {
         let sign = if self.ts[0] > self.ts[1] { -1.0 } else { 1.0 };
         let rising = |pair: &&[f64]| pair[0] * sign < pair[1] * sign;
         if let Some(pair) = self.ts.windows(2).find(|pair| !rising(pair)) {
-            return Err(PlotError::Extent { what: "between two times", from: pair[0], to: pair[1] });
+            return Err(PlotError::Extent {
+                what: "the interval between two times",
+                from: pair[0],
+                to: pair[1],
+            });
         }
         let [from, to] = self.x;
         if !(from.is_finite() && to.is_finite() && from < to) {
@@ -120,7 +124,7 @@ mod tests {
         let two = [vec![0.0, 1.0], vec![1.0, 2.0]];
         assert!(draw(&[0.0], &two, [0.0, 1.0]).contains("2 instead of 1"));
         assert!(draw(&[0.0, 0.0], &two, [0.0, 1.0]).contains("between two times"));
-        assert!(draw(&[0.0, 1.0], &two, [1.0, 1.0]).contains("x [1, 1] has no extent"));
+        assert!(draw(&[0.0, 1.0], &two, [1.0, 1.0]).contains("x [1, 1] is empty or not finite"));
         assert!(draw(&[0.0, 1.0], &[vec![0.0, 1.0], vec![1.0]], [0.0, 1.0]).contains("1 instead of 2"));
         assert!(draw(&[0.0, 1.0], &[vec![0.0, f64::NAN], vec![1.0, 1.0]], [0.0, 1.0]).contains("is NaN"));
         assert!(draw(&[], &[], [0.0, 1.0]).contains("no two times"));

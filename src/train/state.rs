@@ -73,7 +73,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// The data argument of a phase's step: the tables, or the rows of a batch.
+    /// The data argument of an update, for its plan: the tables, or zeros with the shapes of a batch of images.
     pub fn tables(&self, batch: usize) -> Tables {
         match self {
             Source::Tables(tables) => tables.clone(),

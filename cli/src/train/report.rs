@@ -90,7 +90,8 @@ pub fn print_plan(trainer: &Trainer) -> Result<()> {
     Ok(())
 }
 
-/// The plan as a table: `memory` is traffic; `at peak` is the time of the operations at the rate of matrix products in cache.
+/// The plan as a table. `memory` is the number of bytes read and written; `at peak` is the time that the operations
+/// would take at the measured rate of matrix products.
 fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
     let mut table = Table::default();
     table.row("weights", grouped(weights as u64)).row("machine", machine::line(peak));

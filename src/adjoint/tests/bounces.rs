@@ -23,7 +23,7 @@ fn bounce(p: &Ball, adjoint: Adjoint) -> TensorSolution<Tensor> {
     let ode = Ode::new(|_t, y: &Tensor| Tensor::stack(&[&y.index(1), &Tensor::from(-GRAVITY)]));
     let restitution = p.restitution.clone();
     let then = move |_t: Tensor, y: &mut Tensor| *y = flipped(y, &restitution);
-    // Off its own root by rounding, the ball that rises again is not an event.
+    // After a bounce the height is 0 only up to rounding. The rise from there must not count as another event.
     let ode = ode.on_event(Event::crossing(), |_t, y: &Tensor| y.index(0), then).rtol(1e-9).atol(1e-9);
     let y0 = Tensor::stack(&[&p.height, &Tensor::from(0.0)]);
     ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()

@@ -212,7 +212,7 @@ pub(super) fn rev(
         let state = step(&r.step, along.trip(i - 1, Trip::Recompute), &[&tape.states[i - 1], &captures])?;
         if !state.iter().zip(&tape.states[i]).all(|(a, b)| same_bits(a, b)) {
             return Err(malformed(format!(
-                "the step does not lead to the states that the tape has before step {i}"
+                "the states recomputed before step {i} differ from those on the tape"
             )));
         }
     }

@@ -177,7 +177,7 @@ pub(super) fn rev(
     for i in 0..n {
         if !state.iter().zip(&tape.states[i]).all(|(a, b)| same_bits(a, b)) {
             return Err(malformed(format!(
-                "the step does not lead to the state that the tape has before step {i}"
+                "the state recomputed before step {i} differs from the one on the tape"
             )));
         }
         state = step(&r.step, along, i, &[&state, &captures])?;

@@ -351,7 +351,7 @@ fn a_step_that_differs_from_the_attempt_is_detected() {
     let y = b.scale(y, 1.0 + f64::EPSILON);
     let e = interpret(&whole(b.finish(&[y])), &scalars(&[0.75, 0.5, 1.0])).unwrap_err();
     assert!(
-        e.to_string().ends_with("the step does not lead to the state that the tape has before step 1"),
+        e.to_string().ends_with("the state recomputed before step 1 differs from the one on the tape"),
         "{e}"
     );
 }
