@@ -4,9 +4,13 @@
 use crate::graph::GraphError;
 #[cfg(feature = "autodiff")]
 use crate::transform::TransformError;
+use std::fmt;
 
 /// The errors of the library.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` writes the message too, and the sources that the message does not contain, because a `main` that returns an
+/// error prints it with `Debug`.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// An invalid `FLOWLINE_LEVEL`.
@@ -107,6 +111,23 @@ pub enum Error {
     Train(#[from] crate::train::TrainError),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written = self.to_string();
+        f.write_str(&written)?;
+        let mut next = std::error::Error::source(self);
+        while let Some(source) = next {
+            let text = source.to_string();
+            if !written.contains(&text) {
+                write!(f, "\n  caused by: {text}")?;
+                written.push_str(&text);
+            }
+            next = source.source();
+        }
+        Ok(())
+    }
+}
+
 /// A result with the crate's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -116,5 +137,35 @@ fn given_up(num_evicted: usize) -> String {
     match num_evicted {
         0 => String::new(),
         n => format!("; {n} program(s) were evicted, raise `Jit::max_programs` to keep them"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::IoError;
+    use crate::ode::{Ode, SolveError};
+
+    #[test]
+    fn main_prints_the_message_of_an_error() {
+        let refused = Ode::new(|_t, y: &f64| -y).rtol(-1.0).solve(0.0, 1.0, 1.0).unwrap_err();
+        let message = refused.to_string();
+        assert_eq!(format!("{:?}", Error::from(refused)), message);
+    }
+
+    #[test]
+    fn a_source_that_the_message_lacks_follows_it_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the table ends at t = 3")]
+        struct Ended(#[source] std::num::ParseIntError);
+        let cause = "x".parse::<u8>().unwrap_err();
+        let field =
+            SolveError::Field { t: 3.0, step: 7, source: Box::new(Ended(cause)), partial: Box::new(()) };
+        let text = format!("{:?}", Error::Solve(field));
+        assert_eq!(text.matches("the table ends at t = 3").count(), 1, "{text}");
+        assert!(text.ends_with("\n  caused by: invalid digit found in string"), "{text}");
+        let missing = IoError::Read { path: "a.csv".into(), source: std::io::ErrorKind::NotFound.into() };
+        let text = format!("{:?}", Error::Io(missing));
+        assert!(text.contains("a.csv") && !text.contains("caused by"), "{text}");
     }
 }

@@ -144,14 +144,18 @@ impl Count {
 /// The time left, which ends the first line of the bar, and the whole second line.
 fn message(p: &Progress) -> String {
     let left = seconds(p.seconds_left.max(0.0));
-    let time = if p.done >= 1.0 { "trained".to_owned() } else { format!("{left} left") };
+    let time = if p.done >= 1.0 { "trained".to_owned() } else { format!("{left} of training left") };
     format!("{time}\n    {}", numbers(p))
 }
 
 fn numbers(p: &Progress) -> String {
-    let kl = p.gap_nats.map_or_else(String::new, |kl| format!("  KL {kl:.3} nats"));
-    let score = p.bits_per_dim.map_or(kl, |bits| format!("  {bits:.3} bits/dim"));
-    format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.objective.unit(), p.ms)
+    let score = match (p.bits_per_dim, p.gap_nats, p.validation_nats) {
+        (Some(bits), ..) => format!("  {bits:.3} bits/dim"),
+        (_, Some(kl), _) => format!("  KL {kl:.3} nats"),
+        (.., Some(nll)) => format!("  validation NLL {nll:.3}"),
+        _ => String::new(),
+    };
+    format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.loss_unit, p.ms)
 }
 
 /// A line of JSON.
@@ -163,7 +167,7 @@ fn event(event: &serde_json::Value) {
 fn line(p: &Progress) -> String {
     let [update, updates] = [p.update, p.updates].map(grouped);
     let left = seconds(p.seconds_left.max(0.0));
-    format!("{} {update} of {updates}  {left} left  {}", p.objective.title(), numbers(p))
+    format!("{} {update} of {updates}  {left} of training left  {}", p.objective.title(), numbers(p))
 }
 
 /// Progress as JSON. Values that are also in the report have the same names there.
@@ -173,6 +177,34 @@ fn json(p: &Progress) -> serde_json::Value {
         "phase": p.objective, "phase_number": p.phase + 1, "phases": p.phases,
         "loss": p.loss, "ms_per_update": p.ms, "seconds_left": p.seconds_left.max(0.0),
         "gap_nats": p.gap_nats.map(|kl| kl.mean), "gap_stderr_nats": p.gap_nats.and_then(|kl| kl.stderr),
+        "validation_nats": p.validation_nats.map(|nll| nll.mean),
+        "validation_stderr_nats": p.validation_nats.and_then(|nll| nll.stderr),
         "bits_per_dim": p.bits_per_dim.map(|bits| bits.mean),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flowline::data::Points;
+    use flowline::train::{TrainOptions, Trainer};
+
+    #[test]
+    fn the_line_of_a_table_has_its_validation_nll_and_the_unit_of_the_loss() {
+        let rows: Vec<[f64; 1]> = (0..40).map(|i| [f64::from(i).sin()]).collect();
+        let options = TrainOptions {
+            updates: Some(5),
+            width: Some(4),
+            depth: Some(1),
+            batch: Some(16),
+            fixed_steps: Some(2),
+            ..TrainOptions::default()
+        };
+        let mut lines = Vec::new();
+        let trainer = Trainer::new(Points::from_rows(rows).unwrap()).options(&options);
+        trainer.on_update(|progress| lines.push(line(progress))).run().unwrap();
+        for words in [" of training left", " nats (standardized) ", "  validation NLL "] {
+            assert!(lines[4].contains(words), "{words}: {}", lines[4]);
+        }
+    }
 }

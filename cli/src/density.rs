@@ -5,7 +5,7 @@ use super::error::Result;
 use super::file_kind::FileKind;
 use super::runs;
 use super::say::done;
-use flowline::__internal::{DRAW_TOLERANCE, DensityGrid, EvalError, FAR, MEASURE_TOLERANCE, write_npy_parts};
+use flowline::__internal::{DRAW_TOLERANCE, EvalError, FAR, MEASURE_TOLERANCE, write_npy_parts};
 use flowline::train::{TrainError, TrainedFlow};
 use std::path::PathBuf;
 
@@ -61,10 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE)?.inspect(counted);
         let log_density = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
-        let plane = learned.plane("a figure of the density")?;
-        let (frame, scale) = (plane.grown(margin), plane.scale());
-        let names = learned.frames.axis_names();
-        DensityGrid { log_density, size: grid, frame, scale, names }.plot(&path)?;
+        learned.grid_of(log_density, grid, margin)?.plot(&path)?;
     }
     drop(count);
     done(

@@ -200,8 +200,19 @@ impl Points {
                 return Err(IoError::Csv { path, line: 1, reason }.into());
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
-                let columns = if found == 1 { "column" } else { "columns" };
-                let reason = format!("{found} {columns} of numbers instead of {dim}; choose with --columns");
+                let there: Vec<&String> = csv.columns.iter().chain(&csv.left_out).collect();
+                let missing = columns.iter().find(|name| csv.has_heading && !there.contains(name));
+                if let Some(name) = missing.filter(|_| !options.has_columns()) {
+                    let there: Vec<&str> = there.into_iter().map(String::as_str).collect();
+                    let reason = format!("no column \"{name}\"; the columns are {}", there.join(", "));
+                    return Err(IoError::Csv { path, line: 1, reason }.into());
+                }
+                let (noun, remedy) = (
+                    if found == 1 { "column" } else { "columns" },
+                    if found > dim { "; choose with --columns" } else { "" },
+                );
+                let wanted = columns.join(", ");
+                let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
                 return Err(IoError::Csv { path, line, reason }.into());
             }
             return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });

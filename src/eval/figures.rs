@@ -1,16 +1,17 @@
 //! Figures of densities over points or the plane, and the samples that they show.
 //!
-//! All densities and samples of a run use the color scale of the target density.
+//! All densities and samples of a run use the color scale of the target density; for a file of points, of the learned
+//! density.
 
 use super::domain::Inner;
 use super::frame::Cells;
 use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, drawable};
-use super::{Deadline, ImageFrame};
+use super::{Deadline, Frames, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer, grouped};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
-use crate::plot::{self, Heatmap, extra::Plane};
+use crate::plot::{self, ColorScale, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
@@ -31,6 +32,7 @@ const LINE: usize = 600;
 /// Draws the figures of a run.
 pub(crate) struct Artist {
     frame: ImageFrame,
+    frames: Frames,
     /// The label of the target density.
     title: &'static str,
     /// The labels of the axes.
@@ -41,54 +43,74 @@ pub(crate) struct Artist {
 }
 
 impl Artist {
-    /// From the target density over the image, its label, and the labels of the axes.
+    /// From the frames of the data, the window of the figures, the target density over it and its label.
     pub(crate) fn new(
+        frames: &Frames,
         frame: &ImageFrame,
-        (title, names): (&'static str, [String; 2]),
+        title: &'static str,
         (truth, rows, cols): Inner,
     ) -> Artist {
-        Artist { frame: frame.clone(), title, names, truth, rows, cols }
+        let names = frames.axis_names();
+        Artist { frame: frame.clone(), frames: frames.clone(), title, names, truth, rows, cols }
     }
 
     /// The plane of the figures, its axes labeled by the data's columns.
-    fn plane(&self) -> Plane<'_> {
-        Plane {
-            frame: self.frame.window(),
-            names: [0, 1].map(|a| self.names[a].as_str()),
-            scale: self.frame.scale(),
-        }
+    fn plane(&self, scale: ColorScale) -> Plane<'_> {
+        Plane { frame: self.frame.window(), names: [0, 1].map(|a| self.names[a].as_str()), scale }
+    }
+
+    /// The color scale for a learned density.
+    fn scale(&self, learned: &Inner) -> ColorScale {
+        self.frames.color_scale(&self.map(&learned.0, learned.1, learned.2))
     }
 
     fn map<'a>(&self, values: &'a [f64], rows: usize, cols: usize) -> Heatmap<'a> {
         Heatmap { values, rows, cols, frame: self.frame.window() }
     }
 
-    /// `density.png` after an update.
-    pub(crate) fn density(&self, folder: &RunFolder, learned: &Inner, update: u64) -> Result<()> {
+    /// `density.png` of the weights after `update` of `updates` updates.
+    pub(crate) fn density(
+        &self,
+        folder: &RunFolder,
+        learned: &Inner,
+        (update, updates): (u64, u64),
+    ) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
-        let title = format!("Learned density after {} updates", grouped(update));
-        Ok(self.plane().density(&title, &map)?.save(folder.file("density.png"))?)
+        let title = density_title(update, updates);
+        let plane = self.plane(self.scale(learned));
+        Ok(plane.density(&title, &map)?.save(folder.file("density.png"))?)
     }
 
     /// The target density beside the learned one.
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
-        let truth = self.map(&self.truth, self.rows, self.cols);
+        let (truth, plane) = (self.map(&self.truth, self.rows, self.cols), self.plane(self.scale(learned)));
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let figure = self.plane().comparison([self.title, "Learned density"], [&truth, &learned])?;
+        let figure = plane.comparison([self.title, "Learned density"], [&truth, &learned])?;
         Ok(figure.save(folder.file("comparison.png"))?)
     }
 
-    /// A scatter plot and a histogram of points in pixel coordinates.
-    pub(crate) fn samples(&self, folder: &RunFolder, points: &[[f64; 2]]) -> Result<()> {
-        Ok(self.plane().samples(points)?.save(folder.file("samples.png"))?)
+    /// A scatter plot and a histogram of points in pixel coordinates, on the color scale of the learned density.
+    pub(crate) fn samples(&self, folder: &RunFolder, learned: &Inner, points: &[[f64; 2]]) -> Result<()> {
+        Ok(self.plane(self.scale(learned)).samples(points)?.save(folder.file("samples.png"))?)
     }
 
     /// Trajectories from the base to the data, in pixel coordinates: some times side by side, and all as an animation.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let frames: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
         let panels: Vec<_> = frames.iter().copied().step_by(FRAMES_PER_PANEL).collect();
-        self.plane().flow(&panels)?.save(folder.file("flow.png"))?;
-        Ok(self.plane().flow_animation(&frames)?.save(folder.file("flow.gif"))?)
+        let plane = self.plane(self.frame.scale());
+        plane.flow(&panels)?.save(folder.file("flow.png"))?;
+        Ok(plane.flow_animation(&frames)?.save(folder.file("flow.gif"))?)
+    }
+}
+
+/// The title of a learned density, whose weights may be older than the last update.
+fn density_title(update: u64, updates: u64) -> String {
+    let [at, last] = [update, updates].map(grouped);
+    if update == updates {
+        format!("Learned density after {last} updates")
+    } else {
+        format!("Learned density (update {at} of {last})")
     }
 }
 
@@ -190,4 +212,15 @@ pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Wa
 
 fn pairs(points: &Tensor) -> Vec<[f64; 2]> {
     points.to_vec().as_chunks::<2>().0.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_names_the_update_of_older_weights() {
+        assert_eq!(density_title(18_369, 18_369), "Learned density after 18,369 updates");
+        assert_eq!(density_title(1_745, 18_369), "Learned density (update 1,745 of 18,369)");
+    }
 }

@@ -8,13 +8,12 @@ use super::{EvalError, Frames, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
-use crate::heatmap::{ColorScale, Extent};
+use crate::heatmap::{ColorScale, Extent, Heatmap};
 use crate::ode::{ConfigError, Outcome, SolveError};
 use crate::tensor::{Key, Tensor};
 #[cfg(feature = "plot")]
 use {
     super::figures::on_cells,
-    crate::heatmap::Heatmap,
     crate::plot::{Figure, extra::Plane},
     std::path::Path,
 };
@@ -45,7 +44,7 @@ pub struct DensityGrid {
     pub size: usize,
     /// The extent of the grid, in pixel coordinates.
     pub frame: Extent,
-    /// The color scale of the run's figures.
+    /// The color scale.
     pub scale: ColorScale,
     /// The names of the axes.
     pub names: [String; 2],
@@ -216,10 +215,18 @@ impl Fitted {
     /// A solve that ended early.
     pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<DensityGrid> {
         let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
-        let plane = self.plane("a grid")?;
-        let (frame, scale) = (plane.grown(margin), plane.scale());
-        let names = self.frames.axis_names();
-        Ok(DensityGrid { log_density: parts.concat(), size, frame, scale, names })
+        self.grid_of(parts.concat(), size, margin)
+    }
+
+    /// A grid from the values of [`log_grid_parts`](Self::log_grid_parts).
+    ///
+    /// # Errors
+    /// As [`plane`](Self::plane).
+    pub fn grid_of(&self, log_density: Vec<f64>, size: usize, margin: f64) -> Result<DensityGrid> {
+        let frame = self.plane("a grid")?.grown(margin);
+        let values: Vec<f64> = log_density.iter().map(|x| x.exp()).collect();
+        let scale = self.frames.color_scale(&Heatmap { values: &values, rows: size, cols: size, frame });
+        Ok(DensityGrid { log_density, size, frame, scale, names: self.frames.axis_names() })
     }
 
     /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] the log-density is -inf. A part whose
@@ -272,7 +279,8 @@ impl Fitted {
         let plane = self.plane("a figure of the density")?;
         let map = Heatmap { values: &values, rows, cols, frame: plane.window() };
         let names = self.frames.axis_names();
-        let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale: plane.scale() };
+        let scale = self.frames.color_scale(&map);
+        let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale };
         Ok(plane.density("Learned density", &map)?)
     }
 }
@@ -284,7 +292,7 @@ fn in_short(x: f64) -> String {
 
 #[cfg(feature = "plot")]
 impl DensityGrid {
-    /// Plots the density on the color scale of the run.
+    /// Plots the density.
     ///
     /// # Errors
     /// A file that cannot be written.

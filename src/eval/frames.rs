@@ -2,6 +2,7 @@
 
 use super::{ImageFrame, ImagesFrame, PointsFrame};
 use crate::data::Standardizer;
+use crate::heatmap::{ColorScale, Heatmap};
 use serde::{Deserialize, Serialize};
 
 /// The frames of the training data, stored in checkpoints.
@@ -47,8 +48,35 @@ impl Frames {
         }
     }
 
+    /// The color scale for a figure of a learned density: of the target density, if known. For a file of points it is
+    /// the learned density's own, because a few sharp bins would set the scale of the histogram.
+    pub fn color_scale(&self, learned: &Heatmap) -> ColorScale {
+        let known = self.image.as_ref().filter(|_| self.entropy_nats().is_some());
+        known.map_or_else(|| ColorScale::of(learned), ImageFrame::scale)
+    }
+
     /// Added to an NLL in standardized coordinates for reporting: `sum ln std` for points, 0 for an image.
     pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{ImageDensity, Points};
+    use crate::heatmap::Extent;
+
+    #[test]
+    fn a_density_learned_from_a_file_has_its_own_color_scale() {
+        let learned =
+            Heatmap { values: &[0.5; 4], rows: 2, cols: 2, frame: Extent { x: [0.0, 1.0], y: [0.0, 1.0] } };
+        let image = ImageFrame::of(&ImageDensity::embedded());
+        let of_image = Frames { image: Some(image.clone()), ..Frames::default() };
+        assert_eq!(of_image.color_scale(&learned), image.scale());
+        let points = Points::from_rows(vec![[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]]).unwrap();
+        let points = PointsFrame::of(&points, String::new());
+        let of_points = Frames { points: Some(points), ..of_image };
+        assert_eq!(of_points.color_scale(&learned), ColorScale::of(&learned));
     }
 }

@@ -153,7 +153,11 @@ mod tests {
         assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
         assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
         assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: \"y0\" is not a number"));
-        assert!(read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: \"oops\" is not a number"));
+        assert!(
+            read("x,y\n1,2\n3,oops\n")
+                .unwrap_err()
+                .contains("p.csv line 3: column y: \"oops\" is not a number")
+        );
         assert!(read("x,y\n1,2,3").unwrap_err().contains("line 2: 3 columns instead of 2"));
         assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
     }

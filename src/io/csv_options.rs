@@ -105,7 +105,9 @@ impl CsvOptions {
         let left_out: Vec<String> = left_out.map(|(name, _)| name.clone()).collect();
         let (mut data, mut lines) = (Vec::new(), Vec::new());
         for (line, cells) in rows {
-            data.extend(row(&cells, &places, width, delimiter).map_err(|reason| refused(line, reason))?);
+            let headings = has_heading.then_some(&names[..]);
+            let found = row(&cells, &places, (width, headings), delimiter);
+            data.extend(found.map_err(|reason| refused(line, reason))?);
             lines.push(line);
         }
         let columns = places.iter().map(|&place| names[place].clone()).collect();
@@ -160,14 +162,21 @@ fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<
     if numeric.contains(&true) { numeric } else { vec![true; width] }
 }
 
-fn row(cells: &[String], places: &[usize], width: usize, delimiter: char) -> Result<Vec<f64>, String> {
+/// The numbers of a row; messages name the column by its heading, if there is one.
+fn row(
+    cells: &[String],
+    places: &[usize],
+    (width, headings): (usize, Option<&[String]>),
+    delimiter: char,
+) -> Result<Vec<f64>, String> {
     if cells.len() != width {
         let found = if cells.len() == 1 { "1 column".to_owned() } else { format!("{} columns", cells.len()) };
-        return Err(format!("{found} instead of {width}"));
+        return Err(format!("{found} instead of {width}; each line needs the same number of cells"));
     }
     let number = |&place: &usize| {
         let cell = &cells[place];
-        cell.parse().map_err(|_| format!("\"{cell}\" is not a number{}", hint(cell, delimiter)))
+        let column = headings.map_or_else(String::new, |names| format!("column {}: ", names[place]));
+        cell.parse().map_err(|_| format!("{column}\"{cell}\" is not a number{}", hint(cell, delimiter)))
     };
     places.iter().map(number).collect()
 }
@@ -254,7 +263,9 @@ mod tests {
         );
         assert!(chosen(&["5"], &text).unwrap_err().contains("no column \"5\""));
         assert!(chosen(&["y", "4"], &text).unwrap_err().contains("column \"y\" is chosen twice"));
-        assert!(chosen(&["name"], &text).unwrap_err().contains("line 2: \"ann\" is not a number"));
+        assert!(
+            chosen(&["name"], &text).unwrap_err().contains("line 2: column name: \"ann\" is not a number")
+        );
     }
 
     #[test]
@@ -264,8 +275,11 @@ mod tests {
         assert_eq!((table.columns, table.left_out), (vec!["id".into(), "x".into()], vec!["name".to_owned()]));
         assert_eq!((table.data, table.lines), (vec![1.0, 5.0, 2.0, 6.0, 3.0, 7.0], vec![2, 3, 4]));
         let error = parse(&numeric, "a;b\n1;2\n3;4;5\n").unwrap_err();
-        assert!(error.contains("line 2: \"1;2\"") && error.contains("--delimiter ';'"), "{error}");
+        assert!(
+            error.contains("line 2: column a;b: \"1;2\"") && error.contains("--delimiter ';'"),
+            "{error}"
+        );
         let error = parse(&numeric, "x\n1\noops\n2\n").unwrap_err();
-        assert!(error.contains("line 3: \"oops\" is not a number"), "{error}");
+        assert!(error.ends_with("line 3: column x: \"oops\" is not a number"), "{error}");
     }
 }

@@ -201,7 +201,7 @@ pub enum IoError {
         name: String,
     },
     /// A line of a CSV file is not a row of numbers.
-    #[error("{} line {line}: {reason}; each line needs the same number of cells, and numbers in the columns that are read", path.display())]
+    #[error("{} line {line}: {reason}", path.display())]
     Csv {
         /// The file.
         path: PathBuf,

@@ -9,8 +9,17 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// Ticks at about `count` round numbers; labels are divided by `unit`.
+    /// Ticks at about `count` round numbers, at least two if the range has an extent; labels are divided by `unit`.
     pub(super) fn round(range: [f64; 2], count: usize, unit: f64) -> Self {
+        let axis = Self::spaced(range, count, unit);
+        if axis.ticks.len() >= 2 {
+            return axis;
+        }
+        let mut finer = [2, 4].map(|times| Self::spaced(range, times * count, unit)).into_iter();
+        finer.find(|axis| axis.ticks.len() >= 2).unwrap_or(axis)
+    }
+
+    fn spaced(range: [f64; 2], count: usize, unit: f64) -> Self {
         let step = round_step((range[1] - range[0]).abs() / unit / count as f64);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let (low, high) = (range[0].min(range[1]) / unit, range[0].max(range[1]) / unit);
@@ -63,7 +72,7 @@ fn written(value: f64, decimals: usize) -> String {
 }
 
 /// A power of ten; the part after `^` is drawn raised.
-fn power_of_ten(exponent: i32) -> String {
+pub(super) fn power_of_ten(exponent: i32) -> String {
     match exponent {
         0 => "1".to_owned(),
         1 => "10".to_owned(),
@@ -99,6 +108,18 @@ mod tests {
             ticks([-4_000.0, 4_000.0], 1.0),
             ["\u{2212}4,000", "\u{2212}2,000", "0", "2,000", "4,000"]
         );
+    }
+
+    #[test]
+    fn a_range_around_one_round_number_has_two_ticks() {
+        let of = |range| Axis::round(range, 3, 1.0).ticks.into_iter().map(|t| t.0).collect::<Vec<_>>();
+        assert_eq!(of([165.0, 235.0]), [180.0, 200.0, 220.0]);
+        assert_eq!(of([235.0, 165.0]), [180.0, 200.0, 220.0]);
+        assert_eq!(of([0.0, 100.0]), [0.0, 50.0, 100.0]);
+        for i in 0..1000 {
+            let low = f64::from(i) * 0.37;
+            assert!(of([low, low + 1.0 + f64::from(i % 7) * 13.0]).len() >= 2, "{i}");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! The loss curve: the training loss of each phase, and the NLL of held-out points, against updates.
+//! The loss curve: the training loss of each phase, and the validation NLL, against updates.
 //!
-//! Losses of different units never share an axis. Phases in nats share the axes of the held-out NLL and of the entropy, its
-//! lower bound; phases in other units (a flow-matching loss) have their own panel above, over the same updates.
+//! Losses of different units never share an axis. Phases in nats share the axes of the validation NLL and of the
+//! entropy, its lower bound; phases in other units (a flow-matching loss) have their own panel above, over the same
+//! updates. A short last phase in nats is enlarged in a panel on the right.
 use super::{
     Figure, PlotError,
-    axis::Axis,
+    axis::{Axis, thousands},
     chart::CANVAS,
     clip,
     color::{AXIS, INK, SERIES},
@@ -18,7 +19,7 @@ use super::{
 pub struct LossPhase<'a> {
     /// The objective, as named in the legend.
     pub name: &'a str,
-    /// Unit of the loss; `nats` shares the axis of the held-out NLL.
+    /// Unit of the loss; `nats` shares the axis of the validation NLL.
     pub unit: &'a str,
     /// `[update, loss]`, with updates increasing over the whole run.
     pub loss: &'a [[f64; 2]],
@@ -29,9 +30,11 @@ pub struct LossPhase<'a> {
 pub struct LossCurve<'a> {
     /// The phases, in the order of training.
     pub phases: &'a [LossPhase<'a>],
-    /// `[update, NLL on held-out points in nats]`, with increasing updates; may be empty.
+    /// `[update, validation NLL in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// Standard error of the last NLL, or of the KL divergence if the entropy is known.
+    /// `[update, validation NLL in nats]` of the weights that were kept; by default those of the last NLL.
+    pub kept: Option<[f64; 2]>,
+    /// Standard error of this NLL, or of the KL divergence if the entropy is known.
     pub nll_stderr: Option<f64>,
     /// Entropy of the density in nats, the lower bound of the NLL.
     pub entropy: Option<f64>,
@@ -42,10 +45,16 @@ const RIGHT: u32 = 60;
 const TOP: u32 = 110;
 const GAP: u32 = 90;
 const BELOW: u32 = 130;
+/// Space between panels side by side, for the labels of the right one, and its share of the width.
+const BESIDE: u32 = 150;
+const ENLARGED: f64 = 0.36;
+/// A last phase with a smaller share of the updates is enlarged.
+const SHORT: f64 = 0.15;
 /// Moving average over this share of a phase's points.
 const SMOOTHED: usize = 30;
 
-/// Draws training losses (thin: every value; thick: a moving average), held-out NLL (points) and entropy (dashed).
+/// Draws training losses (thin: every value; thick: a moving average), validation NLL (points; the kept one is a ring)
+/// and entropy (dashed).
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for a value that is not finite.
@@ -56,7 +65,8 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
     let has_lower = !lower.is_empty() || !curve.nll.is_empty();
     let panels = u32::from(!upper.is_empty()) + u32::from(has_lower);
     let mut sheet = Sheet::new(CANVAS[0], CANVAS[1]);
-    let updates = span(curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).map(|v| v[0]).chain([0.0]));
+    let all = || curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll);
+    let updates = span(all().map(|v| v[0]).chain([0.0]));
     let height = (CANVAS[1] - TOP - BELOW - (panels - 1) * GAP) / panels;
     let rect =
         |i: u32| Rect { x: LEFT, y: TOP + i * (height + GAP), width: CANVAS[0] - LEFT - RIGHT, height };
@@ -68,23 +78,50 @@ pub fn loss_curve(curve: &LossCurve) -> Result<Figure, PlotError> {
         panel.phases(&upper, false);
     }
     if has_lower {
-        let mut panel = Panel::new(&mut sheet, rect(panels - 1), updates, &lower, curve.nll, curve.entropy);
+        let whole = rect(panels - 1);
+        let short = lower.last().filter(|(i, phase)| *i > 0 && is_short(phase, updates));
+        let width = (f64::from(whole.width - BESIDE) * ENLARGED) as u32;
+        let rect =
+            if short.is_some() { Rect { width: whole.width - BESIDE - width, ..whole } } else { whole };
+        let mut panel = Panel::new(&mut sheet, rect, updates, &lower, curve.nll, curve.entropy);
         panel.frame("NLL (nats)", &starts, true)?;
         panel.phases(&lower, true);
-        panel.held_out(curve);
+        panel.validation(curve, true);
+        if let Some(&last) = short {
+            let during = span(last.1.loss.iter().map(|v| v[0]));
+            let nll: Vec<_> = curve.nll.iter().copied().filter(|v| v[0] >= during[0]).collect();
+            let rect = Rect { x: whole.right() - width, width, ..whole };
+            let mut panel = Panel::new(&mut sheet, rect, during, &[last], &nll, curve.entropy);
+            panel.frame("", &[], true)?;
+            panel.phases(&[last], false);
+            let kept = curve.kept.filter(|kept| kept[0] >= during[0]);
+            panel.validation(&LossCurve { nll: &nll, kept, ..*curve }, false);
+            panel.sheet.text(last.1.name, [rect.x as i32, rect.y as i32 - 34], LABEL - 2, Anchor::Left, INK);
+        }
     }
     sheet.title(&title(curve), Rect { y: 96, ..rect(0) });
     Ok(sheet.figure)
 }
 
+/// Whether a phase is too short to be seen on the axis of all updates.
+fn is_short(phase: &LossPhase, updates: [f64; 2]) -> bool {
+    let [first, last] = span(phase.loss.iter().map(|v| v[0]));
+    phase.loss.len() > 1 && last - first < SHORT * (updates[1] - updates[0])
+}
+
 /// The final result as text.
-fn title(&LossCurve { nll, nll_stderr, entropy, phases }: &LossCurve) -> String {
+fn title(&LossCurve { nll, kept, nll_stderr, entropy, phases }: &LossCurve) -> String {
     let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
-    match (nll.last(), entropy) {
-        (Some([_, last]), Some(entropy)) => {
-            format!("Held-out NLL {last:.3}{error} nats, {:.3} above the entropy", last - entropy)
+    match (kept.or(nll.last().copied()), entropy) {
+        (Some([_, nll]), Some(entropy)) => {
+            let kl = nll - entropy;
+            format!("Validation NLL {nll:.3} nats: entropy {entropy:.3} + KL divergence {kl:.3}{error}")
         }
-        (Some([_, last]), None) => format!("Held-out NLL {last:.3}{error} nats"),
+        (Some([update, nll]), None) if kept.is_some() => {
+            let update = thousands(&format!("{update:.0}"));
+            format!("Validation NLL {nll:.3}{error} nats at update {update} (kept)")
+        }
+        (Some([_, nll]), None) => format!("Validation NLL {nll:.3}{error} nats"),
         (None, _) => phases.last().map_or_else(String::new, |phase| format!("Loss of {}", phase.name)),
     }
 }
@@ -109,8 +146,8 @@ impl<'a> Panel<'a> {
         entropy: Option<f64>,
     ) -> Self {
         let training = bulk(phases.iter().flat_map(|(_, p)| p.loss).map(|v| v[1]), 0.98);
-        let held_out = bulk(nll.iter().map(|v| v[1]), 0.8);
-        let [low, high] = span(training.into_iter().chain(held_out).flatten().chain(entropy));
+        let validation = bulk(nll.iter().map(|v| v[1]), 0.8);
+        let [low, high] = span(training.into_iter().chain(validation).flatten().chain(entropy));
         let pad = 0.06 * (high - low);
         let (x, y) = (Axis::round(updates, 6, 1.0), Axis::round([high + pad, low - pad], 5, 1.0));
         Self { sheet, rect, x, y, legend: rect.right() as i32 }
@@ -159,25 +196,32 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// The held-out NLL with a dot per validation, and the entropy as a dashed line.
-    fn held_out(&mut self, &LossCurve { nll, entropy, .. }: &LossCurve) {
+    /// The validation NLL with a dot per check and a ring around the kept one, and the entropy as a dashed line; they
+    /// are named if `named`.
+    fn validation(&mut self, &LossCurve { nll, kept, entropy, .. }: &LossCurve, named: bool) {
         if let Some(entropy) = entropy {
             let ends = self.x.range.map(|x| self.at([x, entropy]));
             for dash in dashes(&ends) {
                 self.sheet.curve(&dash, 2.5, INK, 1.0);
             }
-            let at = [ends[0][0] as i32 + 16, ends[0][1] as i32 - 22];
-            self.sheet.text(&format!("entropy {entropy:.3}"), at, TICK, Anchor::Left, INK);
-        }
-        if nll.is_empty() {
-            return;
+            if named {
+                let at = [ends[0][0] as i32 + 16, ends[0][1] as i32 - 22];
+                self.sheet.text(&format!("entropy {entropy:.3}"), at, TICK, Anchor::Left, INK);
+            }
         }
         let color = SERIES[2];
         self.curve(nll, 3.5, color, 1.0);
         for p in nll {
             self.curve(&[*p], 13.0, color, 1.0);
         }
-        self.legend("held-out NLL", color);
+        if let Some(kept) = kept {
+            for (width, color) in [(30.0, INK), (22.0, [255; 3]), (13.0, color)] {
+                self.curve(&[kept], width, color, 1.0);
+            }
+        }
+        if named && !(nll.is_empty() && kept.is_none()) {
+            self.legend("validation NLL", color);
+        }
     }
 
     /// An entry of the legend in the row above the panel, left of the previous entries.
@@ -194,7 +238,8 @@ impl<'a> Panel<'a> {
 }
 
 fn check(curve: &LossCurve) -> Result<(), PlotError> {
-    let values = || curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).flatten().chain(&curve.entropy);
+    let points = || curve.phases.iter().flat_map(|p| p.loss).chain(curve.nll).chain(&curve.kept);
+    let values = || points().flatten().chain(&curve.entropy);
     if let Some((index, value)) = values().enumerate().find(|(_, v)| !v.is_finite()) {
         return Err(PlotError::Value { what: "value of the loss curve", index, value: *value });
     }
@@ -259,6 +304,7 @@ mod tests {
         let both = loss_curve(&LossCurve {
             phases: &phases,
             nll: &nll,
+            kept: None,
             nll_stderr: Some(0.01),
             entropy: Some(1.38),
         })
@@ -268,15 +314,37 @@ mod tests {
                 |mark: &Mark| if let Mark::Text { text, .. } = mark { Some(text.clone()) } else { None };
             figure.marks.iter().filter_map(text).collect()
         };
-        let (loss, held_out) =
-            ("flow-matching loss", "Held-out NLL 1.420 ± 0.010 nats, 0.040 above the entropy");
+        let (loss, nll_kl) =
+            ("flow-matching loss", "Validation NLL 1.420 nats: entropy 1.380 + KL divergence 0.040 ± 0.010");
         assert!(
-            [loss, held_out, "NLL (nats)"].iter().all(|name| names(&both).iter().any(|found| found == name))
+            [loss, nll_kl, "NLL (nats)"].iter().all(|name| names(&both).iter().any(|found| found == name))
         );
-        let one = loss_curve(&LossCurve { phases: &phases[1..], nll: &nll, nll_stderr: None, entropy: None })
-            .unwrap();
+        // The last phase has a twentieth of the updates, so it also has a panel of its own.
+        assert!(names(&both).contains(&"maximum likelihood".to_owned()));
+        let one = LossCurve { phases: &phases[1..], nll: &nll, kept: None, nll_stderr: None, entropy: None };
+        let one = loss_curve(&one).unwrap();
+        assert!(!names(&one).contains(&"maximum likelihood".to_owned()));
         assert!(!names(&one).contains(&loss.to_owned()));
         assert_eq!([both.width, both.height, one.height], [CANVAS[0], CANVAS[1], CANVAS[1]]);
+    }
+
+    #[test]
+    fn the_title_has_the_weights_that_were_kept() {
+        let nll = [[100.0, 6.7], [200.0, 7.0]];
+        let curve = |kept| LossCurve { phases: &[], nll: &nll, kept, nll_stderr: Some(0.1), entropy: None };
+        assert_eq!(title(&curve(None)), "Validation NLL 7.000 ± 0.100 nats");
+        let kept = title(&curve(Some([1745.0, 6.7])));
+        assert_eq!(kept, "Validation NLL 6.700 ± 0.100 nats at update 1,745 (kept)");
+    }
+
+    #[test]
+    fn a_ring_marks_the_weights_that_were_kept() {
+        let nll = [[100.0, 6.7], [200.0, 7.0]];
+        let marks = |kept| {
+            let curve = LossCurve { phases: &[], nll: &nll, kept, nll_stderr: None, entropy: None };
+            loss_curve(&curve).unwrap().marks.len()
+        };
+        assert_eq!(marks(Some([100.0, 6.7])), marks(None) + 3);
     }
 
     #[test]
@@ -284,8 +352,14 @@ mod tests {
         for loss in [&[[0.0, 1.0]][..], &[[0.0, 1.0], [5.0, 1.0]]] {
             let phases = [LossPhase { name: "a", unit: "nats", loss }];
             assert!(
-                loss_curve(&LossCurve { phases: &phases, nll: &[], nll_stderr: None, entropy: Some(1.0) })
-                    .is_ok()
+                loss_curve(&LossCurve {
+                    phases: &phases,
+                    nll: &[],
+                    kept: None,
+                    nll_stderr: None,
+                    entropy: Some(1.0)
+                })
+                .is_ok()
             );
         }
     }
@@ -300,9 +374,11 @@ mod tests {
 
     #[test]
     fn nothing_and_nan_are_refused() {
-        let none = LossCurve { phases: &[], nll: &[], nll_stderr: None, entropy: None };
+        let none = LossCurve { phases: &[], nll: &[], kept: None, nll_stderr: None, entropy: None };
         assert!(matches!(loss_curve(&none), Err(PlotError::Nothing { .. })));
         let nan = LossCurve { nll: &[[1.0, f64::NAN]], ..none };
         assert!(loss_curve(&nan).unwrap_err().to_string().contains("is NaN"));
+        let nan = LossCurve { kept: Some([1.0, f64::NAN]), ..none };
+        assert!(loss_curve(&nan).is_err_and(|e| e.to_string().contains("is NaN")));
     }
 }

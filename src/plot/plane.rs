@@ -123,6 +123,7 @@ impl<'a> Panels<'a> {
     pub(super) fn bar(&mut self, clipped: bool) -> Result<(), PlotError> {
         let last = self.rects[self.rects.len() - 1];
         let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };
-        self.sheet.color_bar(rect, self.plane.scale, clipped, !self.plane.frame.is_upward())
+        let columns = self.plane.frame.is_upward().then_some(self.plane.names);
+        self.sheet.color_bar(rect, self.plane.scale, clipped, columns)
     }
 }

@@ -5,7 +5,7 @@
 //! SVG.
 use super::{
     ColorScale, Extent, Figure, Heatmap, PlotError,
-    axis::Axis,
+    axis::{Axis, power_of_ten},
     color::{AXIS, GRID, INK, inferno},
     map::Cells,
     marks::Mark,
@@ -285,14 +285,14 @@ impl Sheet {
         self.outline(rect)
     }
 
-    /// The color bar of a scale and its unit, `pixels` or the unit of the data; with an arrowhead if `clipped` values lie above
-    /// the scale.
+    /// The color bar of a scale and its unit, square pixels or the product of the units of two columns; with an
+    /// arrowhead if `clipped` values lie above the scale.
     pub(super) fn color_bar(
         &mut self,
         rect: Rect,
         scale: ColorScale,
         clipped: bool,
-        pixels: bool,
+        columns: Option<[&str; 2]>,
     ) -> Result<(), PlotError> {
         self.colors(rect, inferno)?;
         if clipped {
@@ -302,12 +302,8 @@ impl Sheet {
         }
         let exponent = -scale.max.log10().floor() as i32;
         let axis = Axis::round([scale.max, 0.0], 6, 10f64.powi(-exponent));
-        let name = match (pixels, exponent) {
-            (true, _) => format!("density ({})", area_unit(exponent)),
-            (false, 0) => "density".to_owned(),
-            (false, _) => format!("density / 10^{}", -exponent),
-        };
-        self.axis_right(rect, &axis, &name)
+        let unit = columns.map_or_else(|| area_unit(exponent), |names| unit_of(names, exponent));
+        self.axis_right(rect, &axis, &format!("density ({unit})"))
     }
 }
 
@@ -326,6 +322,13 @@ fn area_unit(exponent: i32) -> String {
         2.. => format!("per 10^{exponent} square pixels"),
         _ => format!("10^{} per square pixel", -exponent),
     }
+}
+
+/// `10^-2 per unit of a × b`; long names of columns are left out.
+fn unit_of([a, b]: [&str; 2], exponent: i32) -> String {
+    let power = if exponent == 0 { String::new() } else { format!("{} ", power_of_ten(-exponent)) };
+    let is_short = a.chars().count() + b.chars().count() <= 30;
+    if is_short { format!("{power}per unit of {a} × {b}") } else { format!("{power}per unit of area") }
 }
 
 pub(super) fn rgb([r, g, b]: [u8; 3]) -> RGBColor {
@@ -365,5 +368,9 @@ mod tests {
         assert_eq!(area_unit(0), "per square pixel");
         assert_eq!(area_unit(4), "per 10^4 square pixels");
         assert_eq!(area_unit(12), "per 10^12 square pixels");
+        let names = ["bill_mm", "flipper_mm"];
+        assert_eq!(unit_of(names, 2), "10^\u{2212}2 per unit of bill_mm × flipper_mm");
+        assert_eq!(unit_of(["x", "y"], 0), "per unit of x × y");
+        assert_eq!(unit_of(["a column with a long name", "another one"], -3), "10^3 per unit of area");
     }
 }

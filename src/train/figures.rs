@@ -1,7 +1,9 @@
 //! The figures at the end of a run, with the feature `plot`.
 
+use super::best::Measured;
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
+use crate::data::grouped;
 use crate::error::Result;
 use crate::eval::figures::{self, CORNER_POINTS, SAMPLES};
 use crate::eval::{Deadline, Inner, Sampler};
@@ -23,12 +25,12 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     session.stage(Activity::Drawing)?;
     let Some(gallery) = session.gallery() else { return Ok(()) };
     if session.plots == PlotsKind::Density {
-        return loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0);
+        return loss(session);
     }
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
-    loss_curve(gallery.folder, &session.header.config, None, 1.0, 0.0)?;
+    loss(session)?;
     // The sampling program, and the program of trajectories.
     session.compiles += 2;
     Ok(())
@@ -67,8 +69,8 @@ pub(super) fn plane(
         return Ok(());
     }
     session.stage(Activity::Drawing)?;
+    let update = (session.kept.map_or(session.update, |kept| kept.update), session.update);
     if session.plots == PlotsKind::Density {
-        let update = session.update;
         return session.artist().map_or(Ok(()), |(artist, folder)| artist.density(folder, learned, update));
     }
     let by = session.clock.deadline();
@@ -80,33 +82,33 @@ pub(super) fn plane(
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
         let (_, rows, cols) = *learned;
-        let samples = points.len();
+        let samples = grouped(points.len() as u64);
         let text = format!(
             "time limit: the figures show {rows} x {cols} cells of the density and {samples} samples"
         );
         (session.trainer.on_note)(&text);
     }
-    let update = session.update;
     if let Some((artist, folder)) = session.artist() {
         let maps = || {
             artist.density(folder, learned, update)?;
             artist.comparison(folder, learned)
         };
-        let scatters = || rayon::join(|| artist.samples(folder, &points), || artist.flow(folder, way));
+        let scatters =
+            || rayon::join(|| artist.samples(folder, learned, &points), || artist.flow(folder, way));
         let (of_maps, (of_samples, of_flow)) = rayon::join(maps, scatters);
         of_maps.and(of_samples).and(of_flow)?;
     }
     Ok(())
 }
 
-/// The loss curve of a run on points or an image.
+/// The loss curve of a run.
 pub(super) fn loss(session: &Session) -> Result<()> {
     let Some(folder) = session.folder.as_ref().filter(|_| session.plots != PlotsKind::None) else {
         return Ok(());
     };
-    let (header, mean_weight) = (&session.header, session.trainer.data.mean_weight());
-    let entropy = header.frames.entropy_nats();
-    loss_curve(folder, &header.config, entropy, mean_weight, header.frames.reported_nats())
+    let frames = &session.header.frames;
+    let (unit, shift) = (session.trainer.data.mean_weight(), frames.reported_nats());
+    loss_curve(folder, &session.header.config, (unit, shift), session.kept, frames.entropy_nats())
 }
 
 /// The loss of every update and the validation NLLs. A weighted likelihood is divided by the mean weight, so that its
@@ -114,9 +116,9 @@ pub(super) fn loss(session: &Session) -> Result<()> {
 fn loss_curve(
     folder: &RunFolder,
     config: &TrainConfig,
-    entropy_nats: Option<f64>,
-    mean_weight: f64,
-    reported_nats: f64,
+    (mean_weight, reported_nats): (f64, f64),
+    kept: Option<Measured>,
+    entropy: Option<f64>,
 ) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
     // A finished run whose rows were lost has no curve.
@@ -137,7 +139,9 @@ fn loss_curve(
         .collect();
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
-    let nll_stderr = rows.iter().rfind(|row| row.nll_nats.is_some()).and_then(|row| row.nll_stderr_nats);
-    let curve = plot::LossCurve { phases: &phases, nll: &nll, nll_stderr, entropy: entropy_nats };
+    let last = rows.iter().rfind(|row| row.nll_nats.is_some());
+    let nll_stderr = kept.map_or(last.and_then(|row| row.nll_stderr_nats), |kept| kept.nll_stderr_nats);
+    let kept = kept.map(|kept| [kept.update as f64, kept.nll_nats]);
+    let curve = plot::LossCurve { phases: &phases, nll: &nll, kept, nll_stderr, entropy };
     Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
 }

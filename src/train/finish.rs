@@ -9,7 +9,7 @@ use super::best::Measured;
 use super::figures;
 use super::session::Session;
 use super::{Activity, ImageFrame, TrainReport, TrainedFlow};
-use crate::data::Estimate;
+use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
@@ -31,6 +31,9 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
         score
     };
     let validation = take_best(&mut session, validation)?;
+    let nll = validation.best_nll(session.header.frames.entropy_nats());
+    let update = session.kept.map_or(session.update, |kept| kept.update);
+    session.kept = Some(Measured { nll_nats: nll.mean, nll_stderr_nats: nll.stderr, update });
     session.stage(Activity::Testing)?;
     let by =
         session.clock.deadline().share(if session.header.frames.images.is_some() { PLANE } else { MEASURES });
@@ -62,11 +65,23 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
     let Measured { nll_nats: mean, nll_stderr_nats: stderr, update } = measured;
     let nll = Estimate { mean, stderr, ..last.nll };
     session.state.ema = flow;
+    session.kept = Some(measured);
     session.save()?;
+    let [at, updates] = [update, session.update].map(grouped);
     (session.trainer.on_note)(&format!(
-        "restored the best weights: update {update}, validation NLL {nll} nats"
+        "restored the best weights: update {at} of {updates}, validation NLL {nll} nats"
     ));
+    if is_early(update, session.update) && session.header.config.patience.is_none() {
+        (session.trainer.on_note)(&format!(
+            "note: the flow overfits after update {at}; --patience 3 ends such a run early"
+        ));
+    }
     Ok(Score { nll, ..last })
+}
+
+/// Whether the best weights are from the first quarter of a run.
+fn is_early(update: u64, updates: u64) -> bool {
+    4 * update <= updates
 }
 
 /// The evaluation of a set of images.

@@ -22,6 +22,8 @@ pub struct Progress {
     pub objective: Objective,
     /// Loss of the last batch.
     pub loss: f64,
+    /// Its unit; nats of points are in standardized coordinates, unlike their NLL.
+    pub loss_unit: &'static str,
     /// Milliseconds per update, averaged over about the last 50.
     pub ms: f64,
     /// Estimated seconds until the last update, from the usual cost of later phases relative to the current
@@ -29,6 +31,8 @@ pub struct Progress {
     pub seconds_left: f64,
     /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,
+    /// For a table of points, the last validation NLL, in the units of the data.
+    pub validation_nats: Option<Estimate>,
     /// For images, the last validation bits/dim.
     pub bits_per_dim: Option<Estimate>,
 }
@@ -62,7 +66,7 @@ impl fmt::Display for Activity {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Progress { update, updates, loss, .. } = self;
-        let (unit, s, left) = (self.objective.unit(), self.ms / 1e3, self.seconds_left);
+        let (unit, s, left) = (self.loss_unit, self.ms / 1e3, self.seconds_left);
         write!(f, "update {update}/{updates}  {loss:.3} {unit}  {s:.3} s/update  {left:.0} s left")
     }
 }
@@ -99,9 +103,11 @@ mod tests {
             phases: 2,
             objective: Objective::MaximumLikelihood,
             loss: 1.2341,
+            loss_unit: "nats",
             ms: 21.0,
             seconds_left: 33.6,
             gap_nats: None,
+            validation_nats: None,
             bits_per_dim: None,
         };
         assert_eq!(progress.to_string(), "update 400/2000  1.234 nats  0.021 s/update  34 s left");

@@ -25,7 +25,8 @@ use super::step::{self, Means, Step};
 use super::tally::Tallies;
 use super::team::{Order, Team};
 use super::{
-    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
+    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, Objective, PixelTables, TrainError, TrainedFlow,
+    TrainingData, bounds,
 };
 use crate::array::memory;
 use crate::error::Result;
@@ -71,6 +72,8 @@ pub(super) struct Session<'a> {
     pub(super) last_score: Option<Score>,
     /// The best weights, for points and sets of images, which can be overfitted.
     pub(super) best: Option<Best>,
+    /// The validation NLL of the final weights and their update, at the end of the run.
+    pub(super) kept: Option<Measured>,
     /// Whether early stopping has ended the run.
     stopped: bool,
     /// When the phase began in this process, and whether its first validation is done.
@@ -122,6 +125,7 @@ impl<'a> Session<'a> {
             compiles: 0,
             last_score: None,
             best,
+            kept: None,
             trainer,
             team,
             header,
@@ -398,9 +402,14 @@ impl<'a> Session<'a> {
             phases: config.phases.len(),
             objective: plan.objective,
             loss: row.loss,
+            loss_unit: loss_unit(plan.objective, self.header.frames.points.is_some()),
             ms,
             seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
+            validation_nats: self
+                .last_score
+                .filter(|score| self.header.frames.points.is_some() && score.gap.is_none())
+                .map(|score| score.nll),
             bits_per_dim: self
                 .last_score
                 .filter(|_| self.header.frames.images.is_some())
@@ -411,6 +420,14 @@ impl<'a> Session<'a> {
     /// Stores the counts of a phase's program for the report, and drops the program.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
+    }
+}
+
+/// The unit of a loss: points are standardized.
+fn loss_unit(objective: Objective, is_of_points: bool) -> &'static str {
+    match objective {
+        Objective::MaximumLikelihood if is_of_points => "nats (standardized)",
+        objective => objective.unit(),
     }
 }
 

@@ -22,7 +22,7 @@ fn table(report: &TrainReport) -> String {
     for (name, value) in report.figures() {
         table.row(name, value);
         match name {
-            "KL divergence" => table.row("", "of the data from the model; 0 if they are equal"),
+            "KL divergence" => table.row("", "how far the model is from the data; 0 if they are equal"),
             "total probability" => table.row("", "integral of the model's density over the plane"),
             _ => &mut table,
         };
@@ -56,7 +56,7 @@ fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> Str
     lines.push(if is_images {
         format!("flowline info {run}")
     } else {
-        format!("flowline log-prob {run} points.csv")
+        format!("flowline log-prob {run} DATA")
     });
     let figure = report
         .files

@@ -21,7 +21,8 @@ fn people(place: &Place) {
 fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     let place = Place::new();
     people(&place);
-    let (_, err) = place.output(&format!("train people.csv --out all {SMALL}"));
+    let (out, err) = place.output(&format!("train people.csv --out all {SMALL}"));
+    assert!(out.contains("flowline log-prob all DATA\n"), "{out}");
     assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name"), "{err}");
     assert!(err.contains("column id counts rows") && err.contains("--columns height_cm,weight_kg"), "{err}");
     place.done(&format!("train people.csv --columns weight_kg,3 --out two {SMALL}"));
@@ -52,13 +53,19 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     place.fails(
         &format!("train people.csv --columns name --out no {SMALL}"),
         1,
-        &["line 2", "\"p0\" is not a number"],
+        &["people.csv line 2: column name: \"p0\" is not a number\n"],
     );
     place.fails(
         "log-prob all bare.csv",
         1,
-        &["bare.csv line 1", "2 columns of numbers instead of 3", "--columns"],
+        &["bare.csv line 1", "2 columns of numbers instead of 3 (id, height_cm, weight_kg)\n"],
     );
+    let renamed = table.replace("height_cm", "height");
+    fs::write(place.path("renamed.csv"), renamed).unwrap();
+    let words = "renamed.csv line 1: no column \"height_cm\"; the columns are id, height, weight_kg, name\n";
+    place.fails("log-prob two renamed.csv", 1, &[words]);
+    fs::write(place.path("wide.csv"), "1,2,3\n").unwrap();
+    place.fails("log-prob two wide.csv", 1, &["3 columns of numbers instead of 2", "choose with --columns"]);
     fs::write(place.path("mixed.csv"), "a;b;c\n1;2;3\n4;5\n").unwrap();
     place.fails(&format!("train mixed.csv --out no {SMALL}"), 1, &["mixed.csv line", "--delimiter ';'"]);
 }
@@ -134,7 +141,18 @@ fn progress_is_json_lines_on_request() {
     let kinds = |kind: &str| events.iter().filter(|event| event["event"] == kind).count();
     assert!(kinds("note") > 0 && kinds("stage") > 1 && kinds("update") > 0, "{err}");
     assert!(events.iter().filter(|e| e["event"] == "update").all(|e| e["loss"].is_f64()), "{err}");
-    for words in ["KL divergence", " ± ", "total probability", "should be 1", "Next: flowline sample run"] {
+    people(&place);
+    let (_, err) = place.output(&format!("train people.csv --log-format jsonl {SMALL} --out people"));
+    let last = err.lines().filter(|line| line.contains("\"update\"")).last().map(json).unwrap();
+    assert!(last["validation_nats"].is_f64() && last["validation_stderr_nats"].is_f64(), "{last}");
+    for words in [
+        "KL divergence",
+        "how far the model is from the data",
+        " ± ",
+        "total probability",
+        "should be 1",
+        "Next: flowline sample run",
+    ] {
         assert!(out.contains(words), "\"{words}\" is missing in: {out}");
     }
 }

@@ -87,7 +87,7 @@ impl Session<'_> {
         let learned = (density, cells.rows, cells.cols);
         let update = self.update;
         if let Some((artist, folder)) = self.artist() {
-            artist.density(folder, &learned, update)?;
+            artist.density(folder, &learned, (update, update))?;
         }
         self.drawing.done(since);
         Ok(())
@@ -111,8 +111,8 @@ impl Session<'_> {
     pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
         let data = &self.trainer.data;
-        let titles = (data.title(), self.header.frames.axis_names());
-        let new = || Artist::new(image, titles, data.truth(image, image.cells_per_pixel()));
+        let truth = || data.truth(image, image.cells_per_pixel());
+        let new = || Artist::new(&self.header.frames, image, data.title(), truth());
         Some((self.artist.get_or_insert_with(new), folder))
     }
 }

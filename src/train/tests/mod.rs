@@ -338,6 +338,42 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
 }
 
 #[test]
+fn a_flow_that_overfits_early_is_named_and_progress_has_the_validation_nll() {
+    // The flow learns two peaks; the validation points lie between them, where the first weights are the best.
+    let peaks = |i: u32| [f64::from(i).sin() + if i.is_multiple_of(2) { 6.0 } else { -6.0 }];
+    let rows = |n: u32, scale: f64| (0..n).map(|i| [scale * peaks(i)[0]]).collect::<Vec<_>>();
+    let given = Given { validation: Some(Points::from_rows(rows(40, 0.05)).unwrap()), test: None };
+    let data = TrainingData::Points(Points::from_rows(rows(400, 1.0)).unwrap(), given);
+    let options = TrainOptions {
+        updates: Some(200),
+        width: Some(16),
+        depth: Some(1),
+        batch: Some(64),
+        lr: Some(1e-2),
+        ..TrainOptions::default()
+    };
+    let run = |patience| {
+        let options = TrainOptions { patience, ..options.clone() };
+        let (mut notes, mut nll, mut units) = (Vec::new(), Vec::new(), Vec::new());
+        let trainer =
+            Trainer::new(data.clone()).options(&options).on_note(|note| notes.push(note.to_owned()));
+        let learned = trainer.on_update(|p| {
+            nll.extend(p.validation_nats);
+            units.push(p.loss_unit);
+        });
+        let report = learned.run().unwrap().train_report.unwrap();
+        (notes, nll, units, report)
+    };
+    let (notes, nll, units, report) = run(None);
+    let is = |note: &String| note.contains("overfits after update");
+    let restored = notes.iter().any(|note| note.starts_with("restored the best weights: update"));
+    let shown = nll.iter().any(|nll| nll.mean == report.validation_nats);
+    let found = (restored, notes.iter().any(is), shown, units[0], units[199]);
+    assert_eq!(found, (true, true, true, "MSE", "nats (standardized)"), "{notes:?} {nll:?}");
+    assert!(!run(Some(3)).0.iter().any(is));
+}
+
+#[test]
 fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must_be() {
     let points = |n: u32| {
         Points::from_rows((0..n).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>()).unwrap()
