@@ -143,7 +143,7 @@ fn progress_is_json_lines_on_request() {
     assert!(events.iter().filter(|e| e["event"] == "update").all(|e| e["loss"].is_f64()), "{err}");
     people(&place);
     let (_, err) = place.output(&format!("train people.csv --log-format jsonl {SMALL} --out people"));
-    let last = err.lines().filter(|line| line.contains("\"update\"")).last().map(json).unwrap();
+    let last = err.lines().rfind(|line| line.contains("\"update\"")).map(json).unwrap();
     assert!(last["validation_nats"].is_f64() && last["validation_stderr_nats"].is_f64(), "{last}");
     for words in [
         "KL divergence",
