@@ -3,9 +3,10 @@
 //! The loss is differentiated through the solve with respect to the logarithms of the parameters, so these stay positive.
 //! The fit starts at an equilibrium, p = (1, 1, 1, 1) with both populations at 1, and weights only the first
 //! two units of time. The weighted range grows to all ten during training, because a fit to a whole cycle at
-//! once ends with a wrong period. The weights are inputs of the program, so it is traced once. p = (1.5, 1, 3,
-//! 1) is recovered to 1.1 % and 1.2 standard errors. The standard errors come from the Gauss-Newton Hessian:
-//! four forward derivatives of one solve.
+//! once ends with a wrong period. The weights are inputs of the program, so it is traced once.
+//! The fit recovers p = (1.5, 1, 3, 1) to 1.1 % and 1.2 standard errors. The standard errors come from the
+//! Gauss-Newton Hessian: four forward derivatives of one solve.
+//!
 //! `cargo run --release --example lotka_volterra` takes a second and plots `lotka_volterra.png`.
 
 use flowline::nn::prelude::*;

@@ -111,7 +111,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli> {
     Ok(Cli::from_arg_matches(&matches)?)
 }
 
-/// When messages are colored. Read before the arguments, because their errors are colored too.
+/// When messages are colored. Determined before the arguments are parsed, because parse errors are colored too.
 fn color(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     let after = texts.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1]);

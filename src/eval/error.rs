@@ -23,7 +23,7 @@ pub enum EvalError {
         name: String,
     },
     /// Bits/dim need at least one draw.
-    #[error("--draws=0: must be a whole number from 1")]
+    #[error("--draws=0: must be at least 1")]
     NoDraws,
     /// The request is only defined for points in the plane.
     #[error(

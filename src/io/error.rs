@@ -131,7 +131,7 @@ pub enum IoError {
         expected: String,
     },
     /// A tensor and the leaf of that name differ in shape.
-    #[error("{}: tensor \"{name}\" is {found}, expected {expected}; the file was saved from a tree of other sizes", path.display())]
+    #[error("{}: tensor \"{name}\" is {found}, expected {expected}; the file was saved from a tree with other shapes", path.display())]
     OtherTensor {
         /// The file.
         path: PathBuf,

@@ -183,7 +183,7 @@ mod tests {
         assert!(other(&|t| drop(t.pop())).contains("has a tensor \"3\" that is not a leaf"));
         let shape = other(&|t| t[0] = Tensor::zeros([2]));
         assert!(shape.contains(
-            "tensor \"0\" is f32[3], expected f32[2]; the file was saved from a tree of other sizes"
+            "tensor \"0\" is f32[3], expected f32[2]; the file was saved from a tree with other shapes"
         ));
         let dtype = other(&|t| t[0] = t[0].cast(DType::F64));
         assert!(

@@ -115,7 +115,7 @@ impl Requested<'_> {
 }
 
 /// The message for settings of the Jacobian with a method that reads none.
-const NEEDS_JACOBIAN: &str = "by a method without a Jacobian (Rodas5P and Rosenbrock23 have one)";
+const NEEDS_JACOBIAN: &str = "with a method that uses no Jacobian (Rodas5P and Rosenbrock23 use one)";
 
 impl Settings {
     /// Whether step sizes are adaptive, as far as the settings show.
@@ -138,7 +138,7 @@ impl Settings {
             ("jacobian", jacobian && !has_jacobian, NEEDS_JACOBIAN),
             ("time_derivative", time_derivative && !has_jacobian, NEEDS_JACOBIAN),
             ("jacobian_sparsity", self.sparsity.is_some() && !has_jacobian, NEEDS_JACOBIAN),
-            ("spectral_radius", radius && method != Method::Rkc2, "by a method other than Rkc2"),
+            ("spectral_radius", radius && method != Method::Rkc2, "with a method other than Rkc2"),
         ];
         if let Some(&(setting, _, place)) = unread.iter().find(|(_, is_given, _)| *is_given) {
             return Err(ConfigError::UnusedSetting { setting, place });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum PlotError {
     /// A map's values do not fill its cells.
-    #[error("a map of {rows} x {cols} cells needs {} values and at least one, found {found}", rows * cols)]
+    #[error("a map of {rows} x {cols} cells needs {} values, found {found}; a map has at least one cell", rows * cols)]
     Shape {
         /// Cells from top to bottom.
         rows: usize,

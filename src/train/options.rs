@@ -256,7 +256,7 @@ impl TrainOptions {
             }
         }
         if self.patience == Some(0) {
-            return Err(out_of_range("--patience", self.patience, "a whole number from 1"));
+            return Err(out_of_range("--patience", self.patience, "at least 1"));
         }
         self.check_pairs()?;
         self.check_solver()

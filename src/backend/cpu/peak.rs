@@ -46,7 +46,7 @@ pub struct Peak {
     pub gflops_one_thread: f64,
     /// The same on all threads together.
     pub gflops: f64,
-    /// Bytes per second that copies within the L2 cache read and write, on all threads together.
+    /// Bytes read and written per second by copies within the L2 cache, on all threads together.
     pub bytes_per_s: f64,
 }
 

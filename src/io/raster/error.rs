@@ -52,7 +52,7 @@ pub enum DecodeError {
         wanted: &'static str,
     },
     /// The data are inconsistent, or use a feature that the decoder does not support.
-    #[error("the {format} data are inconsistent: {reason}")]
+    #[error("the {format} data are inconsistent or not supported: {reason}")]
     Damaged {
         /// The format.
         format: super::Format,

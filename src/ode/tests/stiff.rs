@@ -344,7 +344,7 @@ fn settings_that_the_method_does_not_read_are_refused() {
     let ode = || Ode::new(|_t, y: &[f64; 2]| *y);
     let refused = |ode: Ode<'_, _, _>| ode.solve(0.0, 1.0, [1.0; 2]).unwrap_err().to_string();
     let text = refused(ode().jacobian(|_t, _y, _j| ()));
-    assert!(text.starts_with("`jacobian` has no effect by a method without a Jacobian"), "{text}");
+    assert!(text.starts_with("`jacobian` has no effect with a method that uses no Jacobian"), "{text}");
     assert!(refused(ode().time_derivative(|_t, _y, _f| ())).starts_with("`time_derivative` has no effect"));
     assert!(
         refused(ode().jacobian_sparsity(Sparsity::banded(0, 0)))
