@@ -220,7 +220,7 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
         ("executable", [(1, program, &*moons), (1, other.to_str().unwrap(), &*moons)]),
     ];
     if Level::detect() > Level::Portable {
-        jobs.push(("set of instructions", [(1, program, &*moons), (1, "env", &*portable)]));
+        jobs.push(("set of instructions (FLOWLINE_LEVEL)", [(1, program, &*moons), (1, "env", &*portable)]));
     }
     for (what, parts) in jobs {
         let output = place.mpirun(&parts).output().unwrap();
