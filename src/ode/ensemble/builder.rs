@@ -4,6 +4,7 @@
 
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
+use super::partition::Partition;
 use super::problems::{Problems, Typed};
 #[cfg(feature = "rayon")]
 use super::ranks;
@@ -96,13 +97,13 @@ where
 }
 
 impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
-    /// The trajectories of this rank.
-    fn part(&self) -> Range<usize> {
+    /// How the trajectories are divided among ranks, and this rank.
+    fn partition(&self) -> (Partition, usize) {
         #[cfg(feature = "rayon")]
         if let Some(world) = self.world {
-            return world.part(self.params.len());
+            return (Partition::new(self.params.len(), world.size()), world.rank());
         }
-        0..self.params.len()
+        (Partition::new(self.params.len(), 1), 0)
     }
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleBuilder { ode: option(self.ode), ..self }
@@ -258,21 +259,20 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self.ode.settings.check_lanes()?;
         let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
-        let (mine, params, problem_of) = (self.part(), self.params, &self.problem);
+        let ((partition, rank), params, problem_of) = (self.partition(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
-            let problem = |param: &P| {
-                let (field, y0) = problem_of(param);
+            let problem = |k| {
+                let (field, y0) = problem_of(&params[partition.trajectory(rank, k)]);
                 (field, y0.map(T::of))
             };
-            let range = mine.start + range.start..mine.start + range.end;
-            Box::new(Typed(params[range].iter().map(problem).collect(), PhantomData::<fn() -> I>))
+            Box::new(Typed(range.map(problem).collect(), PhantomData::<fn() -> I>))
         };
         let level = self.ode.settings.level;
         let job = Job {
             resolved: &resolved,
             span: (t0, t1),
             level,
-            num: mine.len(),
+            num: partition.len(rank),
             dim: N,
             problems: &problems,
             on_progress: self.on_progress.as_ref(),

@@ -148,10 +148,13 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
                 num_accepted: clock(&carry.num_accepted) as u64,
                 num_rejected: clock(&carry.num_rejected) as u64,
                 num_fn_evals: clock(&carry.num_fn_evals) as u64,
-                num_recomputed: 0,
-                num_jac_evals: clock(&carry.num_jac_evals) as u64,
-                num_factorizations: clock(&carry.num_factorizations) as u64,
+                ..Stats::default()
             };
+            if carry.stiff.is_some() {
+                let stats = &mut self.out.stats[index];
+                stats.num_jac_evals = clock(&carry.num_jac_evals) as u64;
+                stats.num_factorizations = clock(&carry.num_factorizations) as u64;
+            }
             let code = clock(&carry.status);
             let dt = if code == status::NON_FINITE { &carry.h } else { &carry.dt };
             let (t, dt, step) = (clock(&carry.t), clock(dt), clock(&carry.num_steps));

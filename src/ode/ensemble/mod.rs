@@ -18,6 +18,7 @@ mod inlined;
 mod looks;
 mod many;
 mod pack;
+mod partition;
 mod problems;
 #[cfg(feature = "rayon")]
 mod ranks;

@@ -149,6 +149,9 @@ where
             ($($clock:ident)*) => { $( pack.carry.$clock.set_lane(to, ready.carry.$clock.lane(from)); )* };
         }
         move_clocks!(t dt inv_prev inv_prev2 h_prev slack num_steps num_accepted num_rejected);
-        move_clocks!(num_stops num_off_grid num_fn_evals num_jac_evals num_factorizations non_finite_in_row status h error_ratio component);
+        move_clocks!(num_stops num_off_grid num_fn_evals non_finite_in_row status h error_ratio component);
+        if pack.carry.stiff.is_some() {
+            move_clocks!(num_jac_evals num_factorizations);
+        }
     }
 }

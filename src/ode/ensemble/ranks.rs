@@ -1,7 +1,8 @@
-//! Ensembles over ranks: each rank solves a contiguous part, and all of them receive all results in order.
+//! Ensembles over ranks: each rank solves its share, and all of them receive all results in order.
 
 use super::LaneFloat;
 use super::many::Results;
+use super::partition::Partition;
 use crate::ode::{Outcome, Stats, Warning};
 use crate::world::{World, WorldError};
 
@@ -22,14 +23,22 @@ pub(super) fn gather<T: LaneFloat>(
 ) -> Result<Results<T>, WorldError> {
     let sizes = [("number of trajectories", num.to_string()), ("number of components", dim.to_string())];
     world.compare(&sizes)?;
-    let rows = (0..mine.outcomes.len()).flat_map(|i| row(mine, i, dim));
-    let bytes: Vec<u8> = rows.flat_map(u64::to_le_bytes).collect();
+    let len = dim + BESIDE;
+    let mut bytes = Vec::with_capacity(8 * len * mine.outcomes.len());
+    for i in 0..mine.outcomes.len() {
+        bytes.extend(row(mine, i, dim).flat_map(u64::to_le_bytes));
+    }
     let all = world.all_gather(&bytes)?;
-    let words: Vec<u64> =
-        all.bytes().chunks_exact(8).map(|x| u64::from_le_bytes(x.try_into().unwrap_or_default())).collect();
+    let partition = Partition::new(num, world.size());
     let mut found = Results { y1: vec![], stats: vec![], outcomes: vec![], warnings: vec![] };
-    for row in words.chunks_exact(dim + BESIDE) {
-        let (y, beside) = row.split_at(dim);
+    let mut words = vec![0; len];
+    for i in 0..num {
+        let (rank, k) = partition.place(i);
+        let row = &all.get(rank)[8 * len * k..][..8 * len];
+        for (word, bytes) in words.iter_mut().zip(row.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+        }
+        let (y, beside) = words.split_at(dim);
         found.y1.extend(y.iter().map(|&bits| T::of(f64::from_bits(bits))));
         found.stats.push(Stats {
             num_steps: beside[0],

@@ -48,7 +48,11 @@ fn each_weighted_sum<'k, R: Real>(
     /// The maximum number of terms in a loop.
     const MOST: usize = 7;
     let (mut weights, mut terms, mut count, mut further) = ([0.0; MOST], [&[] as &[R]; MOST], 0, false);
-    for (i, &a) in a.iter().enumerate().filter(|(_, a)| **a != 0.0) {
+    // Not `filter`: its closure may stay a call.
+    for (i, &a) in a.iter().enumerate() {
+        if a == 0.0 {
+            continue;
+        }
         if count == MOST {
             if further {
                 each_sum::<R, MOST, true>(fused, out, &weights, &terms, |_, sum| sum);
