@@ -65,8 +65,8 @@ impl<D: VelocityField> Cnf<D> {
     /// Conditional flow matching along straight lines: the mean over the rows of
     /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
     ///
-    /// v is the flow's velocity over s in [0, 1]. The n blocks, each integrated over t in [0, t1], cover n
-    /// equal parts of the line: `v = n t1 f_i((n s - i) t1, x)` with `i = floor(n s)`. The loss is minimal
+    /// v is the flow's velocity over s in [0, 1]. The B blocks, each integrated over t in [0, t1], cover B
+    /// equal parts of the line: `v = B t1 f_b((B s - b) t1, x)` with `b = floor(B s)`. The loss is minimal
     /// when the flow maps the normal density to the data density; training needs no solve. The times s are
     /// stratified, `s = (u + i / n) mod 1` for row i of n with one shared u in [0, 1): each row's s is
     /// uniform, and every update covers all of [0, 1].

@@ -35,8 +35,8 @@ use std::time::{Duration, Instant, SystemTime};
 /// The header of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Identifies the run: a hash of everything that the first update starts from. The other files of the folder hold
-    /// it too. Empty in older checkpoints.
+    /// Identifies the run: a hash of this header and the initial state, and under a time limit also of the current
+    /// time. The other files of the folder contain it too. Empty in older checkpoints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
     /// The options as they were given.

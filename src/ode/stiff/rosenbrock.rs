@@ -198,20 +198,30 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// The step, with a number of components known to the compiler if N is not 0.
+    /// The Jacobian at (t, y) and the factors for h, unless the last attempt has left them.
     #[inline(always)]
-    pub(super) fn run<const N: usize>(
+    fn prepare(
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<(), FieldFailure<R::Clock>> {
-        let n = if N > 0 { N } else { self.n };
         if !self.is_current(&of.times.first) {
             self.linearize(field, of)?;
         }
         if !self.h.as_ref().is_some_and(|h| is_equal(h, of.h)) {
             self.factor(of);
         }
+        Ok(())
+    }
+
+    /// The stages and y1, with a number of components known to the compiler if N is not 0.
+    #[inline(always)]
+    fn stages<const N: usize>(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, R::Clock>,
+    ) -> Result<(), FieldFailure<R::Clock>> {
+        let n = if N > 0 { N } else { self.n };
         let StepOf { tableau, numbers, times, h, .. } = *of;
         for i in 0..tableau.num_stages() {
             if i == 0 {
@@ -275,36 +285,77 @@ impl<R: Real> Rosenbrock<R> {
     }
 }
 
-/// A step compiled for the machine's instructions.
-struct Run<'r, 'a, R: Real, const N: usize>(
+/// [`Rosenbrock::prepare`], compiled for the machine's instructions.
+struct Prepare<'r, 'a, R: Real>(&'r mut Rosenbrock<R>, &'r mut dyn FieldOn<R>, &'r StepOf<'a, R::Clock>);
+
+impl<R: Real> Work for Prepare<'_, '_, R> {
+    type Output = Result<(), FieldFailure<R::Clock>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        self.0.prepare(self.1, self.2)
+    }
+}
+
+/// [`Rosenbrock::stages`], compiled for the machine's instructions.
+struct Stages<'r, 'a, R: Real, const N: usize>(
     &'r mut Rosenbrock<R>,
     &'r mut dyn FieldOn<R>,
     &'r StepOf<'a, R::Clock>,
 );
 
-impl<R: Real, const N: usize> Work for Run<'_, '_, R, N> {
+impl<R: Real, const N: usize> Work for Stages<'_, '_, R, N> {
     type Output = Result<(), FieldFailure<R::Clock>>;
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        self.0.run::<N>(self.1, self.2)
+        self.0.stages::<N>(self.1, self.2)
     }
 }
 
-impl<R: Real<Clock = f64>> Rosenbrock<R> {
-    /// A step with unrolled loops over few components.
-    fn run_few(&mut self, field: &mut dyn FieldOn<R>, of: &StepOf<'_, f64>) -> Result<(), FieldFailure<f64>> {
+impl<R: Real> Rosenbrock<R> {
+    /// A step in the instructions that all targets have.
+    fn step_portable(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, R::Clock>,
+    ) -> Result<(), FieldFailure<R::Clock>> {
+        self.prepare(field, of)?;
+        self.stages::<0>(field, of)
+    }
+
+    /// A step in the machine's instructions.
+    fn step_native(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, R::Clock>,
+    ) -> Result<(), FieldFailure<R::Clock>> {
+        run_narrow(self.level, Prepare(self, field, of))?;
+        run_narrow(self.level, Stages::<R, 0>(self, field, of))
+    }
+}
+
+impl Rosenbrock<f64> {
+    /// A step, with loops over few components unrolled.
+    fn step_of_few(
+        &mut self,
+        field: &mut dyn FieldOn<f64>,
+        of: &StepOf<'_, f64>,
+    ) -> Result<(), FieldFailure<f64>> {
         let level = self.level;
-        macro_rules! run {
+        if !is_fused(level) {
+            return self.step_portable(field, of);
+        }
+        run_narrow(level, Prepare(self, field, of))?;
+        macro_rules! stages {
             ($($n:literal)*) => {
                 match self.n {
-                    $($n if is_fused(level) => run_narrow(level, Run::<R, $n>(self, field, of)),)*
-                    _ if is_fused(level) => run_narrow(level, Run::<R, 0>(self, field, of)),
-                    _ => self.run::<0>(field, of),
+                    $($n => run_narrow(level, Stages::<f64, $n>(self, field, of)),)*
+                    _ => run_narrow(level, Stages::<f64, 0>(self, field, of)),
                 }
             };
         }
-        run!(1 2 3 4)
+        stages!(1 2 3 4)
     }
 }
 
@@ -358,7 +409,7 @@ macro_rules! core {
         }
     };
 }
-core!({} f64, |core, field, of| core.run_few(field, of));
-core!({T: Part, const P: usize} Dual<T, P>, |core, field, of| core.run::<0>(field, of));
-core!({const W: usize} Lanes<f64, W>, |core, field, of| run_narrow(core.level, Run::<_, 0>(core, field, of)));
-core!({const W: usize} Lanes<f32, W>, |core, field, of| run_narrow(core.level, Run::<_, 0>(core, field, of)));
+core!({} f64, |core, field, of| core.step_of_few(field, of));
+core!({T: Part, const P: usize} Dual<T, P>, |core, field, of| core.step_portable(field, of));
+core!({const W: usize} Lanes<f64, W>, |core, field, of| core.step_native(field, of));
+core!({const W: usize} Lanes<f32, W>, |core, field, of| core.step_native(field, of));
