@@ -2,6 +2,7 @@
 
 use super::error::Result;
 use super::input::STANDARD;
+use flowline::io::IoError;
 use flowline::train::TrainError;
 use std::path::Path;
 
@@ -26,10 +27,10 @@ impl FileKind {
         matches!(self, FileKind::Png | FileKind::Svg)
     }
 
-    /// The kind of a path, if it is allowed.
+    /// The kind of a path, if it is allowed and its folder exists.
     ///
     /// # Errors
-    /// [`TrainError::Option`].
+    /// [`TrainError::Option`], [`IoError::Write`].
     pub fn of(path: &Path, allowed: &[FileKind]) -> Result<FileKind> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         let kind = match extension.as_str() {
@@ -47,8 +48,15 @@ impl FileKind {
             [FileKind::Png, FileKind::Svg, FileKind::Npy] => "a path that ends in .png, .svg or .npy",
             _ => "a path that ends in .npy or .csv, or -",
         };
-        kind.filter(|k| allowed.contains(k)).ok_or_else(|| {
-            TrainError::Option { option: "--out", value: path.display().to_string(), range }.into()
-        })
+        let Some(kind) = kind.filter(|k| allowed.contains(k)) else {
+            return Err(
+                TrainError::Option { option: "--out", value: path.display().to_string(), range }.into()
+            );
+        };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(Err(source)) = folder.map(std::fs::metadata) {
+            return Err(IoError::Write { path: path.to_owned(), source }.into());
+        }
+        Ok(kind)
     }
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// Measure this machine, and report the updates' share of its peak
     #[arg(long)]
     machine: bool,
-    /// Print the options of the run, as TOML for --config
+    /// Print the options of the run as TOML for --config; options that select data, like --columns, are not among them
     #[arg(long, conflicts_with = "machine")]
     options: bool,
 }

@@ -302,8 +302,9 @@ impl Sheet {
         }
         let exponent = -scale.max.log10().floor() as i32;
         let axis = Axis::round([scale.max, 0.0], 6, 10f64.powi(-exponent));
-        let unit = columns.map_or_else(|| area_unit(exponent), |names| unit_of(names, exponent));
-        self.axis_right(rect, &axis, &format!("density ({unit})"))
+        let labels = bar_labels(columns, exponent);
+        let fits = |label: &&String| text::width(label, LABEL) <= rect.height as i32;
+        self.axis_right(rect, &axis, labels.iter().find(fits).unwrap_or(&labels[labels.len() - 1]))
     }
 }
 
@@ -324,11 +325,15 @@ fn area_unit(exponent: i32) -> String {
     }
 }
 
-/// `10^-2 per unit of a × b`; long names of columns are left out.
-fn unit_of([a, b]: [&str; 2], exponent: i32) -> String {
-    let power = if exponent == 0 { String::new() } else { format!("{} ", power_of_ten(-exponent)) };
-    let is_short = a.chars().count() + b.chars().count() <= 30;
-    if is_short { format!("{power}per unit of {a} × {b}") } else { format!("{power}per unit of area") }
+/// Labels of a color bar with values times `10^exponent`, the longest first: a low bar has no space for all.
+fn bar_labels(columns: Option<[&str; 2]>, exponent: i32) -> Vec<String> {
+    let Some([a, b]) = columns else {
+        return vec![format!("density ({})", area_unit(exponent)), "density".to_owned()];
+    };
+    let power = if exponent == 0 { String::new() } else { power_of_ten(-exponent) };
+    let units = [format!("{power} per unit of {a} × {b}"), format!("{power} per unit of area"), power];
+    let label = |unit: String| format!("density ({})", unit.trim()).replace(" ()", "");
+    units.map(label).to_vec()
 }
 
 pub(super) fn rgb([r, g, b]: [u8; 3]) -> RGBColor {
@@ -369,8 +374,10 @@ mod tests {
         assert_eq!(area_unit(4), "per 10^4 square pixels");
         assert_eq!(area_unit(12), "per 10^12 square pixels");
         let names = ["bill_mm", "flipper_mm"];
-        assert_eq!(unit_of(names, 2), "10^\u{2212}2 per unit of bill_mm × flipper_mm");
-        assert_eq!(unit_of(["x", "y"], 0), "per unit of x × y");
-        assert_eq!(unit_of(["a column with a long name", "another one"], -3), "10^3 per unit of area");
+        let labels = bar_labels(Some(names), 2);
+        assert_eq!(labels[0], "density (10^\u{2212}2 per unit of bill_mm × flipper_mm)");
+        assert_eq!(labels[1..], ["density (10^\u{2212}2 per unit of area)", "density (10^\u{2212}2)"]);
+        let labels = bar_labels(Some(["x", "y"]), 0);
+        assert_eq!(labels, ["density (per unit of x × y)", "density (per unit of area)", "density"]);
     }
 }

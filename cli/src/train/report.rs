@@ -32,7 +32,8 @@ fn table(report: &TrainReport) -> String {
         let (updates, ms) = (grouped(phase.updates), phase.ms_per_update);
         let kl = |mean| Estimate { mean, stderr: phase.gap_stderr_nats, count: 0 };
         let kl = phase.gap_nats.map_or_else(String::new, |mean| format!(", KL {} nats", kl(mean)));
-        let text = format!("{updates} updates in {}, {ms:.1} ms each{kl}", seconds(phase.seconds));
+        let noun = if phase.updates == 1 { "update" } else { "updates" };
+        let text = format!("{updates} {noun} in {}, {ms:.1} ms each{kl}", seconds(phase.seconds));
         table.row(phase.objective.title(), text);
     }
     table.row("peak memory", format!("{:.0} MB", report.peak_rss_mb));

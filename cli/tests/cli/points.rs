@@ -29,6 +29,7 @@ fn a_toy_density_is_learned_by_name_and_reported_in_its_units() {
     assert!(a.data.iter().any(|x| x.abs() > 2.5), "samples are in units");
     // Densities at points and at the grid's cell centers agree; the first row of the grid has the largest y.
     place.done("density run --grid 5 --out grid.npy");
+    place.fails("density run --grid 5 --out nowhere/grid.npy", 1, &["nowhere/grid.npy cannot be written"]);
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     let info = json(&place.done("info run --json"));
     let (image, number) = (&info["header"]["image"], |x: &serde_json::Value| x.as_f64().unwrap());

@@ -29,6 +29,7 @@ impl Partition {
         k / self.block * self.round() + rank * self.block + k % self.block
     }
     /// The rank that solves trajectory `i`, and at which place: the inverse of [`trajectory`](Self::trajectory).
+    #[cfg(any(test, feature = "rayon"))]
     pub(super) fn place(&self, i: usize) -> (usize, usize) {
         let (round, within) = (i / self.round(), i % self.round());
         (within / self.block, round * self.block + within % self.block)
