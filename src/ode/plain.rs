@@ -205,7 +205,7 @@ fn run_any<Y: PlainState, O>(
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
     let mut recorder = Recorder::new(selection, &mut integrator);
-    let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+    let mut stiffness = StiffnessTest::of(&scheme, &resolved);
     let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);

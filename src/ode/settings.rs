@@ -204,6 +204,11 @@ impl Resolved {
         Some(Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm))
     }
 
+    /// Whether the method switches.
+    pub(super) fn switches(&self) -> bool {
+        self.stiff_controller.is_some()
+    }
+
     /// Which entries of the Jacobian can differ from 0.
     pub(super) fn sparsity(&self) -> Option<&Sparsity> {
         self.sparsity.as_deref()

@@ -54,7 +54,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
         let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
-        let mut stiffness = StiffnessTest::of(&scheme, resolved.native().method);
+        let mut stiffness = StiffnessTest::of(&scheme, &resolved);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,

@@ -8,11 +8,14 @@
 
 use super::integrator::Integrator;
 use super::{
-    ButcherTableau, Clock, Method, PlainState, Scheme, SolveError, State, Tolerance, VectorField, Warning,
+    ButcherTableau, Clock, Method, PlainState, Resolved, Scheme, SolveError, State, Tolerance, VectorField,
+    Warning,
 };
 
 /// Steps between two tests while no test is positive.
 pub(crate) const EVERY: u64 = 250;
+/// The same if a positive test switches the method: the explicit one should not enter a stiff part for long.
+const EVERY_TO_SWITCH: u64 = 20;
 /// Positive tests that raise a warning, and consecutive passes that clear the suspicion (15 and 6 in DOPRI5).
 const SUSPICIONS: f64 = 15.0;
 const CLEARED: f64 = 6.0;
@@ -86,6 +89,8 @@ pub(super) struct StiffnessTest {
     /// The last two stages at c = 1, if the method has them.
     pair: Option<(usize, usize)>,
     method: Option<Method>,
+    /// Steps between two tests while no test is positive.
+    every: u64,
     steps: u64,
     suspicion: Suspicion<f64>,
     look: Option<Look>,
@@ -101,9 +106,11 @@ pub(crate) struct Look {
 }
 
 impl StiffnessTest {
-    /// The test of a solve with `method`, or with a custom tableau.
-    pub fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Self {
-        StiffnessTest { pair: pair(scheme), method, steps: 0, suspicion: Suspicion::none(&0.0), look: None }
+    /// The test of a solve.
+    pub fn of<S: State>(scheme: &Scheme<S>, resolved: &Resolved) -> Self {
+        let every = if resolved.switches() { EVERY_TO_SWITCH } else { EVERY };
+        let (method, suspicion) = (resolved.native().method, Suspicion::none(&0.0));
+        StiffnessTest { pair: pair(scheme), method, every, steps: 0, suspicion, look: None }
     }
 
     /// Allocates the memory of a test, so that no later step allocates.
@@ -117,13 +124,13 @@ impl StiffnessTest {
     /// Whether the next step will be tested.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
-        let turn = self.suspicion.is_raised() || self.steps % EVERY == EVERY - 1;
+        let turn = self.suspicion.is_raised() || self.steps % self.every == self.every - 1;
         turn && self.pair.is_some() && !self.suspicion.has_noticed()
     }
 
     /// The number of steps until the next test, at least 1.
     pub fn steps_to_next(&self) -> u64 {
-        EVERY - 1 - (self.steps % EVERY).min(EVERY - 2)
+        self.every - 1 - (self.steps % self.every).min(self.every - 2)
     }
 
     /// Counts steps. Tests the last step if a test was due; `steps` is then 1.

@@ -371,6 +371,23 @@ fn a_wrong_jacobian_is_found_in_builds_with_debug_assertions() {
 }
 
 #[test]
+fn a_method_that_switches_leaves_the_explicit_one_soon() {
+    // The Oregonator is mild for some steps after each stiff part.
+    let oregonator = |_t: f64, y: &[f64; 3]| {
+        let rate = y[1] + y[0] * (1.0 - 8.375e-6 * y[0] - y[1]);
+        [77.27 * rate, (y[2] - (1.0 + y[0]) * y[1]) / 77.27, 0.161 * (y[0] - y[2])]
+    };
+    for tol in [1e-3, 1e-5] {
+        let num_steps = |method| {
+            let ode = Ode::new(oregonator).method(method).rtol(tol).atol(1e-4 * tol);
+            ode.solve(0.0, 360.0, [1.0, 2.0, 3.0]).unwrap().stats.num_steps
+        };
+        let (auto, stiff) = (num_steps(Method::AutoTsit5Rodas5P), num_steps(Method::Rodas5P));
+        assert!(auto < stiff + stiff / 2, "{auto} steps, {stiff} by Rodas5P");
+    }
+}
+
+#[test]
 fn a_method_that_switches_takes_the_cheap_one_of_two() {
     // Not stiff before t = 20, stiff to t = 40, not stiff behind: rates of 1 and of 1e5.
     let rate = |t: f64| if (20.0..40.0).contains(&t) { 1e5 } else { 1.0 };
