@@ -86,9 +86,9 @@ pub enum Error {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
-    /// Invalid sizes of a flow.
+    /// Invalid sizes or options of a flow.
     #[cfg(feature = "train")]
-    #[error("invalid sizes of a flow: {reason}")]
+    #[error("invalid flow: {reason}")]
     Model {
         /// The reason.
         reason: String,

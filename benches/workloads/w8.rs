@@ -41,7 +41,10 @@ fn loss(net: &Mlp, y0: &Tensor, method: Method, adjoint: Adjoint) -> flowline::R
 
 pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
     let [method, rows, checkpoints] = variant.split(' ').collect::<Vec<_>>()[..] else {
-        return Err(format!("{variant} is not METHOD ROWS CHECKPOINTS").into());
+        return Err(format!(
+            "variant {variant:?}: expected METHOD ROWS CHECKPOINTS, for example \"euler 1 default\""
+        )
+        .into());
     };
     let method = if method == "euler" { Method::Euler } else { Method::Tsit5 };
     let rows: usize = rows.parse()?;

@@ -80,7 +80,8 @@ pub enum CliError {
     /// Options that exclude each other.
     #[error("{0}")]
     Usage(String),
-    /// Arguments of a config file that clap refused.
+    /// What clap reports about the arguments, those of a config file included: a usage error, or a request for help or
+    /// the version.
     #[error("{0}")]
     Clap(#[from] clap::Error),
 }

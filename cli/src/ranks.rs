@@ -20,7 +20,7 @@ pub fn launched() -> (usize, usize) {
     LAUNCHERS.iter().filter_map(found).find(|(size, _)| *size > 1).unwrap_or((1, 0))
 }
 
-/// Whether this process prints: alone, or as rank 0.
+/// Whether this process prints: true if it runs alone or is rank 0.
 pub fn is_root() -> bool {
     launched().1 == 0
 }

@@ -119,7 +119,7 @@ struct Request<'a> {
     watches: &'a [Watch<'a>],
 }
 
-/// A solve that can run.
+/// The settings of a solve, resolved and checked by [`Request::prepare`].
 struct Prepared {
     resolved: Resolved,
     saved: Saved,

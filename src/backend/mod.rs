@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::graph::Func;
 use crate::simd::Level;
 
-/// Compiles a function and runs it once, for shapes whose plan is not worth caching.
+/// Compiles a function for the CPU level of this machine and runs it once. Only tests use it.
 ///
 /// # Panics
 /// If an input does not have the type that the function expects.

@@ -151,7 +151,7 @@ pub enum IoError {
         reason: String,
     },
     /// The array does not have the shape of points.
-    #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, x and y in pixels", path.display())]
+    #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, in the coordinates of the training data (an image: x and y in pixels)", path.display())]
     PointsShape {
         /// The file.
         path: PathBuf,

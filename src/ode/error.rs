@@ -20,7 +20,7 @@ pub enum ConfigError {
     },
     /// A tolerance has the wrong number of entries.
     #[error(
-        "{name} has {len} values for a state of {components} components in {parts} parts: give one value, one per component or one per part"
+        "{name} has {len} values, but the state has {components} components: give one value or {components} values{}", per_part(*parts)
     )]
     ToleranceLength {
         /// rtol or atol.
@@ -47,7 +47,9 @@ pub enum ConfigError {
         value: f64,
     },
     /// `tstops` or `discontinuities` were given to a solve whose interval is traced.
-    #[error("{name}: t0 and t1 must be numbers, not traced values")]
+    #[error(
+        "`{name}` needs t0 and t1 as numbers, but they are traced values: pass numbers, or leave out `{name}`"
+    )]
     StopsOfUnknownInterval {
         /// `tstops` or `discontinuities`.
         name: &'static str,
@@ -369,4 +371,9 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
+}
+
+/// The end of the message about tolerances, for a state of several parts.
+fn per_part(parts: usize) -> String {
+    if parts > 1 { format!(", or one value per part of the tuple ({parts})") } else { String::new() }
 }

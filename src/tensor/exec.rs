@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 /// Counters of the loops in a call.
 pub type RunReport = Counters;
 
-/// A compiled function, with scratch for every caller that has run it concurrently.
+/// A compiled function and a pool of scratch memory: one [`Space`] per call at the peak of concurrent calls.
 pub(super) struct Compiled {
     plan: Plan,
     out_types: Vec<Type>,

@@ -69,7 +69,7 @@ pub struct Args {
         value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
     pub pixels: Option<PixelTransformKind>,
 
-    /// unet, mlp, concatsquash; images only [default: unet]
+    /// Network for image sets: unet, mlp, concatsquash [default: unet]
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
@@ -167,7 +167,7 @@ pub struct Args {
     #[arg(long, help_heading = RUN)]
     pub plan: bool,
 
-    /// Run folder [default: runs/DATA, numbered]
+    /// Run folder [default: runs/ and the name of DATA; -2, -3, ... if taken]
     #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
     /// Figures to draw: all, density, none [default: all]
@@ -198,7 +198,7 @@ fn presets() -> impl TypedValueParser<Value = Preset> {
 }
 
 impl Args {
-    /// The options in the form of the library.
+    /// Converts the arguments to the library's [`TrainOptions`].
     pub fn options(&self) -> TrainOptions {
         TrainOptions {
             preset: self.preset.clone(),

@@ -80,7 +80,8 @@ pub(crate) enum Ending {
     Groups { reduced: usize },
     /// Each row is reduced to one element.
     Row,
-    /// Each strip holds whole lines of `inner` elements that are added to a line; one output line per row.
+    /// Each strip holds whole lines of `inner` elements. The lines of a row are added, element by element, to one output
+    /// line.
     Lines { inner: usize },
     /// Each row is one line, added to line `row / reduced`.
     Line { reduced: usize },
