@@ -9,7 +9,6 @@ use mpi::environment::{Threading, Universe, initialize_with_threading, processor
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The tag of the message by which a waiting rank reports to rank 0 that it is alive.
@@ -24,8 +23,6 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Mpi {
     world: SimpleCommunicator,
     hosts: Vec<String>,
-    /// Calls so far, the same on all ranks: a report of an earlier call says nothing about this call.
-    calls: Cell<u64>,
     /// Finalizes MPI when it is dropped.
     _universe: Universe,
 }
@@ -41,7 +38,7 @@ impl Mpi {
         universe.set_buffer_size(REPORTS);
         let world = universe.world();
         let host = processor_name().unwrap_or_else(|_| "unknown machine".to_owned());
-        let mut mpi = Mpi { world, hosts: Vec::new(), calls: Cell::new(0), _universe: universe };
+        let mut mpi = Mpi { world, hosts: Vec::new(), _universe: universe };
         let mut hosts = Parts::default();
         let mut wait = Patience { deadline: None, on_silent: &mut |_| {} };
         mpi.all_gather(host.as_bytes(), &mut hosts, &mut wait)?;
@@ -51,8 +48,7 @@ impl Mpi {
 
     /// Waits until a call is complete. Aborts the job after the deadline.
     fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
-        self.calls.set(self.calls.get() + 1);
-        let (since, mut pause, mut has_reported) = (Instant::now(), Duration::from_micros(5), false);
+        let (since, mut pause, mut turns) = (Instant::now(), Duration::from_micros(5), 0);
         loop {
             call = match call.test() {
                 Ok(_) => return,
@@ -60,12 +56,18 @@ impl Mpi {
             };
             let waited = since.elapsed();
             if let Some(deadline) = wait.deadline {
-                // At half the deadline, waiting ranks report to rank 0. Rank 0 gives up first, because it can
-                // save the run and name the silent ranks.
-                if !has_reported && waited > deadline / 2 && self.rank() != 0 {
-                    let report = [self.rank() as u64, self.calls.get()];
-                    self.world.process_at_rank(0).buffered_send_with_tag(&report, WAITING);
-                    has_reported = true;
+                // From half the deadline on, waiting ranks report to rank 0 at each quarter. Rank 0 discards what
+                // came before its first quarter: such a report says nothing about this wait. A rank may wait in
+                // another call than rank 0, because a call can be complete on some ranks only. Rank 0 gives up
+                // first, because it can save the run and name the silent ranks.
+                if waited > deadline / 4 * (turns + 1) {
+                    turns += 1;
+                    if self.rank() == 0 && turns == 1 {
+                        self.waiting();
+                    } else if self.rank() != 0 && turns > 1 {
+                        let report = [self.rank() as u64];
+                        self.world.process_at_rank(0).buffered_send_with_tag(&report, WAITING);
+                    }
                 }
                 if waited > deadline && self.rank() == 0 || waited > deadline.mul_f64(1.5) {
                     self.give_up(deadline, wait);
@@ -84,14 +86,8 @@ impl Mpi {
     fn give_up(&self, deadline: Duration, wait: &mut Patience<'_>) -> ! {
         let mut silent: Vec<bool> = (0..self.size()).map(|rank| rank != self.rank()).collect();
         if self.rank() == 0 {
-            while let Some(status) = self.world.any_process().immediate_probe_with_tag(WAITING) {
-                let from = status.source_rank();
-                let (report, _) = self.world.process_at_rank(from).receive_vec_with_tag::<u64>(WAITING);
-                if let [rank, call] = report[..]
-                    && call == self.calls.get()
-                {
-                    silent[rank as usize] = false;
-                }
+            for rank in self.waiting() {
+                silent[rank] = false;
             }
         } else {
             // Only rank 0 can be silent: otherwise it would have given up earlier.
@@ -102,6 +98,17 @@ impl Mpi {
         let error = WorldError::Silent { ranks, seconds: deadline.as_secs() };
         (wait.on_silent)(&error);
         self.world.abort(1)
+    }
+
+    /// Receives the reports that have arrived at this rank, and returns the ranks that sent them.
+    fn waiting(&self) -> Vec<usize> {
+        let mut ranks = Vec::new();
+        while let Some(status) = self.world.any_process().immediate_probe_with_tag(WAITING) {
+            let from = status.source_rank();
+            self.world.process_at_rank(from).receive_vec_with_tag::<u64>(WAITING);
+            ranks.push(from as usize);
+        }
+        ranks
     }
 
     /// Gathers blocks of equal length from all ranks.
