@@ -80,8 +80,7 @@ pub enum CliError {
     /// Options that exclude each other.
     #[error("{0}")]
     Usage(String),
-    /// What clap reports about the arguments, those of a config file included: a usage error, or a request for help or
-    /// the version.
+    /// An error of clap in the arguments or in those of a config file, or the text of `--help` or `--version`.
     #[error("{0}")]
     Clap(#[from] clap::Error),
 }

@@ -32,7 +32,7 @@ pub struct LossCurve<'a> {
     pub phases: &'a [LossPhase<'a>],
     /// `[update, validation NLL in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// `[update, validation NLL in nats]` of the weights that were kept; by default those of the last NLL.
+    /// `[update, validation NLL in nats]` of the kept weights; `None` if they are those of the last NLL.
     pub kept: Option<[f64; 2]>,
     /// Standard error of this NLL, or of the KL divergence if the entropy is known.
     pub nll_stderr: Option<f64>,

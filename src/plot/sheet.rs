@@ -302,9 +302,7 @@ impl Sheet {
         }
         let exponent = -scale.max.log10().floor() as i32;
         let axis = Axis::round([scale.max, 0.0], 6, 10f64.powi(-exponent));
-        let labels = bar_labels(columns, exponent);
-        let fits = |label: &&String| text::width(label, LABEL) <= rect.height as i32;
-        self.axis_right(rect, &axis, labels.iter().find(fits).unwrap_or(&labels[labels.len() - 1]))
+        self.axis_right(rect, &axis, &bar_label(columns, exponent, rect.height))
     }
 }
 
@@ -325,15 +323,19 @@ fn area_unit(exponent: i32) -> String {
     }
 }
 
-/// Labels of a color bar with values times `10^exponent`, the longest first: a low bar has no space for all.
-fn bar_labels(columns: Option<[&str; 2]>, exponent: i32) -> Vec<String> {
-    let Some([a, b]) = columns else {
-        return vec![format!("density ({})", area_unit(exponent)), "density".to_owned()];
-    };
+/// The label of a color bar of this height with values times `10^exponent`: the longest of several that fits.
+fn bar_label(columns: Option<[&str; 2]>, exponent: i32, height: u32) -> String {
     let power = if exponent == 0 { String::new() } else { power_of_ten(-exponent) };
-    let units = [format!("{power} per unit of {a} × {b}"), format!("{power} per unit of area"), power];
-    let label = |unit: String| format!("density ({})", unit.trim()).replace(" ()", "");
-    units.map(label).to_vec()
+    let units = match columns {
+        None => vec![area_unit(exponent)],
+        Some([a, b]) => {
+            let per = |unit: &str| format!("{power} per unit of {unit}").trim_start().to_owned();
+            vec![per(&format!("{a} × {b}")), per("area"), power]
+        }
+    };
+    let mut labels =
+        units.into_iter().filter(|unit| !unit.is_empty()).map(|unit| format!("density ({unit})"));
+    labels.find(|label| text::width(label, LABEL) <= height as i32).unwrap_or_else(|| "density".to_owned())
 }
 
 pub(super) fn rgb([r, g, b]: [u8; 3]) -> RGBColor {
@@ -373,11 +375,22 @@ mod tests {
         assert_eq!(area_unit(0), "per square pixel");
         assert_eq!(area_unit(4), "per 10^4 square pixels");
         assert_eq!(area_unit(12), "per 10^12 square pixels");
-        let names = ["bill_mm", "flipper_mm"];
-        let labels = bar_labels(Some(names), 2);
-        assert_eq!(labels[0], "density (10^\u{2212}2 per unit of bill_mm × flipper_mm)");
-        assert_eq!(labels[1..], ["density (10^\u{2212}2 per unit of area)", "density (10^\u{2212}2)"]);
-        let labels = bar_labels(Some(["x", "y"]), 0);
-        assert_eq!(labels, ["density (per unit of x × y)", "density (per unit of area)", "density"]);
+    }
+
+    #[test]
+    fn the_label_of_a_color_bar_fits_beside_it() {
+        let names = Some(["bill_mm", "flipper_mm"]);
+        assert_eq!(bar_label(names, 2, 2000), "density (10^\u{2212}2 per unit of bill_mm × flipper_mm)");
+        assert_eq!(bar_label(Some(["x", "y"]), 0, 2000), "density (per unit of x × y)");
+        for exponent in [0, 2] {
+            for height in [120, 250, 400, 600] {
+                for names in [None, names] {
+                    let label = bar_label(names, exponent, height);
+                    assert!(text::width(&label, LABEL) <= height as i32, "{label} in {height} pixels");
+                }
+            }
+        }
+        assert_eq!(bar_label(names, 2, 300), "density (10^\u{2212}2)");
+        assert_eq!(bar_label(names, 0, 150), "density");
     }
 }
