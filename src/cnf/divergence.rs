@@ -49,7 +49,7 @@ impl Divergence {
     /// sampled for all rows at once, so a row's probes do not depend on the tiling.
     pub(super) fn draw(self, n: usize, dim: usize, dtype: DType, key: &Key) -> Option<Tensor> {
         let Divergence::Hutchinson { probe, num_probes } = self else { return None };
-        assert!(num_probes > 0, "an estimated divergence needs at least one probe");
+        assert!(num_probes > 0, "num_probes is 0, but an estimated divergence needs at least one probe");
         let shape = [n, num_probes * dim];
         let probes = match probe {
             ProbeDistribution::Rademacher => key.rademacher(shape),

@@ -104,7 +104,8 @@ impl<D: VelocityField> Cnf<D> {
     }
 }
 
-/// Solver settings; each sets the field of [`CnfOptions`] with the same name.
+/// Solver settings, fields of [`CnfOptions`]. `fixed_steps`, `rtol` and `atol` set `step_control`; the others set the
+/// field of the same name.
 impl<D: VelocityField> Cnf<D> {
     /// Integration time per block.
     pub fn t1(mut self, t1: f64) -> Self {
@@ -144,7 +145,7 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// The first step size of adaptive steps in a block; a step that is too long is rejected like any other.
+    /// The first step size of adaptive steps in a block. A first step that is too long is rejected like any other step.
     ///
     /// A smooth flow takes only one or two steps per block. The automatic choice makes one of these steps
     /// short, and costs two evaluations of the field.

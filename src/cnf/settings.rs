@@ -32,7 +32,7 @@ pub enum ErrorNorm {
     #[default]
     StateAndLogDensity,
     /// Only the state. The steps are those of a solve without a density, and are fewer where the divergence
-    /// is rough or its estimate noisy. Nothing then bounds the error of the log-density.
+    /// is rough or its estimate noisy. This norm does not limit the error of the log-density.
     State,
 }
 
@@ -81,7 +81,7 @@ pub struct CnfOptions {
     ///
     /// With its own steps, a row's result has the same bits for any other rows in any order, because its step
     /// error is the RMS over its own elements. The norm of a tile, in contrast, lets some rows have larger
-    /// errors than others. Own steps cost more where rows need different numbers of steps. The probes of an
+    /// errors than others. Own steps cost more if rows need different numbers of steps. The probes of an
     /// estimated divergence depend on the row index; for the same bits, pass the probes
     /// ([`Cnf::log_prob_with_probes`](super::Cnf::log_prob_with_probes)).
     pub per_row: bool,

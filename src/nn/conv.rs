@@ -1,11 +1,11 @@
 //! Convolution layers for images.
 //!
 //! Without stride and dilation, a convolution is one operation ([`Tensor::conv2d`]), which allocates nothing
-//! larger than its inputs and output. Strided, dilated and transposed convolutions use im2col: the windows of
-//! the padded image are concatenated along the channels and multiplied by the weights as a matrix. That takes
-//! slices, reshapes, one concatenation and one product, and temporarily `kernel height x kernel width` times
-//! the memory of the input. One product per tap would need less memory but run slower, since its products are
-//! only as wide as the channels.
+//! larger than its inputs and output. Strided, dilated and transposed convolutions, and those with a padding as
+//! large as the kernel, use im2col: the windows of the padded image are concatenated along the channels and
+//! multiplied by the weights as a matrix. This takes slices, reshapes, one concatenation and one product, and
+//! temporarily up to `kernel height x kernel width` times the memory of the input. One product per tap would need
+//! less memory but run slower, because each product would be only as wide as the channels.
 //!
 //! Images are `[n, height, width, channels]`: channels last makes the rows of the product contiguous.
 
@@ -231,7 +231,8 @@ impl ConvTranspose2d {
     }
 }
 
-/// Repeats the rows and columns of an image `[n, height, width, channels]` (nearest-neighbor upsampling).
+/// Repeats the rows and columns of images `[n, height, width, channels]` (nearest-neighbor upsampling); `times` are
+/// the factors of height and width.
 ///
 /// # Examples
 /// ```
@@ -332,7 +333,7 @@ fn every(x: &Tensor, axis: usize, start: usize, side: &Side) -> Tensor {
     run.reshape(split).slice(axis + 1, 0..1).reshape(x.shape().with_axis(axis, outputs))
 }
 
-/// Inserts `stride - 1` zeros between the elements of both sides.
+/// Inserts `stride - 1` zeros between neighboring elements, along height and width.
 fn spread(x: &Tensor, [a, b]: [usize; 2]) -> Tensor {
     if a == 1 && b == 1 || x.size() == 0 {
         return x.clone();

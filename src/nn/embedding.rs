@@ -35,7 +35,7 @@ impl Embedding {
     /// Looks up the row of each index.
     ///
     /// # Panics
-    /// When an index is known and out of range; see [`Tensor::take`].
+    /// When an index is concrete and out of range; see [`Tensor::take`].
     #[track_caller]
     pub fn forward(&self, index: &Tensor) -> Tensor {
         self.weight.take(index)

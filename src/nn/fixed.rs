@@ -11,7 +11,7 @@ use super::VelocityField;
 use crate::tensor::{Tensor, Tree, TreePath, num_elements};
 use crate::tree;
 
-/// The last name in the path of every fixed tensor.
+/// The last name in the path of every [`Buffer`].
 const NAME: &str = "fixed";
 
 /// The path component below which all leaves are frozen.

@@ -119,7 +119,7 @@ impl Init {
         }
     }
 
-    /// The number of a distribution, if it has one.
+    /// The parameter of the initializer, if it has one.
     fn number(&mut self) -> Option<&mut f64> {
         match self {
             Init::Constant(x)
@@ -147,8 +147,7 @@ fn fans(shape: &Shape) -> (f64, f64) {
 /// Normal samples truncated to [-2, 2], by the inverse of the distribution function: `sqrt(2) erfinv(u)`, u
 /// uniform in `(-erf(sqrt 2), erf(sqrt 2))`.
 ///
-/// Rejection sampling needs a loop whose length depends on the samples, which programs do not have, or a fixed
-/// number of tries.
+/// Rejection sampling would need a loop whose length depends on the samples, or a limit on the number of tries.
 fn truncated_normal(shape: Shape, key: &Key) -> Tensor {
     const ERF_ROOT_2: f64 = 0.9544997361036416;
     // Adds half of the last bit of a sample, which centers the distribution at 0.
@@ -186,8 +185,8 @@ pub struct ParseInitError {
     pub name: String,
 }
 
-/// `he_normal`, `normal:0.02`. The default number is 0.01 for a width, 0 for a constant and 1 for the scale
-/// of an orthogonal matrix.
+/// Parses a name, optionally with a number: `he_normal`, `normal:0.02`. The default number is 0.01 for the half width
+/// or standard deviation, 0 for a constant and 1 for the factor of an orthogonal matrix.
 impl FromStr for Init {
     type Err = ParseInitError;
 

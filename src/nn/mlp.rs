@@ -1,4 +1,4 @@
-//! The multi-layer perceptron (MLP).
+//! MLPs: affine layers with an activation between them.
 
 use super::velocity_field::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};

@@ -82,7 +82,7 @@ tree! {
         Mlp(Mlp),
         /// Convolutions of an image.
         UNet(UNet),
-        /// Pixels whose gray levels a U-Net weights.
+        /// A mixture over ranges of gray levels, weighted by a U-Net.
         Levels(LevelMixture),
     }
 }

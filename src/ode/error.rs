@@ -1,6 +1,6 @@
 //! `ConfigError`: errors in a problem or its settings, detected before work starts if possible.
 
-/// Why a solve could not start or continue.
+/// An error in a problem or its settings, or in a request for data that a solution does not have.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -18,7 +18,7 @@ pub enum ConfigError {
         /// The absolute tolerance given.
         atol: f64,
     },
-    /// A tolerance has the wrong number of entries.
+    /// The number of values of a tolerance matches neither the components nor the parts of the state.
     #[error(
         "{name} has {len} values, but the state has {components} components: give one value or {components} values{}", per_part(*parts)
     )]
@@ -29,11 +29,13 @@ pub enum ConfigError {
         len: usize,
         /// Components of the state.
         components: usize,
-        /// Parts of the state.
+        /// Parts of the state: the number of members of a tuple or struct, else 1.
         parts: usize,
     },
-    /// A time at which a step must end, but which is not among the times of `StepTo`.
-    #[error("a step must end at t={t}, which is not among the times of `StepTo`: add it")]
+    /// A discontinuity that is not among the times of `StepTo`.
+    #[error(
+        "a step must end at the discontinuity t={t}, but the times of `StepTo` do not contain it: add it to them"
+    )]
     StopBesideTimes {
         /// The time.
         t: f64,
@@ -82,7 +84,7 @@ pub enum ConfigError {
     },
     /// Independent steps per row were requested, but the state has no rows.
     #[error(
-        "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
+        "batching: the first axes of all leaves of the state must have the same length, the number of rows, but the leaves have shapes {shapes}; use `Batching::Joint`"
     )]
     NoRows {
         /// The shape of each leaf.
@@ -124,17 +126,17 @@ pub enum ConfigError {
         t1: f64,
     },
     /// A solution does not contain the requested data.
-    #[error("the solution holds no {what}: request it with `save_at`")]
+    #[error("the solution holds no {what}; `save_at` requests dense output, and `event` requests events")]
     NotSaved {
         /// The missing data.
         what: &'static str,
     },
-    /// t0 or t1 is NaN, or it is infinite and nothing else can end the solve.
+    /// t0 or t1 is NaN, t0 is infinite, or t1 is infinite and nothing else can end the solve.
     #[error(
-        "{name}={value}: the ends of the interval must be finite; t1 may be infinite where an event or `on_step` can end the solve"
+        "{name}={value}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve"
     )]
     Time {
-        /// t0 or t1.
+        /// `t0` or `t1`; `ts` for the times of `odeint`.
         name: &'static str,
         /// The value.
         value: f64,
@@ -146,7 +148,7 @@ pub enum ConfigError {
         component: usize,
     },
     /// dt0 is zero, NaN, infinite, or points away from t1.
-    #[error("dt0={dt0:e}: must be finite, not 0, and positive or with the sign of t1 - t0 = {span:e}")]
+    #[error("dt0={dt0:e}: must be finite, not 0, and positive or with the sign of t1 - t0{}", equals(*span))]
     FirstStep {
         /// The first step size given.
         dt0: f64,
@@ -223,8 +225,8 @@ pub enum ConfigError {
         /// The alternative.
         remedy: &'static str,
     },
-    /// The times are not monotone.
-    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be strictly monotone from t0 to t1", index + 1)]
+    /// The times of `save_at` or of `StepTo` are out of order.
+    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be in order from t0 to t1, and those of `StepTo` must differ", index + 1)]
     TimesNotMonotone {
         /// The index of the first time that is out of order with the next one.
         index: usize,
@@ -255,7 +257,7 @@ pub enum ConfigError {
         /// The method.
         method: String,
     },
-    /// Parts of a custom tableau do not fit together.
+    /// A part of a custom tableau has the wrong length.
     #[error("tableau \"{tableau}\": {part}: expected {expected}, found {found}")]
     TableauShape {
         /// The tableau's name.
@@ -268,7 +270,7 @@ pub enum ConfigError {
         expected: usize,
     },
     /// A custom tableau holds a number that is not finite.
-    #[error("tableau \"{tableau}\": {part} has {value} at {index}: all numbers must be finite")]
+    #[error("tableau \"{tableau}\": {part} has {value} at index {index}: all numbers must be finite")]
     TableauNumber {
         /// The tableau's name.
         tableau: String,
@@ -295,7 +297,7 @@ pub enum ConfigError {
     },
     /// A custom tableau violates an order condition.
     #[error(
-        "tableau \"{tableau}\": {weights}: the order {nodes} condition of the tree {tree} is off by {residual:e}"
+        "tableau \"{tableau}\": {weights}: the order {nodes} condition of the tree {tree} is off by {residual:e}; check the coefficients"
     )]
     TableauOrder {
         /// The tableau's name.
@@ -371,6 +373,11 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
+}
+
+/// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.
+fn equals(span: f64) -> String {
+    if span.is_nan() { String::new() } else { format!(" = {span:e}") }
 }
 
 /// The end of the message about tolerances, for a state of several parts.

@@ -6,7 +6,7 @@ use crate::tensor::{Tensor, Tree, TreePath};
 
 /// An exponential moving average (EMA) with warmup.
 ///
-/// After update n (0 at the first), `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`. The
+/// After update n, counted from 0, `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`. The
 /// average starts at the model's weights, so it is always a weighted mean of past weights and needs no bias
 /// correction. The warmup soon forgets the first weights: with decay 0.999 it lasts until n = 8,990, and the
 /// mean then spans the last tenth of the updates.

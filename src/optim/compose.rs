@@ -139,7 +139,7 @@ pub fn multi_steps(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Opt
 /// the state of `inner` keep their bits, and the skipped update is counted.
 ///
 /// `state.get("skipped")` is the number of skipped updates, `state.get("skipped_in_a_row")` the number since
-/// the last finite one. If the latter keeps growing, training has failed.
+/// the last finite one. If `skipped_in_a_row` keeps growing, training has failed.
 pub fn apply_if_finite(inner: impl Into<Optimizer>) -> Optimizer {
     SkipNonFinite { inner: inner.into() }.into()
 }

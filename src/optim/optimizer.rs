@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 /// Turns gradients into updates of the weights: an immutable chain of parts.
 ///
-/// Leaves that are not floats, or are a [`Buffer`](crate::nn::Buffer), are unchanged.
+/// Leaves that are not floats, and leaves in a [`Buffer`](crate::nn::extra::Buffer) or
+/// [`Frozen`](crate::nn::Frozen), are unchanged.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program. A tensor from the
 /// caller's state, `AdamW::new(&state.rate)`, may change between updates without a new trace. See
@@ -45,7 +46,7 @@ impl OptState {
         self.full_name(name).map(|name| &self.leaves[&name])
     }
 
-    /// Sets a leaf, found as in [`OptState::get`], to a value, cast to the leaf's type.
+    /// Sets a leaf, selected as in [`OptState::get`], to a value, which is cast to the leaf's type.
     ///
     /// # Panics
     /// When there is no such leaf or several, or the shapes differ.
@@ -59,7 +60,7 @@ impl OptState {
             );
         };
         let (old, new) = (&self.leaves[&full], x.into());
-        assert!(old.shape() == new.shape(), "`{full}` has shape {}, got {}", old.shape(), new.shape());
+        assert!(old.shape() == new.shape(), "`{full}` has shape {}, got shape {}", old.shape(), new.shape());
         let new = new.cast(old.dtype());
         self.leaves.insert(full, new);
     }

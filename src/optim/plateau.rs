@@ -74,7 +74,7 @@ impl Transform for ReduceOnPlateau {
         let tired = waited.ge(self.patience.cast(DType::U32)).and(&is_cooling.not()).and(&improved.not());
         let lower = (&scale * self.factor.real()).maximum(&self.min_scale.real());
         let scale = tired.select(&lower, &scale);
-        // Counters are unsigned, so a counter that is not cooling must stay at 0.
+        // `cooling` is unsigned, so it is not decremented at 0.
         let cooled = is_cooling.select(&(cooling.maximum(&Tensor::from(1u32)) - 1), &zero);
 
         memory.put("best", improved.select(&loss, &best));

@@ -180,7 +180,7 @@ impl Sgd {
     }
 }
 
-/// Weight decay, for every rule but [`Adam`]: use [`AdamW`].
+/// The setters of weight decay, for every rule except [`Adam`]: [`AdamW`] is Adam with weight decay.
 macro_rules! decays {
     ($($rule:ident)*) => {$(
         impl $rule {

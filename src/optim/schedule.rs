@@ -82,8 +82,8 @@ pub enum Schedule {
     },
 }
 
-/// The fraction of one cycle in which the rate rises, and the divisors that give its start and its end from
-/// the peak.
+/// The fraction of one cycle in which the rate rises, and the factors by which the peak exceeds the first and the last
+/// rate.
 const RISE: f64 = 0.3;
 const START: f64 = 25.0;
 const END: f64 = 25.0 * 1e4;

@@ -18,7 +18,7 @@ pub enum PlotError {
     /// A value is NaN or infinite, or a density is negative.
     #[error("{what} {index} is {value}, which cannot be drawn; check what produced it")]
     Value {
-        /// What kind of value.
+        /// The kind of value, as written before the index.
         what: &'static str,
         /// Its index.
         index: usize,
@@ -43,7 +43,7 @@ pub enum PlotError {
     },
     /// A solution with too few values for a curve.
     #[error(
-        "a solution with {found} saved values has no curve to draw; keep one with `save_at(SaveAt::dense())`"
+        "a solution with {found} saved values has no curve to draw; save a curve with `save_at(SaveAt::dense())`"
     )]
     NoCurve {
         /// Number of saved values.
@@ -73,7 +73,7 @@ pub enum PlotError {
         /// Its message.
         message: String,
     },
-    /// The figure could not be encoded as PNG.
+    /// The figure could not be encoded as PNG or GIF.
     #[error("figure of {width} x {height} pixels cannot be encoded: {source}")]
     Encode {
         /// Columns.

@@ -21,12 +21,13 @@ const LONE: f64 = 0.3;
 /// first 6,000 points are scattered; all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
-/// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
+/// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points,
+/// [`PlotError::Extent`] for a frame without extent.
 pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> Result<Figure, PlotError> {
     Plane::unnamed(frame, scale).samples(points)
 }
 
-/// A histogram of points in pixel coordinates; without a given scale it has its own scale.
+/// A histogram of points in pixel coordinates. Without `scale`, the color scale is computed from the histogram.
 ///
 /// # Errors
 /// As [`sample_scatter`].

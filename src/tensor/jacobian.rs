@@ -39,13 +39,14 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// result with respect to element j of `at`.
 ///
 /// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode) or of the
-/// result (reverse mode), whichever are fewer. A solve in the function searches its steps only once.
+/// result (reverse mode), whichever are fewer. If the function contains a solve, all directions share its
+/// steps.
 ///
 /// # Errors
 /// The errors of [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
+/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result is not a float tensor.
 ///
 /// # Examples
 /// ```
@@ -84,7 +85,7 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
     Ok(each.reshape(shape))
 }
 
-/// The unit vectors of the shape of x, stacked.
+/// The unit vectors in the shape of `x`, stacked along a new first axis.
 fn unit_vectors(x: &Tensor) -> Tensor {
     let n = x.size();
     let (rows, columns) = (Tensor::iota(DType::I32, [n, 1], 0), Tensor::iota(DType::I32, [1, n], 1));
@@ -143,7 +144,7 @@ mod tests {
         let _ = jacobian(|x: &Tensor| x * 0.5, &Tensor::from([1, 2]));
     }
 
-    /// Blows up before t = 2 from y0 = 1.
+    /// y' = y^2. From y0 = 1 the solution blows up at t = 1, so the solve ends early.
     fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
         Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
     }

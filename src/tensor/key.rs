@@ -1,6 +1,6 @@
 //! Keys of the counter-based generator: every random number is Philox4x32-10 of (key, stream, index).
 //!
-//! A key is a leaf of trees, so it may be traced. The random numbers of a training step are a function of its
+//! A key is a tree with one tensor, so it may be traced. The random numbers of an update are a function of a
 //! key and the number of the update, so a resumed run needs no generator state. Samples, splits and folds of
 //! one key use three separate streams (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
@@ -33,7 +33,7 @@ impl Key {
         Tensor::op(Op::RandomBits { stream }, &[&self.words, start], Some(&Type::array(DType::U32, shape)))
     }
 
-    /// Independent keys.
+    /// `N` independent keys.
     pub fn split<const N: usize>(&self) -> [Key; N] {
         let words = self.stream(SPLITS, &Tensor::from(0u32), Shape::from([N, 2]));
         std::array::from_fn(|i| Key { words: words.index(i) })
@@ -49,7 +49,7 @@ impl Key {
         Key { words: self.stream(FOLDS, &start, Shape::from([2])) }
     }
 
-    /// Uniform random words.
+    /// Uniform random words, u32.
     pub fn bits(&self, shape: impl Into<Shape>) -> Tensor {
         self.stream(DRAWS, &Tensor::from(0u32), shape.into())
     }

@@ -28,7 +28,7 @@ impl TreePath {
         self.0.push(name.to_owned());
     }
 
-    /// Goes back up.
+    /// Goes back up one level.
     #[doc(hidden)]
     pub fn leave(&mut self) {
         self.0.pop();
@@ -45,7 +45,7 @@ impl fmt::Display for TreePath {
 pub enum Leaf<'a> {
     /// An array: traced, differentiated, saved.
     Tensor(&'a Tensor),
-    /// Part of the program.
+    /// A value that is part of the program.
     Static(&'a dyn fmt::Debug),
 }
 
@@ -169,7 +169,7 @@ sequences! {
     [T: Tree, const N: usize] [T; N], |s: &[T; N], g| s.each_ref().map(g);
 }
 
-/// Adds no level to a path: `bias`, not `bias.0`. Whether it is `Some` is static.
+/// An `Option` adds no level to a path: `bias`, not `bias.0`. Whether it is `Some` is static.
 impl<T: Tree> Tree for Option<T> {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         match self {
@@ -248,7 +248,7 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// The number of elements in all tensor leaves: the weights of a model.
+/// The number of elements in all tensor leaves: for a model, the number of its weights.
 pub fn num_elements(tree: &impl Tree) -> usize {
     tree.leaves().iter().map(Tensor::size).sum()
 }

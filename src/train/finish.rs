@@ -1,8 +1,8 @@
 //! The end of a run: the best weights, the test part, the total probability, the report.
 //!
 //! The test part is scored once, with the final weights. Under a time limit each task may take a share of the
-//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, at a rate
-//! that it measures itself, so it also ends in time on a loaded machine.
+//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, and
+//! measures the time per item while it runs, so it also ends in time on a loaded machine.
 
 use super::best::Measured;
 #[cfg(feature = "plot")]
@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
 
-/// Fractions of the remaining time for scoring and then for the plane.
+/// Fractions of the remaining time: for scores of points and the table of tolerances; for the total
+/// probability, or the test score of images.
 const MEASURES: f64 = 0.3;
 const PLANE: f64 = 0.5;
 
@@ -84,7 +85,7 @@ fn is_early(update: u64, updates: u64) -> bool {
     4 * update <= updates
 }
 
-/// The evaluation of a set of images.
+/// Evaluates a run on a set of images.
 fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.stage(Activity::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -100,7 +101,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
 
-/// The total probability over the plane.
+/// Computes the total probability over the plane, and draws the figures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());

@@ -12,8 +12,8 @@ use crate::tensor::{Key, Tensor};
 use std::ops::Deref;
 use std::path::Path;
 
-/// A trained flow of an image, of points or of images. It dereferences to [`Fitted`], which evaluates, samples and
-/// plots it.
+/// A trained flow of an image, of points, of a toy density or of a set of images. It dereferences to
+/// [`Fitted`], which evaluates, samples and plots it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TrainedFlow {
@@ -23,8 +23,8 @@ pub struct TrainedFlow {
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// The numbers of the run; `None` if the run was read from its folder. [`report`](Self::report) returns
-    /// them as text.
+    /// Scores and costs of the run; `None` if the run was read from its folder. [`report`](Self::report)
+    /// returns the scores as text.
     pub train_report: Option<TrainReport>,
 }
 

@@ -167,16 +167,16 @@ names! {
 names! {
     /// Which figures a run draws.
     PlotsKind {
-        /// All, during training and at the end.
+        /// All figures, during training and at the end.
         All = "all",
-        /// `density.png` and the loss.
+        /// Only `density.png` and `loss.png`.
         Density = "density",
-        /// None.
+        /// No figures.
         None = "none",
     }
 }
 names! {
-    /// Which optimizer.
+    /// The optimizer of a run.
     OptimizerKind {
         /// Adam.
         Adam = "adam",
@@ -196,7 +196,7 @@ names! {
         AdaBelief = "adabelief",
         /// NAdam: Adam with Nesterov momentum.
         NAdam = "nadam",
-        /// RAdam: Adam that starts as momentum.
+        /// RAdam: Adam whose first updates use only momentum.
         RAdam = "radam",
         /// Lion: the sign of a momentum, with decoupled weight decay.
         Lion = "lion",
@@ -205,7 +205,7 @@ names! {
     }
 }
 
-/// Options of the model and its solver: names, and whether they are set.
+/// Options of the model and its solver: field name and command-line option.
 const OF_A_FLOW: [(&str, &str); 13] = [
     ("width", "--width"),
     ("depth", "--depth"),
@@ -324,7 +324,7 @@ impl TrainOptions {
         Ok(run.clone())
     }
 
-    /// Whether one more option leaves a run unchanged.
+    /// Whether the configuration of a run is the same with one more option.
     fn agrees(
         &self,
         (option, value): (&str, &Value),
@@ -337,7 +337,7 @@ impl TrainOptions {
             "time_limit" => with.time_limit == self.time_limit,
             _ => {
                 let found = match &with.preset {
-                    // The configuration is in the checkpoint only.
+                    // A configuration given by the user is known only from the checkpoint.
                     Some(given @ Preset::Given(_)) if *given != config.preset => return false,
                     Some(Preset::Given(_)) => config.clone().with(with),
                     _ => TrainConfig::of(with, shape),
@@ -347,7 +347,7 @@ impl TrainOptions {
         }
     }
 
-    /// These options, overridden by those given in `other`.
+    /// These options, overridden by those given in `others`.
     pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
         macro_rules! either {
             ($($field:ident)*) => {
@@ -363,7 +363,7 @@ impl TrainOptions {
     /// Refuses options of the model and its solver when a flow is given.
     ///
     /// # Errors
-    /// [`TrainError::Option`] for the first such option.
+    /// [`TrainError::Useless`] for the first such option.
     pub(super) fn check_given_flow(&self) -> Result<(), Error> {
         let given = self.to_map();
         let found = OF_A_FLOW.iter().find_map(|(name, flag)| Some((*flag, given.get(*name)?)));

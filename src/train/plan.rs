@@ -25,7 +25,7 @@ pub struct PhasePlan {
     pub updates: u64,
     /// Points per update.
     pub batch: usize,
-    /// Kernels and loops of the program, each counted once, not once per run.
+    /// Kernels and loops of the program, each counted once, however often it runs.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
@@ -46,7 +46,7 @@ pub struct PhasePlan {
 }
 
 impl PhasePlan {
-    /// For a phase whose update has this plan.
+    /// The cost of the updates of a phase, from the plan of one update.
     pub(super) fn of(config: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
         let (steps, most_steps) = config.steps();
         let is_adaptive = matches!(config.model.solve.steps, Steps::Adaptive { .. });

@@ -1,11 +1,11 @@
-//! The report of a run in numbers; [`tally`](super::tally) counts them.
+//! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
 use super::{Objective, Scores, ToleranceRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The numbers of a run.
+/// Scores, times and costs of a run.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TrainReport {
@@ -50,7 +50,7 @@ pub struct TrainReport {
     /// Its standard error over images, noise and probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_bits_per_dim_stderr: Option<f64>,
-    /// Bits/dim of a few images by solver tolerance.
+    /// Bits/dim of a few validation images by solver tolerance.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
     /// Entropy of the target density, if known: the lower bound of the NLL.
@@ -74,13 +74,13 @@ pub struct TrainReport {
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
-    /// Programs that this process traced and compiled.
+    /// Number of programs that this process traced and compiled.
     pub compiles: usize,
     /// The update from which the run was resumed.
     pub resumed_from_update: Option<u64>,
     /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// Planned peak bytes of an update in the last phase, whose solves `checkpoints` affects.
+    /// Planned peak memory of an update in the last phase, in bytes. The option `checkpoints` changes it.
     pub plan_peak_bytes: u64,
     /// Peak resident memory of any process of the run.
     pub peak_rss_mb: f64,
@@ -90,11 +90,11 @@ pub struct TrainReport {
     pub threads: usize,
     /// The seed.
     pub seed: u64,
-    /// The files of the run folder: name to path.
+    /// The paths of the files in the run folder, by name without extension.
     pub files: BTreeMap<String, String>,
 }
 
-/// The numbers of a phase.
+/// Times and costs of a phase.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
@@ -110,7 +110,7 @@ pub struct PhaseReport {
     pub field_evals_per_update: f64,
     /// Steps recomputed for gradients, per update.
     pub recomputed_steps_per_update: f64,
-    /// Kernels and loops of the program, each counted once, not once per run.
+    /// Kernels and loops of the program, each counted once, however often it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<usize>,
     /// Floating-point operations per update, from the program and the number of solver steps.
@@ -119,9 +119,9 @@ pub struct PhaseReport {
     /// Bytes that kernels read and write per update, in any cache or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_moved_per_update: Option<f64>,
-    /// Times that the step function was traced.
+    /// Number of times that the program of an update was traced.
     pub traces: usize,
-    /// Live buffers after update 100 of the phase, if the phase has as many updates.
+    /// Live buffers after update 100 of the phase, if the phase has 100 updates.
     pub live_buffers_at_100: Option<usize>,
     /// Live buffers after the last update.
     pub live_buffers_at_end: usize,

@@ -44,7 +44,7 @@ fn a_toy_density_is_learned_by_name_and_reported_in_its_units() {
     assert!((value - grid.data[1]).abs() < 1e-3, "{value} {:?}", grid.data);
 }
 
-/// Writes 300 points in 3-D, each coordinate at another scale.
+/// Writes 300 points in 3-D, each coordinate on a different scale.
 fn orbit(place: &Place) {
     let rows: Vec<String> = (0..300)
         .map(|i| f64::from(i) * 0.7)
@@ -124,7 +124,7 @@ fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     keeps_its_buffers(&place.done(&format!("train orbit.csv --json {options}")));
 }
 
-/// Writes 200 normally distributed points in two columns, by row number.
+/// Writes 200 normally distributed points to `p.csv`; `row` formats the two coordinates of a point.
 fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
     let bell = |i: u32| (-2.0 * ((f64::from(i) + 0.5) / 200.0).ln()).sqrt() * (f64::from(i) * 2.4).cos();
     let rows: Vec<String> = (0..200).map(|i| row(bell(i), bell((i * 77 + 5) % 200))).collect();

@@ -7,7 +7,7 @@ use std::io::Write;
 
 const SMALL: &str = "--updates 5 --width 4 --depth 1 --batch 16 --fixed-steps 2";
 
-/// 60 people: a number, a name, height and weight.
+/// Writes a table of 60 people: a number, a name, height and weight.
 fn people(place: &Place) {
     let mut text = "id,name,height_cm,weight_kg\n".to_owned();
     for i in 0..60 {

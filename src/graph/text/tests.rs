@@ -1,10 +1,10 @@
-//! Print, parse, print again; and the errors of texts that do not parse.
+//! Functions are printed, parsed and printed again; texts that do not parse are errors.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{Builder, Func, Literal, Op, Type, UnaryOp};
 use std::sync::Arc;
 
-/// Every operation without a body, and every kind of constant.
+/// Every kind of operation without a body except observers, and every kind of constant.
 const PLAIN: &str = "\
 func(%0: f32[2,3], %1: f32[3], %4: u32[2], %2: i32[4]) {
   %3 = const{[true, false, true]} : bool[3]

@@ -48,7 +48,7 @@ impl Format {
         Ok(bytes as usize)
     }
 
-    /// The message of a decoder that failed.
+    /// The error with the message of a decoder that failed.
     pub(super) fn damaged(self, reason: impl ToString) -> DecodeError {
         let reason = reason.to_string();
         // Some decoders end messages with a full stop or a line break; here they become part of a sentence.
@@ -77,7 +77,7 @@ impl std::fmt::Display for Format {
 /// Decodes the pixels of an image file; its first bytes determine the format.
 ///
 /// # Errors
-/// [`DecodeError`]: the bytes are not a complete image, or claim more than [`LIMIT`].
+/// [`DecodeError`]: the bytes are not a complete image, or the pixels need more than [`LIMIT`] bytes.
 ///
 /// # Examples
 /// ```

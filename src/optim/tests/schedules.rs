@@ -1,4 +1,4 @@
-//! Schedules at their edges.
+//! Schedules at their ends and boundaries.
 
 use crate::optim::*;
 use crate::tensor::{Tensor, jit};

@@ -1,7 +1,7 @@
 //! One harness for flowline and the other Rust crates that solve ODEs.
 //!
-//! Prints one measurement per line, as JSON or as tables, and a summary to standard error. The crates are in `peers`, the
-//! problems in `problems`; neither depends on the other or on the timing (`measure`).
+//! Prints one measurement per line, as JSON or as tables, and a summary to standard error. `problems` has the problems,
+//! `peers` passes a problem to each crate, and `measure` times the solves.
 
 mod curves;
 mod ensemble;
