@@ -110,7 +110,7 @@ fn main() -> flowline::Result<()> {
     let report = learned.train_report.clone().expect("`run` adds a report");
     println!("{} weights, {} updates", report.weights, report.updates);
     println!(
-        "bits/dim of the test part: {:.3} +- {:.3}",
+        "bits/dim of the test part: {:.3} ± {:.3}",
         report.test_bits_per_dim.unwrap_or(f64::NAN),
         report.test_bits_per_dim_stderr.unwrap_or(f64::NAN)
     );
@@ -166,11 +166,7 @@ fn main() -> flowline::Result<()> {
         let images =
             ImageSet::from_bytes(name, images, [SIDE, SIDE, 1])?.with_classes(test_classes.clone())?;
         let (_, score) = learned.image_log_probs(&images, (1e-3, 1e-3), 1, &key, |_| {})?;
-        println!(
-            "{name:16} {:7.3} +- {:.3} bits/dim",
-            score.bits.mean,
-            score.bits.stderr.unwrap_or(f64::NAN)
-        );
+        println!("{name:16} {:7.3} ± {:.3} bits/dim", score.bits.mean, score.bits.stderr.unwrap_or(f64::NAN));
     }
     //| The model also classifies drawings. By Bayes' rule with equal prior probabilities, the predicted class is the
     //| class that gives the image the largest log-probability.

@@ -151,7 +151,7 @@ impl Settings {
         let solves_systems = matches!(method, Method::Rodas5P | Method::Rosenbrock23);
         if self.mass.is_some() && !solves_systems {
             return Err(ConfigError::MethodPlace {
-                method: format!("{method:?}"),
+                method: if self.own.is_some() { "a tableau".into() } else { format!("{method:?}") },
                 place: "with `mass_matrix`",
                 remedy: "use Method::Rodas5P or Method::Rosenbrock23",
             });

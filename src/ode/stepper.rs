@@ -167,7 +167,9 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     }
     /// Warnings so far.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.stiffness.warning().into_iter().collect()
+        // A method that switches has already done what the warning recommends.
+        let switches = self.resolved.stiff_scheme(self.norm).is_some();
+        self.stiffness.warning().filter(|_| !switches).into_iter().collect()
     }
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self) -> Option<Outcome> {
