@@ -1,8 +1,9 @@
 //! Stiff problems: work and precision of `Rodas5P` on published problems, an ensemble of Robertson problems,
-//! diffusion by `Rkc2`, and a banded Jacobian; with `--peers`, a comparison with other packages.
+//! diffusion by `Rkc2`, a banded Jacobian, and two step size controllers; with `--peers`, a comparison with
+//! other packages.
 //!
-//! `cargo bench --bench stiff -- [PROBLEM]` prints a table for each problem whose name contains the word. Times are
-//! the shortest of several runs; errors are relative to values of Radau IIA of order 13.
+//! `cargo bench --bench stiff -- [PROBLEM]` prints a table or a line for each problem whose name contains the
+//! word. Times are the shortest of several runs; errors are relative to values of Radau IIA of order 13.
 //!
 //! `cargo bench --bench stiff -- --peers [--only plain|native] [--json] [--problem A,B] [--peer A,B]` compares
 //! flowline with diffsol, russell_ode and SciPy in one run. The program is in the package `benches/peers/rust`.

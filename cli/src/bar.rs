@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, otherwise a line every few seconds or JSON lines.
+//! Progress on standard error: a bar on a terminal, otherwise a line every 10 seconds or JSON lines.
 
 use super::live::Live;
 use super::say::note;
@@ -63,7 +63,7 @@ impl Bar {
             return;
         }
         if self.live.is_hidden() {
-            // Validation is frequent and short, so it gets no line of its own. The other activities end a run.
+            // Validation is frequent and short, so its start gets no line of its own. The other activities end a run.
             let is_new = before.is_none_or(|(before, _)| before != stage) && stage != Activity::Measuring;
             if is_new || self.written.elapsed() >= LINE_EVERY {
                 self.written = Instant::now();

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-RUN must be a run on an image or on points in the plane. A .npy file contains
-log-densities [N, N] in nats, top row first: per square pixel for an image, per
+RUN must be a run on an image, a toy density or a table of two columns. A .npy
+file contains log-densities [N, N] in nats, top row first: per square pixel for an image, per
 unit area for points.
 
 Examples:
@@ -22,7 +22,7 @@ Examples:
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
-    /// Number of cells along each side
+    /// Number of cells along each side, at most 4096 for a figure, 32768 for .npy
     #[arg(
         long,
         value_name = "N",
@@ -31,7 +31,7 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     grid: usize,
-    /// Border around the image in pixels; around points, in percent of the longer side
+    /// Border around the image in pixels; for points, around the window, in percent of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
     /// Output file: a figure (.png, .svg) or log-densities (.npy) [default: RUN/density-N.png]

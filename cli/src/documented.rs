@@ -38,7 +38,7 @@ fn config() -> TrainConfig {
 pub struct DiffraxExample;
 
 impl DiffraxExample {
-    /// The name, and the older name, which run folders store.
+    /// The name, and the older name. Run folders store the older name.
     pub const NAMES: [&str; 2] = ["diffrax", "documented"];
 
     /// A trainer of this flow on an image, with the sampling rule.
@@ -51,8 +51,8 @@ impl DiffraxExample {
         let refused = |range| Err(TrainError::Option { option: "--preset", value, range }.into());
         match data {
             TrainingData::Image(image) => Ok(Trainer::new(image.with_rule(RULE)?).config(config)),
-            TrainingData::Images(..) => refused("images for a set of images"),
-            _ => refused("default or points for points"),
+            TrainingData::Images(..) => refused("images for a set of images; diffrax needs a single image"),
+            _ => refused("default or points for points; diffrax needs a single image"),
         }
     }
 }

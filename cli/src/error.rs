@@ -38,7 +38,7 @@ pub enum CliError {
         roots: Vec<String>,
     },
     /// Unknown method.
-    #[error("--solver={name}: unknown method{}; choose one of {known}", meant(near.as_ref()))]
+    #[error("--solver={name}: no explicit method has this name{}; choose one of {known}", meant(near.as_ref()))]
     Method {
         /// The name given.
         name: String,
@@ -118,7 +118,8 @@ impl CliError {
 
 fn is_usage(error: &flowline::Error) -> bool {
     use TrainError::{
-        Exclusive, Layers, Memory, NoErrorEstimate, Option, OtherOption, Ranks, Shards, Solver, Useless,
+        Exclusive, Layers, Memory, NoClasses, NoErrorEstimate, Option, OtherOption, Ranks, Shards, Solver,
+        Useless,
     };
     use flowline::Error;
     match error {
@@ -127,6 +128,7 @@ fn is_usage(error: &flowline::Error) -> bool {
             Option { .. }
                 | Useless { .. }
                 | Exclusive { .. }
+                | NoClasses { .. }
                 | OtherOption { .. }
                 | Solver { .. }
                 | NoErrorEstimate { .. }

@@ -27,8 +27,8 @@ pub struct Args {
     /// Measure the peak rate of this machine, and print the share of the peak that the updates reached
     #[arg(long)]
     machine: bool,
-    /// Print the options of the run as TOML for `train --config`; DATA and options that select from it, like --columns,
-    /// are left out
+    /// Print the options of the run as TOML for `train --config`, without DATA, the options that select from
+    /// it, like --columns, the number of threads and the options of output
     #[arg(long, conflicts_with = "machine")]
     options: bool,
 }
@@ -109,7 +109,8 @@ fn options(header: &RunInfo) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The header as JSON. Earlier versions had the field `documented_rule`, so it is added for the scripts that read it.
+/// The header as JSON. Earlier versions had the field `documented_rule`, so it is added for the scripts that
+/// read it.
 fn header(header: &RunInfo) -> serde_json::Value {
     let mut json = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
@@ -118,8 +119,9 @@ fn header(header: &RunInfo) -> serde_json::Value {
     json
 }
 
-/// Measures the peak with the run's number of threads, at most one per core. Sets the share of the peak that each phase
-/// reached. Other programs lower the measured peak, so the peak is raised to the rate of the fastest phase.
+/// Measures the peak with the run's number of threads, at most one per core. Sets the share of the peak that
+/// each phase reached. Other programs lower the measured peak, so the peak is raised to the rate of the
+/// fastest phase.
 fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.map_or(cores, |threads| threads.min(cores));

@@ -22,7 +22,7 @@ pub fn delimiter(text: &str) -> std::result::Result<Delimiter, String> {
         ("tab" | "\\t", ..) => Ok(Delimiter('\t')),
         ("space", ..) => Ok(Delimiter(' ')),
         (_, Some(c), None) if !(c.is_alphanumeric() || "+-.\"".contains(c)) => Ok(Delimiter(c)),
-        _ => Err("give one character that does not occur in numbers, or tab or space".to_owned()),
+        _ => Err("give one character (no letter, digit, quote, +, - or .), or tab or space".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Each drawing is one write that overwrites each line and clears the rest of it, so nothing flickers. Line
 //! wrapping is off during a write: the terminal cuts long lines, so the number of lines on screen is known at
-//! any width. Nothing is drawn on a dumb terminal, or if standard error is not a terminal.
+//! any width. Nothing is drawn with `--quiet`, on a dumb terminal, or if standard error is not a terminal.
 
 use super::say::{is_colored, is_quiet};
 use std::io::{IsTerminal, Write, stderr};

@@ -8,7 +8,8 @@ use super::runs;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
-    Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_tolerances, write_csv, write_npy,
+    Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_tolerances, write_csv,
+    write_npy,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet};
@@ -22,8 +23,8 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Values are in nats. For an image they are log-densities per square pixel, for
-points per unit volume. For a set of images they are lower bounds (ELBO) of the
-log-probabilities of the pixel values.
+points per unit volume. For a set of images they are estimates of lower bounds
+(ELBO) of the log-probabilities of the pixel values.
 
 Examples:
   flowline log-prob latest new.csv -o nats.csv
@@ -33,16 +34,17 @@ pub struct Args {
     run: PathBuf,
     /// Points (.npy, .csv, .tsv, - for standard input) or a set of images
     data: PathBuf,
-    /// Columns of DATA, by heading or by number from 1 [default: as in the run]
+    /// Columns of DATA, if it is a table, by heading or by number from 1 [default: as in the run]
     #[arg(long, value_name = "A,B")]
     columns: Option<String>,
-    /// Separator of the columns: a character, tab or space [default: guessed]
+    /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
-    /// Class of each image, a whole number from 0; only for a run that was trained with --labels
+    /// Class of each image, a whole number from 0: an IDX, .npy or .csv file; required for a run that was
+    /// trained with --labels, only for such runs
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Number of noise samples per image; the log-probabilities are averaged
+    /// For image sets: number of noise samples per image; the log-probabilities are averaged
     #[arg(
         long,
         value_name = "K",
@@ -51,7 +53,7 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     draws: usize,
-    /// Random seed of noise and probes
+    /// For image sets: random seed of noise and probes
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
     /// Relative tolerance of the solver [default: 1e-6; image sets 1e-3]
@@ -82,6 +84,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let learned = TrainedFlow::open(&run)?;
+    check_options(args, learned.frames.images.as_ref())?;
     if learned.frames.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
@@ -115,7 +118,8 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The summary with the name of the output file. If there is no output file, the summary has the values instead.
+/// The summary with the name of the output file. If there is no output file, the summary has the values
+/// instead.
 fn with_values(mut summary: Value, args: &Args, log_probs: &[f64]) -> Value {
     match args.out.as_ref().filter(|path| path.as_path() != Path::new(input::STANDARD)) {
         Some(path) => summary["file"] = json!(path),
@@ -143,6 +147,20 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
         _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),
     }
     Ok(())
+}
+
+/// Refuses options that have no effect for this run.
+fn check_options(args: &Args, images: Option<&ImagesFrame>) -> Result<()> {
+    let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
+    let points = "the run was not trained on a set of images";
+    match (images, &args.labels) {
+        (None, _) if args.draws != 1 => useless("--draws", args.draws.to_string(), points),
+        (None, Some(path)) => useless("--labels", path.display().to_string(), points),
+        (Some(frame), Some(path)) if frame.classes.is_none() => {
+            useless("--labels", path.display().to_string(), "the run was trained without labels")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Evaluates a set of images.
@@ -210,7 +228,7 @@ impl Points {
                 }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
-                    if found > dim { "; choose with --columns" } else { "" },
+                    if found > dim { "; choose with --columns" } else { "; give a table with these columns" },
                 );
                 let wanted = columns.join(", ");
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");

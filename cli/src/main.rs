@@ -43,7 +43,7 @@ const GLOBAL: &str = "Global options";
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Print no progress, warnings or text summary; errors are printed
+    /// Print no progress, warnings or text summary; results and errors are printed
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     quiet: bool,
     /// Print the summary as JSON on standard output
@@ -62,7 +62,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a flow on an image, a table or a set of images
+    /// Train a flow on an image, a table, a toy density or a set of images
     Train(Box<train::Args>),
     /// Draw samples from a trained flow
     Sample(sample::Args),

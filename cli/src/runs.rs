@@ -11,7 +11,8 @@ const LATEST: &str = "latest";
 /// The default parent folder of runs.
 pub const RUNS: &str = "runs";
 
-/// The run folder for the argument `named`; `out` is the output path of the command, if given.
+/// The run folder for the argument `named`; `out` is the output path of the command, if given. `latest` is
+/// searched for in [`RUNS`] and in the folder of `out`.
 ///
 /// # Errors
 /// [`CliError::NoRun`], [`CliError::NoLatest`].

@@ -35,7 +35,8 @@ pub struct Args {
     /// Output file: .npy, .csv, .png or .svg; - prints CSV [default: RUN/samples.npy]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Class of the images, a whole number from 0; only for a run that was trained with --labels
+    /// Class of the images, a whole number from 0; required for a run that was trained with --labels, an
+    /// error for others
     #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
     label: Option<usize>,
     /// Random seed
@@ -140,7 +141,7 @@ fn print_csv<T: Display>(
     Ok(())
 }
 
-/// Maximum number of images in a figure, and of its columns.
+/// Maximum number of images in a figure, and of columns of the figure.
 const SHEET: usize = 400;
 const COLUMNS: usize = 20;
 

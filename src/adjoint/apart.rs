@@ -10,6 +10,8 @@
 //! Each step may have an error of one tolerance, so after N steps the states may be N tolerances apart. Where the
 //! map is stable, they are much closer. The allowed distance is N tolerances, but at least 10 and at most 100: for
 //! the default coupling, the distance of an undamped solution is at most 1 / (1 - 0.99) = 100 tolerances.
+//! Steps without an error estimate have no tolerance. Their states may be apart by a tenth of the size of the
+//! solution plus 100 atol.
 //!
 //! The backward pass runs the inverse map, which amplifies rounding errors by the factor by which the solve damped
 //! them. No intermediate state shows this, but y0 is known. If the pass does not recover y0, the gradient is NaN,

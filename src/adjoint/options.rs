@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// | adjoint | states stored for N steps | derivative of |
 /// | --- | --- | --- |
 /// | `RecursiveCheckpoint` | a bounded number; the others are recomputed | the steps taken, exact to rounding |
-/// | `Direct` | N | the same, with the same bits; reverse derivatives of any order |
+/// | `Direct` | N | the same, with the same bits; reverse derivatives of any order, except with `PerRow` |
 /// | `Reversible` | one pair | the steps of its own map, up to rounding that grows as coupling^-N |
 /// | `Backsolve` | none | the solution of the ODE, to the errors of two solves |
 /// | `ForwardMode` | none | the steps taken, only with [`jvp`](crate::tensor::jvp) |
@@ -127,8 +127,10 @@ pub enum Batching {
     #[default]
     Joint,
     /// Each row has its own step size. All rows advance as one batch, one attempted step at a time, until the
-    /// slowest row has finished, so the field is evaluated on all rows at once. The solve runs on one thread. To use
-    /// several threads, solve inside [`map_rows`](crate::tensor::map_rows), which runs tiles of rows in parallel.
+    /// slowest row has finished, so the field is evaluated on all rows at once on one thread. To use several
+    /// threads, solve inside [`map_rows`](crate::tensor::map_rows), which runs tiles of rows in parallel.
+    /// Solves that continue after events, and those by [`Adjoint::Reversible`] or [`Adjoint::Backsolve`], are
+    /// separate solves per row instead, as with `Groups(1)`.
     PerRow,
     /// Groups of this many consecutive rows; the last group may have fewer. Groups are solved separately, in
     /// parallel.
@@ -172,7 +174,7 @@ pub enum PartNorm {
 }
 
 /// The expected number of accepted steps of a solve. It affects only the placement of checkpoints, never a
-/// value.
+/// value. A solve that continues after events ignores it.
 ///
 /// A correct number minimizes the recomputed steps. With a wrong number, at most a fifth more steps than the
 /// minimum are recomputed, or one step more if a fifth is less than a step. An adaptive solve without a number

@@ -1,7 +1,7 @@
 //! The backward solve of the continuous adjoint through the saved times.
 //!
-//! Given are the times T = (t0, ts.., t1), the states Y at all of these times except t0, so that Y(i) is the state
-//! at T(i+1), and the cotangents G of Y. Piece i goes from T(i+1) to T(i):
+//! The inputs are the times T = (t0, ts.., t1), the states Y at all of these times except t0, and the
+//! cotangents G of Y. Y(i) is the state at T(i+1). Piece i goes from T(i+1) to T(i):
 //!
 //! ```text
 //! y = Y(i)    a += G(i)    dL/dT(i+1) = G(i)^T f(T(i+1), Y(i))    solve (y, a, q') from T(i+1) to T(i)    q += q'

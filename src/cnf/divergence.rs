@@ -4,7 +4,7 @@ use crate::array::{Array, DType};
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, jvp};
 
-/// The distribution of random probes, with mean 0 and identity covariance.
+/// The distribution of the elements of random probes, which are independent with mean 0 and variance 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeDistribution {
     /// -1 or 1: the least variance among such distributions, and zero variance for a diagonal Jacobian.

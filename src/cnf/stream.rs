@@ -47,7 +47,7 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
     /// Errors of the function, and a solve inside it that ended early.
     ///
     /// # Panics
-    /// When there are no rows, or a tensor is traced.
+    /// When there are no rows.
     #[track_caller]
     pub fn call(&self, model: &M, rows: &Tensor, key: &Key) -> Result<T> {
         let n = rows.shape()[0];

@@ -332,7 +332,7 @@ pub enum DataError {
     },
     /// A pixel value is not a whole number from 0 to 255.
     #[error(
-        "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1",
+        "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1 (NumPy's uint8)",
         in_short(*value)
     )]
     GrayLevel {

@@ -89,8 +89,8 @@ impl ImageDensity {
     /// Reads an image with the default rule.
     ///
     /// # Errors
-    /// [`DataError`] if the file cannot be read or decoded, or the image has no density (a single gray, a
-    /// single row).
+    /// [`DataError`] if the file cannot be read or decoded, if the image has fewer than 2 x 2 or more than
+    /// 2^24 pixels, or if it has no density (a single gray, dark pixels in a single row or column).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -222,8 +222,8 @@ impl ImageDensity {
     /// Mean NLL of the best single Gaussian, in nats and standardized coordinates:
     /// `ln(2 pi e) + ln(det C) / 2`.
     ///
-    /// C is the full covariance of the density, including jitter. A flow that has learned anything has a
-    /// lower NLL.
+    /// C is the full covariance of the density, including jitter. A flow with a higher NLL has learned less
+    /// than one Gaussian.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
         let (mean, std) = moments(&centers, &self.probabilities);

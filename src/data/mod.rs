@@ -5,8 +5,8 @@
 //! - [`ToyDensity`]: the usual 2-d benchmark densities, with their entropies.
 //! - [`Points`]: rows of equal length from a file or an array, standardized, with the map back to their
 //!   units.
-//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`]
-//!   and [`LogitTransform`] map their pixel values to real numbers and back.
+//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files, plain files of bytes of any size;
+//!   [`MarginalTransform`] and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
 //! The module handles pixels, probabilities and units. It does not depend on tensors, graphs or models. A
 //! training program converts the public tables of an [`ImageDensity`] to tensors and samples from them. The

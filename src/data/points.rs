@@ -334,7 +334,10 @@ mod tests {
                 "row 2, column 2 is inf",
             ),
             (Points::from_rows([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
-            (Points::open("points.txt").unwrap_err().to_string(), "must end in .csv or .npy"),
+            (
+                Points::open("points.txt").unwrap_err().to_string(),
+                "must end in .csv or .npy (for points also .tsv)",
+            ),
         ];
         for (message, expected) in cases {
             assert!(message.contains(expected) && message.lines().count() == 1, "{message}");

@@ -25,14 +25,14 @@ pub enum EvalError {
     /// Bits/dim need at least one draw.
     #[error("--draws=0: must be at least 1")]
     NoDraws,
-    /// The request is only defined for points in the plane.
+    /// The request is only defined for an image or points in the plane.
     #[error(
-        "{what} needs two coordinates, but this run's points have {dim}; draw points with `sample` and plot pairs of columns"
+        "{what} needs two coordinates, but the data of this run have {dim}; use `sample` instead, and for points plot pairs of columns"
     )]
     NoPlane {
         /// The request.
         what: &'static str,
-        /// Number of coordinates of the points.
+        /// Number of coordinates of the data.
         dim: usize,
     },
     /// A sample is not finite in the units of the data.

@@ -102,10 +102,10 @@ impl Fitted {
     /// data.
     ///
     /// # Errors
-    /// A solve that ended early.
+    /// A solve that ended early, a sample that is not finite in the units of the data.
     ///
     /// # Panics
-    /// If points have another dimension than 2.
+    /// If the data have another dimension than 2.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
         assert!(self.dim() == 2, "points must have 2 coordinates, got {}", self.dim());
         let parts: Vec<_> = self.sample_rows(n, key).collect::<Result<_>>()?;
@@ -124,12 +124,14 @@ impl Fitted {
     /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit area.
     ///
     /// # Errors
-    /// Tolerances out of range; a point that is not finite or farther than [`FAR`] from the data; a solve that ended
-    /// early.
+    /// Tolerances out of range; a point that is not finite, or farther than [`FAR`] standard deviations from
+    /// the mean of the data; a solve that ended early.
     ///
     /// # Panics
-    /// If points have another dimension than 2.
+    /// If the data do not have two coordinates: use [`Fitted::log_prob_parts`].
     pub fn log_prob(&self, points: &[[f64; 2]], rtol: f64, atol: f64) -> Result<Vec<f64>> {
+        let d = self.dim();
+        assert!(d == 2, "the data have {d} coordinates, not two: use `log_prob_parts`");
         let parts: Vec<_> = self.log_prob_parts(points.as_flattened(), rtol, atol)?.collect::<Result<_>>()?;
         Ok(parts.concat())
     }
@@ -138,7 +140,8 @@ impl Fitted {
     /// error.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data.
+    /// Tolerances out of range; a point that is not finite, or farther than [`FAR`] standard deviations from
+    /// the mean.
     ///
     /// # Panics
     /// If the length is not a multiple of the dimension.
@@ -231,8 +234,8 @@ impl Fitted {
         Ok(DensityGrid { log_density, size, frame, scale, names: self.frames.axis_names() })
     }
 
-    /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] the log-density is -inf. A part whose
-    /// solve ended early is an error.
+    /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] standard deviations the
+    /// log-density is -inf. A part whose solve ended early is an error.
     ///
     /// # Errors
     /// As [`plane`](Self::plane).
@@ -262,10 +265,10 @@ impl Fitted {
         Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
     }
 
-    /// Plots the density over the image on a grid of `size` cells along its longer side.
+    /// Plots the density over the image, or the window over points, with `size` cells along the longer side.
     ///
     /// # Errors
-    /// A solve that ended early, a file that cannot be written.
+    /// As [`density_figure`](Self::density_figure); a file that cannot be written.
     #[cfg(feature = "plot")]
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
         Ok(self.density_figure(size)?.save(path)?)

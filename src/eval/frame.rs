@@ -10,7 +10,7 @@ use crate::heatmap::{ColorScale, Extent, Heatmap};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
-/// The frame of an image.
+/// The frame of an image, or the window over points in the plane, in the units of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ImageFrame {
@@ -23,15 +23,15 @@ pub struct ImageFrame {
     /// Unit of standardized coordinates, in pixels.
     #[serde(rename = "sd")]
     pub std: [f64; 2],
-    /// Entropy of the image's density in standardized coordinates.
+    /// Entropy: of an image in standardized coordinates; of points in their units, 0 if unknown.
     pub entropy_nats: f64,
-    /// Density per square pixel that gets the lightest color in every figure of the run; computed from the
-    /// exact density of the image.
+    /// Density per square pixel, or per unit area, of the lightest color: from the target density or, for
+    /// points of a table, from their histogram.
     pub density_max: f64,
     /// The rule by which points are sampled from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
     pub rule: Rule,
-    /// A hash of the image, hexadecimal.
+    /// A hash of the image or of the points, hexadecimal.
     pub fingerprint: String,
     /// The window over points, in the units of the points; `None` for an image, whose coordinates are pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,7 @@ pub fn verify(f: &Func) -> Result<(), GraphError> {
             id,
             "output",
             need(ok, || match ty {
-                Some(_) => format!("output {k} is a tuple: return its values by proj"),
+                Some(_) => format!("output {k} is a tuple: return `proj` nodes that extract its values"),
                 None => format!("output {k} is out of range: there are {} nodes", nodes.len()),
             }),
         )?;
@@ -404,7 +404,7 @@ mod tests {
         let (mut b, x) = Builder::with_inputs(&[f32s(&[4, 2])]);
         let tuple = b.push(tiles(tile(4, None)), &x, None);
         let why = verify(&b.finish(&[tuple])).unwrap_err().to_string();
-        assert!(why.ends_with("(output) is not well formed: output 0 is a tuple: return its values by proj"));
+        assert!(why.ends_with("output 0 is a tuple: return `proj` nodes that extract its values"));
     }
 
     const B: DType = DType::Bool;

@@ -66,7 +66,7 @@ pub(crate) fn checkpoint_bytes<H: Serialize>(header: &H, tree: &impl Tree) -> Ve
 /// Reads a checkpoint and verifies its checksum.
 ///
 /// # Errors
-/// [`IoError`]: the file is missing, damaged, not from a run, or from another version.
+/// [`IoError`]: the file is missing, damaged, not from a run, or from an incompatible version.
 pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Checkpoint<H>, IoError> {
     checkpoint_of(path.as_ref(), &read(path.as_ref())?)
 }

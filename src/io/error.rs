@@ -143,7 +143,7 @@ pub enum IoError {
         expected: String,
     },
     /// The file is not an NPY array of numbers.
-    #[error("{} is not a readable NPY array: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
+    #[error("{} is not a readable NPY array: {reason}; save a u1 or little-endian f4, f8, i4 or i8 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
@@ -158,8 +158,9 @@ pub enum IoError {
         /// The shape of its array.
         shape: Vec<usize>,
     },
-    /// The extension of the file is unknown.
-    #[error("{} has no known file type; its name must end in .csv or .npy", path.display())]
+    /// The extension of the file is unknown: `Points::open` reads .csv, .tsv and .npy, and `Solution::save`
+    /// writes .csv and .npy.
+    #[error("{} has no known file type; its name must end in .csv or .npy (for points also .tsv)", path.display())]
     Format {
         /// The file.
         path: PathBuf,

@@ -109,7 +109,7 @@ impl Conv2d {
     /// Convolves each image.
     ///
     /// # Panics
-    /// When x does not have the shape `[n, height, width, in]`, or is smaller than a window.
+    /// When x does not have the shape `[n, height, width, in]`, or the padded image is smaller than a window.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         assert_image("a convolution", x, &self.weight);
@@ -202,7 +202,7 @@ impl ConvTranspose2d {
     ///
     /// # Panics
     /// When x does not have the shape `[n, height, width, in]`, `lo` or `hi` exceeds the kernel size minus 1,
-    /// or, for [`Padding::Same`], the stride is larger than the kernel.
+    /// the output would be empty, or, for [`Padding::Same`], the stride is larger than the kernel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         assert_image("a transposed convolution", x, &self.weight);
@@ -223,7 +223,9 @@ impl ConvTranspose2d {
                 lo.max(hi) < kernel,
                 "padding must be smaller than the kernel ({kernel}), got {lo} and {hi}"
             );
-            let outputs = (x.shape()[a + 1].max(1) - 1) * stride + kernel - lo - hi;
+            let full = (x.shape()[a + 1].max(1) - 1) * stride + kernel;
+            assert!(full > lo + hi, "padding of {lo} and {hi} leaves no pixel of {full}: use less padding");
+            let outputs = full - lo - hi;
             Side { lo: kernel - 1 - lo, hi: kernel - 1 - hi, outputs, stride: 1, dilation: 1 }
         });
         let spread = spread(x, self.stride);

@@ -34,7 +34,7 @@ tree! {
 }
 
 impl GruCell {
-    /// All weights uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
+    /// All weights and biases uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
     pub fn new(inputs: usize, hidden: usize, key: &Key) -> GruCell {
         let [input, state] = key.split();
         let init = Init::Uniform(1.0 / (hidden as f64).sqrt());

@@ -179,14 +179,15 @@ fn central_erfinv(x: &Tensor) -> Tensor {
 
 /// The name of an initializer could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown initializer `{name}`; known ones are {}, optionally with a number after a colon (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
+#[error("unknown initializer `{name}`; known ones are {}; constant, uniform, normal, truncated_normal and orthogonal may have a finite number after a colon (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
 pub struct ParseInitError {
-    /// The name that was given.
+    /// The text that was given.
     pub name: String,
 }
 
-/// Parses a name, optionally with a number: `he_normal`, `normal:0.02`. The default number is 0.01 for the half width
-/// or standard deviation, 0 for a constant and 1 for the factor of an orthogonal matrix.
+/// Parses a name, with a finite number if the initializer has one: `he_normal`, `normal`, `normal:0.02`. The
+/// default number is 0.01 for the half width or standard deviation, 0 for a constant and 1 for the factor of
+/// an orthogonal matrix.
 impl FromStr for Init {
     type Err = ParseInitError;
 

@@ -25,7 +25,8 @@ pub trait VelocityField: Tree {
     /// type of y.
     ///
     /// # Panics
-    /// When the shapes do not fit, or labels are passed to a field without classes.
+    /// When the shapes do not fit, labels are passed to a field without classes, or a field with classes gets
+    /// none.
     #[track_caller]
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         assert!(labels.is_none(), "this field has no classes, but labels were passed");

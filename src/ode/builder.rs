@@ -163,7 +163,7 @@ impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
 }
 
 impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
-    /// Creates an `Ode` from a closure `f(t, y, dy)` that writes dy, for states on the heap.
+    /// Creates an `Ode` from a closure `f(t, y, dy)` that writes dy; recommended for states on the heap.
     pub fn in_place<D: super::Done>(f: F) -> Self
     where
         F: Fn(f64, &V, &mut V) -> D,
@@ -251,9 +251,9 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
     /// In release builds, the default method has such a loop without this call. Other methods share one loop
-    /// that calls the vector field through a pointer. The results are the same, bit for bit. On a state of up
-    /// to eight components a step is up to a third faster; larger states use the shared loop, because they
-    /// gain nothing.
+    /// that calls the vector field through a pointer. The results are the same, bit for bit. On a stack state
+    /// of up to eight numbers a step is up to a third faster. Larger states, states on the heap and CPUs
+    /// without fused multiply-add use the shared loop.
     ///
     /// # Examples
     /// ```
@@ -355,23 +355,24 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.max_steps = max_steps;
         self
     }
-    /// The maximum number of recorded events, at least 1, terminal events included. One more event ends the
+    /// The maximum number of recorded events, terminal events included; 0 means 1. One more event ends the
     /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default.
-    /// The shapes of tensors are fixed before the solve, so on tensors the default is 64. If every event is
-    /// terminal at its first occurrence and none resets the state, it is the number of declared events.
+    /// On tensors, whose shapes are fixed before the solve, the default is 64. It is the number of declared
+    /// events if each of them is terminal at its first occurrence and none resets the state.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.settings.max_events = Some(max_events.max(1));
         self
     }
     /// Times at which steps end exactly. Times outside the interval are ignored. After such a time the solve
-    /// continues with the proposed step size and the controller's history. With [`StepTo`](super::StepTo),
-    /// which sets all step times, `tstops` is an error.
+    /// continues with the proposed step size and the controller's history. `tstops` is an error with
+    /// [`StepTo`](super::StepTo), which sets all step times, and with a traced t0 or t1.
     pub fn tstops(mut self, ts: &[f64]) -> Self {
         self.settings.tstops.extend(ts);
         self
     }
-    /// Times at which the vector field is discontinuous. Steps end at these times, and the first stage of the next step
-    /// is computed anew. The vector field is evaluated an ulp before and an ulp after such a time, never at it.
+    /// Times at which the vector field is discontinuous; f is evaluated an ulp before and an ulp after them.
+    /// Steps end at these times, and the first stage of the next step is computed anew. The times of a
+    /// [`StepTo`](super::StepTo) must include those inside the interval. An error with a traced t0 or t1.
     pub fn discontinuities(mut self, ts: &[f64]) -> Self {
         self.settings.discontinuities.extend(ts);
         self
@@ -412,8 +413,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// Calls `watch(t, y)` after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
-    /// `watch` may change its captured variables. It must not solve with this same `Ode`, which would
-    /// deadlock.
+    /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
         self.on_step = Some(Arc::new(Mutex::new(watch)));
         self
@@ -424,12 +424,12 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// Solves from t0 to t1; the sign of `t1 - t0` is the direction. If t0 == t1, it returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for a setting that [`Ode::check`] rejects; [`SolveError::Field`] and
-    /// [`SolveError::Event`] for a vector field or a state reset that failed; [`SolveError::Incomplete`] if
-    /// the solve ended before t1 and neither an event nor `on_step` ended it, unless
-    /// [`Ode::allow_incomplete`] is set. The last three contain the partial solution. On traced tensors the
-    /// outcome is not known yet: the call returns `Ok`, and the call that runs the traced program returns the
-    /// error.
+    /// [`SolveError::Config`] for what [`Ode::check`] rejects, and for a y0 that violates a constraint of the
+    /// mass matrix; [`SolveError::Field`] and [`SolveError::Event`] for a vector field or a state reset that
+    /// failed; [`SolveError::Incomplete`] if the solve ended before t1 and neither a terminal event nor
+    /// `on_step` ended it, unless [`Ode::allow_incomplete`] is set. The last three contain the partial
+    /// solution. On traced tensors the outcome is not known yet: the call returns `Ok`, and the call that
+    /// runs the traced program returns the error.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

@@ -36,7 +36,8 @@ pub struct Carry<S: State> {
     /// Steps accepted. `num_accepted - num_off_grid` is the number of passed multiples of a constant step
     /// size, or of passed times of `StepTo`.
     pub num_accepted: S::Clock,
-    /// Steps rejected. `HairerController` does not count those before the first accepted step.
+    /// Steps rejected. With `HairerController`, steps that the error estimate rejects before the first
+    /// accepted step are not counted.
     pub num_rejected: S::Clock,
     /// Stops passed; [`Limits::stops`](super::Limits::stops) has the stops.
     pub num_stops: S::Clock,

@@ -41,8 +41,9 @@ pub(crate) struct Requested<'a> {
 }
 
 impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
-    /// Runs the checks of [`Ode::solve`] without solving. They reject settings out of range or without
-    /// effect, and an interval or a y0 that is not finite.
+    /// Runs the checks that [`Ode::solve`] makes before it evaluates the vector field. They reject settings
+    /// out of range or without effect, an interval that is not finite (t1 may be infinite if an event or
+    /// `on_step` can end the solve) and, for plain states, a y0 that is not finite.
     ///
     /// # Errors
     /// The first problem found.

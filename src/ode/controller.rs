@@ -78,7 +78,7 @@ pub struct PidController {
     pub safety: f64,
     /// The smallest factor. The default is 0.2.
     pub factor_min: f64,
-    /// The largest growth factor from one step to the next.
+    /// The largest factor. The default is 10.
     pub factor_max: f64,
     /// The first step size, a magnitude or with the sign of `t1 - t0`; `None` derives it from the vector field.
     pub dt0: Option<f64>,
@@ -107,9 +107,9 @@ impl Default for PidController {
 /// - After an accepted step, the next step size is the step's size times `safety (1/r)^e r'^beta`. This
 ///   factor is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a rejection.
 /// - After a rejected step, the factor is `safety (1/r)^e`, clipped to `[factor_min, 1]`.
-/// - A step that would leave less than 1 % of its size before t1, or before one of the `tstops`, is extended
-///   to end there.
-/// - Rejections before the first accepted step are not counted in `num_rejected`.
+/// - A step that would leave less than 1 % of its size before t1, one of the `tstops` or a discontinuity is
+///   extended to end there.
+/// - Rejections by the error estimate before the first accepted step are not counted in `num_rejected`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, and the Fortran codes
@@ -259,7 +259,7 @@ impl PidController {
         PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
     /// The coefficients of the H211PI filter: exponents 1/6, 1/6 on the last two errors. The factor is clipped
-    /// as described at [`PidController`], unlike the published filter: without a rejection steps never shrink.
+    /// as at [`PidController`]; unlike in the published filter, explicit methods shrink only rejected steps.
     ///
     /// # References
     /// Soederlind (2003), table I.

@@ -133,12 +133,12 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state and its derivative at `t`, both from the same polynomial.
     ///
     /// # Errors
-    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] if t0 == t1, because a single point has no
-    /// derivative.
+    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] if there are no steps, because a single point has
+    /// no derivative.
     pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), ConfigError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
-            return Err(ConfigError::NotSaved { what: "derivative, because t1 = t0" });
+            return Err(ConfigError::NotSaved { what: "derivative, because it has no steps" });
         };
         let interpolant = &self.piece(i).interpolant;
         let mut weights = vec![0.0; interpolant.num_stages()];

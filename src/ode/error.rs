@@ -29,7 +29,8 @@ pub enum ConfigError {
         len: usize,
         /// Components of the state.
         components: usize,
-        /// Parts of the state: the number of members of a tuple or struct, else 1.
+        /// Parts of the state: the members of a tuple or struct, counted inside nested ones; on tensors the
+        /// leaves; else 1.
         parts: usize,
     },
     /// A discontinuity that is not among the times of `StepTo`.
@@ -115,14 +116,14 @@ pub enum ConfigError {
         /// Its end.
         t1: f64,
     },
-    /// Dense output was evaluated at a time outside its interval.
-    #[error("t={t} lies outside the solution, which covers t={t0} to t={t1}")]
+    /// A solution was evaluated outside its interval, or a `Stepper` outside its last step.
+    #[error("t={t} lies outside the interval from t={t0} to t={t1}, in which the solution can be evaluated")]
     OutsideInterval {
         /// The time.
         t: f64,
-        /// The start of the solution.
+        /// The start of the interval.
         t0: f64,
-        /// The end of the solution.
+        /// The end of the interval.
         t1: f64,
     },
     /// A solution does not contain the requested data.
@@ -131,12 +132,12 @@ pub enum ConfigError {
         /// The missing data.
         what: &'static str,
     },
-    /// t0 or t1 is NaN, t0 is infinite, or t1 is infinite and nothing else can end the solve.
+    /// t0, t1 or a given time is NaN or infinite; t1 may be infinite if something else can end the solve.
     #[error(
         "{name}={value}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve"
     )]
     Time {
-        /// `t0` or `t1`; `ts` for the times of `odeint`.
+        /// `t0` or `t1`; `ts` for the times of `odeint`; `save_at ts` for saved times on tensors.
         name: &'static str,
         /// The value.
         value: f64,
@@ -148,7 +149,7 @@ pub enum ConfigError {
         component: usize,
     },
     /// dt0 is zero, NaN, infinite, or points away from t1.
-    #[error("dt0={dt0:e}: must be finite, not 0, and positive or with the sign of t1 - t0{}", equals(*span))]
+    #[error("dt0={dt0:e}: must be finite and not 0; a negative dt0 needs t1 < t0{}", with_span(*span))]
     FirstStep {
         /// The first step size given.
         dt0: f64,
@@ -177,7 +178,7 @@ pub enum ConfigError {
         /// The place where the setting has no effect.
         place: &'static str,
     },
-    /// A matrix or pattern whose size differs from the state's.
+    /// A mass matrix whose size differs from the state's.
     #[error("`{setting}` has size {found}, but the state has {components} components")]
     LinearShape {
         /// The setting.
@@ -205,14 +206,14 @@ pub enum ConfigError {
         /// Components of the state.
         components: usize,
     },
-    /// A y0 that violates a constraint of a mass matrix.
+    /// A y0 that violates a constraint: an equation whose row of the mass matrix is zero.
     #[error(
         "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
     )]
     InconsistentStart {
         /// The equation, counted from 0 among all equations.
         equation: usize,
-        /// `f[equation](t0, y0)`.
+        /// The magnitude of `f[equation](t0, y0)`.
         residual: f64,
     },
     /// A method that cannot run in this way.
@@ -251,7 +252,7 @@ pub enum ConfigError {
     },
     /// Adaptive steps with a method that has no error estimate.
     #[error(
-        "{method} has no error estimate for adaptive steps: set dt0 for constant steps, or choose a method with an estimate such as tsit5"
+        "{method} has no error estimate: for constant steps, set dt0 and leave out the controller; for adaptive steps, choose a method with an estimate, such as tsit5"
     )]
     NoErrorEstimate {
         /// The method.
@@ -347,10 +348,10 @@ pub enum ConfigError {
         /// The weight of y1.
         b: f64,
     },
-    /// A controller parameter is out of range.
+    /// A controller parameter, `max_steps`, `dt_min` or `dt_max` is out of range.
     #[error("{parameter}={value}: must be {range}")]
     Controller {
-        /// The parameter.
+        /// The parameter or setting.
         parameter: &'static str,
         /// The value.
         value: f64,
@@ -376,11 +377,11 @@ pub enum ConfigError {
 }
 
 /// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.
-fn equals(span: f64) -> String {
-    if span.is_nan() { String::new() } else { format!(" = {span:e}") }
+fn with_span(span: f64) -> String {
+    if span.is_nan() { String::new() } else { format!(" (t1 - t0 = {span:e})") }
 }
 
 /// The end of the message about tolerances, for a state of several parts.
 fn per_part(parts: usize) -> String {
-    if parts > 1 { format!(", or one value per part of the tuple ({parts})") } else { String::new() }
+    if parts > 1 { format!(", or one value per part of the state ({parts})") } else { String::new() }
 }

@@ -58,8 +58,9 @@ pub enum Method {
     /// Steinebach's Rosenbrock method 5(4) for stiff problems and differential-algebraic equations of index 1;
     /// `Rodas5P` of SciML.
     ///
-    /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`: the Jacobian
-    /// J and the factors of the matrix are computed once per step, and there is no iteration that can fail.
+    /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`, so
+    /// there is no iteration that can fail. The matrix is factored once per attempt. The Jacobian J is
+    /// computed once per accepted step; in ensembles, once per attempt.
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
     Rosenbrock23,

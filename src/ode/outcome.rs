@@ -100,13 +100,13 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// Numbers became NaN or infinite: in f(t0, y0), in one step of constant size or of `StepTo`, or in 20
-    /// consecutive adaptive steps. Fewer than 20 steps suffice if the next step would be below the smallest
-    /// step size.
+    /// Numbers became NaN or infinite: in f(t0, y0), in the y0 of a trajectory of an ensemble, in one step of
+    /// constant size or of `StepTo`, or in 20 consecutive adaptive steps. Fewer than 20 steps suffice if the
+    /// next step would be below the smallest step size.
     NonFinite {
         /// The time reached; the failed step started here.
         t: f64,
-        /// The size of the failed step, signed; 0 for f(t0, y0).
+        /// The size of the failed step, signed; 0 for f(t0, y0) and for y0.
         dt: f64,
         /// Steps attempted.
         step: u64,
@@ -283,9 +283,9 @@ impl fmt::Display for Outcome {
             ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,
-                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), more than the \
-                 tolerances allow: the method is unstable for damped solutions; lower the coupling, tighten the \
-                 tolerances, or use `Adjoint::Direct` or `Adjoint::RecursiveCheckpoint`"
+                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), too much \
+                 to determine the solution: the method is unstable for damped solutions; lower the coupling, tighten \
+                 the tolerances (reduce dt0 if steps are constant), or use `Adjoint::Direct` or `RecursiveCheckpoint`"
             ),
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
@@ -309,8 +309,8 @@ impl fmt::Display for Outcome {
             ),
             Outcome::SingularMatrix { t, component, step } => write!(
                 f,
-                "M/gamma - hJ is singular at t={t} (step {step}), however short the step: the algebraic equations do not \
-                 determine y[{component}] (index above 1?)"
+                "M/gamma - hJ is singular at t={t} (step {step}) and does not determine y[{component}]: check that the \
+                 algebraic equations have index 1; with constant steps, try another dt0"
             ),
             Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;
@@ -339,16 +339,16 @@ pub struct Stats {
     pub num_steps: u64,
     /// Steps accepted.
     pub num_accepted: u64,
-    /// Steps rejected. [`HairerController`](super::HairerController) does not count those before the first
-    /// accepted step.
+    /// Steps rejected. With [`HairerController`](super::HairerController), steps that the error estimate
+    /// rejects before the first accepted step are not counted.
     pub num_rejected: u64,
     /// Function evaluations: calls of the vector field.
     pub num_fn_evals: u64,
-    /// Steps recomputed for a gradient.
+    /// Always 0: solves of plain states recompute no step.
     pub num_recomputed: u64,
-    /// Jacobians that were computed; 0 for explicit methods.
+    /// Jacobians that were computed; 0 for explicit methods and `Rkc2`.
     pub num_jac_evals: u64,
-    /// Matrices that were factored; 0 for explicit methods.
+    /// Matrices that were factored; 0 for explicit methods and `Rkc2`.
     pub num_factorizations: u64,
 }
 

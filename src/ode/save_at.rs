@@ -102,8 +102,8 @@ impl SaveAt {
     pub fn and_steps(self) -> Self {
         self.and_every(1)
     }
-    /// Also saves the start, the end of every n-th accepted step, and the end of the last step; n is at least
-    /// 1.
+    /// Also saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no
+    /// steps are saved.
     pub fn and_every(self, n: usize) -> Self {
         SaveAt { t0: self.t0 || n > 0, t1: self.t1 || n > 0, every: n, ..self }
     }

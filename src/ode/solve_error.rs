@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Why a solve returned no complete solution.
 ///
-/// A solution is complete if t1 was reached, an event ended the solve, or `on_step` ended it.
+/// A solution is complete if t1 was reached, or if a terminal event or `on_step` ended the solve.
 ///
 /// # Examples
 /// ```
@@ -22,7 +22,8 @@ use std::fmt;
 /// ```
 #[non_exhaustive]
 pub enum SolveError<S = ()> {
-    /// The problem or a setting is invalid. Nothing ran.
+    /// The problem or a setting is invalid, or the ranks of an ensemble cannot work together. There is no
+    /// partial solution.
     Config(ConfigError),
     /// The vector field failed.
     Field {
@@ -60,7 +61,7 @@ pub enum SolveError<S = ()> {
 }
 
 impl<S> SolveError<S> {
-    /// The partial solution; `None` if nothing ran.
+    /// The partial solution; `None` for [`SolveError::Config`].
     pub fn partial(&self) -> Option<&S> {
         match self {
             SolveError::Config(_) => None,
@@ -70,7 +71,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// The partial solution; `None` if nothing ran.
+    /// The partial solution; `None` for [`SolveError::Config`].
     pub fn into_partial(self) -> Option<S> {
         match self {
             SolveError::Config(_) => None,

@@ -12,8 +12,8 @@ use super::{Clock, FieldError, Tolerance};
 pub trait Stages<S> {
     /// Whether sums of these stages use fused multiply-add.
     ///
-    /// It is true only in loops compiled for a CPU level that has the instruction. Elsewhere fused
-    /// multiply-add would be a call of the C library.
+    /// It is true only in loops compiled for a CPU level that has the instruction. On other levels, each
+    /// fused multiply-add would be a call into the C library.
     const FUSED: bool = false;
     /// Whether the weights are compile-time constants, so that sums of small states are unrolled.
     const KNOWN: bool = false;

@@ -76,8 +76,8 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ///
     /// # Errors
     /// [`SolveError::Field`] for a vector field that failed; [`SolveError::Incomplete`] if the solve ended
-    /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. Its `partial` is empty: the
-    /// stepper still holds the last good state.
+    /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. The error's `partial` is
+    /// empty: the stepper still holds the last good state.
     #[allow(clippy::should_implement_trait, reason = "it borrows: an iterator would clone a state per step")]
     pub fn step(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
         let accepted = self.advance()?;
@@ -140,7 +140,8 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         self.touched = true;
         &mut self.integrator.carry.y
     }
-    /// The size of the next attempt, signed, before it is shortened to end at t1 or at one of the `tstops`.
+    /// The size of the next attempt, signed, before it is shortened to end at t1, at one of the `tstops` or
+    /// at a discontinuity.
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }

@@ -76,7 +76,9 @@ pub fn set_to_zero() -> Optimizer {
     Freeze.into()
 }
 
-/// Applies one optimizer per group of leaves; `group_of` returns the group index of a leaf from its path.
+/// Applies one optimizer per group of leaves; `group_of` returns the group index of a leaf from its path,
+/// counted from 0 in the order of `groups`. [`Optimizer::init`] and updates panic if there is no group of
+/// this index.
 ///
 /// # Examples
 /// ```
@@ -145,8 +147,9 @@ pub fn apply_if_finite(inner: impl Into<Optimizer>) -> Optimizer {
 }
 
 /// Stores the hyper-parameters of `inner`, including those of schedules, as leaves of the state:
-/// `hyper.2.rate`, `hyper.0.beta1`. They may be changed between updates, and are saved and restored with the
-/// state. The numbers in `inner` itself are only initial values.
+/// `hyper.0.beta1` and `hyper.2.rate` for [`Adam`](super::Adam). They may be changed between updates, and are
+/// saved and restored with the state. The numbers in `inner` itself are only initial values. The
+/// `initial_accumulator` of AdaGrad is not stored, because only [`Optimizer::init`] reads it.
 ///
 /// # Examples
 /// ```

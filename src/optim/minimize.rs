@@ -4,7 +4,8 @@ use super::{OptState, Optimizer};
 use crate::error::{Error, Result};
 use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
 
-/// Minimizes `loss` with `updates` updates from `start`. Returns the result and the loss before each update.
+/// Minimizes `loss` with `updates` updates from `start`. Returns the parameters after the last update, and
+/// the loss before each update.
 ///
 /// One update (loss, gradient and optimizer) is traced and compiled once. The loss is the same function at
 /// every update; it captures any data it needs. For batches, randomness or averages, write the loop yourself

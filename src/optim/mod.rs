@@ -10,9 +10,9 @@
 //! compare the trajectories.
 //!
 //! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state. Each
-//! part has a file; the trait in `part` is their interface. A part does not depend on the loss, the layers or
-//! the computation of gradients. From `nn` this module uses only which leaves are frozen. Only [`minimize`], a
-//! ready-made training loop, combines a loss, its gradient and an optimizer.
+//! part, or pair of related parts, has a file; the trait in `part` is their interface. A part does not depend
+//! on the loss, the layers or the computation of gradients. From `nn` this module uses only which leaves are
+//! frozen. Only [`minimize`], a ready-made training loop, combines a loss, its gradient and an optimizer.
 
 mod accumulate;
 mod adam;

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 /// [`Frozen`](crate::nn::Frozen), are unchanged.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program. A tensor from the
-/// caller's state, `AdamW::new(&state.rate)`, may change between updates without a new trace. See
-/// [`inject_hyperparams`](super::inject_hyperparams) for hyper-parameters in the optimizer's own state.
+/// caller's state, `AdamW::new(&state.rate)`, may change between calls of a jitted update without a new
+/// trace. See [`inject_hyperparams`](super::inject_hyperparams) for hyper-parameters in the optimizer's own
+/// state.
 ///
 /// # Examples
 /// ```
@@ -33,15 +34,18 @@ pub struct Optimizer {
 }
 
 tree! {
-    /// The state of an [`Optimizer`], by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
+    /// The state of an [`Optimizer`], by index of the part and path of the leaf: `1.mu.layers.0.weight` and
+    /// `1.count` if part 1 is a direction of Adam.
     pub struct OptState {
-        /// Moments in the type of their weight; counters as u32 of rank 0.
+        /// Moments have the type and shape of their weight; counters are u32 of rank 0; other numbers, such
+        /// as the scale of `reduce_on_plateau`, have rank 0.
         pub leaves: BTreeMap<String, Tensor>,
     }
 }
 
 impl OptState {
-    /// The leaf with this name, or the only leaf whose name ends in it: `state.get("skipped")`.
+    /// The leaf with this name, or the only leaf whose name ends in a dot and this name:
+    /// `state.get("skipped")`. `None` if there is no such leaf or several.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.full_name(name).map(|name| &self.leaves[&name])
     }
@@ -55,7 +59,7 @@ impl OptState {
         let Some(full) = self.full_name(name) else {
             let names: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
             panic!(
-                "the optimizer state has no leaf `{name}`, or several; its leaves are {}",
+                "the optimizer state has no leaf `{name}`, or several; use the full name of one of its leaves: {}",
                 names.join(", ")
             );
         };

@@ -101,13 +101,14 @@ impl Axes {
         self
     }
 
-    /// A vertical line at `x`, with a note at its upper end.
+    /// A vertical line at `x`, with a note at its upper end. Outside the limits of the axes, it is not drawn.
     pub fn vline(mut self, x: f64, note: &str) -> Axes {
         self.rules.push((0, x, note.to_owned()));
         self
     }
 
-    /// A horizontal line at `y`, with a note at its right end.
+    /// A horizontal line at `y`, with a note at its right end. Outside the limits of the axes, it is not
+    /// drawn.
     pub fn hline(mut self, y: f64, note: &str) -> Axes {
         self.rules.push((1, y, note.to_owned()));
         self
@@ -167,7 +168,8 @@ impl Axes {
     ///
     /// # Errors
     /// [`PlotError::Nothing`] without a line or a point, [`PlotError::Value`] for a coordinate that is not finite, or
-    /// not positive on a logarithmic axis, [`PlotError::Extent`] for limits without extent.
+    /// not positive on a logarithmic axis, [`PlotError::Extent`] for limits that are not finite or whose
+    /// lower end is not below the upper.
     pub fn render(&self) -> Result<Figure, PlotError> {
         let series: Vec<Series> =
             self.series.iter().map(|one| one.placed(self.log)).collect::<Result<_, _>>()?;

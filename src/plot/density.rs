@@ -62,7 +62,7 @@ pub fn density_sheet(
     columns: usize,
 ) -> Result<Figure, PlotError> {
     if maps.is_empty() || columns == 0 {
-        return Err(PlotError::Nothing { what: "densities" });
+        return Err(PlotError::Nothing { what: "densities or columns" });
     }
     let across = columns.min(maps.len()) as u32;
     let rows = maps.len().div_ceil(columns) as u32;

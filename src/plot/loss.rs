@@ -32,8 +32,8 @@ pub struct LossCurve<'a> {
     pub phases: &'a [LossPhase<'a>],
     /// `[update, validation NLL in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// `[update, validation NLL in nats]` of the best weights, which the run keeps; `None` if it keeps the last
-    /// weights.
+    /// `[update, validation NLL in nats]` of the best weights, with which the run ends: marked by a ring, and
+    /// in the title if the entropy is unknown. With `None`, the title has the last NLL.
     pub kept: Option<[f64; 2]>,
     /// Standard error of the NLL in the title, or of the KL divergence if the entropy is known.
     pub nll_stderr: Option<f64>,
@@ -55,7 +55,7 @@ const SHORT: f64 = 0.15;
 const SMOOTHED: usize = 30;
 
 /// Draws the training losses (a thin line) and their moving average (a thick line), the validation NLL (dots; a ring
-/// marks the weights that the run keeps) and the entropy (dashed).
+/// marks the best weights) and the entropy (dashed).
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for a value that is not finite.
@@ -120,7 +120,7 @@ fn title(&LossCurve { nll, kept, nll_stderr, entropy, phases }: &LossCurve) -> S
         }
         (Some([update, nll]), None) if kept.is_some() => {
             let update = thousands(&format!("{update:.0}"));
-            format!("Validation NLL {nll:.3}{error} nats at update {update} (kept)")
+            format!("Best validation NLL {nll:.3}{error} nats, at update {update}")
         }
         (Some([_, nll]), None) => format!("Validation NLL {nll:.3}{error} nats"),
         (None, _) => phases.last().map_or_else(String::new, |phase| format!("Loss of {}", phase.name)),
@@ -335,7 +335,7 @@ mod tests {
         let curve = |kept| LossCurve { phases: &[], nll: &nll, kept, nll_stderr: Some(0.1), entropy: None };
         assert_eq!(title(&curve(None)), "Validation NLL 7.000 ± 0.100 nats");
         let kept = title(&curve(Some([1745.0, 6.7])));
-        assert_eq!(kept, "Validation NLL 6.700 ± 0.100 nats at update 1,745 (kept)");
+        assert_eq!(kept, "Best validation NLL 6.700 ± 0.100 nats, at update 1,745");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Maximum number of components drawn.
 const MOST: usize = SERIES.len();
-/// Maximum number of saved points and of events drawn.
+/// Above this number no saved points are drawn; and the maximum number of events drawn.
 const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
 /// Number of pieces of constant color in a path colored by time.
@@ -52,9 +52,9 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     }
 }
 
-/// Components against t. Curves are the dense output, or straight lines between saved points. Up to 400 saved
-/// points are drawn as dots, and events as vertical lines with rings on the curves. `names` are for the first
-/// components; component i without a name is named yi.
+/// Components against t. Curves are the dense output, or straight lines between saved points. Saved points
+/// are drawn as dots if there are at most 400. The first 200 events are vertical lines, with dense output
+/// also rings on the curves. `names` are for the first components; component i without a name is named yi.
 ///
 /// Values of a `save_fn` are drawn instead of y. With more than 8 components, 8 are drawn, evenly from first to last.
 ///
@@ -264,7 +264,10 @@ mod tests {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let folder = crate::io::scratch();
         let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
-        assert!(message.starts_with("a solution with 1 saved values has no curve"), "{message}");
+        assert!(
+            message.starts_with("a solution with 1 saved values or step times has no curve"),
+            "{message}"
+        );
         let steps = Ode::new(circle).save_at(SaveAt::steps()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let error = steps.plot_phase_portrait(folder.path().join("a.png"), 0, 2).unwrap_err();
         assert!(matches!(error, PlotError::Component { index: 2, components: 2 }), "{error}");

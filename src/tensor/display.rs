@@ -17,8 +17,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Prints the numbers of a concrete tensor, without the middle of long axes. For a traced tensor, prints its
-/// node, element type and shape.
+/// Prints the numbers of a concrete tensor, floats with six decimals. From 500 elements on, the middle of
+/// long axes is omitted. For a traced tensor, prints its node, element type and shape.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_traced() {

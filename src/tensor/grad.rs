@@ -46,7 +46,7 @@ fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<
     assert!(at.len() == of.len(), "{what} has {} leaves, expected {}", of.len(), at.len());
     let checked = which.iter().map(|&i| {
         let (got, want) = (of[i].ty(), at[i].ty());
-        assert!(got == want, "leaf {i} of {what} is {got}, but its value is {want}: cast or reshape it");
+        assert!(got == want, "leaf {i} of {what} is {got}, expected {want}: cast or reshape it");
         of[i].clone()
     });
     checked.collect()
@@ -97,6 +97,7 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 }
 
 /// The value of a loss and its gradient with respect to every float leaf of `at`, in the structure of `at`.
+/// Leaves of other types have the gradient 0.
 ///
 /// # Errors
 /// If the loss returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in
@@ -152,8 +153,8 @@ pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> 
 /// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early.
 ///
 /// # Panics
-/// If the float leaves of `tangent` and `at` differ in number or type. If `f` does not return a `Result`, the
-/// cases under "Errors" panic.
+/// If `tangent` and `at` differ in number of leaves, or in the type or shape of a float leaf. If `f` does not
+/// return a `Result`, the cases under "Errors" panic.
 #[track_caller]
 pub fn jvp<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, at: &M, tangent: &M) -> R::Of<(R::Tree, R::Tree)> {
     R::answer(derivative_along(|x| f(x).into_result(), at, tangent))
@@ -210,8 +211,8 @@ pub(super) fn along(
 /// that ended early.
 ///
 /// # Panics
-/// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the float leaves of
-/// the cotangent and the result differ in number or type.
+/// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the cotangent and the
+/// result differ in number of leaves, or in the type or shape of a float leaf.
 #[track_caller]
 pub fn vjp<M: Tree, R: Output>(
     f: impl FnOnce(&M) -> R,

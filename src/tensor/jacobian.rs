@@ -11,12 +11,11 @@ use crate::error::Result;
 /// over reverse mode. The Hessian itself is never formed.
 ///
 /// # Errors
-/// The errors of [`value_and_grad`](crate::tensor::value_and_grad), or a missing forward derivative of the
-/// gradient.
+/// The errors of [`value_and_grad`](crate::tensor::value_and_grad).
 ///
 /// # Panics
-/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` and `at` differ
-/// in type.
+/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if `v` and `at` differ in number of leaves, or
+/// in the type or shape of a float leaf.
 ///
 /// # Examples
 /// ```
@@ -38,9 +37,9 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// The Jacobian of a function of one tensor: entry `[i.., j..]` is the partial derivative of element i of the
 /// result with respect to element j of `at`.
 ///
-/// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode) or of the
-/// result (reverse mode), whichever are fewer. If the function contains a solve, all directions share its
-/// steps.
+/// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode), or, if the
+/// result has fewer elements, over those of the result (reverse mode). If the function contains a solve, all
+/// directions share its steps.
 ///
 /// # Errors
 /// The errors of [`vjp`](crate::tensor::vjp).

@@ -39,7 +39,8 @@ impl Key {
         std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
-    /// Derives a key from this one and a number, such as the index of an update or a row; the number may be traced.
+    /// Derives a key from this one and an integer, such as the index of an update or a row; the integer may
+    /// be traced. Use integers from 0 to 2^31 - 1: `i + 2^31` gives the key of i.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
         self.folded(&i.into())
     }
@@ -54,7 +55,7 @@ impl Key {
         self.stream(DRAWS, &Tensor::from(0u32), shape.into())
     }
 
-    /// Uniform samples from [0, 1), f32, with 24 random bits.
+    /// Uniform samples from [0, 1), f32: 32 random bits, rounded to the 24 significant bits of an f32.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
         self.uniform_draws(shape.into())
     }

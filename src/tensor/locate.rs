@@ -44,9 +44,10 @@ pub struct NanReport {
     /// The value that became non-finite: `the loss`, `the gradient with respect to layers.0.weight`, or `the
     /// last step of a solve` if a solve ended early.
     pub reaches: String,
-    /// The operation, or `argument` if an argument is not finite itself.
+    /// The operation; `argument` if an argument is not finite itself; `solve` for a solve in lockstep.
     pub op: String,
-    /// The path of the non-finite argument; `None` if `op` is an operation.
+    /// If `op` is `argument`: the path of its leaf, `the argument` if it is a single tensor, or `a capture of
+    /// the loss`; else `None`.
     pub leaf: Option<String>,
     /// The operands of the operation.
     pub operands: Vec<ValueSummary>,

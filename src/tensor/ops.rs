@@ -53,7 +53,8 @@ impl Tensor {
         Tensor::scalar(dtype, x)
     }
 
-    /// Converts the element type. A float becomes an integer by truncation; a bool becomes 0 or 1.
+    /// Converts the element type as Rust's `as`: a float becomes an integer by truncation and saturation, and
+    /// NaN becomes 0. A bool becomes 0 or 1; to bool, nonzero is true.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
         if self.dtype() == dtype {
@@ -75,10 +76,10 @@ impl Tensor {
     /// tensor is traced.
     ///
     /// Use a callback to inspect a jitted function, a solve or a gradient, not to compute results. `f` may be
-    /// called from any thread, and from several threads at once. Calls with the same argument may be merged.
-    /// A value that a loop does not change is computed, and passed to `f`, once before the loop. An unused
-    /// value is not computed, so use the returned tensor. The derivative is that of the identity; `f` is not
-    /// called with derivatives.
+    /// called from any thread, and from several threads at once. Repeated computations of the same value may
+    /// be merged. A value that a loop does not change is computed, and passed to `f`, once before the loop.
+    /// An unused value is not computed, so use the returned tensor. The derivative is that of the identity;
+    /// `f` is not called with derivatives.
     ///
     /// # Examples
     /// ```
@@ -184,7 +185,9 @@ impl Tensor {
     }
 
     /// For a bool tensor: elements of `a` where this tensor is true, else elements of `b`. NaNs in unselected
-    /// elements have no effect.
+    /// elements do not affect the result. The gradient is NaN, however, if an unselected element was computed
+    /// by an operation with an infinite or NaN derivative, such as `sqrt` at 0: bound the argument of that
+    /// operation.
     #[track_caller]
     pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched("select", a, b);
@@ -196,8 +199,9 @@ impl Tensor {
         Tensor::op(Op::Select, &[&p, &a, &b], None)
     }
 
-    /// `sum of c_i x_i` over tensors of equal type, as a chain of multiply-adds in this order. They are fused
-    /// if the processor has FMA.
+    /// `sum of c_i x_i` over tensors of equal float type, as a chain of multiply-adds in this order. They are
+    /// fused at the levels AVX2 and AVX-512, and at the portable level if the compile target has FMA
+    /// (aarch64).
     #[track_caller]
     pub fn lincomb(coeffs: &[f64], xs: &[&Tensor]) -> Tensor {
         Tensor::op(Op::Lincomb { coeffs: coeffs.iter().map(|c| c.to_bits()).collect() }, xs, None)

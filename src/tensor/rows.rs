@@ -13,16 +13,17 @@ use std::sync::Arc;
 ///
 /// `f` receives the rows of its tile and returns (row results, sums). The row results are concatenated, and
 /// the sums are added in tile order. Derivatives exist in forward and reverse mode. The split depends only on
-/// the shapes, so results do not depend on the number of threads. The result for a row can depend only on
-/// rows of the same tile: an adaptive solve in `f`, for example, chooses its steps per tile.
+/// the number of rows and `target`, so results do not depend on the number of threads. The result for a row
+/// can depend only on rows of the same tile: an adaptive solve in `f`, for example, chooses its steps per
+/// tile.
 ///
 /// # Errors
 /// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early, with its
 /// outcome. If an operand is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
-/// If there are no rows, the first axes differ, `target` is 0, or a row result does not have the tile's rows.
-/// If `f` does not return a `Result`, the cases under "Errors" panic.
+/// If there are no rows or more than 2^32, the first axes differ, `target` is 0, or a row result does not
+/// have the tile's rows. If `f` does not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```
@@ -51,7 +52,7 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
         n > 0 && rows.iter().all(|x| x.shape()[0] == n),
         "map_rows: the first axes must be equally long and not empty"
     );
-    assert!(target > 0, "map_rows: a tile needs at least one row");
+    assert!(target > 0, "map_rows: `target` is 0, but a tile needs at least one row");
     assert!(
         n <= MAX_ROWS,
         "map_rows: {n} rows exceed the limit of {MAX_ROWS}; split them into several calls"
@@ -78,8 +79,8 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
 }
 
 /// The number of rows per tile: the rows are divided evenly among as few tiles of at most `target` rows as
-/// possible. A divisor of `rows` between 5/8 and 5/4 of this number replaces it. From 32 rows on, there are at
-/// least two tiles.
+/// possible. The closest divisor of `rows` between 5/8 and 5/4 of this number replaces it. From 32 rows on,
+/// there are at least two tiles.
 pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     let tiles = rows.div_ceil(target).max(if rows >= 32 { 2 } else { 1 });
     let balanced = rows.div_ceil(tiles);

@@ -126,7 +126,7 @@ fn the_last_axis_of_a_number_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "leaf 0 of a tangent is f64[3], but its value is f32[2]")]
+#[should_panic(expected = "leaf 0 of a tangent is f64[3], expected f32[2]")]
 fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
     let f = jit(|v: Tensor| jvp(|x: &Tensor| x.square(), &Tensor::from([1.0f32, 2.0]), &v).1);
     let _ = f.call(Tensor::from([1.0, 2.0, 3.0]));

@@ -95,7 +95,7 @@ pub trait Tree: Clone + 'static {
     {
         let mut leaves = leaves.into_iter();
         self.map(&mut TreePath::default(), &mut |path, _| {
-            leaves.next().unwrap_or_else(|| panic!("invariant: a tensor for leaf {path}"))
+            leaves.next().unwrap_or_else(|| panic!("with_leaves: no tensor for leaf {path}"))
         })
     }
 
@@ -108,11 +108,10 @@ pub trait Tree: Clone + 'static {
     }
 }
 
-/// Trees whose leaves are all tensors, so that they can be an ODE state.
+/// Trees that can be an ODE state. A solve does not change their static leaves.
 pub trait TensorTree: Tree {}
 
-/// A tree of tensors that is not a tuple: a `Tensor`, or a [`tree!`](crate::tree!) whose fields are all such
-/// trees.
+/// A [`TensorTree`] that is not a tuple: a `Tensor`, or a struct of [`tree!`](crate::tree!).
 ///
 /// Tuples are excluded because tuples of plain Rust numbers are also states.
 pub trait LoneTree: TensorTree {}
@@ -253,7 +252,7 @@ pub fn num_elements(tree: &impl Tree) -> usize {
     tree.leaves().iter().map(Tensor::size).sum()
 }
 
-/// A table of the tensor leaves: path, shape, element type, number of elements.
+/// A table of the tensor leaves: path, element type, shape, number of elements; the last line has the total.
 pub fn tree_summary(tree: &impl Tree) -> String {
     let leaves = tree.named_leaves();
     let width = leaves.iter().map(|(p, _)| p.len()).max().unwrap_or(0).max(5);
@@ -266,7 +265,8 @@ pub fn tree_summary(tree: &impl Tree) -> String {
 }
 
 /// Defines a struct or an enum that is a [`Tree`](crate::tensor::Tree): derives `Clone` and `Debug`, and
-/// implements the methods of `Tree`. Fields without tensors are static.
+/// implements the methods of `Tree`. Fields without tensors are static. The fields of a struct have names.
+/// Variants of an enum have named fields, one field without a name, or none; an enum has no type parameters.
 ///
 /// # Examples
 /// ```

@@ -21,10 +21,11 @@ pub(crate) use crate::transform::Searches;
 /// ..., &(xs, ys))`. To map along another axis, `permute` first.
 ///
 /// The examples are computed together: elementwise functions on longer arrays, and products with shared
-/// weights as one product with more rows. A solve and [`map_rows`](super::map_rows) in `f` run for each
-/// example alone, in parallel, so each solve chooses its own steps. If only the directions of a derivative
-/// are mapped (a Jacobian), all directions share one solve. For many small solves in lockstep, see
-/// `Batching::PerRow`. For rows that share their steps, see [`map_rows`](super::map_rows).
+/// weights as one product with more rows. A solve, [`map_rows`](super::map_rows), and a
+/// [`cond`](super::cond()) with one predicate per example run for each example alone, in parallel, so each
+/// solve chooses its own steps. If only the directions of a derivative are mapped (a Jacobian), all
+/// directions share one solve. For many small solves in lockstep, see `Batching::PerRow`. For rows that share
+/// their steps, see [`map_rows`](super::map_rows).
 ///
 /// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(),
 /// &model)`: its products contract over examples. The mean of mapped gradients would first compute the gradient

@@ -2,9 +2,9 @@
 //!
 //! Runs on an image or a toy density do not overfit, so they use the averaged weights after the last update.
 //! Runs on points or image sets overfit sooner or later. They validate about ten times per phase and store
-//! the averaged weights with the lowest NLL in a separate file. Validation happens at fixed updates, not at
-//! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit,
-//! validation happens at fixed tenths of a phase's seconds.
+//! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
+//! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they
+//! happen at tenths of a phase's seconds, fewer if a check takes long, and at the end of the phase.
 //!
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.

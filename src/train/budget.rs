@@ -128,8 +128,8 @@ impl Clock {
     pub fn check(&self, compiled_s: f64) -> Result<(), TrainError> {
         match &self.limit {
             Some(limit) if self.seconds() >= limit.ends[0] => {
-                // With this limit, training has twice the time that has passed: half of it remains for
-                // updates.
+                // If the reserve is a share of this limit, training has twice the time that has passed: half
+                // of it remains for updates.
                 let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * limit.least_s);
                 Err(TrainError::NoTime { limit_s: limit.seconds, compiled_s, least_s })
             }

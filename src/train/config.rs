@@ -36,7 +36,8 @@ pub struct TrainConfig {
     pub seed: u64,
     /// The optimizer of every phase; each phase starts with a new optimizer state.
     pub optimizer: OptimizerKind,
-    /// The decoupled weight decay; 0 for optimizers without one.
+    /// The decoupled weight decay of any optimizer. If an option sets the optimizer, it is 0 except for AdamW
+    /// and Lion.
     pub weight_decay: f64,
     /// The maximum global norm of a gradient; `None` does not clip.
     pub clip_norm: Option<f64>,
@@ -45,7 +46,8 @@ pub struct TrainConfig {
     /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Early stopping: validation checks in a row without improvement after which the run ends.
+    /// Early stopping on points and image sets: validation checks in a row without improvement after which
+    /// the run ends. Without effect on other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
     /// Number of parts of a batch, each with its own random numbers, so that up to this many ranks can share
@@ -72,7 +74,7 @@ pub struct Phase {
     pub objective: Objective,
     /// The number of updates; under a time limit, the number made so far.
     pub updates: u64,
-    /// Points per update.
+    /// Points or images per update.
     pub batch: usize,
     /// The peak learning rate.
     pub lr: f64,

@@ -1,11 +1,11 @@
 //! Preparation of the data: the source of batches, the validation and test parts, and the frames that a
 //! checkpoint stores.
 //!
-//! Files are split by the seed into training, validation (selects the weights) and test (scored once, at the
-//! end). Images and toy densities can be sampled without limit, so their test points are new samples. A toy
-//! is trained on a fixed million of its points, because sampling in each update would need eight more
-//! compiled programs. A model of W weights loses about W / 2N nats on N points: 0.005 for 10,000 weights and
-//! a million points.
+//! Tables and image sets are split by the seed into training, validation (selects the weights) and test
+//! (scored once, at the end). Images and toy densities can be sampled without limit, so their test points are
+//! new samples. A toy is trained on a fixed million of its points, because sampling in each update would need
+//! eight more compiled programs. A model of W weights loses about W / 2N nats on N points: 0.005 for 10,000
+//! weights and a million points.
 
 use super::config::DataShape;
 use super::state::{Source, Tables};
@@ -26,7 +26,7 @@ const TOY_POINTS: usize = 1 << 20;
 /// Combined with a run's seed, so that these two uses have their own random numbers.
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
-/// Maximum number of validation points, and of test points of a file. The seed chooses them.
+/// Maximum number of validation points, and of test points of a table. The seed chooses them.
 const MEASURED: usize = 4_000;
 
 /// Data ready for training.
@@ -41,7 +41,7 @@ impl TrainingData {
     /// A hash of the training data and of the given validation and test data.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(super) fn fingerprint(&self) -> Result<u64> {
         Ok(match self {
             TrainingData::Image(image) => image.fingerprint(),

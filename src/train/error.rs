@@ -113,11 +113,11 @@ pub enum TrainError {
         remedy: &'static str,
     },
     /// The run was stopped on request.
-    #[error("stopped after update {update} of {updates}; {}", kept(folder.as_ref()))]
+    #[error("stopped after update {update}{}; {}", of(*updates), kept(folder.as_ref()))]
     Stopped {
         /// Updates done.
         update: u64,
-        /// Updates of the whole run.
+        /// Updates of the whole run; under a time limit, the expected number for the phases begun so far.
         updates: u64,
         /// The run folder, if there is one.
         folder: Option<PathBuf>,
@@ -153,12 +153,12 @@ pub enum TrainError {
         /// The limit.
         limit: usize,
     },
-    /// The ODE method is unknown.
-    #[error("--solver={name}: unknown method; choose one of {known}")]
+    /// No explicit method has this name.
+    #[error("--solver={name}: no explicit method has this name; choose one of {known}")]
     Solver {
         /// The name given.
         name: String,
-        /// The known names.
+        /// The names of the explicit methods.
         known: String,
     },
     /// Adaptive steps need a method with an error estimate.
@@ -218,12 +218,12 @@ pub enum TrainError {
         update: u64,
         /// The phase's objective.
         objective: &'static str,
-        /// The phase's learning rate.
+        /// The phase's peak learning rate.
         lr: f64,
     },
     /// The loss is not finite although every solve succeeded.
     #[error(
-        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate with --lr (its peak in this phase was {lr}) and train again"
     )]
     Loss {
         /// The loss.
@@ -232,9 +232,14 @@ pub enum TrainError {
         update: u64,
         /// The phase's objective.
         objective: &'static str,
-        /// The phase's learning rate.
+        /// The phase's peak learning rate.
         lr: f64,
     },
+}
+
+/// The total number of updates; a rank under a time limit does not know it.
+fn of(updates: u64) -> String {
+    if updates == 0 { String::new() } else { format!(" of {updates}") }
 }
 
 fn kept(folder: Option<&PathBuf>) -> String {
@@ -251,5 +256,5 @@ fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {
     if let crate::ode::Outcome::MaxSteps { .. } = outcome {
         return "loosen --rtol and --atol, or give --fixed-steps, and train again".to_owned();
     }
-    format!("lower the learning rate (--lr {lr}) and train again")
+    format!("lower the learning rate with --lr (its peak in this phase was {lr}) and train again")
 }

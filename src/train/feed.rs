@@ -63,7 +63,7 @@ impl Feed {
         Feed { reader: Arc::new(reader), ahead: Mutex::new(None) }
     }
 
-    /// Number of columns.
+    /// Number of pixel values of an image.
     pub fn dim(&self) -> usize {
         self.reader.images.dim()
     }
@@ -73,11 +73,11 @@ impl Feed {
         self.reader.images.labels().is_some()
     }
 
-    /// The rows `[batch / shards, dim]` of each selected shard and the classes `[batch / shards]`; starts to prefetch
-    /// the next update.
+    /// The rows `[batch / shards, dim]` of each selected shard and, with labels, the classes `[batch /
+    /// shards]`; starts to prefetch the next update.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// As [`ImageSet::rows`].
     pub(super) fn batch(&self, wanted: &Wanted) -> Result<Vec<(Tensor, Option<Tensor>)>> {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = ahead.take().filter(|ahead| ahead.wanted == *wanted);

@@ -13,7 +13,8 @@
 //! - `session` is the loop. Whatever depends on the clock (checkpoints, validation, figures) reads the state and never
 //!   writes it: **a run with a fixed number of updates that is killed and resumed is bit-identical to an uninterrupted
 //!   one.**
-//! - Files are split into training, validation (selects the weights) and test (scored once, at the end).
+//! - Tables and image sets are split into training, validation (selects the weights) and test (scored once,
+//!   at the end).
 //! - [`eval`](crate::eval) scores and plots the trained flow; it does not depend on training.
 //!
 //! # Examples
@@ -27,7 +28,7 @@
 //!     .run()?;
 //! # #[cfg(feature = "plot")]
 //! flow.plot_density("density.png", 512)?;
-//! println!("{}", flow.report()); // the KL divergence and its standard error
+//! println!("{}", flow.report()); // the KL divergence and the other scores
 //! # Ok::<(), flowline::Error>(())
 //! ```
 

@@ -8,7 +8,7 @@ use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
-use crate::ode::{ConfigError, Method};
+use crate::ode::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -23,16 +23,16 @@ pub struct TrainOptions {
     /// Total number of updates over all phases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<u64>,
-    /// Total time budget in seconds: training, evaluation and figures.
+    /// Total time budget in seconds, in place of `updates`: training, evaluation and figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
-    /// Points per update, in every phase.
+    /// Points or images per update, in every phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// Width of the hidden layers.
+    /// Width of the hidden layers; of a U-Net, the channels at its finest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
-    /// Number of hidden layers.
+    /// Number of hidden layers; of a U-Net, the number of levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
     /// Number of vector fields, composed in sequence.
@@ -41,22 +41,22 @@ pub struct TrainOptions {
     /// How the divergence is computed in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divergence: Option<DivergenceKind>,
-    /// Probes of the Hutchinson estimator.
+    /// Probes of the Hutchinson estimator, which this option selects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes: Option<usize>,
     /// The ODE method in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver: Option<String>,
-    /// Relative tolerance in training.
+    /// Relative tolerance in training; 1e-4 if only `atol` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtol: Option<f64>,
-    /// Absolute tolerance in training.
+    /// Absolute tolerance in training; 1e-4 if only `rtol` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub atol: Option<f64>,
     /// Number of equal steps in training, instead of tolerances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_steps: Option<usize>,
-    /// Number of checkpoints for the gradient of a solve.
+    /// Maximum number of states stored for the gradient of a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<usize>,
     /// The optimizer.
@@ -65,19 +65,19 @@ pub struct TrainOptions {
     /// The training objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveKind>,
-    /// The model for images.
+    /// The model for image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
-    /// The pixel transform.
+    /// The pixel transform of image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Weight of the kinetic energy of the path in maximum likelihood.
+    /// Weight of the kinetic energy of the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinetic: Option<f64>,
-    /// Weight of the squared Frobenius norm of the Jacobian along the path.
+    /// Weight of the squared Frobenius norm of the Jacobian along the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jacobian: Option<f64>,
-    /// Early stopping: validation checks in a row without improvement after which the run ends.
+    /// Early stopping, on points and image sets: checks in a row without improvement that end the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
     /// Peak learning rate of the first phase; later phases scale with it.
@@ -89,7 +89,7 @@ pub struct TrainOptions {
     /// The seed of all random numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Which figures to draw. Figures do not affect training, so checkpoints do not store this option.
+    /// Which figures to draw: without effect on the weights, except under a time limit; not in checkpoints.
     #[serde(skip)]
     pub plots: Option<PlotsKind>,
 }
@@ -169,7 +169,8 @@ names! {
     PlotsKind {
         /// All figures, during training and at the end.
         All = "all",
-        /// Only `density.png` and `loss.png`.
+        /// Only `loss.png` and one more: `density.png`, or `corner.png` for points with more than two
+        /// coordinates, or `samples.png` during training for image sets.
         Density = "density",
         /// No figures.
         None = "none",
@@ -285,10 +286,12 @@ impl TrainOptions {
             check_tolerances(rtol, atol)?;
         }
         let Some(name) = &self.solver else { return Ok(()) };
-        let method: Method = name.parse().map_err(|e| match e {
-            ConfigError::UnknownMethod { name, known } => TrainError::Solver { name, known }.into(),
-            e => Error::from(e),
-        })?;
+        // Solves on tensors have explicit methods only.
+        let Some(method) = name.parse().ok().filter(|method: &Method| method.is_explicit()) else {
+            let explicit = Method::ALL.into_iter().filter(|method| method.is_explicit());
+            let known = explicit.map(|method| method.tableau().name).collect::<Vec<_>>().join(", ");
+            return Err(TrainError::Solver { name: name.clone(), known }.into());
+        };
         let adaptive = self.rtol.map(|_| "--rtol").or(self.atol.map(|_| "--atol"));
         if let (Some(option), None) = (adaptive, method.tableau().b_err) {
             return Err(TrainError::NoErrorEstimate { method: method.tableau().name, option }.into());

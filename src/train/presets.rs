@@ -80,8 +80,8 @@ fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
 /// Peak learning rate of maximum likelihood without flow matching before it.
 const ALONE_LR: f64 = 1e-3;
 
-/// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level up
-/// to 8 times.
+/// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level,
+/// but at most 8 times that of the finest.
 fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
     match field {
         FieldConfig::UNet { .. } => (0..depth).map(|level| width << level.min(3)).collect(),
@@ -123,7 +123,8 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
 }
 
 impl TrainConfig {
-    /// The configuration for these options; under a time limit it still has the default number of updates.
+    /// The configuration for these options and data in the plane; under a time limit it still has the default
+    /// number of updates.
     pub fn new(options: &TrainOptions) -> TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }

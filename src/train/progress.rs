@@ -25,10 +25,10 @@ pub struct Progress {
     /// The unit of the loss. For points, nats are in standardized coordinates; the validation NLL is in the
     /// units of the data.
     pub loss_unit: &'static str,
-    /// Milliseconds per update, averaged over about the last 50.
+    /// Milliseconds per update, averaged over about the last 50 of the phase.
     pub ms: f64,
     /// Estimated seconds until the last update, from the usual cost of later phases relative to the current
-    /// phase.
+    /// phase; under a time limit, the seconds of training that remain.
     pub seconds_left: f64,
     /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,

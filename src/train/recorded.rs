@@ -1,9 +1,9 @@
 //! `counters.json`: counts of a run that are not in `metrics.csv`. This module also reads both files.
 //!
 //! A checkpoint must be a function of options and data alone, so it cannot contain times and memory use; they
-//! are stored beside it. The file is written before each checkpoint. It names its run and the part of
-//! `metrics.csv` that it covers. A damaged file is refused; without the file a resumed run reports only its
-//! own counts.
+//! are stored beside it. The file is written before each checkpoint except the first. It names its run and
+//! the part of `metrics.csv` that it covers. A damaged file is refused; without the file a resumed run
+//! reports only its own counts.
 
 use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
@@ -35,7 +35,7 @@ pub(super) struct Counters {
     pub plan_peak_bytes: u64,
     /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// Peak resident memory of any process of the run.
+    /// Peak resident memory of any process of the run, in MB of 10^6 bytes.
     pub peak_rss_mb: f64,
     /// Number of threads of the latest process.
     pub threads: usize,

@@ -39,7 +39,7 @@ pub struct RunInfo {
     /// current time. `counters.json` and `best.safetensors` contain it too. Empty in older checkpoints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// The options as they were given.
+    /// The options as they were given, with the preset for the kind of data if none was given.
     pub options: TrainOptions,
     /// The resulting configuration.
     #[serde(rename = "recipe")]
@@ -203,7 +203,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, a density
-    /// that extends far beyond the image or the points.
+    /// that extends far beyond the image or the points, restored best weights, an effect of a time limit.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -245,15 +245,15 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default, or
-    /// ten times the longest update if that is longer. Rank 0 then saves the run and returns
+    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default,
+    /// but at least ten times the longest update so far. Rank 0 then saves the run and returns
     /// [`WorldError::Silent`](crate::world::WorldError::Silent), which names the lost rank.
     pub fn silent_after(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
     }
 
-    /// Sets the start of the process, for time limits and the time of the first update; the default is now.
+    /// Sets the start of the process, for time limits and the first update; by default [`Trainer::new`].
     pub fn started(mut self, at: Instant) -> Self {
         self.started = at;
         self
@@ -287,8 +287,8 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// Options that are out of range, exclude each other, or have no effect for the data or the given flow; a
     /// configuration or a flow of another dimension than the data; a folder that cannot be written, is in use by
-    /// another process, or holds another run or a damaged one (nothing is changed then); a solve that ended early; a
-    /// loss that is not finite. The last checkpoint stays intact.
+    /// another process, or holds another run or a damaged one (nothing is changed then); too little memory or
+    /// time; a failed solve; a loss that is not finite; a stop; a lost rank. The last checkpoint is intact.
     pub fn run(self) -> Result<TrainedFlow> {
         match self.world.filter(|world| world.size() > 1) {
             Some(world) => super::follow::run(self, world),

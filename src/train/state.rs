@@ -89,7 +89,7 @@ impl Source {
     /// from 0.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub fn shards(
         &self,
         update: impl FnOnce() -> u64,

@@ -122,7 +122,7 @@ impl Step {
     /// Prepares the rows of the shards `which` of the next update; returns the inputs of their gradients.
     ///
     /// # Errors
-    /// A file of images is missing or truncated.
+    /// A file of images cannot be read.
     pub fn inputs(&self, state: &TrainState, which: Range<usize>) -> Result<Vec<Inputs>> {
         let batch = self.rows * self.shards;
         let tables = self.source.shards(|| state.update.item() as u64, batch, self.shards, which.clone())?;

@@ -13,7 +13,7 @@ impl World {
     ///
     /// # Errors
     /// The first rank that failed returns its own error. The other ranks return [`WorldError::Rank`] with the
-    /// message of that error.
+    /// message of that error. Also the errors of [`World::all_gather`].
     pub fn agree<T, E>(&self, mine: Result<T, E>) -> Result<T, E>
     where
         E: std::fmt::Display + From<WorldError>,

@@ -16,7 +16,8 @@ pub trait Collective {
     /// Gathers the bytes of every rank into `all`, in order of the ranks.
     ///
     /// # Errors
-    /// If a rank has ended, does not answer in time, or makes a different call.
+    /// If a rank has ended, does not answer in time, or makes a different call. Under MPI there are no
+    /// errors: a silent rank aborts the job.
     fn all_gather(&mut self, mine: &[u8], all: &mut Parts, wait: &mut Patience<'_>)
     -> Result<(), WorldError>;
     /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their

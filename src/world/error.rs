@@ -25,7 +25,7 @@ pub enum WorldError {
     },
     /// Another rank makes a different call than this rank.
     #[error(
-        "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: the ranks run different programs"
+        "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: all ranks must make the same calls in the same order"
     )]
     OtherCall {
         /// Its index.
@@ -61,7 +61,7 @@ pub enum WorldError {
         /// Its message.
         message: String,
     },
-    /// MPI did not start.
+    /// MPI did not start, or has been initialized before.
     #[error("MPI cannot be used: {reason}")]
     Mpi {
         /// The reason.

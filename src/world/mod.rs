@@ -109,7 +109,7 @@ impl World {
         self.collective.borrow().size()
     }
 
-    /// Whether this is rank 0, the only rank that writes files and prints.
+    /// Whether this is rank 0, the only rank of a training run that writes files and reports progress.
     pub fn is_root(&self) -> bool {
         self.rank() == 0
     }
@@ -134,7 +134,8 @@ impl World {
     /// Gathers the bytes of all ranks, in order of the ranks.
     ///
     /// # Errors
-    /// If a rank has ended, does not answer before the deadline, or makes a different call.
+    /// Between threads: if a rank has ended, does not answer before the deadline, or makes a different call.
+    /// Under MPI there are no errors: a silent rank aborts the job, see [`World::set_deadline`].
     pub fn all_gather(&self, mine: &[u8]) -> Result<Parts, WorldError> {
         self.all_gather_or(mine, &mut |_| {})
     }

@@ -45,28 +45,31 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns to learn, by heading or by number from 1 [default: all numeric columns]
+    /// Columns of a table (.csv, .tsv or standard input) to learn, by heading or by number from 1 [default: all
+    /// numeric columns]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
-    /// Separator of the columns: a character, tab or space [default: guessed]
+    /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = INPUT)]
     pub delimiter: Option<Delimiter>,
-    /// Class of each image, a whole number from 0: an IDX, .npy or .csv file
+    /// For image sets: class of each image, a whole number from 0; an IDX, .npy or .csv file
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub labels: Option<PathBuf>,
-    /// Data that select the best weights [default: a random tenth of DATA]
+    /// For tables and image sets: data that select the best weights [default: a random tenth of DATA]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation: Option<PathBuf>,
-    /// Class of each image in --validation
+    /// Class of each image in --validation; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation_labels: Option<PathBuf>,
-    /// Data for the final scores, not used in training [default: a random tenth of DATA]
+    /// For tables and image sets: data for the final scores, not used in training [default: a random tenth of
+    /// DATA]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test: Option<PathBuf>,
-    /// Class of each image in --test
+    /// Class of each image in --test; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
-    /// Transform of pixel values: marginals (by the distribution of each pixel), logit [default: marginals]
+    /// For image sets: transform of pixel values, marginals (by the distribution of each pixel) or logit
+    /// [default: marginals]
     #[arg(long, value_name = "NAME", help_heading = INPUT, hide_possible_values = true,
         value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
     pub pixels: Option<PixelTransformKind>,
@@ -75,7 +78,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
-    /// Width of the hidden layers [default: 80; points 56, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
+    /// Width of the hidden layers; for unet, channels of the finest level [default: 80; tables, toy densities
+    /// 56, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
     /// Number of hidden layers; for unet, number of levels [default: 3; unet 2]
@@ -85,22 +89,24 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub blocks: Option<usize>,
 
-    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both; image sets flow-matching]
+    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both; image sets
+    /// flow-matching]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     pub objective: Option<ObjectiveKind>,
-    /// Divergence in training: exact, hutchinson [default: exact up to 8 dimensions, otherwise hutchinson]
+    /// Divergence in maximum likelihood: exact, hutchinson [default: exact up to 8 dimensions, otherwise
+    /// hutchinson]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(DivergenceKind::NAMES, DivergenceKind::ALL))]
     pub divergence: Option<DivergenceKind>,
     /// Number of random probes of the Hutchinson estimator; implies --divergence hutchinson [default: 1]
     #[arg(long, value_name = "K", help_heading = OBJECTIVE, allow_negative_numbers = true)]
     pub probes: Option<usize>,
-    /// Weight of the kinetic energy of the paths in the loss [default: 0]
+    /// Weight of the kinetic energy of the paths in the maximum-likelihood loss [default: 0]
     #[arg(long, value_name = "X", visible_alias = "kinetic-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub kinetic: Option<f64>,
-    /// Weight of the squared Frobenius norm of the Jacobian in the loss [default: 0]
+    /// Weight of the squared Frobenius norm of the Jacobian in the maximum-likelihood loss [default: 0]
     #[arg(long, value_name = "X", visible_alias = "jacobian-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub jacobian: Option<f64>,
@@ -111,17 +117,19 @@ pub struct Args {
     /// Relative tolerance [default: 1e-3; 1e-4 if --atol is given]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub rtol: Option<f64>,
-    /// Absolute tolerance [default: 1e-3; 1e-4 if --rtol is given]
+    /// Absolute tolerance in standardized coordinates [default: 1e-3; 1e-4 if --rtol is given]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub atol: Option<f64>,
-    /// Take N equal steps per vector field, without error control
+    /// Take N equal steps per vector field, without error control [default: 16 for methods without an error
+    /// estimate]
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
     pub fixed_steps: Option<usize>,
-    /// Number of states that a gradient stores; it recomputes the others [default: as many as fit into 32 MiB]
+    /// Number of states that a gradient stores; the others are recomputed [default: as many as fit into 32
+    /// MiB]
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
     pub checkpoints: Option<usize>,
 
-    /// Name: adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb
+    /// Optimizer: adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb
     /// [default: adamw]
     #[arg(long, value_name = "NAME", help_heading = OPTIMIZER, hide_possible_values = true,
         value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
@@ -130,54 +138,59 @@ pub struct Args {
     /// maximum-likelihood alone 1e-3]
     #[arg(long, value_name = "X", help_heading = OPTIMIZER, allow_hyphen_values = true)]
     pub lr: Option<f64>,
-    /// Points or images per update [default: 4096 in flow matching (tables, toy densities: 2048), 512 in maximum
-    /// likelihood; image sets 128]
+    /// Points or images per update [default: 4096 in flow matching (tables, toy densities: 2048), 512 in
+    /// maximum likelihood; image sets 128]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Number of updates of all phases [default: 16160; tables, toy densities 12160; image sets 4000]
+    /// Number of updates of all phases together [default: flow matching 16000 (tables, toy densities 12000;
+    /// image sets 4000), maximum likelihood 160 (image sets 100)]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub updates: Option<u64>,
-    /// Stop after N validations in a row without improvement, for tables and image sets; a phase has 10 validations
-    /// [default: never]
+    /// For tables and image sets: stop after N validations in a row without improvement; a phase has about 10
+    /// validations [default: never]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Divide each batch into N parts, so that up to N MPI ranks share an update; the weights depend on N
-    /// [default: 1]
+    /// Divide each batch into N equal parts, so that up to N MPI ranks share an update; the weights depend on
+    /// N [default: 1]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub shards: Option<usize>,
-    /// First look: like --time-limit 15, with coarse figures
+    /// First look: the same as --time-limit 15; figures may be coarse
     #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
     pub quick: bool,
-    /// Time limit of the whole run in seconds, including scores and figures
+    /// Time limit of the whole run in seconds, including scores and figures; replaces the number of updates
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
-    /// Set of defaults: default, points, images, diffrax (the CNF example of diffrax) [default: chosen by DATA]
+    /// Set of defaults: default, points, images or, for a single image, diffrax (the CNF example of diffrax)
+    /// [default: chosen by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
     /// TOML file of options; options on the command line take precedence
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
-    /// Random seed of initial weights and noise [default: 0]
+    /// Random seed of the split of DATA, of initial weights, batches and noise [default: 0]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Number of threads; the results do not depend on it [default: all]
+    /// Number of threads, 1 to 1024; the results do not depend on it [default: RAYON_NUM_THREADS, or one per
+    /// core]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub threads: Option<usize>,
-    /// Continue the run in --out; without a time limit, the result has the bits of an uninterrupted run
+    /// Continue the run in --out, or begin it if there is none; without a time limit, the result has the bits
+    /// of an uninterrupted run
     #[arg(long, help_heading = RUN, conflicts_with = "restart")]
     pub resume: bool,
-    /// Start a new run in --out; the files of the old run move to DIR.1, DIR.2, ...
+    /// Start a new run in --out; the files of the old run move to DIR.1, or DIR.2, ... if that exists
     #[arg(long, help_heading = RUN)]
     pub restart: bool,
-    /// Print the operations and the memory of an update, without training
+    /// Print the operations and the memory of an update of each phase, without training
     #[arg(long, help_heading = RUN)]
     pub plan: bool,
 
-    /// Folder of the run [default: runs/ and the name of DATA; -2, -3, ... is added if it exists]
+    /// Folder of the run [default: runs/ and the name of DATA; -2, -3, ... is added if it exists; to resume
+    /// or restart, the last that exists]
     #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
-    /// Figures to draw: all, density (and the loss curve), none [default: all]
+    /// Figures to draw: all, density (only the density and the loss curve), none [default: all]
     #[arg(long, value_name = "WHICH", help_heading = OUTPUT, hide_possible_values = true,
         value_parser = names(PlotsKind::NAMES, PlotsKind::ALL))]
     pub plots: Option<PlotsKind>,

@@ -75,7 +75,13 @@ fn points_of_a_file_keep_their_columns_and_invalid_ones_leave_no_files() {
     assert!(text.starts_with("mass,speed,height\n") && text.lines().count() == 51);
     place.done("log-prob runs/orbit orbit.csv --out values.npy");
     assert_eq!(flowline::io::read_npy(place.path("values.npy")).unwrap().shape, [300]);
-    place.fails("density runs/orbit --grid 8", 2, &["points have 3"]);
+    place.fails(
+        "log-prob runs/orbit orbit.csv --labels orbit.csv",
+        2,
+        &["--labels=orbit.csv", "set of images"],
+    );
+    place.fails("log-prob runs/orbit orbit.csv --draws 2", 2, &["--draws=2", "set of images"]);
+    place.fails("density runs/orbit --grid 8", 2, &["data of this run have 3"]);
     place.fails("train orbit.csv --validation odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
     place.fails("train orbit.csv --test odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
     place.fails("train moons --test orbit.csv", 2, &["--test=orbit.csv", "leave --test out"]);

@@ -58,7 +58,10 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     place.fails(
         "log-prob all bare.csv",
         1,
-        &["bare.csv line 1", "2 columns of numbers instead of 3 (id, height_cm, weight_kg)\n"],
+        &[
+            "bare.csv line 1",
+            "2 columns of numbers instead of 3 (id, height_cm, weight_kg); give a table with these columns\n",
+        ],
     );
     let renamed = table.replace("height_cm", "height");
     fs::write(place.path("renamed.csv"), renamed).unwrap();

@@ -161,7 +161,7 @@ fn a_first_step_of_zero_is_refused_while_times_are_traced() {
         let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 0.0 });
         Ok(ode.solve(0.0, t1, Tensor::from(1.0))?.y1)
     });
-    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite, not 0"));
+    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite and not 0"));
 }
 
 #[test]

@@ -297,7 +297,7 @@ fn a_state_without_rows_and_groups_without_any_are_refused() {
     let pair = (Tensor::zeros([3, 2]), Tensor::zeros([2]));
     let ode = Ode::new(|_t, y: &(Tensor, Tensor)| y.clone()).batching(Batching::PerRow);
     let e = ode.solve(0.0, 1.0, &pair).unwrap_err().to_string();
-    assert!(e.ends_with("but the leaves have shapes [3,2], [2]"), "{e}");
+    assert!(e.ends_with("but the leaves have shapes [3,2], [2]; use `Batching::Joint`"), "{e}");
     let uneven = Ode::new(|_t, y: &Tensor| -y).rtol(vec![1e-3, 1e-4]).batching(Batching::Groups(2));
     let e = crate::Error::from(uneven.solve(0.0, 1.0, Tensor::ones([3])).unwrap_err());
     assert!(matches!(e, crate::Error::Config(ConfigError::UnevenGroups { rows: 3, size: 2 })), "{e}");

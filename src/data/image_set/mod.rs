@@ -1,8 +1,8 @@
 //! A set of images as points: one byte per pixel value, from a folder, an IDX file or an `.npy` array.
 //!
 //! This module handles bytes, sizes and labels; `pixels` turns bytes into real numbers (dequantization and
-//! transforms). Pixel values are stored as bytes: 47 MB for MNIST instead of 188 MB as f32. A file larger
-//! than the memory budget is read image by image on demand.
+//! transforms). Pixel values are stored as bytes: 47 MB for MNIST instead of 188 MB as f32. An
+//! uncompressed file of bytes that is larger than the memory budget is read image by image on demand.
 //!
 //! A memory map would also read on demand, but needs `unsafe` and a crate. It would not be faster: images are
 //! read in the shuffled order of a batch either way, and the operating system caches the same pages.
@@ -22,7 +22,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Default memory budget in bytes: images up to this size are held in memory, larger files are read in parts.
+/// Default memory budget in bytes: images up to this size are held in memory, larger ones are read in parts
+/// if their format allows it.
 pub const MEMORY_BUDGET: u64 = 256 << 20;
 
 /// Images of one size, optionally with a label per image.
@@ -212,8 +213,8 @@ impl ImageSet {
     /// The images with the given numbers, concatenated: bytes `[rows, dim]`.
     ///
     /// # Errors
-    /// [`DataError::Unreadable`] if a file that is read in parts was deleted or truncated since it was
-    /// opened.
+    /// [`DataError::Unreadable`] if a file that is read in parts was truncated since it was opened, or cannot
+    /// be read for another reason.
     ///
     /// # Panics
     /// When a number is not below [`len`](Self::len).

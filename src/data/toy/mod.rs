@@ -1,10 +1,10 @@
 //! The 2-d benchmark densities of papers on flows, scaled as in FFJORD.
 //!
 //! Eight distributions, each with a sampler and (in `density`) a density. Five are curves with normal noise
-//! around them (the "brush"), one is a mixture of normals, one a warped normal and one uniform. Each density
-//! is exact or a one-dimensional integral, so the entropies below are reference values for a model's
-//! likelihood. Points are independent: where the original program draws a fixed number of points per class,
-//! the class is sampled here.
+//! around them (the "brush"), one is a mixture of normals, one a mixture of warped normals and one uniform.
+//! Each density is exact or a one-dimensional integral, so the entropies below are reference values for a
+//! model's likelihood. Points are independent: where the original program draws a fixed number of points per
+//! class, the class is sampled here.
 //!
 //! # References
 //! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles

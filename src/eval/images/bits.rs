@@ -219,7 +219,7 @@ impl Images {
     /// the same set or another one.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(crate) fn new(
         set: Arc<ImageSet>,
         train: Vec<usize>,

@@ -178,7 +178,7 @@ impl Images {
     /// The `k` training images nearest to each given image by squared distance of pixel values, nearest first.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(super) fn nearest(&self, to: &[&[u8]], k: usize) -> Result<Vec<Vec<Vec<u8>>>> {
         let d = self.set.dim();
         let mut best: Vec<Vec<(u64, Vec<u8>)>> = vec![Vec::new(); to.len()];

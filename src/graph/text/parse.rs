@@ -226,7 +226,10 @@ impl Parser {
             match nodes.get(id.index()).map(|n| &n.ty) {
                 None => return Err(error(line, format!("{id} is returned but not defined"))),
                 Some(Type::Tuple(_)) => {
-                    return Err(error(line, format!("{id} is a tuple: return its values by proj")));
+                    return Err(error(
+                        line,
+                        format!("{id} is a tuple: return `proj` nodes that extract its values"),
+                    ));
                 }
                 Some(_) => {}
             }

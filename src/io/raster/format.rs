@@ -2,7 +2,7 @@
 
 use super::{Channels, DecodeError, Depth, Raster, bmp, gif, jpeg, png, webp};
 
-/// Maximum number of bytes for the pixels of an image, as stored in its format: half a gigabyte.
+/// Maximum number of bytes for the decoded pixels of an image: 512 MiB.
 pub const LIMIT: u64 = 512 << 20;
 
 /// An image format that can be read.

@@ -60,7 +60,8 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// The paths of the existing figures, metrics and checkpoint, by file name without extension.
+    /// The paths of the existing figures, metrics and checkpoint, by file name without extension. `flow` is
+    /// the animation if it exists, otherwise the figure.
     pub fn files(&self) -> BTreeMap<String, String> {
         let all = FIGURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
         let there = all.map(|name| (name, self.file(name))).filter(|(_, path)| path.exists());
@@ -126,7 +127,7 @@ impl Drop for RunFolder {
 }
 
 /// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first that does not exist, or with
-/// `resume`, the last that exists.
+/// `resume`, the one before that (`runs/<stem>` if none exists).
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
     let mut free = 1;

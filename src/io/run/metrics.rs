@@ -29,7 +29,8 @@ pub struct Row {
     pub phase: String,
     /// Loss of the batch, in the objective's unit.
     pub loss: f64,
-    /// NLL of the validation points after the update, if it was measured.
+    /// NLL of the validation part after the update, if it was measured; for a known density, its entropy plus
+    /// the KL divergence.
     pub nll_nats: Option<f64>,
     /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
@@ -41,7 +42,7 @@ pub struct Row {
     pub live_buffers: usize,
     /// Bytes of live buffers after the update.
     pub live_bytes: usize,
-    /// Resident memory after the update, in MB.
+    /// Resident memory after the update, in MB of 10^6 bytes.
     pub rss_mb: f64,
     /// Number of times that the program of the phase was traced so far.
     pub traces: usize,
@@ -99,8 +100,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Appends a row. It is written to the file by the first row at least half a second later, or by
-    /// [`Metrics::flush`].
+    /// Appends a row. Rows are written to the file when one arrives at least half a second after the last
+    /// write, and by [`Metrics::flush`].
     ///
     /// # Errors
     /// [`IoError::Write`].

@@ -17,7 +17,7 @@ pub struct EnsembleSolution<Y> {
     pub warnings: Vec<(usize, Warning)>,
     /// Number of trajectories in lockstep; 1 if they ran one at a time.
     pub num_lanes: usize,
-    /// Number of threads that shared the work.
+    /// Number of threads of the pool that did the work; an ensemble of few chunks does not use all of them.
     pub num_threads: usize,
     /// The relative tolerance used.
     pub rtol: Tol,

@@ -5,9 +5,10 @@ use crate::ode::{ConfigError, Real};
 
 /// The sparsity pattern of the Jacobian.
 ///
-/// Columns that have no nonzero row in common are computed together, so a Jacobian takes one evaluation per
-/// group of such columns. A banded Jacobian takes `lower + upper + 1` evaluations for any number of
-/// components. If the band is narrow, the linear systems are banded too.
+/// Columns that have no nonzero row in common are computed together. By forward differences, a Jacobian then
+/// takes one evaluation of the vector field per group of such columns, besides f(t, y). A banded Jacobian has
+/// at most `lower + upper + 1` groups for any number of components. If the band is narrow, the linear systems
+/// are banded too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sparsity(Kind);
 

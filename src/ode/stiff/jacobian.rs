@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// A Jacobian that the function given to [`Ode::jacobian`](crate::ode::Ode::jacobian) writes: `jacobian[(i,
 /// j)]` is df_i / dy_j, and 0 unless it is assigned.
 ///
-/// If the [sparsity](crate::ode::Sparsity) has a narrow band, an assignment outside of the band panics.
+/// An entry outside of the matrix panics. An entry outside of the band panics too, if the
+/// [sparsity](crate::ode::Sparsity) is banded or has a band narrow enough to be stored as one.
 #[derive(Clone, Debug)]
 pub struct Jacobian(pub(super) Matrix<f64>);
 

@@ -56,8 +56,9 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.spectral_radius = Some(Arc::new(radius));
         self
     }
-    /// The sparsity pattern of the [Jacobian](Ode::jacobian). The Jacobian then takes fewer evaluations. If
-    /// the band is narrow, the time to solve a linear system is proportional to the number of components.
+    /// The sparsity pattern of the [Jacobian](Ode::jacobian). A Jacobian by forward differences or dual
+    /// numbers then takes fewer evaluations. If the band is narrow, the time to solve a linear system is
+    /// proportional to the number of components.
     ///
     /// # Examples
     /// ```

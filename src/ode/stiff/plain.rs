@@ -186,8 +186,8 @@ fn check_jacobian<Y: PlainState>(
     y.read(&mut at);
     for j in 0..n {
         let (rtol, atol) = request.scheme.tolerance.at(j);
-        let size =
-            if rtol > 0.0 { at[j].value().abs().max(atol / rtol) } else { at[j].value().abs().max(1e-5) };
+        let least = if rtol > 0.0 && atol > 0.0 { (atol / rtol).min(1.0) } else { 1e-5 };
+        let size = at[j].value().abs().max(least);
         let distance = Y::Number::constant(size * Y::EPSILON.cbrt());
         let y_j = at[j];
         at[j] = y_j - distance;

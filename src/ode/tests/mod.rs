@@ -24,3 +24,4 @@ mod sensitivity;
 mod states;
 mod stiff;
 mod stiff_problems;
+mod stiff_refusals;

@@ -261,7 +261,7 @@ fn tolerances_of_a_compound_are_a_scalar_one_per_part_or_one_per_component() {
     let each = Tol::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
     assert_eq!(atol([1e-7, 1e-5].into()).unwrap().atol, each);
     assert_eq!(atol(each.clone()).unwrap().atol, each);
-    let message = "atol has 3 values, but the state has 4 components: give one value or 4 values, or one value per part of the tuple (2)";
+    let message = "atol has 3 values, but the state has 4 components: give one value or 4 values, or one value per part of the state (2)";
     assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), message);
     let mixed = Ode::new(|_t, (a, b): &(f64, Vec<f32>)| (-a, b.clone()));
     let mixed = mixed.solve(0.0, 1.0, (1.0, vec![1.0_f32])).unwrap();

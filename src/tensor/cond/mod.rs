@@ -35,8 +35,8 @@ use std::sync::Arc;
 /// tensors, the error of the branch that runs, including a solve in it that ended early.
 ///
 /// # Panics
-/// If `pred` is not one boolean, or the branches' results differ in leaves, types or static values. If the
-/// branches do not return a `Result`, the cases under "Errors" panic.
+/// If `pred` is not one boolean, or, with a traced `pred`, the branches' results differ in leaves, types or
+/// static values. If the branches do not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```

@@ -17,6 +17,7 @@ use {
     },
     crate::io::run::RunFolder,
     crate::tensor::Tensor,
+    crate::train::PlotsKind,
     crate::train::figures::SAMPLE_STREAM,
 };
 
@@ -73,6 +74,9 @@ impl Session<'_> {
     /// Draws `density.png` on a coarse grid; for an image set, `samples.png`.
     #[cfg(feature = "plot")]
     pub(super) fn draw(&mut self) -> Result<()> {
+        if self.plots == PlotsKind::Density && self.held_out.images().is_some() {
+            return Ok(());
+        }
         self.team.order(&Order::Wait)?;
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {

@@ -289,10 +289,12 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
         found.concat().len() == 10 && found.concat().iter().all(|x| (-30.0..0.0).contains(x)),
         "{found:?}"
     );
+    let pairs = [[0.0; 2]; 3];
+    assert!(std::panic::catch_unwind(|| learned.log_prob(&pairs, 1e-5, 1e-5)).is_err(), "three coordinates");
     #[cfg(feature = "plot")]
     {
         let message = learned.plot_density(folder.path().join("no.png"), 64).unwrap_err().to_string();
-        assert!(message.contains("this run's points have 3"), "{message}");
+        assert!(message.contains("the data of this run have 3"), "{message}");
     }
 }
 

@@ -26,7 +26,7 @@ struct Session {
 }
 
 impl Session {
-    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second one of whole decades.
+    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second decade.
     fn tolerances(&self, loosest: i32, tightest: i32) -> Vec<f64> {
         let stride = if self.options.quick { 4 } else { 1 };
         (0..=2 * (loosest - tightest))

@@ -19,7 +19,8 @@ const LONGEST: Duration = Duration::from_millis(400);
 pub struct End {
     /// The end value, or all end values of an ensemble.
     pub y: Vec<f64>,
-    /// Steps attempted: accepted and rejected.
+    /// Steps attempted: accepted and rejected. For SciPy, accepted steps only, because `solve_ivp` does not
+    /// report rejected steps.
     pub num_steps: u64,
     /// Function evaluations.
     pub num_field_evals: u64,
