@@ -1,10 +1,10 @@
-//! Recomputed steps of the gradient of one solve: `cargo bench --bench checkpoints -- --steps N --checkpoints C [--unknown |
-//! --forecast M] --json`.
+//! Recomputed steps of the gradient of one solve:
+//! `cargo bench --bench checkpoints -- [--steps N] [--checkpoints C] [--unknown | --forecast M] [--json]`.
 //!
-//! Compiles one solve of N constant steps of Midpoint on four unknowns, and its gradient with at most C stored
-//! states. `--unknown` hides the number of steps from the checkpoint placement, `--forecast M` passes the wrong
-//! number M. The vector field counts its calls: two per step forward, two per recomputed step, and two per step
-//! backward, because the cotangent of a step needs its stages.
+//! Compiles one solve of N (100) constant steps of Midpoint on four unknowns, and its gradient with at most C
+//! (10) stored states. `--unknown` hides the number of steps from the checkpoint placement, `--forecast M`
+//! passes the number M instead of N. The vector field counts its calls: two per step forward, two per
+//! recomputed step, and two per step backward, because the cotangent of a step needs its stages.
 
 use flowline::__internal::backend::checkpoint::cost::fewest_extra;
 use flowline::adjoint::ExpectedSteps;
@@ -47,7 +47,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--bench" => {}
             other => {
                 return Err(format!(
-                    "unknown option {other}; options are --steps N --checkpoints C [--unknown | --forecast M] [--json]"
+                    "unknown option {other}; options are [--steps N] [--checkpoints C] [--unknown | --forecast M] [--json]"
                 ));
             }
         }

@@ -1,7 +1,8 @@
 //! The cost of events and discontinuities: `cargo bench --bench instants`.
 //!
-//! Measures the time per bounce of a bouncing ball, and the time per function evaluation if each of many steps ends on a
-//! discontinuity, compared with steps that end on the same times as `tstops`. Medians of seven runs.
+//! Measures the time per bounce of a bouncing ball, and the time per function evaluation if each of many steps ends
+//! at a discontinuity, compared with steps that end at the same times as `tstops`. The times are medians of seven
+//! runs.
 
 use flowline::ode::{Event, Ode};
 use std::cell::Cell;
@@ -25,7 +26,7 @@ fn bounce() -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / solution.events.len() as f64
 }
 
-/// Nanoseconds per function evaluation, with steps that end on many times.
+/// Nanoseconds per function evaluation of a solve whose steps end at many given times.
 fn stops(is_discontinuity: bool) -> f64 {
     let evaluations = Cell::new(0_u64);
     let times: Vec<f64> = (1..STOPS).map(|i| i as f64 / 100.0).collect();

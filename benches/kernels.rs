@@ -209,7 +209,7 @@ impl Bench {
         }
     }
 
-    /// A batch of products as one step of a plan, as kernel calls, and as scalar loops.
+    /// A batch of matrix products: by one step of a plan, by kernel calls, and by scalar loops.
     fn batches(&self, level: Level) {
         for (count, n) in [(32, 8), (512, 4), (32, 64)] {
             let shape = [count, n, n];

@@ -1,9 +1,9 @@
 //! flowline compared with the other Rust crates that solve ODEs:
 //! `cargo bench --bench solve -- [--json] [--only plain|native] [--problem A,B] [--peer A,B] [--quick]`.
 //!
-//! The timed programs are a separate package, `benches/peers/rust`, which this program builds and runs twice: with a plain
-//! `cargo build --release`, and with `target-cpu=native`. With `--json` each line is a measurement, otherwise they are
-//! tables; the summary goes to standard error.
+//! The timed programs are a separate package, `benches/peers/rust`, which this program builds and runs twice: with
+//! a plain `cargo build --release`, and with `target-cpu=native`. With `--json` each line of the output is a
+//! measurement, otherwise the output is tables. The summary goes to standard error.
 
 #[path = "common/package.rs"]
 mod package;

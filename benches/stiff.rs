@@ -1,11 +1,12 @@
-//! Stiff problems: work against precision of `Rodas5P` on published problems, ensembles of Robertson's, diffusion by `Rkc2`, a
-//! banded Jacobian; or a comparison with other packages.
+//! Stiff problems: work and precision of `Rodas5P` on published problems, an ensemble of Robertson problems,
+//! diffusion by `Rkc2`, a banded Jacobian, and two step size controllers; with `--peers`, a comparison with
+//! other packages.
 //!
-//! `cargo bench --bench stiff -- [PROBLEM]` prints a table for each problem whose name contains the word. Times are the shortest of
-//! several runs; errors are relative to values of Radau IIA of order 13.
+//! `cargo bench --bench stiff -- [PROBLEM]` prints a table or a line for each problem whose name contains the
+//! word. Times are the shortest of several runs; errors are relative to values of Radau IIA of order 13.
 //!
-//! `cargo bench --bench stiff -- --peers [--only plain|native] [--json] [--problem A,B] [--peer A,B]` compares flowline with
-//! diffsol, russell_ode and SciPy in one run. The program is in the package `benches/peers/rust`.
+//! `cargo bench --bench stiff -- --peers [--only plain|native] [--json] [--problem A,B] [--peer A,B]` compares
+//! flowline with diffsol, russell_ode and SciPy in one run. The program is in the package `benches/peers/rust`.
 
 use flowline::ode::{Method, Ode, PidController, Sparsity, Stats, ensemble};
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ mod problems;
 
 use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, RoberField, VanDerPol};
 
-/// The shortest of several runs, and what the last gave.
+/// The shortest time of several runs, and the result of the last run.
 fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     let mut best = (Duration::MAX, run());
     for _ in 0..runs {
@@ -30,7 +31,7 @@ fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     best
 }
 
-/// One line for each tolerance.
+/// Prints a line for each tolerance.
 fn table<P: Problem<N>, const N: usize>() {
     println!("{}, t = {}", P::NAME, P::T1);
     println!("{:>7} {:>9} {:>7} {:>7} {:>7} {:>9}", "rtol", "error", "steps", "J", "f", "ms");
@@ -45,7 +46,7 @@ fn table<P: Problem<N>, const N: usize>() {
     }
 }
 
-/// 10,000 of Robertson's problems with other rates, to t = 40 at 1e-6.
+/// 10,000 Robertson problems with different rates, to t = 40, at tolerances of 1e-6.
 fn lanes() {
     let rates: Vec<f64> = (0..10_000).map(|i| 0.02 + 4e-6 * f64::from(i)).collect();
     let sweep = ensemble(&rates, |&k| (RoberField { k: [k, 3e7, 1e4] }, [1.0, 0.0, 0.0]));
@@ -111,7 +112,7 @@ fn banded() {
     println!("brusselator, 1,000 unknowns, banded: {:.1} ms, {}", time.as_secs_f64() * 1e3, solution.stats);
 }
 
-/// A controller that does not look back, to compare with.
+/// Steps of Van der Pol's oscillator with the predictive controller, and with one that uses only the last error.
 fn controllers() {
     for (name, controller) in [("predictive", PidController::predictive()), ("I", PidController::default())] {
         let ode = Ode::from_generic(VanDerPol::FIELD).method(Method::Rodas5P).rtol(1e-6).atol(1e-6);

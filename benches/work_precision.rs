@@ -1,8 +1,9 @@
 //! Draws the work-precision figures of the documentation: `cargo bench --bench work_precision [-- FOLDER]`.
 //!
-//! Error at the end against time, for six explicit methods on two problems and four methods on two stiff problems, each at
-//! tolerances half a decade apart. A time is the minimum of many short batches, which alternate over all methods and
-//! tolerances, because the machine may be shared. FOLDER defaults to `docs/images`.
+//! Error at the end against time, for six explicit methods on two problems, and for four methods on a mildly
+//! stiff problem and three on a very stiff one, each at tolerances half a decade apart. A time is the minimum
+//! of many short batches. The batches of all methods and tolerances alternate, because other programs may
+//! slow down the machine. FOLDER defaults to `docs/images`.
 
 #[allow(dead_code, reason = "two of the problems that the accuracy tests run")]
 #[path = "../src/ode/tests/problems.rs"]

@@ -1,15 +1,15 @@
 //! Arenstorf's orbit: a satellite on a closed orbit around the Earth and the Moon.
 //!
-//! The restricted three-body problem in the frame that rotates with the Moon (Hairer, Norsett, Wanner, Solving Ordinary
-//! Differential Equations I, section II.0). Close passages need steps that differ by a factor of 1,000. The period is known
-//! to 16 digits, so the distance between the ends of the orbit is the error.
+//! The restricted three-body problem in the frame that rotates with the Moon (Hairer, Norsett, Wanner, Solving
+//! Ordinary Differential Equations I, section II.0). Step sizes differ by a factor of 1,000, because close passages
+//! need short steps. The period is known to 16 digits, so the distance between the ends of the orbit is the error.
 //! `cargo run --release --example arenstorf -- [FOLDER]` writes `arenstorf.png` there.
 
 use flowline::plot;
 use flowline::prelude::*;
 use std::path::Path;
 
-/// The Moon's share of the mass.
+/// The mass of the Moon as a share of the total mass.
 const MU: f64 = 0.012277471;
 const PERIOD: f64 = 17.0652165601579625588917206249;
 const START: [f64; 4] = [0.994, 0.0, 0.0, -2.00158510637908252240537862224];
@@ -27,7 +27,7 @@ pub fn run(folder: &Path) -> flowline::Result<(f64, [f64; 4])> {
         .method(Method::Dop853)
         .rtol(1e-12)
         .atol(1e-12)
-        .tstops(&[0.5 * PERIOD]) // a step ends there, so the saved value is not interpolated
+        .tstops(&[0.5 * PERIOD]) // a step ends at this time, so the saved value is not interpolated
         .save_at(SaveAt::ts(&[0.5 * PERIOD]).and_dense())
         .solve(0.0, PERIOD, START)?;
     plot::phase_portrait(&orbit, ["x", "y"], |y| [y[0], y[1]])?.save(folder.join("arenstorf.png"))?;

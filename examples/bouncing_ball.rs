@@ -1,27 +1,29 @@
-//! A bouncing ball: one event changes the state, another records the turning points, and a function of the state is saved.
+//! A bouncing ball. One event resets the state at each bounce, and another event records the highest points. A second
+//! solve saves the energy, a function of the state.
 //!
-//! `cargo run --release --example bouncing_ball -- [FOLDER]` writes `bouncing_ball.png` there.
+//! `cargo run --release --example bouncing_ball -- [FOLDER]` writes `bouncing_ball.png` to FOLDER.
 
 use flowline::plot;
 use flowline::prelude::*;
 use std::path::Path;
 
 const GRAVITY: f64 = 9.81;
-/// The share of the velocity that remains after a bounce.
-const KEPT: f64 = 0.9;
+/// Coefficient of restitution: the speed just after a bounce over the speed just before it.
+const RESTITUTION: f64 = 0.9;
 
-/// Solves and plots; returns the times of the bounces and the energies at t = 0, 2, ..., 8.
+/// Solves and plots. Returns the times of the bounces, and the energies per unit mass at t = 0, 2, ..., 8.
 pub fn run(folder: &Path) -> flowline::Result<(Vec<f64>, Vec<f64>)> {
     let ball = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY])
-        .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -KEPT)
+        .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -RESTITUTION)
         .event(Event::falling(), |_t, y| y[1]);
 
-    let flight = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?;
-    plot::time_series(&flight, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
-    let bounces = flight.events.iter().filter(|hit| hit.index == 0).map(|hit| hit.t).collect();
+    let solution = ball.clone().save_at(SaveAt::dense()).solve(0.0, 8.0, [10.0, 0.0])?;
+    plot::time_series(&solution, &["height", "velocity"])?.save(folder.join("bouncing_ball.png"))?;
+    let bounces = solution.events.iter().filter(|event| event.index == 0).map(|event| event.t).collect();
 
-    let energy = ball.save_at([0.0, 2.0, 4.0, 6.0, 8.0]).save_fn(|_t, y| 0.5 * y[1] * y[1] + GRAVITY * y[0]);
-    let energies = energy.solve(0.0, 8.0, [10.0, 0.0])?.ys;
+    let energy_ode =
+        ball.save_at([0.0, 2.0, 4.0, 6.0, 8.0]).save_fn(|_t, y| 0.5 * y[1] * y[1] + GRAVITY * y[0]);
+    let energies = energy_ode.solve(0.0, 8.0, [10.0, 0.0])?.ys;
     Ok((bounces, energies))
 }
 

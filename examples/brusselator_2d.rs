@@ -1,9 +1,10 @@
-//! A partial differential equation in two dimensions without any Jacobian: the Brusselator with diffusion, by `Rkc2`.
+//! A partial differential equation in two dimensions: the Brusselator with diffusion, solved without a Jacobian by
+//! `Rkc2`.
 //!
-//! `u_t = 1 + u^2 v - 4.4 u + a (u_xx + u_yy) + g`, `v_t = 3.4 u - u^2 v + a (v_xx + v_yy)`, periodic on the unit square, with
-//! a = 0.1, u = 22 y (1 - y)^1.5 and v = 27 x (1 - x)^1.5 at the start; from t = 1.1 on the source g is 5 in the disc of radius
-//! 0.1 around (0.3, 0.6) (Hairer, Wanner, Solving Ordinary Differential Equations II, section IV.10).
-//! `cargo run --release --example brusselator_2d -- [N]` solves on N x N points, 64 by default.
+//! `u_t = 1 + u^2 v - 4.4 u + a (u_xx + u_yy) + g`, `v_t = 3.4 u - u^2 v + a (v_xx + v_yy)`, periodic on the unit
+//! square, with a = 0.1, u = 22 y (1 - y)^1.5 and v = 27 x (1 - x)^1.5 at the start; from t = 1.1 on the source g
+//! is 5 in the disc of radius 0.1 around (0.3, 0.6) (Hairer, Wanner, Solving Ordinary Differential Equations II,
+//! section IV.10). `cargo run --release --example brusselator_2d -- [N]` solves on N x N points, 64 by default.
 //!
 //! Diffusion limits the steps of Tsit5 to 3.3 / (8 a N^2), 1e-3 at N = 64. The limit of `Rkc2` grows with the
 //! square of its number of stages, so it uses as many stages as the step size needs. A Jacobian would have a
@@ -12,7 +13,7 @@
 use flowline::prelude::*;
 
 const DIFFUSION: f64 = 0.1;
-/// When the source is switched on.
+/// The time at which the source is switched on.
 const SWITCHED: f64 = 1.1;
 
 /// dy/dt of `[u, v]`, each row by row on n x n points.
@@ -43,7 +44,7 @@ pub fn run(n: usize, t1: f64, tolerance: f64) -> flowline::Result<(Vec<f64>, Str
     let points = |f: fn(f64, f64) -> f64| (0..n * n).map(move |i| f(at(i % n), at(i / n)));
     let u0 = points(|_x, y| 22.0 * y * (1.0 - y).powf(1.5));
     let y0: Vec<f64> = u0.chain(points(|x, _y| 27.0 * x * (1.0 - x).powf(1.5))).collect();
-    let radius = 8.0 * DIFFUSION * (n * n) as f64 + 20.0; // the Laplacian's largest eigenvalue, and the reaction's
+    let radius = 8.0 * DIFFUSION * (n * n) as f64 + 20.0; // eigenvalue of the diffusion, bound of the reaction
     let solution = Ode::in_place(move |t: f64, y: &[f64], dy: &mut [f64]| brusselator(n, t, y, dy))
         .method(Method::Rkc2)
         .spectral_radius(move |_t, _y| radius)

@@ -1,8 +1,8 @@
 //! 10,000 Lorenz trajectories over MPI: `mpirun -n 2 target/release/examples/ensemble_ranks`.
 //!
 //! Every rank has one thread, so two ranks can be compared with one process of two threads
-//! (`RAYON_NUM_THREADS=2`, without `mpirun`). Prints the least of several times in milliseconds, and a checksum
-//! that does not depend on the number of ranks.
+//! (`RAYON_NUM_THREADS=2`, without `mpirun`). Prints the shortest time of ten solves in milliseconds, and a checksum
+//! of the end states, which does not depend on the number of ranks.
 
 use flowline::prelude::*;
 use flowline::world::World;

@@ -1,8 +1,8 @@
 //! Manual stepping: the caller writes the loop, evaluates the last step, and changes the state between steps.
 //!
-//! A drug is taken every eight hours: `gut' = -1.2 gut`, `blood' = 1.2 gut - 0.2 blood` (mg, hours). Steps end on the times
-//! of the doses (`tstops`), where the loop adds a dose; within steps it samples the blood every hour.
-//! `cargo run --release --example hand_stepping` prints the table.
+//! A drug is taken every eight hours: `gut' = -1.2 gut`, `blood' = 1.2 gut - 0.2 blood` (mg, hours). Steps end at
+//! the times of the doses (`tstops`), and the loop then adds a dose. Within steps, it evaluates the amount in the
+//! blood every hour. `cargo run --release --example hand_stepping` prints the table.
 
 use flowline::prelude::*;
 
@@ -29,7 +29,7 @@ pub fn run() -> flowline::Result<Course> {
     let mut steps = drug.stepper(0.0, 48.0, [DOSE, 0.0])?;
     let (mut hourly, mut peak) = (Vec::new(), 0.0_f64);
     while let Some(step) = steps.step()? {
-        let t = step.t; // step.y is borrowed: no copy per step
+        let t = step.t; // step.y is borrowed, not copied
         peak = peak.max(step.y[1]);
         while (hourly.len() + 1) as f64 <= t {
             let hour = (hourly.len() + 1) as f64;

@@ -1,7 +1,7 @@
 //! The Lorenz equations of 1963: statistics of the solve, a table of values, and two figures.
 //!
-//! `cargo run --release --example lorenz -- [FOLDER]` writes `lorenz.png`, the orbit in a plane that shows both wings,
-//! `lorenz_t.png`, the components against t, and `lorenz.csv` there.
+//! `cargo run --release --example lorenz -- [FOLDER]` writes three files: `lorenz.png` with the orbit in a plane
+//! that shows both wings, `lorenz_t.png` with the components against t, and the table `lorenz.csv`.
 
 use flowline::plot;
 use flowline::prelude::*;

@@ -1,11 +1,11 @@
 //! Parameters of the Lotka-Volterra equations from a hundred noisy counts, with their standard errors.
 //!
-//! The loss is differentiated through the solve with respect to the logarithms of the parameters, so these stay positive.
-//! The fit starts at an equilibrium, p = (1, 1, 1, 1) with both populations at 1, and weights only the first
-//! two units of time. The weighted range grows to all ten during training, because a fit to a whole cycle at
-//! once ends with a wrong period. The weights are inputs of the program, so it is traced once.
-//! The fit recovers p = (1.5, 1, 3, 1) to 1.1 % and 1.2 standard errors. The standard errors come from the
-//! Gauss-Newton Hessian: four forward derivatives of one solve.
+//! The loss is differentiated through the solve with respect to the logarithms of the parameters, so these stay
+//! positive. The fit starts at an equilibrium, p = (1, 1, 1, 1) with both populations at 1, and weights only the
+//! first two units of time. The weighted range grows to all ten during training, because a fit to a whole cycle at
+//! once ends with a wrong period. The weights are inputs of the program, so it is traced once. The fit recovers the
+//! true p = (1.5, 1, 3, 1) to within 1.1 % and 1.2 standard errors. The standard errors come from the Gauss-Newton
+//! Hessian: four forward derivatives of one solve.
 //!
 //! `cargo run --release --example lotka_volterra` takes a second and plots `lotka_volterra.png`.
 
@@ -26,7 +26,7 @@ tree! {
     }
 }
 
-/// The trained parameters.
+/// The true parameters, which generate the counts.
 pub const P: [f64; 4] = [1.5, 1.0, 3.0, 1.0];
 const NOISE: f64 = 0.1;
 const T1: f64 = 10.0;
@@ -56,8 +56,8 @@ fn counted(key: &Key) -> flowline::Result<Counts> {
     Ok(Counts { counted, weight: Tensor::from(vec![1.0; 50]), ts })
 }
 
-/// One standard error per parameter: the square roots of the diagonal of (J^T J)^-1 NOISE^2, for the logarithms; J is the
-/// derivative of all populations.
+/// One standard error per parameter: the square roots of the diagonal of (J^T J)^-1 NOISE^2, for the logarithms; J
+/// is the derivative of all populations.
 fn standard_errors(ln_p: &Tensor, ts: &Tensor) -> [f64; 4] {
     let all = |ln_p: &Tensor| populations(&ln_p.exp(), ts).expect("the fit was solved before");
     let along = |direction: &Tensor| jvp(all, ln_p, direction).1;
@@ -98,7 +98,8 @@ pub struct Fit {
 /// Fits and plots `lotka_volterra.png`.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Fit> {
     let counts = counted(&Key::new(1))?;
-    // A short average of squared gradients: the first gradients are a hundred times the last.
+    // A small beta2, so that the average of squared gradients forgets the first gradients, which are a hundred
+    // times the last.
     let optimizer = Adam::new(Schedule::cosine_decay(0.05, updates as u32)).beta2(0.95).build();
     let step = jit(|state: FitState, counts: Counts| {
         let (value, slope) = value_and_grad(|ln_p| loss(ln_p, &counts), &state.ln_p)?;

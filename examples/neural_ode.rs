@@ -4,7 +4,7 @@ use flowline::nn::prelude::*;
 use flowline::ode::ConstantStepSize;
 
 tree! {
-    /// The state of a training step.
+    /// The state of the training.
     struct TrainState { model: Mlp, optimizer: OptState, update: Tensor }
 }
 tree! {

@@ -1,5 +1,5 @@
-//! The notebook `notebooks/02_neural_ode.ipynb` as a program: lines that begin with `//|` are its text, the code
-//! between them is its cells.
+//! The notebook `notebooks/02_neural_ode.ipynb` as a program. Lines that begin with `//|` are the text of the
+//! notebook, and the code between them is its cells.
 //!
 //! `cargo run --release --example notebook_neural_ode -- [FOLDER]` prints the output of the cells and writes their
 //! figures to FOLDER.
@@ -9,55 +9,56 @@ mod shown;
 
 use shown::show;
 
-#[allow(clippy::too_many_lines, reason = "a notebook is one story")]
+#[allow(clippy::too_many_lines, reason = "all cells of a notebook are in `main`")]
 fn main() -> flowline::Result<()> {
     //| # Neural ordinary differential equations
     //|
-    //| The data are noisy points of a motion at some times. The differential equation of the motion is unknown. A
-    //| neural ODE (Chen et al. 2018) replaces it with a network,
+    //| The data are noisy observations $y_i$ of a motion at times $t_i$. The differential equation of the motion is
+    //| unknown. A neural ODE (Chen et al. 2018) uses a network with weights $\theta$ as the vector field,
     //|
-    //| $$\frac{dy}{dt} = f_\theta(y), \qquad L(\theta) = \sum_i \lVert y(t_i; \theta) - y_i \rVert^2,$$
+    //| $$\frac{dy}{dt} = f_\theta(y), \qquad L(\theta) = \sum_i \lVert y(t_i; \theta) - y_i \rVert^2.$$
     //|
-    //| and learns $\theta$ by differentiating the loss through the solver.
+    //| An optimizer minimizes the loss $L$ with gradients that are computed through the solver.
     //|
     //| ## Data
     //|
-    //| Spirals of $\dot y = A y^3$ (the cube of each component) with
-    //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$, each from its own initial state, at a hundred times
-    //| between 0 and 5, with noise of standard deviation 0.03. The model does not use this equation.
+    //| The data are 256 spirals, solutions of $\dot y = A y^3$ (the cube of each component) with
+    //| $A = \begin{pmatrix} -0.1 & 2 \\ -2 & -0.1 \end{pmatrix}$. Each spiral has its own random initial state and is
+    //| observed at 101 times from 0 to 5, with noise of standard deviation 0.03. The model does not use this
+    //| equation.
     use flowline::nn::prelude::*;
     use flowline::plot::Axes;
     use flowline::tensor::DType::{F32, F64};
     use flowline::tensor::extra::tree_summary;
     use std::time::Instant;
 
-    fn law(_t: f64, y: &[f64; 2]) -> [f64; 2] {
+    fn true_field(_t: f64, y: &[f64; 2]) -> [f64; 2] {
         let [a, b] = [y[0].powi(3), y[1].powi(3)];
         [-0.1 * a + 2.0 * b, -2.0 * a - 0.1 * b]
     }
 
-    /// n spirals from between the circles of radius 1 and 2: [n, 101, 2], the start first.
+    /// n spirals, [n, 101, 2]. Their initial states lie between the circles of radius 1 and 2.
     fn spirals(n: usize, key: &Key) -> flowline::Result<Tensor> {
         let times: Vec<f64> = (0..=100).map(|i| 0.05 * f64::from(i)).collect();
         let mut ys = Vec::new();
         for draw in key.uniform([n, 2]).to_vec().chunks_exact(2) {
             let (angle, radius) = (std::f64::consts::TAU * draw[0], 1.0 + draw[1]);
-            let start = [radius * angle.cos(), radius * angle.sin()];
-            ys.extend(Ode::new(law).save_at(times.clone()).solve(0.0, 5.0, start)?.ys);
+            let y0 = [radius * angle.cos(), radius * angle.sin()];
+            ys.extend(Ode::new(true_field).save_at(times.clone()).solve(0.0, 5.0, y0)?.ys);
         }
         Ok(Tensor::from(ys.concat()).reshape([n, 101, 2]).cast(F32))
     }
 
-    /// Rows of [n, time, 2] as paths to draw.
+    /// The first n series of ys, [series, time, 2], as lists of points for figures.
     fn paths(ys: &Tensor, n: usize) -> Vec<Vec<[f64; 2]>> {
         (0..n).map(|i| ys.index(i).to_vec().chunks_exact(2).map(|y| [y[0], y[1]]).collect()).collect()
     }
 
     let key = Key::new(0);
-    let [for_model, for_data, for_noise, for_batches] = key.split();
-    let clean = spirals(256, &for_data)?;
-    let seen = &clean + for_noise.normal([256, 101, 2]) * 0.03;
-    let axes = paths(&seen, 5)
+    let [model_key, data_key, noise_key, batch_key] = key.split();
+    let clean = spirals(256, &data_key)?;
+    let observed = &clean + noise_key.normal([256, 101, 2]) * 0.03;
+    let axes = paths(&observed, 5)
         .iter()
         .enumerate()
         .fold(Axes::new("x", "y").size(800, 800), |axes, (i, path)| axes.scatter("", path, i));
@@ -65,37 +66,41 @@ fn main() -> flowline::Result<()> {
     //| ## The model and its loss
     //|
     //| The vector field is an MLP with two hidden layers of width 64. One solve integrates a batch of initial states
-    //| and is saved at some of the times. `times` is a tensor, so its values can change from call to call without a new
-    //| trace.
-    /// The model's solutions from the initial states, [n, time, 2]. Time is the first axis of the values that a solve
-    /// saves.
-    fn follow(model: &Mlp, starts: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
+    //| and saves the solutions at `times`. Because `times` is a tensor, its values can change without a new trace.
+    //| The loss is the mean, not the sum, of the squared errors.
+    /// The model's solutions from the initial states y0, [n, time, 2].
+    fn predict(model: &Mlp, y0: &Tensor, times: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let field = Ode::new(|_t, y: &Tensor| model.forward(y)).rtol(1e-3).atol(1e-4).adjoint(adjoint);
-        let solution = field.save_at(times).solve(0.0, times.index(times.size() - 1), starts)?;
+        let solution = field.save_at(times).solve(0.0, times.index(times.size() - 1), y0)?;
+        // In the saved values, time is the first axis.
         Ok(solution.ys.permute(&[1, 0, 2]))
     }
 
-    /// The mean squared error of a batch [n, 101, 2] at the time indices `which`.
-    fn loss(model: &Mlp, ys: &Tensor, which: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
+    /// The mean squared error over a batch ys [n, 101, 2] at the times with these indices. The solves start from the
+    /// first observations.
+    fn loss(model: &Mlp, ys: &Tensor, indices: &Tensor, adjoint: Adjoint) -> flowline::Result<Tensor> {
         let by_time = ys.permute(&[1, 0, 2]);
-        let followed = follow(model, &by_time.index(0), &(which.cast(F64) * 0.05), adjoint)?;
-        Ok((followed - by_time.take(which).permute(&[1, 0, 2])).square().mean())
+        let predicted = predict(model, &by_time.index(0), &(indices.cast(F64) * 0.05), adjoint)?;
+        Ok((predicted - by_time.take(indices).permute(&[1, 0, 2])).square().mean())
     }
 
-    /// The first n indices of every `every`-th time.
-    fn every(every: u32, n: u32) -> Tensor {
-        Tensor::from((1..=n).map(|i| i * every).collect::<Vec<_>>())
+    /// The time indices stride, 2 stride, ..., n stride.
+    fn time_indices(stride: u32, n: u32) -> Tensor {
+        Tensor::from((1..=n).map(|i| i * stride).collect::<Vec<_>>())
     }
 
-    let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &for_model);
+    let model = Mlp::new([2, 64, 64, 2], Activation::Tanh, &model_key);
     println!("{}", tree_summary(&model));
-    println!("loss before training: {:.3}", loss(&model, &seen, &every(4, 25), Adjoint::default())?.item());
+    let before = loss(&model, &observed, &time_indices(4, 25), Adjoint::default())?.item();
+    println!("loss before training: {before:.3}");
     //| ## Gradients and stored states
     //|
     //| The backward pass needs the states of the forward pass in reverse order. Storing all states takes memory that
-    //| grows with the number of steps. Storing $K$ states (checkpoints) and recomputing the others takes time. The
-    //| schedule has the minimum number of recomputed steps, and the gradient has the same bits for every $K$.
-    let batch = seen.slice(0, 0..32);
+    //| grows with the number of steps (`Direct`). Recursive checkpointing stores $K$ states (checkpoints) and
+    //| recomputes the others, which takes time. The default chooses $K$ so that the checkpoints fit into 32 MiB. This
+    //| solve has few steps, so the times differ little. A checksum of the first layer's gradient shows that the bits
+    //| are the same for every $K$.
+    let batch = observed.slice(0, 0..32);
     for adjoint in [
         Adjoint::recursive_checkpoint(1),
         Adjoint::recursive_checkpoint(4),
@@ -103,34 +108,36 @@ fn main() -> flowline::Result<()> {
         Adjoint::Direct,
     ] {
         let gradient = jit(|model: Mlp, batch: Tensor| {
-            let (_, slopes) = value_and_grad(|model| loss(model, &batch, &every(4, 25), adjoint), &model)?;
-            Ok(slopes)
+            let (_, grads) =
+                value_and_grad(|model| loss(model, &batch, &time_indices(4, 25), adjoint), &model)?;
+            Ok(grads)
         });
         gradient.call(model.clone(), &batch)?;
         let start = Instant::now();
-        let slopes = gradient.call(model.clone(), &batch)?;
-        let bits =
-            slopes.layers[0].weight.to_vec().iter().fold(0_u64, |bits, w| bits.rotate_left(5) ^ w.to_bits());
-        println!("{adjoint:?}: {:.1} ms, bits {bits:016x}", 1e3 * start.elapsed().as_secs_f64());
+        let grads = gradient.call(model.clone(), &batch)?;
+        let checksum =
+            grads.layers[0].weight.to_vec().iter().fold(0_u64, |sum, g| sum.rotate_left(5) ^ g.to_bits());
+        println!("{adjoint:?}: {:.1} ms, checksum {checksum:016x}", 1e3 * start.elapsed().as_secs_f64());
     }
     //| ## Training
     //|
-    //| An update is one compiled call: solve, gradient, clipping, Adam. It is traced once. While the field is wrong at
-    //| early times, late times give no useful gradient. The 25 times of a batch therefore cover a quarter of the
-    //| interval first, then half, then all.
+    //| An update is one call of a compiled function: solve, gradient, clipping, Adam. The function is traced once. As
+    //| long as the solution is wrong at early times, late times contribute no useful gradient. The 25 times of a
+    //| batch therefore cover a quarter of the interval first, then half of it, then all of it.
     let updates = 1_500_u32;
     let optimizer = chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates))));
     let mut state = (model.clone(), optimizer.init(&model));
-    let step = jit(move |(model, memory): (Mlp, OptState), (ys, which): (Tensor, Tensor)| {
-        let (value, slopes) = value_and_grad(|model| loss(model, &ys, &which, Adjoint::default()), &model)?;
-        let (model, memory) = optimizer.update(&model, slopes, memory);
-        Ok(((model, memory), value))
+    let update = jit(move |(model, opt_state): (Mlp, OptState), (ys, indices): (Tensor, Tensor)| {
+        let (value, grads) = value_and_grad(|model| loss(model, &ys, &indices, Adjoint::default()), &model)?;
+        let (model, opt_state) = optimizer.update(&model, grads, opt_state);
+        Ok(((model, opt_state), value))
     });
-    let step = step.max_traces(1);
+    let update = update.max_traces(1);
     let mut losses = Vec::new();
     let start = Instant::now();
-    for (i, ys) in (0..updates).zip(Dataset::new(seen.clone())?.batches(32, &for_batches)) {
-        let value = step.step(&mut state, (ys, every([1, 2, 4, 4][(4 * i / updates) as usize], 25)))?.item();
+    for (i, ys) in (0..updates).zip(Dataset::new(observed.clone())?.batches(32, &batch_key)) {
+        let stride = [1, 2, 4, 4][(4 * i / updates) as usize];
+        let value = update.step(&mut state, (ys, time_indices(stride, 25)))?.item();
         losses.push([f64::from(i + 1), value]);
         if (i + 1) % 300 == 0 {
             println!("update {:5}  loss {value:.5}", i + 1);
@@ -139,64 +146,66 @@ fn main() -> flowline::Result<()> {
     println!(
         "{updates} updates in {:.1} s, traced {} time(s)",
         start.elapsed().as_secs_f64(),
-        step.num_traces()
+        update.num_traces()
     );
     show(
         &Axes::new("update", "loss")
-            .title("a quarter, a half, all of the time")
+            .title("loss on a quarter, a half and all of the interval")
             .log_y()
             .lines("", &[losses], 0)
             .render()?,
     );
     //| ## Unseen series
     //|
-    //| The background is the learned vector field. Dots are five new series, curves are the model's solutions from
-    //| their initial states.
+    //| The background shows the learned vector field. The dots are five new spirals without noise, and the curves are
+    //| the model's solutions from the same initial states.
     let learned = state.0.clone();
-    let unseen = spirals(64, &for_data.fold_in(1))?;
+    let unseen = spirals(64, &data_key.fold_in(1))?;
     println!(
-        "mean square distance on 64 new series, all times: {:.1e}",
-        loss(&learned, &unseen, &every(1, 100), Adjoint::default())?.item()
+        "mean squared error on 64 new series at all times: {:.1e}",
+        loss(&learned, &unseen, &time_indices(1, 100), Adjoint::default())?.item()
     );
 
-    let places: Vec<f32> =
+    let grid: Vec<f32> =
         (0..34 * 34).flat_map(|i| [i / 34, i % 34]).map(|i| i as f32 / 33.0 * 4.6 - 2.3).collect();
-    let places = Tensor::from(places).reshape([34 * 34, 2]);
-    let strokes = Ode::new(|_t, y: &Tensor| {
-        let motion = learned.forward(y);
-        let speed = motion.square().sum_axes(&[1]).sqrt().expand_dims(1);
-        motion / (speed + 0.5)
+    let grid = Tensor::from(grid).reshape([34 * 34, 2]);
+    let streamlines = Ode::new(|_t, y: &Tensor| {
+        let velocity = learned.forward(y);
+        let speed = velocity.square().sum_axes(&[1]).sqrt().expand_dims(1);
+        velocity / (speed + 0.5)
     })
     .save_at([0.02, 0.04, 0.06, 0.08, 0.1, 0.12])
-    .solve(0.0, 0.12, &places)?
+    .solve(0.0, 0.12, &grid)?
     .ys
     .permute(&[1, 0, 2]);
-    let starts = unseen.slice(0, 0..5).slice(1, 0..1).reshape([5, 2]);
-    let fine = Tensor::from((1..=1_000).map(|i| 0.005 * f64::from(i)).collect::<Vec<_>>());
-    let curves = paths(&follow(&learned, &starts, &fine, Adjoint::default())?, 5);
-    let mut axes = Axes::new("x", "y").size(800, 800).streamlines(&paths(&strokes, 34 * 34));
+    let y0 = unseen.slice(0, 0..5).slice(1, 0..1).reshape([5, 2]);
+    let fine_times = Tensor::from((1..=1_000).map(|i| 0.005 * f64::from(i)).collect::<Vec<_>>());
+    let curves = paths(&predict(&learned, &y0, &fine_times, Adjoint::default())?, 5);
+    let mut axes = Axes::new("x", "y").size(800, 800).streamlines(&paths(&streamlines, 34 * 34));
     for (i, (curve, dots)) in curves.iter().zip(paths(&unseen, 5)).enumerate() {
         axes = axes.lines("", std::slice::from_ref(curve), i).scatter("", &dots, i);
     }
-    show(&axes.title("new series: truth (dots), learned (curves)").render()?);
+    show(&axes.title("new series: true solution (dots), learned solution (curves)").render()?);
     //| ## Extrapolation
     //|
-    //| The data end at $t = 5$. The vector field is autonomous, so a solve can continue beyond this time, but small
-    //| errors add up: near the end the amplitude of the learned spiral is far too small.
-    let long: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
-    let first = starts.index(0).to_vec();
-    let truth = Ode::new(law).save_at(long.clone()).solve(0.0, 20.0, [first[0], first[1]])?.ys;
-    let guess = follow(&learned, &starts, &Tensor::from(long.clone()), Adjoint::default())?.index(0).to_vec();
-    let told: Vec<[f64; 2]> = long.iter().zip(&truth).map(|(&t, y)| [t, y[0]]).collect();
-    let learned_x: Vec<[f64; 2]> = long.iter().zip(guess.chunks_exact(2)).map(|(&t, y)| [t, y[0]]).collect();
+    //| The data end at $t = 5$. The vector field does not depend on $t$, so a solve can continue beyond this time,
+    //| but its errors accumulate. Near $t = 20$ the amplitude of the learned solution is far too small.
+    let long_times: Vec<f64> = (1..=400).map(|i| 0.05 * f64::from(i)).collect();
+    let start = y0.index(0).to_vec();
+    let truth = Ode::new(true_field).save_at(long_times.clone()).solve(0.0, 20.0, [start[0], start[1]])?.ys;
+    let times = Tensor::from(long_times.clone());
+    let predicted = predict(&learned, &y0, &times, Adjoint::default())?.index(0).to_vec();
+    let true_x: Vec<[f64; 2]> = long_times.iter().zip(&truth).map(|(&t, y)| [t, y[0]]).collect();
+    let predicted_x: Vec<[f64; 2]> =
+        long_times.iter().zip(predicted.chunks_exact(2)).map(|(&t, y)| [t, y[0]]).collect();
     show(
         &Axes::new("t", "x")
-            .title("seen up to t = 5")
+            .title("extrapolation: the data end at t = 5")
             .size(1200, 500)
-            .scatter("truth", &told, 0)
-            .lines("learned", &[learned_x], 1)
+            .scatter("true solution", &true_x, 0)
+            .lines("learned solution", &[predicted_x], 1)
             .render()?,
     );
-    //| Next: [`03_density`](03_density.ipynb) transports whole densities instead of single points.
+    //| Next: [`03_density`](03_density.ipynb) learns vector fields that transport densities.
     Ok(())
 }

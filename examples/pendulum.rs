@@ -40,7 +40,7 @@ fn loss(energy: &Mlp, batch: &Batch) -> flowline::Result<Tensor> {
     Ok((end - &batch.y1).square().mean())
 }
 
-/// n swings, none over the top: |q| < 2, |p| < 1.2.
+/// n motions over half a unit of time, from |q| < 2, |p| < 1.2; none passes the top.
 fn observed(n: usize, key: &Key) -> flowline::Result<Batch> {
     let draws = key.uniform([n, 2]).to_vec();
     let starts: Vec<[f64; 2]> = draws.chunks_exact(2).map(|d| [4.0 * d[0] - 2.0, 2.4 * d[1] - 1.2]).collect();

@@ -1,4 +1,5 @@
-//! A stiff reaction through eleven decades of time, as differential equations and with a constraint in place of one of them.
+//! A stiff reaction over eleven decades of time: as three differential equations, and as two equations and a
+//! constraint.
 //!
 //! Robertson (1966): `a' = -0.04 a + 1e4 b c`, `b' = 0.04 a - 1e4 b c - 3e7 b^2`, `c' = 3e7 b^2`, from (1, 0, 0). The
 //! sum a + b + c is conserved. With `0 = a + b + c - 1` in place of the last equation the problem is `M y' = f(y)`,

@@ -1,8 +1,8 @@
 //! The eight toy densities common in papers on flows, each learned by a flow of at most 9,300 weights, in one figure.
 //!
-//! `cargo run --release --example toys -- [FOLDER] [SECONDS] [FIGURE]` trains each density without a run in FOLDER (default
-//! `runs/toys`) for at most SECONDS (180), prints its KL divergence, and writes FIGURE (`toys.png`). Existing runs are
-//! plotted as they are.
+//! `cargo run --release --example toys -- [FOLDER] [SECONDS] [FIGURE]` trains a flow for each density that has no
+//! run in FOLDER (default `runs/toys`), for at most SECONDS (default 180), and prints its KL divergence. Then it
+//! draws all flows, those of existing runs included, into FIGURE (default `toys.png`).
 use flowline::data::ToyDensity;
 use flowline::plot::{Heatmap, extra::density_sheet};
 use flowline::train::{MODEL_FILE, TrainedFlow, Trainer};
@@ -37,7 +37,7 @@ fn main() -> flowline::Result<()> {
     Ok(())
 }
 
-/// Learns a toy density, or opens its existing run, which has no KL divergence.
+/// Learns a toy density and prints its KL divergence, or opens the existing run without printing.
 fn learn(toy: ToyDensity, folder: &Path, seconds: f64) -> flowline::Result<TrainedFlow> {
     if folder.join(MODEL_FILE).exists() {
         return TrainedFlow::open(folder);

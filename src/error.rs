@@ -33,7 +33,7 @@ pub enum Error {
     Retrace {
         /// The limit.
         max_traces: usize,
-        /// The first leaf that changed.
+        /// The first leaf in which the arguments differ from those of the previous call, and how.
         change: String,
         /// Programs evicted so far; a jitted function stores a limited number of programs.
         num_evicted: usize,
@@ -51,7 +51,7 @@ pub enum Error {
         /// The number.
         value: f64,
     },
-    /// A loss that is not finite, so that no gradient step is possible.
+    /// A loss that is not finite, so that no update is possible.
     #[cfg(feature = "autodiff")]
     #[error(
         "the loss before update {update} is {value}: use other initial parameters, lower the learning rate or clip gradients; `debug_nans` finds the operation that produced it"
@@ -86,7 +86,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error(transparent)]
     Io(#[from] crate::io::IoError),
-    /// Invalid sizes or options of a flow.
+    /// A flow with an invalid size, time or option.
     #[cfg(feature = "train")]
     #[error("invalid flow: {reason}")]
     Model {

@@ -1,6 +1,6 @@
 //! A program generated from bytes, for the fuzzer (`tests/fuzz`). It is compiled only with `cfg(fuzzing)`.
 //!
-//! It is here and not next to the other fuzz targets, because it uses the same generator of functions as the tests.
+//! It is part of the library because it uses the generator of functions of the unit tests, which is private.
 
 use crate::array::{Array, DType};
 use crate::backend::{Plan, Workspace};
@@ -13,8 +13,8 @@ use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 /// its array.
 const TOLERANCE: f64 = 1e-7;
 
-/// Generates a function from bytes, derives another function from it, and compares plans at each level with the
-/// interpreter.
+/// Generates a function from bytes, leaves it as it is or applies jvp, vjp or batching, and compares its plans at each
+/// instruction level with the interpreter.
 ///
 /// # Panics
 /// If the results differ, or a function is not valid.

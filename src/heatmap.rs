@@ -12,7 +12,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Whether y points up: the coordinates are the data's, not pixels.
+    /// Whether y points up, as in data coordinates. In pixel coordinates, y points down.
     pub fn is_upward(&self) -> bool {
         self.y[0] > self.y[1]
     }
@@ -34,14 +34,14 @@ pub struct Heatmap<'a> {
 /// The density of the lightest color; the darkest color means 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColorScale {
-    /// Density per square pixel of the lightest color.
+    /// Density of the lightest color, per square pixel or per unit of area.
     pub max: f64,
 }
 
 impl ColorScale {
     /// The fraction of the probability, at the highest densities, that the scale ignores.
     const PEAKS: f64 = 0.02;
-    /// The margin above, so that densities above the map's still look lighter.
+    /// The end of the scale divided by the highest density that is not ignored, so that higher densities look lighter.
     const HEADROOM: f64 = 1.1;
 
     /// The scale of a map: 1.1 times the density below which 98 % of its probability lies, so that a single

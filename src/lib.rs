@@ -56,7 +56,7 @@
 //! # Features
 //! | feature | what it adds |
 //! | --- | --- |
-//! | `rayon` (default) | threads for ensembles of solves |
+//! | `rayon` (default) | threads for ensembles of solves; `world` |
 //! | `nalgebra`, `ndarray` | vectors, matrices and arrays of these crates as states; the crates are re-exported |
 //! | `autodiff` | tensors, gradients, layers, optimizers, flows; `tensor` is its old name |
 //! | `plot` | figures as PNG and SVG files, flows as GIF, with a built-in font |

@@ -1,5 +1,5 @@
-//! The memory of a gradient through a solve, in bytes: the states of the checkpoints and 16 bytes per step. A separate
-//! binary with an allocator that counts bytes, so that nothing else is counted.
+//! The memory of a gradient through a solve: the states of the checkpoints, and at most 16 bytes per step. A separate
+//! binary, whose allocator counts the bytes of the whole process.
 #![cfg(feature = "autodiff")]
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
@@ -32,10 +32,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// 32 values of f64.
+/// Bytes of a state of 32 f64 values.
 const STATE_BYTES: usize = 256;
 
-/// Bytes live after a gradient through `steps` constant steps, beyond those live after compiling it: of arrays and
+/// The increase of live bytes by a gradient through `steps` constant steps, without its compilation: of arrays and
 /// workspaces, and in total.
 fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     let slope = jit(move |rate: Tensor| {
@@ -57,8 +57,8 @@ fn live(steps: usize, checkpoints: usize) -> (usize, usize) {
     (after.0 - before.0, after.1 - before.1)
 }
 
-/// Bytes of arrays and workspaces live after a gradient through `steps` constant steps of a 16 x 16 layer, beyond those live
-/// after compiling it, and the number of steps whose stages were recomputed.
+/// Bytes of arrays and workspaces live after a gradient through `steps` constant steps of a 16 x 16 layer, beyond
+/// those live after compiling it, and the number of steps whose stages were recomputed.
 fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     let slope = jit(move |w: Tensor| {
         let end = |w: &Tensor| {
@@ -80,9 +80,9 @@ fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     (live, run.remade)
 }
 
-/// 64 values of f32 for the state, and as many per stage.
+/// Bytes of a step with its stage: a state of 64 f32 values, and a stage of the same size.
 const PAIR_BYTES: usize = 2 * 256;
-/// Workspace of a run, for any number of steps.
+/// Upper bound of the workspace of a run, for any number of steps.
 const BESIDE: usize = 64 << 10;
 
 fn states_and_stages_stay_within_their_bytes() {
@@ -92,7 +92,7 @@ fn states_and_stages_stay_within_their_bytes() {
     for steps in [100, 1_000, 3_000, 10_000] {
         let (live, remade) = live_with_stages(steps, bytes(budget));
         assert!(live <= budget + BESIDE, "{steps} steps: {live} bytes");
-        // All fit; then states and the stages of some steps; then not even all states.
+        // With more steps, first all states and stages fit, then all states and some stages, then not even all states.
         let [all, some] = [2 * steps * PAIR_BYTES <= budget, steps * PAIR_BYTES / 2 <= budget * 7 / 8];
         match (all, some) {
             (true, _) => assert_eq!(remade, 0),
@@ -116,7 +116,7 @@ fn a_gradient_keeps_its_checkpoints_and_at_most_16_bytes_per_step() {
         let (_, few) = live(100, checkpoints);
         for steps in [100, 1_000, 10_000] {
             let (arrays, all) = live(steps, checkpoints);
-            // for any number of steps, to the byte
+            // exactly equal for any number of steps
             assert_eq!(arrays, least + (checkpoints - 1) * STATE_BYTES, "{steps} steps");
             // step times, in a list that doubles: 8 bytes each and as many spare
             assert!(

@@ -19,7 +19,7 @@ struct Asked {
     skip: Vec<String>,
     exact: bool,
     list: bool,
-    /// Only ignored tests; there are none.
+    /// Whether to run only ignored tests, of which there are none.
     ignored: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Steps of compound states and of other crates' states allocate nothing, with an allocator that counts per thread; arrays and
-//! vectors are in `allocations`.
+//! Steps of compound states and of states from other crates allocate nothing. The allocator counts per thread.
+//! Arrays and vectors are tested in `allocations`.
 #![allow(unsafe_code, reason = "a global allocator that counts")]
 
 use flowline::ode::{Method, Ode, PlainState, VectorField};

@@ -95,7 +95,7 @@ fn parse(args: &mut Vec<String>) -> Result<(Task, Options)> {
             _ => {
                 return Err(format!(
                     "unknown argument {arg}; expected workloads W1 to W9, their variants (\"W8 euler 1 8\"), --threads N, --reps N, --image FILE and \
-                     --json are what there is"
+                     --json"
                 )
                 .into());
             }

@@ -35,7 +35,7 @@ pub struct Measured {
     pub samples: Vec<f64>,
     /// A value that must agree between two programs that do the same work.
     pub value: Vec<f64>,
-    /// The largest difference to a much more accurate result.
+    /// The largest difference from a much more accurate result.
     pub max_error: Option<f64>,
     /// The peak resident memory of the measured process, if it is not this one.
     pub peak_rss_mb: Option<f64>,
@@ -83,7 +83,7 @@ impl Measured {
 /// The names of the columns of [`Measured::line`].
 pub const HEADER: &str = "    variant      threads   first_ms           ms       min_ms reps  peak_mb  value";
 
-/// Milliseconds of the first call, and per call of each sample. A sample of short calls has many of them.
+/// Milliseconds of the first call, and per call of each sample. If calls are short, a sample has many.
 pub fn time(options: &Options, mut call: impl FnMut() -> Result<()>) -> Result<(f64, Vec<f64>)> {
     let first = seconds(1, &mut call)?;
     let once = seconds(1, &mut call)?;

@@ -1,5 +1,5 @@
-//! W3: fits a neural ODE to trajectories. One training step at stored weights, 32 trajectories of 100 saved times, each with its
-//! own steps.
+//! W3: fits a neural ODE to trajectories. One training step at stored weights, 32 trajectories of 100 saved times,
+//! each with its own steps.
 //!
 //! The value is the loss at tolerances of 1e-6. At the tolerances of the training step the loss has an error of
 //! 2 %, and rounding changes the steps, so that even two programs of one library differ by 1 %.
@@ -34,10 +34,10 @@ fn times() -> Vec<f64> {
     (0..TIMES).map(|i| END * i as f64 / (TIMES - 1) as f64).collect()
 }
 
-/// Rows per tile: in lockstep on one thread, each with its own steps.
+/// Rows per tile. One thread computes the rows of a tile in lockstep, each row with its own steps.
 const TILE: usize = 16;
 
-/// The mean squared distance to `paths` `[path, time, 2]`, each starting at its first point.
+/// The mean squared distance to `paths` `[path, time, 2]`, each solved from its first point.
 fn loss(field: &Field, paths: &Tensor, rtol: f64) -> flowline::Result<Tensor> {
     let ts = times();
     let (_, sums) = map_rows(std::slice::from_ref(paths), TILE, |rows| {

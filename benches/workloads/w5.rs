@@ -1,5 +1,5 @@
-//! W5: a flow in 784 dimensions, with the log-density estimated by one Rademacher probe per row. An update of 100 rows at the
-//! initial weights, or at weights that need more steps; the value is the loss with given probes.
+//! W5: a flow in 784 dimensions, with the log-density estimated by one Rademacher probe per row. An update of 100
+//! rows at the initial weights, or at weights that need more steps; the value is the loss with given probes.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -13,7 +13,8 @@ const ROWS: usize = 100;
 const TOL: f64 = 1e-5;
 
 tree! {
-    /// A field from the data at t = 0 to the base at t = 1, in the direction of flowline's flows: `-f(1 - t, y)`.
+    /// Reverses a field f from the data (t = 0) to the base (t = 1), because flowline's flows run from the base to the
+    /// data: `-f(1 - t, y)`.
     struct Backward { field: ConcatSquash }
 }
 tree! { struct State { flow: Cnf<Backward>, optimizer: OptState } }
@@ -27,7 +28,7 @@ impl VelocityField for Backward {
     }
 }
 
-/// The flow, the weights of its affine parts multiplied by `gain`.
+/// The flow; the weights of its affine parts are multiplied by `gain`.
 fn flow(gain: f64) -> Cnf<Backward> {
     let mut layers = SplitMix::new(5).concat_squash(&[DIM, 512, 512, DIM]);
     for layer in &mut layers {

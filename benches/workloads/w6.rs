@@ -1,5 +1,5 @@
 //! W6: a process from start to end, with the first training step of W3 or W4. The value is the loss of that
-//! step. `first_ms` is the time of the first process, for which less is in the system's caches.
+//! step. `first_ms` is the time of the first process, which finds less in the system's file caches.
 
 use crate::measure::{Measured, Options, Result, peak_rss_mb};
 use crate::{w3, w4};

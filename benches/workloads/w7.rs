@@ -1,9 +1,9 @@
-//! W7: the flow of W4 at its initial weights: 100,000 samples, or its density on a grid, with the fixed steps of W4 or adaptive
-//! steps whose error is not larger.
+//! W7: the flow of W4 at its initial weights: 100,000 samples, or its density on a grid, with the fixed steps of W4
+//! or adaptive steps whose error is not larger.
 //!
-//! The value of `samples` is the mean and the standard deviation of all coordinates of samples from given base points; the
-//! value of `grid` is the total probability. `max_error` is the largest difference of a coordinate or log-density from solves
-//! in f64 at rtol = atol = 1e-9.
+//! The value of `samples` is the mean and the standard deviation of all coordinates of samples from given base
+//! points; the value of `grid` is the total probability. `max_error` is the largest difference of a coordinate or
+//! log-density from solves in f64 at rtol = atol = 1e-9.
 
 use crate::measure::{Measured, Options, Result, time};
 use crate::splitmix::{SplitMix, matrix};
@@ -19,7 +19,7 @@ const SAMPLES: usize = 100_000;
 const GRID: usize = 256;
 /// Rows per program.
 const CHUNK: usize = 4096;
-/// Tolerances with a smaller error than the fixed steps, and a first step of a whole block.
+/// Tolerances at which the error is smaller than that of the fixed steps; the first step spans a whole block.
 const TOL: f64 = 1e-5;
 const FIRST: f64 = 0.5;
 

@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, otherwise a line every few seconds or JSON lines.
+//! Progress on standard error: a bar on a terminal, otherwise a line every 10 seconds or JSON lines.
 
 use super::live::Live;
 use super::say::note;
@@ -7,17 +7,18 @@ use flowline::__internal::Activity;
 use flowline::train::Progress;
 use std::time::{Duration, Instant};
 
-/// Time between redraws of the bar. A redraw per update would take time and show nothing more.
+/// Minimum time between redraws of the bar. Redraws after every update would only take time.
 const EVERY: Duration = Duration::from_millis(100);
-/// Time between lines if no bar is drawn.
+/// Minimum time between lines if no bar is drawn.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Time between updates written as JSON.
+/// Minimum time between updates written as JSON.
 const JSON_EVERY: Duration = Duration::from_secs(1);
 
-/// The bar of a training run: two lines of at most 80 columns. A narrow terminal cuts the least important part.
+/// The bar of a training run: two lines of at most 80 columns. Their right ends, which a narrow terminal cuts off, are
+/// least important.
 pub struct Bar {
     live: Live,
-    /// The two lines on screen: the phase and its progress, then its numbers.
+    /// The text on screen: the phase and its gauge; then the time left and the second line, or an activity.
     text: [String; 2],
     shown: Option<Instant>,
     written: Instant,
@@ -27,7 +28,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// Hidden until the first progress.
+    /// A bar that is hidden until the first progress.
     pub fn new(json: bool) -> Bar {
         let live = if json { Live::hidden() } else { Live::new() };
         Bar { live, text: Default::default(), shown: None, written: Instant::now(), stage: None, json }
@@ -62,7 +63,7 @@ impl Bar {
             return;
         }
         if self.live.is_hidden() {
-            // Validation is frequent and short; the other activities end a run.
+            // Validation is frequent and short, so its start gets no line of its own. The other activities end a run.
             let is_new = before.is_none_or(|(before, _)| before != stage) && stage != Activity::Measuring;
             if is_new || self.written.elapsed() >= LINE_EVERY {
                 self.written = Instant::now();
@@ -80,7 +81,7 @@ impl Bar {
         }
     }
 
-    /// Prints a line above the bar.
+    /// Prints a line: as JSON if requested, otherwise above the bar if it is drawn.
     pub fn note(&mut self, text: &str) {
         if self.json {
             event(&serde_json::json!({"event": "note", "text": text}));
@@ -96,7 +97,7 @@ impl Bar {
         self.live.draw(&self.text.join("  "));
     }
 
-    /// Whether the bar is on screen: on a terminal, after the first progress.
+    /// Whether the bar is on screen: true on a terminal after the first progress.
     fn is_drawn(&self) -> bool {
         !self.live.is_hidden() && self.shown.is_some()
     }

@@ -1,4 +1,4 @@
-//! `flowline density`: plot a learned density, or write the log-density on a grid.
+//! `flowline density`: plots a learned density, or writes log-densities on a grid.
 
 use super::bar::Count;
 use super::error::Result;
@@ -12,16 +12,17 @@ use std::path::PathBuf;
 /// Arguments of `flowline density`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A .npy file holds the log-density [N, N], top row first, in nats per square
-pixel for an image and per unit area for points.
+RUN must be a run on an image, a toy density or a table of two columns. A .npy
+file contains log-densities [N, N] in nats, top row first: per square pixel for an image, per
+unit area for points.
 
 Examples:
   flowline density latest --grid 1024
   flowline density runs/cat --margin 20 -o cat.npy")]
 pub struct Args {
-    /// Run folder, or latest
+    /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
-    /// Cells per side
+    /// Number of cells along each side, at most 4096 for a figure, 32768 for .npy
     #[arg(
         long,
         value_name = "N",
@@ -30,10 +31,10 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     grid: usize,
-    /// Border in pixels; for points, in percent of the longer side
+    /// Border around the image in pixels; for points, around the window, in percent of its longer side
     #[arg(long, value_name = "PIXELS", allow_hyphen_values = true, default_value_t = 0.0)]
     margin: f64,
-    /// .png or .svg, or the log-density as .npy [default: RUN/density-N.png]
+    /// Output file: a figure (.png, .svg) or log-densities (.npy) [default: RUN/density-N.png]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // Values have the tolerance of `log-prob`; a figure needs only the accuracy of its colors.
+    // A .npy file has the default tolerance of `log-prob`. A figure needs only the accuracy of its colors.
     if kind == FileKind::Npy {
         let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
@@ -71,11 +72,12 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A .npy file is written in pieces. The values of a figure stay in memory, and a figure has about 1,000 pixels per side.
+/// Checks `--grid`. A .npy file is written in parts and may be large. The values of a figure stay in memory, and a
+/// figure has only about 1,000 pixels per side.
 fn check_grid(grid: usize, kind: FileKind) -> Result<()> {
     let (most, range) = match kind {
         FileKind::Npy => (32_768, "from 1 to 32768"),
-        _ => (4_096, "from 1 to 4096 for a figure; a .npy file takes more"),
+        _ => (4_096, "from 1 to 4096 for a figure, or to 32768 for a .npy file"),
     };
     if (1..=most).contains(&grid) {
         return Ok(());
@@ -88,7 +90,7 @@ fn check_margin(learned: &TrainedFlow, margin: f64) -> Result<()> {
     let least = -0.5 * image.width.min(image.height) as f64;
     if !(margin.is_finite() && margin > least) {
         let (option, value, range) =
-            ("--margin", margin.to_string(), "a number that leaves a part of the image");
+            ("--margin", margin.to_string(), "a finite number that leaves a part of the image");
         return Err(TrainError::Option { option, value, range }.into());
     }
     let reach = image.reach(margin);

@@ -1,13 +1,14 @@
 //! `--preset diffrax`: the image example of the diffrax documentation on continuous normalizing flows.
 //!
-//! It is an ordinary training configuration with its own sampling rule. The library contains only its names.
+//! It is a training configuration with the sampling rule [`Rule::Uniform`]. The library parses its names but does not
+//! contain the configuration.
 
 use super::error::Result;
 use flowline::__internal::{FieldConfig, ObjectiveKind, OptimizerKind, Rule, TrainConfig};
 use flowline::train::{Preset, TrainError, TrainOptions, Trainer, TrainingData};
 
 const T1: f64 = 0.5;
-/// Samples every pixel that is not white equally often, and weights it by its darkness.
+/// Samples the pixels with a gray value below 254 equally often, and weights each by its darkness.
 const RULE: Rule = Rule::Uniform { below: 254 };
 
 /// Two blocks of concat-squash layers, solved in ten equal steps, trained by maximum likelihood at one learning rate.
@@ -37,7 +38,7 @@ fn config() -> TrainConfig {
 pub struct DiffraxExample;
 
 impl DiffraxExample {
-    /// The name, and its older alias, which files and commands still use.
+    /// The name, and the older name. Run folders store the older name.
     pub const NAMES: [&str; 2] = ["diffrax", "documented"];
 
     /// A trainer of this flow on an image, with the sampling rule.
@@ -50,8 +51,8 @@ impl DiffraxExample {
         let refused = |range| Err(TrainError::Option { option: "--preset", value, range }.into());
         match data {
             TrainingData::Image(image) => Ok(Trainer::new(image.with_rule(RULE)?).config(config)),
-            TrainingData::Images(..) => refused("images for a set of images"),
-            _ => refused("default or points for points"),
+            TrainingData::Images(..) => refused("images for a set of images; diffrax needs a single image"),
+            _ => refused("default or points for points; diffrax needs a single image"),
         }
     }
 }

@@ -32,13 +32,13 @@ pub enum CliError {
         runs: Vec<PathBuf>,
     },
     /// There is no latest run.
-    #[error("there is no run in {} yet; train one, or name its folder", roots.join(", "))]
+    #[error("there is no run in {} yet; run `flowline train`, or give the folder of a run", roots.join(", "))]
     NoLatest {
         /// Folders that were searched.
         roots: Vec<String>,
     },
     /// Unknown method.
-    #[error("--solver={name}: unknown method{}; choose one of {known}", meant(near.as_ref()))]
+    #[error("--solver={name}: no explicit method has this name{}; choose one of {known}", meant(near.as_ref()))]
     Method {
         /// The name given.
         name: String,
@@ -57,16 +57,16 @@ pub enum CliError {
     },
     /// A build without MPI was launched in parallel.
     #[error(
-        "{processes} processes were launched, but this build has no MPI and each would train alone; install with `--features mpi`, or launch one"
+        "{processes} processes were launched, but this build has no MPI, so each would train alone; install flowline with `--features mpi`, or launch one process"
     )]
-    #[cfg_attr(feature = "mpi", expect(dead_code, reason = "of builds without MPI"))]
+    #[cfg_attr(feature = "mpi", expect(dead_code, reason = "only builds without MPI return this error"))]
     NoMpi {
         /// The number of processes.
         processes: usize,
     },
     /// A command that does not run in parallel was launched in parallel.
     #[error(
-        "{processes} processes were launched, but only `train` shares its work; launch one for `{command}`"
+        "{processes} processes were launched, but only `train` shares its work among processes; launch one process for `{command}`"
     )]
     Parallel {
         /// The command.
@@ -77,7 +77,7 @@ pub enum CliError {
     /// An error that another rank prints.
     #[error("")]
     Silent,
-    /// Options that exclude each other.
+    /// Wrong usage that clap does not detect, with the message.
     #[error("{0}")]
     Usage(String),
     /// An error of clap in the arguments or in those of a config file, or the text of `--help` or `--version`.
@@ -118,7 +118,8 @@ impl CliError {
 
 fn is_usage(error: &flowline::Error) -> bool {
     use TrainError::{
-        Exclusive, Layers, Memory, NoErrorEstimate, Option, OtherOption, Ranks, Shards, Solver, Useless,
+        Exclusive, Layers, Memory, NoClasses, NoErrorEstimate, Option, OtherOption, Ranks, Shards, Solver,
+        Useless,
     };
     use flowline::Error;
     match error {
@@ -127,6 +128,7 @@ fn is_usage(error: &flowline::Error) -> bool {
             Option { .. }
                 | Useless { .. }
                 | Exclusive { .. }
+                | NoClasses { .. }
                 | OtherOption { .. }
                 | Solver { .. }
                 | NoErrorEstimate { .. }
@@ -150,7 +152,7 @@ fn is_usage(error: &flowline::Error) -> bool {
     }
 }
 
-/// The name nearest to what was typed, if one is close enough.
+/// The name most similar to `typed`, if any name is similar enough.
 pub fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = names.into_iter().map(|name| (strsim::jaro_winkler(&typed.to_lowercase(), name), name));
     let best = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -170,7 +172,7 @@ fn found(runs: &[PathBuf]) -> String {
     }
     let names: Vec<String> = runs.iter().take(NAMED).map(|run| run.display().to_string()).collect();
     let more = if runs.len() > NAMED { format!(" and {} more", runs.len() - NAMED) } else { String::new() };
-    format!("runs here: {}{more}; `latest` is the first", names.join(", "))
+    format!("runs here: {}{more}; `latest` means the first", names.join(", "))
 }
 
 #[cfg(test)]

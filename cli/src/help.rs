@@ -8,21 +8,21 @@ use std::process::ExitCode;
 
 /// Text below the help of the program.
 pub const TOP: &str = "\
-RUN is a run folder, or `latest`: the run written last below runs/.
+RUN is the folder that `train` wrote, or `latest` for the newest run in runs/.
 Exit codes: 0 success, 1 failure, 2 wrong usage.
 
 Examples:
-  flowline train                      built-in image
-  flowline train points.csv --quick   first look at your table
-  flowline sample latest -o x.csv     samples of the last run
-  flowline help train                 help of a command";
+  flowline train                      train on the built-in image
+  flowline train points.csv --quick   train on a table for 15 seconds
+  flowline sample latest -o x.csv     draw samples from the newest run
+  flowline help train                 print the help of a command";
 
 /// Text below the short help of `train`.
 const SHORT: &str = "\
-Model, objective, solver and optimizer: flowline train --help
+More options (model, objective, solver, optimizer): flowline train --help
 Example: flowline train cat.png --time-limit 280";
 
-/// The command; for `-h`, without the advanced options.
+/// The clap command. For `-h`, the advanced options of `train` are hidden.
 pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
     let command = Cli::command().color(color);
     let command = command.mut_subcommand("train", |train| {
@@ -32,7 +32,7 @@ pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
             if is_short(arguments) && is_advanced { arg.hide(true) } else { arg }
         })
     });
-    // With clap's own short help, the long help would take three lines per option.
+    // clap has a short and a long help of its own, but its long help takes three lines per option.
     if is_short(arguments) {
         command.mut_subcommand("train", |train| train.after_help(SHORT))
     } else {
@@ -49,7 +49,7 @@ pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion => {
-            // A closed pipe is not a failure.
+            // Printing fails if the pipe is closed, which is not a failure of the command.
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
@@ -73,7 +73,7 @@ fn shortened(message: &str) -> String {
         lines.join(" ")
     });
     let is_wanted = |line: &String| !line.is_empty() && !plain(line).starts_with("For more information");
-    // The tip on passing a value that starts with a dash does not help.
+    // clap's tip on how to pass a value that starts with a dash is never the remedy here.
     let is_helpful = |line: &String| !plain(line).starts_with("tip: to pass");
     let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
     lines.push("For more information, try '--help'.".to_owned());

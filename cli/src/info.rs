@@ -22,35 +22,36 @@ Examples:
   flowline info runs/cat --options > cat.toml
   flowline train cat.png --config cat.toml")]
 pub struct Args {
-    /// Run folder, or latest
+    /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
-    /// Measure this machine, and report the updates' share of its peak
+    /// Measure the peak rate of this machine, and print the share of the peak that the updates reached
     #[arg(long)]
     machine: bool,
-    /// Print the options of the run as TOML for --config; options that select data, like --columns, are not among them
+    /// Print the options of the run as TOML for `train --config`, without DATA, the options that select from
+    /// it, like --columns, the number of threads and the options of output
     #[arg(long, conflicts_with = "machine")]
     options: bool,
 }
 
-/// The cost of an update of one phase, and the time that the run recorded.
+/// The cost of an update in one phase, and the time per update that the run recorded.
 #[derive(Serialize)]
 struct Phase {
     objective: Objective,
     updates: u64,
-    /// Kernels and loops of the program, each counted once per program.
+    /// Kernels and loops in the compiled program of an update, each counted once however often it runs.
     kernels: usize,
     flops_per_update: f64,
     bytes_moved_per_update: f64,
-    /// Median time per update in steady state.
+    /// Median time per update, without the first updates.
     ms_per_update: f64,
-    /// Floating-point rate.
+    /// 10^9 floating-point operations per second.
     gflops: f64,
-    /// The rate as a share of the peak, once it is known.
+    /// `gflops` divided by the peak of this machine; 0 until the peak is measured.
     share_of_peak: f64,
 }
 
 impl Phase {
-    /// `None` if the run did not record its program.
+    /// `None` if the run recorded no program or no time per update.
     fn new(phase: &PhaseReport) -> Option<Phase> {
         let flops_per_update = phase.flops_per_update.filter(|_| phase.ms_per_update > 0.0)?;
         let gflops = flops_per_update / (phase.ms_per_update * 1e6);
@@ -70,7 +71,7 @@ impl Phase {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// No run in the folder.
+/// No run in the folder, a checkpoint that cannot be read.
 pub fn run(args: &Args) -> Result<()> {
     let run = runs::folder(&args.run, None)?;
     let learned = TrainedFlow::open(&run)?;
@@ -78,9 +79,9 @@ pub fn run(args: &Args) -> Result<()> {
         result(&options(&learned.header));
         return Ok(());
     }
-    // The checkpoint can be described without the metrics.
+    // If the metrics cannot be read, the checkpoint is still described.
     let recorded = Recorded::read(&run, &learned.header, learned.update);
-    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; phases are omitted"))).ok();
+    let recorded = recorded.map_err(|e| note(&format!("warning: {e}; scores and phases are omitted"))).ok();
     let threads = recorded.as_ref().and_then(|recorded| recorded.threads);
     let scores = recorded.as_ref().and_then(|recorded| recorded.scores);
     let (phases, tolerances) = recorded.map_or_else(Default::default, |r| (r.phases, r.tolerances));
@@ -101,14 +102,15 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The options of a run as TOML. Strings, numbers and booleans are written as in JSON.
+/// The options of a run as TOML, which writes strings, numbers and booleans like JSON.
 fn options(header: &RunInfo) -> String {
     let options = serde_json::json!(header.options);
     let lines = options.as_object().into_iter().flatten().map(|(key, value)| format!("{key} = {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The header, with the field from which earlier versions read the sampling rule of an image.
+/// The header as JSON. Earlier versions had the field `documented_rule`, so it is added for the scripts that
+/// read it.
 fn header(header: &RunInfo) -> serde_json::Value {
     let mut json = serde_json::json!(header);
     if let Some(image) = &header.frames.image {
@@ -117,8 +119,9 @@ fn header(header: &RunInfo) -> serde_json::Value {
     json
 }
 
-/// Measures the peak with the run's number of threads, at most one per core, and computes the share of the peak that
-/// each phase reached. Other load lowers the measured peak, so the result is at least the rate of the fastest phase.
+/// Measures the peak with the run's number of threads, at most one per core. Sets the share of the peak that
+/// each phase reached. Other programs lower the measured peak, so the peak is raised to the rate of the
+/// fastest phase.
 fn measure(threads: Option<usize>, phases: &mut [Phase]) -> Result<Peak> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.map_or(cores, |threads| threads.min(cores));

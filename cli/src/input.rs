@@ -22,7 +22,7 @@ pub fn delimiter(text: &str) -> std::result::Result<Delimiter, String> {
         ("tab" | "\\t", ..) => Ok(Delimiter('\t')),
         ("space", ..) => Ok(Delimiter(' ')),
         (_, Some(c), None) if !(c.is_alphanumeric() || "+-.\"".contains(c)) => Ok(Delimiter(c)),
-        _ => Err("give one character that does not occur in numbers, or tab or space".to_owned()),
+        _ => Err("give one character (no letter, digit, quote, +, - or .), or tab or space".to_owned()),
     }
 }
 
@@ -34,7 +34,7 @@ pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<Cs
     let names: Vec<&str> = columns.split(',').map(str::trim).collect();
     if names.iter().any(|name| name.is_empty()) {
         return Err(CliError::Usage(format!(
-            "--columns={columns}: a name is empty; give headings or numbers, as in A,B"
+            "--columns={columns}: a name is empty; give headings or numbers from 1, separated by commas"
         )));
     }
     Ok(options.columns(names))
@@ -46,7 +46,8 @@ pub fn is_table(path: &Path) -> bool {
     path == Path::new(STANDARD) || is("csv") || is("tsv")
 }
 
-/// Reads a table. Without `--columns`, reads the columns `like` if the heading has them all, otherwise all numeric columns.
+/// Reads a table. Without `--columns`, reads the columns `like` if the heading has them all, otherwise all numeric
+/// columns.
 ///
 /// # Errors
 /// A file that cannot be read, a line that is not a row of numbers, a column that does not exist.
@@ -73,7 +74,8 @@ pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table>
     Ok(table)
 }
 
-/// Prints which columns are learned, unless it is obvious.
+/// Prints which columns are learned. Prints nothing if `--columns` selects them, or if no column was left out and the
+/// table has no heading or only one column.
 pub fn note_columns(table: &Table, options: &CsvOptions) {
     let is_plain = table.left_out.is_empty() && (!table.has_heading || table.columns.len() == 1);
     if options.has_columns() || is_plain {
@@ -92,7 +94,7 @@ pub fn note_columns(table: &Table, options: &CsvOptions) {
     }
 }
 
-/// The first column that counts the rows, if there are other columns.
+/// The first column whose value rises by 1 from row to row, in a table of several columns and at least three rows.
 fn counter(table: &Table) -> Option<usize> {
     let width = table.columns.len();
     let column = |i: usize| table.data.iter().skip(i).step_by(width).copied();

@@ -2,7 +2,7 @@
 //!
 //! Each drawing is one write that overwrites each line and clears the rest of it, so nothing flickers. Line
 //! wrapping is off during a write: the terminal cuts long lines, so the number of lines on screen is known at
-//! any width. Nothing is drawn on a dumb terminal, or if standard error is not a terminal.
+//! any width. Nothing is drawn with `--quiet`, on a dumb terminal, or if standard error is not a terminal.
 
 use super::say::{is_colored, is_quiet};
 use std::io::{IsTerminal, Write, stderr};
@@ -22,9 +22,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// Without lines yet.
+    /// No lines yet.
     pub fn new() -> Live {
-        // TERM may be unset only on systems whose terminals need no name.
+        // Without TERM, a Unix terminal may not understand control codes. Windows does not set TERM.
         let is_dumb = std::env::var("TERM").map_or(!cfg!(windows), |name| name == "dumb");
         let is_shown = stderr().is_terminal() && !is_dumb && !is_quiet();
         Live { is_shown, is_colored: is_colored(), lines: 0 }
@@ -47,7 +47,7 @@ impl Live {
         }
     }
 
-    /// Writes permanent lines above the redrawn ones.
+    /// Writes `note` permanently, and redraws `text` below it.
     pub fn above(&mut self, note: &str, text: &str) {
         if self.is_shown {
             let cleared = drawing(&mut self.lines, "");

@@ -1,4 +1,4 @@
-//! `flowline log-prob`: evaluate a learned density at given points.
+//! `flowline log-prob`: evaluates a learned log-density at given points or images.
 
 use super::bar::Count;
 use super::error::Result;
@@ -8,7 +8,8 @@ use super::runs;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
-    Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_tolerances, write_csv, write_npy,
+    Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_tolerances, write_csv,
+    write_npy,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet};
@@ -21,27 +22,29 @@ use std::path::{Path, PathBuf};
 /// Arguments of `flowline log-prob`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Values are in nats: log-densities per square pixel for an image and per unit
-volume for points, log-probabilities of the pixel values for a set of images.
+Values are in nats. For an image they are log-densities per square pixel, for
+points per unit volume. For a set of images they are estimates of lower bounds
+(ELBO) of the log-probabilities of the pixel values.
 
 Examples:
   flowline log-prob latest new.csv -o nats.csv
   flowline log-prob runs/mnist t10k-images-idx3-ubyte.gz")]
 pub struct Args {
-    /// Run folder, or latest
+    /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
     /// Points (.npy, .csv, .tsv, - for standard input) or a set of images
     data: PathBuf,
-    /// Columns by heading or number [default: as in the run]
+    /// Columns of DATA, if it is a table, by heading or by number from 1 [default: as in the run]
     #[arg(long, value_name = "A,B")]
     columns: Option<String>,
-    /// Separator: a character, tab or space [default: guessed]
+    /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
-    /// Class of each image, for runs with --labels
+    /// Class of each image, a whole number from 0: an IDX, .npy or .csv file; required for a run that was
+    /// trained with --labels, only for such runs
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// Noise samples per image, averaged
+    /// For image sets: number of noise samples per image; the log-probabilities are averaged
     #[arg(
         long,
         value_name = "K",
@@ -50,16 +53,16 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     draws: usize,
-    /// Random seed of the noise
+    /// For image sets: random seed of noise and probes
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
-    /// Relative tolerance [default: 1e-6; images 1e-3]
+    /// Relative tolerance of the solver [default: 1e-6; image sets 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
-    /// Absolute tolerance, standardized coordinates [default: 1e-6; images 1e-3]
+    /// Absolute tolerance of the solver, in standardized coordinates [default: 1e-6; image sets 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     atol: Option<f64>,
-    /// .npy or .csv [default: standard output]
+    /// Output file: .npy or .csv; - is standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -76,11 +79,12 @@ pub fn run(args: &Args) -> Result<()> {
     let kind = args.out.as_ref().map_or(Ok(FileKind::Standard), |path| FileKind::of(path, &kinds))?;
     if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.data)) {
         let (option, value) = ("--out", path.display().to_string());
-        let range = "a file other than the points, which it would overwrite";
+        let range = "a file other than DATA, which it would overwrite";
         return Err(TrainError::Option { option, value, range }.into());
     }
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let learned = TrainedFlow::open(&run)?;
+    check_options(args, learned.frames.images.as_ref())?;
     if learned.frames.images.is_some() {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
@@ -100,7 +104,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mean = Estimate::of(&log_probs);
     let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
     let text = match log_probs.len() {
-        0 => format!("{} holds no points", args.data.display()),
+        0 => format!("{} contains no points", args.data.display()),
         n => format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64)),
     };
     done(&text, || {
@@ -114,7 +118,8 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The summary with the output file, or with the values if there is none.
+/// The summary with the name of the output file. If there is no output file, the summary has the values
+/// instead.
 fn with_values(mut summary: Value, args: &Args, log_probs: &[f64]) -> Value {
     match args.out.as_ref().filter(|path| path.as_path() != Path::new(input::STANDARD)) {
         Some(path) => summary["file"] = json!(path),
@@ -144,7 +149,21 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Evaluates images.
+/// Refuses options that have no effect for this run.
+fn check_options(args: &Args, images: Option<&ImagesFrame>) -> Result<()> {
+    let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
+    let points = "the run was not trained on a set of images";
+    match (images, &args.labels) {
+        (None, _) if args.draws != 1 => useless("--draws", args.draws.to_string(), points),
+        (None, Some(path)) => useless("--labels", path.display().to_string(), points),
+        (Some(frame), Some(path)) if frame.classes.is_none() => {
+            useless("--labels", path.display().to_string(), "the run was trained without labels")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Evaluates a set of images.
 fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: FileKind) -> Result<()> {
     let images = ImageSet::open(&args.data)?;
     let images = if let Some(labels) = &args.labels { images.with_labels(labels)? } else { images };
@@ -178,17 +197,17 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
     Ok(())
 }
 
-/// Points and their line numbers.
+/// Points of DATA and their line numbers.
 struct Points {
     path: PathBuf,
-    /// Row-major.
+    /// Coordinates, row-major `[n, d]`.
     rows: Vec<f64>,
-    /// Line numbers from 1, if the file has lines.
+    /// The line number of each row, from 1; `None` for `.npy`.
     lines: Option<Vec<usize>>,
 }
 
 impl Points {
-    /// Reads points by the kind of file.
+    /// Reads a table or a `.npy` array of points with `dim` columns.
     fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
         if input::is_table(path) {
             let csv = input::read(path, options, columns)?;
@@ -209,7 +228,7 @@ impl Points {
                 }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
-                    if found > dim { "; choose with --columns" } else { "" },
+                    if found > dim { "; choose with --columns" } else { "; give a table with these columns" },
                 );
                 let wanted = columns.join(", ");
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
@@ -228,7 +247,7 @@ impl Points {
         }
     }
 
-    /// An error about points, with the file and line numbers.
+    /// Adds the file and the line or row numbers to an error about points.
     fn located(&self, error: Error) -> Error {
         let file = self.path.display();
         match error {

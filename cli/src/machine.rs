@@ -1,4 +1,4 @@
-//! The measured rates of this machine in one line, to compare with the cost of a program.
+//! The measured rates of this machine in one line, for comparison with the cost of an update.
 
 use super::table::quantity;
 use flowline::__internal::{Level, Peak};

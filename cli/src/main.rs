@@ -43,16 +43,16 @@ const GLOBAL: &str = "Global options";
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Print only errors
+    /// Print no progress, warnings or text summary; results and errors are printed
     #[arg(short, long, global = true, help_heading = GLOBAL)]
     quiet: bool,
     /// Print the summary as JSON on standard output
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Colors of messages: auto, always, never [default: auto]
+    /// Use colors in messages: auto, always, never [default: auto]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", hide_possible_values = true)]
     color: Option<ColorChoice>,
-    /// Print help: -h the common options, --help all
+    /// Print help: -h lists the common options, --help all options
     #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Help)]
     help: Option<bool>,
     /// Print the version
@@ -62,19 +62,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a flow
+    /// Train a flow on an image, a table, a toy density or a set of images
     Train(Box<train::Args>),
-    /// Draw points or images
+    /// Draw samples from a trained flow
     Sample(sample::Args),
-    /// Plot the density
+    /// Plot a learned density over the plane, or write it as an array
     Density(density::Args),
-    /// Evaluate the log-density
+    /// Evaluate a learned log-density at given points or images
     LogProb(log_prob::Args),
-    /// Describe a run
+    /// Print the data, model, configuration and scores of a run
     Info(info::Args),
     /// Print a completion script for a shell
     Completions(manuals::CompletionsArgs),
-    /// Write man pages
+    /// Write a man page for each command
     Man(manuals::ManArgs),
 }
 
@@ -111,7 +111,7 @@ fn parse(arguments: &[OsString]) -> Result<Cli> {
     Ok(Cli::from_arg_matches(&matches)?)
 }
 
-/// When messages are colored. Determined before the arguments are parsed, because parse errors are colored too.
+/// The value of `--color`, read from the unparsed arguments, because errors of the parser are colored too.
 fn color(arguments: &[OsString]) -> ColorChoice {
     let texts: Vec<&str> = arguments.iter().filter_map(|argument| argument.to_str()).collect();
     let after = texts.windows(2).find(|pair| pair[0] == "--color").map(|pair| pair[1]);

@@ -1,7 +1,8 @@
 //! Processes that a launcher started together: `mpirun`, or `srun` of SLURM.
 //!
-//! The environment gives the number of processes and the rank of this process before MPI is initialized. Only
-//! rank 0 prints more than errors, and a build without MPI refuses to run several times on one run folder.
+//! The launcher sets environment variables with the number of processes and the rank of this process, which can be read
+//! before MPI is initialized. Ranks other than 0 print only errors. A build without MPI refuses to train in several
+//! processes, because each would write to the same run folder.
 
 use super::error::{CliError, Result};
 use flowline::world::World;
@@ -20,7 +21,7 @@ pub fn launched() -> (usize, usize) {
     LAUNCHERS.iter().filter_map(found).find(|(size, _)| *size > 1).unwrap_or((1, 0))
 }
 
-/// Whether this process prints: true if it runs alone or is rank 0.
+/// Whether this process prints more than errors: true if it runs alone or is rank 0.
 pub fn is_root() -> bool {
     launched().1 == 0
 }
@@ -28,7 +29,7 @@ pub fn is_root() -> bool {
 /// The ranks that train together.
 ///
 /// # Errors
-/// MPI cannot be initialized, or this build has none.
+/// MPI cannot be initialized, or this build has no MPI.
 pub fn world() -> Result<World> {
     if launched().0 == 1 {
         return Ok(World::alone());
@@ -39,7 +40,7 @@ pub fn world() -> Result<World> {
     Err(CliError::NoMpi { processes: launched().0 })
 }
 
-/// Refuses a command that several processes would all run.
+/// Refuses to run a command in several processes, each of which would do the whole work.
 ///
 /// # Errors
 /// [`CliError::Parallel`].

@@ -11,7 +11,8 @@ const LATEST: &str = "latest";
 /// The default parent folder of runs.
 pub const RUNS: &str = "runs";
 
-/// The run folder for the argument `named`; `out` is the output path of the command, if given.
+/// The run folder for the argument `named`; `out` is the output path of the command, if given. `latest` is
+/// searched for in [`RUNS`] and in the folder of `out`.
 ///
 /// # Errors
 /// [`CliError::NoRun`], [`CliError::NoLatest`].
@@ -34,7 +35,7 @@ pub fn folder(named: &Path, out: Option<&Path>) -> Result<PathBuf> {
     Err(CliError::NoRun { path: named.to_owned(), reason, runs })
 }
 
-/// The run folders in `roots`, latest first.
+/// The run folders among `roots` and their subfolders, latest first.
 fn found(roots: &[&Path]) -> Vec<PathBuf> {
     let entries = roots.iter().filter_map(|root| fs::read_dir(root).ok()).flatten();
     let written = |folder: &Path| fs::metadata(folder.join(MODEL_FILE)).ok()?.modified().ok();

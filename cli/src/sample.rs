@@ -1,4 +1,4 @@
-//! `flowline sample`: draw points, or images, from a learned density.
+//! `flowline sample`: draws points or images from a trained flow.
 
 use super::bar::Count;
 use super::error::{CliError, Result};
@@ -14,27 +14,29 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of points per file: 16 GB of 2-D points as .npy.
+/// Maximum number of points or images. As .npy, so many 2-D points take 16 GB.
 const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Points have the units of the data; in images x points right and y down.
+Samples are in the units of the data. For an image these are pixels, with x to
+the right and y down.
 
 Examples:
   flowline sample latest -o points.csv
   flowline sample runs/mnist -n 100 --label 7 -o sevens.png")]
 pub struct Args {
-    /// Run folder, or latest
+    /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
     /// Number of points or images
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, allow_negative_numbers = true)]
     count: usize,
-    /// .npy, .csv, .png, .svg, or - for CSV [default: RUN/samples.npy]
+    /// Output file: .npy, .csv, .png or .svg; - prints CSV [default: RUN/samples.npy]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Class of the images, for runs with --labels
+    /// Class of the images, a whole number from 0; required for a run that was trained with --labels, an
+    /// error for others
     #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
     label: Option<usize>,
     /// Random seed
@@ -92,7 +94,7 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let parts = learned.sample_rows(n, key).inspect(counted);
-    // In 64 bits, like the data: in 32 bits, all points near a large number would be rounded to it.
+    // Points are written in 64 bits, like the data. In 32 bits, points near a large number would become equal.
     match kind {
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
         FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,
@@ -139,7 +141,7 @@ fn print_csv<T: Display>(
     Ok(())
 }
 
-/// Maximum number of images in a grid, and its columns.
+/// Maximum number of images in a figure, and of columns of the figure.
 const SHEET: usize = 400;
 const COLUMNS: usize = 20;
 

@@ -38,10 +38,10 @@ pub fn is_colored() -> bool {
     is_colored_by(style().color)
 }
 
-/// Whether standard error has colors with this choice, before the style is set.
+/// Whether standard error has colors with this choice. Unlike [`is_colored`], it works before the style is set.
 pub fn is_colored_by(choice: ColorChoice) -> bool {
     let set = |name: &str| std::env::var(name).ok();
-    // TERM may be unset only on systems whose terminals need no name.
+    // Without TERM, a Unix terminal may not understand control codes. Windows does not set TERM.
     let is_dumb = set("TERM").map_or(!cfg!(windows), |name| name == "dumb");
     match choice {
         ColorChoice::Always => true,
@@ -53,7 +53,7 @@ pub fn is_colored_by(choice: ColorChoice) -> bool {
     }
 }
 
-/// A message, unless `--quiet`.
+/// Writes a message to standard error, unless `--quiet` is given.
 pub fn note(text: &str) {
     if !is_quiet() {
         error_line(text);
@@ -65,20 +65,20 @@ pub fn error_line(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
 
-/// An error, in at most three lines.
+/// Writes an error to standard error.
 pub fn error(text: &str) {
     let label = if is_colored() { "\x1b[1m\x1b[31merror:\x1b[0m" } else { "error:" };
     error_line(&format!("{label} {text}"));
 }
 
-/// A line of results.
+/// Writes a result to standard output.
 pub fn result(text: &str) {
     let mut out = stdout().lock();
     check(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// A summary: `text` on standard output, or with `--json`, `json` on standard output and `text` on standard
-/// error.
+/// Writes a summary: `text` to standard output. With `--json`, `json` goes to standard output and `text` to standard
+/// error. With `--quiet`, `text` is not written.
 pub fn summary(text: &str, json: impl FnOnce() -> serde_json::Value) {
     if style().json {
         note(text);
@@ -88,7 +88,8 @@ pub fn summary(text: &str, json: impl FnOnce() -> serde_json::Value) {
     }
 }
 
-/// The [`summary`] of a command that writes its results elsewhere: the text is a message.
+/// Writes the summary of a command whose results go elsewhere: `text` to standard error and, with `--json`, `json` to
+/// standard output.
 pub fn done(text: &str, json: impl FnOnce() -> serde_json::Value) {
     note(text);
     if style().json {
@@ -101,7 +102,8 @@ pub fn is_json() -> bool {
     style().json
 }
 
-/// Ends the process if standard output cannot be written. A closed pipe is not a failure; a full disk is.
+/// Ends the process with exit code 1 if standard output cannot be written, for example on a full disk. A closed pipe is
+/// not a failure.
 pub fn check(written: std::io::Result<()>) {
     if let Err(e) = written
         && e.kind() != ErrorKind::BrokenPipe

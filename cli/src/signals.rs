@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM during training: the run saves a checkpoint, reports it, and ends by the signal.
 //!
-//! A signal handler may do very little, so it stores the signal's number, which the run reads between updates.
-//! A second signal ends the process at once.
+//! A signal handler may do very little, so it only stores the signal's number. The run reads this number between
+//! updates. A second signal ends the process at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};

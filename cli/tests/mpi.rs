@@ -1,7 +1,8 @@
-//! Training by processes that `mpirun` starts: the bytes of one process, kills, stalls, and ranks that do not fit together.
+//! Training by several processes that `mpirun` starts. The result has the bits of a single process, also after
+//! kills and stalls. Ranks with other data, options or programs are refused.
 //!
-//! Needs a build with the feature `mpi`, and `mpirun`; `.ci/mpi` runs it. With `FLOWLINE_MPI_SHORT` set it kills fewer runs
-//! and stalls none.
+//! Needs a build with the feature `mpi`, and `mpirun`; `.ci/mpi` runs it. If `FLOWLINE_MPI_SHORT` is set, it compares
+//! fewer runs, kills fewer and stalls none.
 
 #[path = "../../src/io/scratch.rs"]
 mod folders;
@@ -33,7 +34,7 @@ impl Place {
         command
     }
 
-    /// `mpirun`, with these programs and arguments for so many ranks each.
+    /// `mpirun` with parts of a job: each has a number of ranks, a program and its arguments.
     fn mpirun(&self, parts: &[(usize, &str, &str)]) -> Command {
         let mut command = Command::new("mpirun");
         command.current_dir(self.0.path());
@@ -66,7 +67,7 @@ fn is_short() -> bool {
     std::env::var_os("FLOWLINE_MPI_SHORT").is_some()
 }
 
-/// The process of a rank of a job that runs in this place.
+/// The process id of a rank of the job that runs in the folder of `place`.
 fn process(place: &Place, rank: usize) -> Option<u32> {
     let wanted = format!("OMPI_COMM_WORLD_RANK={rank}");
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
@@ -93,7 +94,7 @@ fn wait_for(path: &PathBuf, job: &mut Child) {
     }
 }
 
-/// Arguments of `flowline train`: every kind of data, an image by each objective.
+/// Names and arguments of training runs: one for each kind of data, and for an image one for each objective.
 fn jobs() -> [(&'static str, String); 6] {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/data");
     let (images, labels) = ("drawings-train-images-idx3-ubyte.gz", "drawings-train-labels-idx1-ubyte.gz");

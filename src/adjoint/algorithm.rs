@@ -1,7 +1,7 @@
 //! The stepping algorithm of [`ode`] on leaves, compiled once.
 //!
-//! `ode` is generic over states and fields and inlined; here the field and the code that runs after a step are
-//! behind pointers.
+//! The functions of `ode` are generic over states and fields and are inlined. Here the field, and the code that
+//! runs after a step, are behind pointers.
 
 use super::leaves::Leaves;
 use crate::ode::{self, FieldFailure, Span, VectorField};

@@ -1,19 +1,21 @@
 //! Checks of a reversible solve: are its two states still close, and did a backward pass recover y0?
 //!
-//! On y' = -k y a step of length h multiplies the difference y - z by l e^(kh) and adds the mismatch of its two
-//! increments, which is as large as the method's error. So the difference stays small where l e^(kh) is below
-//! 1, and grows as e^(k (t - t0)) l^N elsewhere. The difference causes an equally large error in y. The error
+//! Let l be the coupling. On y' = -k y a step of length h multiplies the difference y - z by l e^(kh) and adds the
+//! difference of its two increments, which is as large as the method's error. So y - z stays small if l e^(kh) is
+//! below 1. Otherwise it grows over N steps as e^(k (t - t0)) l^N and causes an equally large error in y. The error
 //! estimate is that of the method's step from z and does not include this error. Steps with kh < 1 - l would
-//! prevent the growth, but under strong damping the solution needs far fewer steps. So such a solve ends with
-//! an error that names the remedy.
+//! prevent the growth, but a strongly damped solution needs far fewer steps. So such a solve ends with an error
+//! that names the remedy.
 //!
-//! Each step may have an error of one tolerance, so after N steps the states may be N tolerances apart; where
-//! the method is stable the distance is far less. The bound starts at 10 and ends at 100 = 1 / (1 - 0.99),
-//! where the differences of an undamped solution settle for the default coupling.
+//! Each step may have an error of one tolerance, so after N steps the states may be N tolerances apart. Where the
+//! map is stable, they are much closer. The allowed distance is N tolerances, but at least 10 and at most 100: for
+//! the default coupling, the distance of an undamped solution is at most 1 / (1 - 0.99) = 100 tolerances.
+//! Steps without an error estimate have no tolerance. Their states may be apart by a tenth of the size of the
+//! solution plus 100 atol.
 //!
-//! The backward pass runs the inverse map: rounding grows by the factor by which the solve damped. No
-//! intermediate state shows this, but y0 is known. If the pass does not recover it, the gradient is NaN, as for
-//! a backward solve that ends early.
+//! The backward pass runs the inverse map, which amplifies rounding errors by the factor by which the solve damped
+//! them. No intermediate state shows this, but y0 is known. If the pass does not recover y0, the gradient is NaN,
+//! as for a backward solve that ends early.
 
 use super::algorithm::Scheme;
 use super::leaves::Leaves;
@@ -23,8 +25,7 @@ use crate::tensor::Tensor;
 
 /// The minimum and the maximum of the allowed distance of the states, in tolerances.
 const TOLERANCES: (f64, f64) = (10.0, 100.0);
-/// The allowed distance relative to the solution's size for steps without an error estimate, because such steps
-/// have no tolerances.
+/// The allowed distance of the states relative to the size of the solution, for steps without an error estimate.
 const SHARE: f64 = 0.1;
 /// The allowed relative distance from y0 at the end of a backward pass.
 const LOST: f64 = 1e-3;
@@ -36,21 +37,21 @@ pub(super) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// Whether `(y1, z1)`, after the N-th step, which starts at `y`, are too far apart.
+    /// Whether the states `(y1, z1)` after step number `n`, which starts at `y`, are too far apart.
     pub(super) fn are_apart(&self, y: &Leaves, (y1, z1): (&Leaves, &Leaves), n: &Tensor) -> Tensor {
         if self.scheme.is_adaptive() {
             let (least, most) = TOLERANCES;
             let bound = n.maximum(&number(least)).minimum(&number(most));
             return ratio(y1, z1, &self.scheme.tolerance).gt(bound);
         }
-        // N times the last step estimates the length of the path so far, so that a solution that crosses 0 does
-        // not have size 0.
+        // n times the length of the last step estimates the length of the path so far. With this term, the size of
+        // a solution that crosses 0 is not 0.
         let size = size(&largest([self.y0, y1, z1])) + size(&difference(y1, y)) * n;
         let floor = self.atol() * TOLERANCES.1 * (self.y0.num_components() as f64).sqrt();
         self::size(&difference(y1, z1)).gt(size * SHARE + floor)
     }
 
-    /// Whether the state at the end of a backward pass differs from y0.
+    /// Whether `found`, the state at the end of a backward pass, differs too much from y0.
     pub(super) fn is_lost(&self, found: &Leaves) -> Tensor {
         let y0 = self.y0.with(self.y0.tensors().iter().map(Tensor::stop_gradient).collect());
         let found = found.with(found.tensors().iter().map(Tensor::stop_gradient).collect());

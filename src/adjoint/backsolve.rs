@@ -11,9 +11,10 @@
 //! At a saved time in between, dL/dy at that time is added to a (see `sweep`). The solve becomes a [`Custom`]
 //! function from (t0, t1, ts, y0, p) to (y1, ys), whose reverse rule is the backward solve; p is everything
 //! that the field captures. So only the result of the forward pass is stored, and the transforms do not depend
-//! on it. Alternative considered: q in the error norm. It would shorten steps for integrals that do not enter
-//! the equations: 233 steps instead of 28 in its test (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE:
-//! faster ODE adjoints via seminorms"; Kidger 2022, section 5.1.2).
+//! on this adjoint. Alternative considered: q in the error norm. It would shorten steps because of integrals that
+//! do not enter the equations: 233 steps instead of 28 in the test `integrals_of_the_parameters_make_no_step_shorter`
+//! (Kidger, Chen, Lyons 2021, "Hey, that's not an ODE: faster ODE adjoints via seminorms"; Kidger 2022, section
+//! 5.1.2).
 
 use super::algorithm::{LeafField, Scheme};
 use super::bodies::body;
@@ -55,13 +56,11 @@ pub(super) fn refused(why: &dyn std::fmt::Display) -> ConfigError {
     ConfigError::Adjoint { adjoint: "Backsolve", why: why.to_string() }
 }
 
-/// Refuses saved values whose cotangents the backward solve cannot use.
+/// Refuses events, and saved values that the backward solve cannot differentiate.
 pub(super) fn check(saved: &Saved, events: &Events<'_>) -> Result<(), ConfigError> {
     let beside = saved.beside_times().or((!events.is_empty()).then_some("events"));
     beside.map_or(Ok(()), |what| {
-        Err(refused(&format!(
-            "it takes no cotangents of {what}; save t0, t1 or given times, or use RecursiveCheckpoint"
-        )))
+        Err(refused(&format!("it supports saved times, t0 and t1, but not {what}; use RecursiveCheckpoint")))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The bodies of a recorded search: one attempted step, and the replay of an accepted one.
 //!
-//! Both are `ode`'s, run once on tracers. The attempt also checks events and taps the data that a step leaves;
-//! the replay taps them again. The bodies must not depend on the code around the loop.
+//! Both are functions of `ode`, run once on tracers. The attempt also checks events and taps the data that a step
+//! stores; the replay taps these data again. The bodies must not depend on the code around the loop.
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
@@ -46,8 +46,8 @@ impl Problem<'_> {
             let before = carry.clone();
             algorithm::attempt_then(self.field, self.scheme, span, &mut carry, &mut |_, _, _| Ok(()))?;
             let rows = self.trail_of_attempt(span, &before, &mut carry)?;
-            // `reached` is computed before the events: an event in the last step does not change that it ends
-            // at t1.
+            // `reached` is computed before events are checked: the last step ends at t1 even if it contains an
+            // event.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let ext =
                 self.check_events(rows.as_ref(), (&x[first_ext..first_check], may_sink), &before, &mut carry);
@@ -62,15 +62,15 @@ impl Problem<'_> {
         })
     }
 
-    /// Whether steps leave data.
+    /// Whether steps store data.
     fn is_tapped(&self) -> bool {
         self.trail.has_ends || self.trail.curve.is_some()
     }
 
-    /// The number of values that the search carries for events: their functions' values at the start of the
-    /// step. If the solve may continue after an event, also the noise of these values, both again for the start
-    /// of the last accepted step, the status that the step had without an event, and the tstops off the grid
-    /// before it.
+    /// The number of values that the search carries for events: the value of each event function at the start of
+    /// the next step. If the solve may continue after an event, it also carries the noise of each value; the values
+    /// and the noise at the start of the last accepted step; the status that this step would have without events;
+    /// and `Carry::num_off_grid` before it.
     fn num_ext(&self) -> usize {
         let num_events = self.events.watches.len();
         if self.events.go_on() { 4 * num_events + 2 } else { num_events }
@@ -120,7 +120,7 @@ impl Problem<'_> {
         out
     }
 
-    /// The data that an attempt leaves if it is accepted.
+    /// The data that an attempt stores if it is accepted.
     fn trail_of_attempt(
         &self,
         span: &Span<Tensor>,
@@ -145,8 +145,8 @@ impl Problem<'_> {
 
     /// The body of the replay, from first, last, t, t_next, carry.. to carry'.., tap..
     ///
-    /// The first and the last step time are the solve's own t0 and t1, so gradients with respect to them need
-    /// no rule; the inner step times are constants of the replay.
+    /// The first step starts at the tensor t0 and the last step ends at the tensor t1, so gradients with respect
+    /// to t0 and t1 need no special rule. The inner step times are constants of the replay.
     pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, SolveError> {
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];

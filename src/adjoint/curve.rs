@@ -1,9 +1,9 @@
-//! The data that a step of a traced solve leaves, and its dense output.
+//! The data that a step of a traced solve stores, and its dense output.
 //!
-//! A step leaves its ends and, if times inside it are needed, the stages of its polynomial ([`Rows`]). The
-//! method's interpolant evaluates y from them by ordinary operations outside the loop, so gradients with
-//! respect to the times, the state and whatever the field captures need no rule of their own. This module must
-//! not depend on which steps leave data.
+//! A step stores its ends and, if the solution inside it is needed, the stages of its polynomial ([`Rows`]). The
+//! method's interpolant evaluates y from these data by ordinary operations outside the loop. So gradients with
+//! respect to the times, the state and the field's captures need no special rule. This module must not depend on
+//! which steps store data.
 
 use super::algorithm::{LeafField, Scheme};
 use super::leaves::Leaves;
@@ -15,7 +15,7 @@ use crate::tree;
 tree! {
 /// The data of one step. For several steps, every tensor has a leading axis of rows.
 pub(super) struct Rows {
-    /// Where the step starts.
+    /// The start time of the step.
     pub(super) t: Tensor,
     /// The end time of the step.
     pub(super) t_next: Tensor,
@@ -29,7 +29,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The rows `index[..]`.
+    /// The rows with the indices `index`.
     pub(super) fn take(&self, index: &Tensor) -> Self {
         self.map_leaves(|x| x.take(index))
     }
@@ -49,11 +49,11 @@ impl Rows {
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
     interpolant: Interpolant,
-    /// The stages that it uses.
+    /// The indices of the stages that the interpolant uses.
     used: Vec<usize>,
 }
 
-/// Constants of the program.
+/// A constant of the program: a leaf that is not a tensor.
 impl Tree for Curve {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         f(path, Leaf::Static(self));
@@ -76,11 +76,11 @@ pub(super) struct Step<'a> {
     pub(super) has_last: bool,
 }
 
-/// Which data each step leaves.
+/// Which data each step stores.
 pub(super) struct Trail {
-    /// The state at its end.
+    /// Whether to store the state at the end of the step.
     pub(super) has_ends: bool,
-    /// Its dense output.
+    /// The dense output whose data are stored, if any.
     pub(super) curve: Option<Curve>,
 }
 
@@ -90,7 +90,7 @@ impl Trail {
         self.curve.as_ref().map_or(0, |curve| curve.interpolant.extra().count())
     }
 
-    /// The data that `step` leaves.
+    /// The data that `step` stores.
     ///
     /// # Errors
     /// The field's error at an extra stage.
@@ -134,7 +134,7 @@ impl Curve {
         Curve { interpolant, used }
     }
 
-    /// The state at the fraction `theta`, a constant, of one step.
+    /// The state at a constant fraction `theta` of one step.
     pub(super) fn at_part(&self, theta: f64, step: &Rows) -> Leaves {
         let mut all = vec![0.0; self.interpolant.num_stages()];
         self.interpolant.weights(theta, &mut all);
@@ -145,8 +145,8 @@ impl Curve {
         out
     }
 
-    /// The states at `ts`, each on the step in its own row. A step of length 0 marks a time that no step
-    /// contains; its result is its start.
+    /// The states at `ts`, each from the step in the same row. A step of length 0 marks a time that no step contains;
+    /// callers do not use its result.
     pub(super) fn eval(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let h = length(rows);
         let rate = sum(&self.weights(&((ts - &rows.t) / &h)), rows);
@@ -213,8 +213,7 @@ fn sum(weights: &[Tensor], rows: &Rows) -> Leaves {
     start(rows).with((0..stages[0].tensors().len()).map(of).collect())
 }
 
-/// One number per row, or one for a single step, cast to the dtype of `leaf` and reshaped to broadcast against
-/// it.
+/// `x` (one number per row, or a single number) cast to the dtype of `leaf` and reshaped to broadcast against `leaf`.
 fn along(x: &Tensor, leaf: &Tensor) -> Tensor {
     flags_along(&x.cast(leaf.dtype()), leaf)
 }
@@ -224,12 +223,13 @@ pub(super) fn flags_along(x: &Tensor, leaf: &Tensor) -> Tensor {
     x.reshape([&x.shape()[..], &vec![1; leaf.rank() - x.rank()]].concat())
 }
 
-/// The states where `m` holds, NaN elsewhere; both have a leading axis of rows.
+/// The states where `m` holds, NaN elsewhere; `m` and `y` have a leading axis of rows.
 pub(super) fn or_nan(m: &Tensor, y: &Leaves) -> Leaves {
     y.map_leaves(|y| flags_along(m, y).select(y, &Tensor::scalar(y.dtype(), f64::NAN)))
 }
 
-/// `a` where `m` holds, else `b`: trees of one structure; `m` covers the extra leading axes of the larger one.
+/// `a` where `m` holds, else `b`. Both are trees of one structure. The axes of `m` are the first axes of their
+/// leaves; if two leaves differ in rank, of the one with more axes.
 pub(super) fn choose<T: Tree>(m: &Tensor, a: &T, b: &T) -> T {
     let mut others = b.leaves().into_iter();
     a.map_leaves(|a| {

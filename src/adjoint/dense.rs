@@ -16,8 +16,8 @@ tree! {
 /// A solution that can be evaluated anywhere in its interval, also inside a jitted function. Its derivatives with
 /// respect to the times, the initial state and the field's captures are the derivatives of the steps taken.
 ///
-/// At step ends it equals the states of the steps up to rounding. Between step ends it has the order of the
-/// method's interpolant. Outside the interval from t0 to the time reached it is NaN.
+/// At step ends, the dense output equals the states of the steps up to rounding. Between step ends, it has the order
+/// of the method's interpolant. Outside the interval from t0 to the time reached, it is NaN.
 ///
 /// # Examples
 /// ```
@@ -39,7 +39,7 @@ pub struct TensorDenseOutput<Y> {
     /// state of one row, and every tensor has a leading axis of rows.
     pub(super) rows: Option<usize>,
     pub(super) num_steps: Tensor,
-    /// The end of each step. If an event cut the last step short, t1 is before its end.
+    /// The end of each step. If the solve ended at its first event, the last step may end after t1.
     pub(super) ends: Tensor,
     pub(super) steps: Rows,
     pub(super) y1: Y,
@@ -96,7 +96,7 @@ impl TensorDenseOutput<Leaves> {
     #[track_caller]
     fn states(&self, ts: &Tensor) -> Leaves {
         let (flat, inside, rows) = self.find(ts);
-        // A solution without a step is one point, which every row then contains.
+        // A solution without a step is the single point y1.
         let nowhere = rows.t.eq(&rows.t_next);
         let ys = choose(&nowhere, &self.ends(&flat), &self.curve.eval(&flat, &rows));
         shaped(ts, or_nan(&inside, &ys))

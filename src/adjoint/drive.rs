@@ -16,11 +16,11 @@ use crate::ode::{
 use crate::tensor::{LoneTree, Tensor, Tree};
 use std::borrow::Cow;
 
-/// A tree and a tuple of trees are driven in the same way; a tuple is dispatched by its clock.
+/// Implements the driver of a tree, or of a tuple of trees; a tuple has one driver per clock ([`DriveOn`]).
 macro_rules! drive {
     ($($item:tt)*) => {
         $($item)* {
-            /// Saves only the state.
+            /// Does not depend on `O`: on tensors there is no `save_fn`, and only states are saved.
             type Solution<O> = TensorSolution<Self>;
             type Options = Options;
 
@@ -113,7 +113,7 @@ impl<Y: TensorState, F: VectorField<Y>> VectorField<Leaves> for TreeField<'_, Y,
 /// The options of a solve, for any state and field.
 struct Request<'a> {
     settings: &'a Settings,
-    /// Whether the times to save at were given as numbers.
+    /// What to save, except times given as a tensor: these are in `options`.
     save_at: Cow<'a, SaveAt>,
     options: &'a Options,
     watches: &'a [Watch<'a>],
@@ -142,7 +142,7 @@ impl<'a> Request<'a> {
     /// Resolves the settings and checks them.
     ///
     /// # Errors
-    /// A setting that the solve would not read, or cannot run with.
+    /// A setting that has no effect in this solve, or with which it cannot run.
     fn prepare(&self, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Result<Prepared, ConfigError> {
         let Request { settings, save_at, options, .. } = self;
         self.check_read()?;
@@ -180,14 +180,14 @@ impl<'a> Request<'a> {
         Ok(Prepared { resolved, saved, groups })
     }
 
-    /// Refuses settings that would not be read.
+    /// Refuses settings that have no effect in this solve.
     fn check_read(&self) -> Result<(), ConfigError> {
         let Request { settings, options, .. } = *self;
         settings.check_explicit(
             "on tensors",
             "use an explicit method, or solve on plain states such as Vec<f64>",
         )?;
-        // The distance of the two states of `Reversible` is measured in units of atol.
+        // `Reversible` uses atol for constant steps, too: it limits the distance of its two states.
         settings.check_steps(false, matches!(options.adjoint, Adjoint::Reversible { .. }))?;
         let (rtol, atol) = match options.adjoint {
             Adjoint::Backsolve { rtol, atol } if !settings.is_adaptive() => (rtol.is_some(), atol.is_some()),
@@ -262,7 +262,7 @@ impl<Y: OdeState<Options = Options>> IntoSaveAt<Y> for &Tensor {
         let fits = self.rank() == 1 && self.size() > 0 && self.dtype().is_float();
         assert!(
             fits,
-            "save_at: {self:?} is not a list of times: it must be of rank 1, of floats and not empty"
+            "save_at: {self:?} is not a list of times: pass a float tensor of rank 1 with at least one time"
         );
         options.ts = Some(self.cast(DType::F64));
     }
@@ -275,7 +275,8 @@ impl<Y: TensorState> IntoState<Y> for &Y {
 }
 
 impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
-    /// How the gradient of the solve is computed; the default is [`Adjoint::RecursiveCheckpoint`] with 32 MiB.
+    /// How the gradient of the solve is computed; the default is [`Adjoint::RecursiveCheckpoint`] with at most 32 MiB
+    /// of stored states.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
         self

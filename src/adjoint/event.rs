@@ -13,7 +13,7 @@ use crate::array::{DType, Shape};
 use crate::ode::{self, Bracket, Event, EventValue, Outcome, SolveError, status};
 use crate::tensor::{Searches, Tensor, cond, over_rows};
 
-/// A number whose sign counts, or a condition; it has one element.
+/// The value of an event function: a number whose sign counts, or a condition. It has one element.
 impl EventValue<Tensor> for Tensor {
     #[track_caller]
     fn value(self) -> Tensor {
@@ -42,7 +42,7 @@ pub(super) fn is_nan(x: &Tensor) -> Tensor {
     x.abs().le(f64::INFINITY).not()
 }
 
-/// The state of an event's function at the start of a step.
+/// The value of an event's function at the start of a step, and its noise.
 pub(super) type Mark = ode::Mark<Tensor>;
 
 /// The marks of several events, from their values and noise.
@@ -64,7 +64,7 @@ pub(super) struct Watch<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Events<'a> {
     pub(super) watches: &'a [Watch<'a>],
-    /// The limit of recorded events, if set.
+    /// The maximum number of recorded events, if set.
     pub(super) max_events: Option<usize>,
 }
 
@@ -80,16 +80,16 @@ pub(super) struct Along<'a> {
 
 /// The events of one attempt.
 pub(super) struct Seen {
-    /// Each event's function at the end of the step.
+    /// The value of each event's function at the end of the step.
     pub(super) ends: Vec<Tensor>,
     /// Whether a sign has changed.
     pub(super) has_occurred: Tensor,
     /// Whether to reject the step: an event function is NaN in it, or an event passes its root because its
     /// occurrences have accumulated beyond the resolution of the state.
     pub(super) is_bad: Tensor,
-    /// The code of that event, stored in place of a component.
+    /// The code of the event for which the step is rejected, stored in place of a component.
     pub(super) code: Tensor,
-    /// Whether the reason is such an accumulation.
+    /// Whether the step is rejected because of an accumulation.
     pub(super) has_sunk: Tensor,
 }
 
@@ -170,8 +170,8 @@ impl<'a> Events<'a> {
         self.max_events.unwrap_or(if self.go_on() { 64 } else { self.watches.len() })
     }
 
-    /// The state after the reset of event `index` at t, if it occurred. Only one branch runs: reset functions
-    /// never receive the state of another event.
+    /// The state after the reset of event `index` at t if `occurrence` holds, else `y`. Only one branch of the `cond`
+    /// runs, so a reset function never receives a state at which its event did not occur.
     pub(super) fn then(&self, index: usize, occurrence: &Tensor, t: &Tensor, y: Leaves) -> Leaves {
         let Some(then) = &self.watches[index].then else { return y };
         let changed = |(t, y): &(Tensor, Leaves)| then(t, y);
@@ -191,7 +191,7 @@ impl<'a> Events<'a> {
         Along { watch: &self.watches[i], curve, step, y1 }
     }
 
-    /// The code of the first event for which `m` holds, stored in place of a component.
+    /// The code of the first event for which `m` holds, stored in place of a component; -1 if there is none.
     pub(super) fn code(m: &[Tensor]) -> Tensor {
         let none = number(-1.0);
         m.iter()
@@ -205,7 +205,7 @@ impl<'a> Events<'a> {
         -(code + 2.0)
     }
 
-    /// Ends a solve at its start if an event function is NaN there.
+    /// Ends a solve where `m` holds and an event function is NaN: at its start, or after an event.
     pub(super) fn refuse_nan(values: &[Tensor], m: &Tensor, carry: &mut Carry) {
         let nan: Vec<Tensor> = values.iter().map(|value| is_nan(value).and(m)).collect();
         let any = nan.iter().fold(number(0.0).lt(0.0), |any, nan| any.or(nan)).and(&carry.is_running());
@@ -214,8 +214,8 @@ impl<'a> Events<'a> {
         carry.status = any.select(&number(status::NON_FINITE), &carry.status);
     }
 
-    /// Checks an attempted step that led to `y1`. `may_sink`: for each event, whether its times have
-    /// accumulated so far that passing its root means the state no longer resolves it.
+    /// Checks an attempted step that led to `y1`. `may_sink`: for each event, whether its times accumulate. If such
+    /// an event passes its root, the state no longer resolves its occurrences.
     pub(super) fn check(
         &self,
         curve: &Curve,
@@ -242,10 +242,10 @@ impl<'a> Events<'a> {
         Seen { ends, has_occurred, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
     }
 
-    /// The event time in each bracket.
+    /// The event time in `bracket`.
     ///
     /// # Errors
-    /// The error of a search while it was recorded.
+    /// The error of the event function while it was recorded.
     pub(super) fn root(along: &Along<'_>, bracket: Bracket<Tensor>) -> Result<Tensor, SolveError> {
         search(bracket, &along.watch.event, &|t| along.at(t))
     }

@@ -1,9 +1,9 @@
 //! Records of events: every sign change within one step, in time order, and the rows that store them.
 //!
-//! Shapes are constants of a program, so a step has a slot for a candidate at each pair of samples of each
-//! event, used or not, and a solve has a fixed number of rows. Candidates are sorted by counting the earlier
-//! ones: for a few dozen this costs less than the rounds of a sort. This module must not depend on why the
-//! search stopped or on how a solve continues after an event.
+//! Shapes are constants of a program. So each event has a slot for a candidate between any two neighboring samples
+//! of a step, used or not, and a solve has a fixed number of rows. Candidates are sorted by counting the earlier
+//! ones: for a few dozen candidates this costs less than a sorting algorithm. This module must not depend on why
+//! the search stopped or on how a solve continues after an event.
 
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
@@ -61,7 +61,7 @@ pub(super) struct LastStep<'a> {
     pub(super) step: &'a Rows,
     /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
-    /// The state of each event function at the start of the step.
+    /// The value and the noise of each event function at the start of the step.
     pub(super) marks: &'a [Mark],
     /// The number of earlier occurrences of each event; empty if the first event ends the solve.
     pub(super) counts: &'a [Tensor],
@@ -90,7 +90,7 @@ pub(super) struct Cut {
     pub(super) y: Leaves,
     /// Whether there is such an instant.
     pub(super) is_met: Tensor,
-    /// Whether no row is left for its event.
+    /// Whether the instant is that of the first event for which no row is left.
     pub(super) is_beyond: Tensor,
     /// For each event, whether it occurs at the instant, and its own time, which differs from `t` only in its
     /// derivative.
@@ -107,19 +107,18 @@ impl LastStep<'_> {
         events.along(i, self.curve, self.step, self.y1)
     }
 
-    /// The state at `t` if `occurrence` holds; elsewhere the state at the end of the step, as there may be no
-    /// step.
+    /// The state at `t` if `occurrence` holds, else the state at the end of the step, because there may be no step.
     fn state(&self, t: &Tensor, occurrence: &Tensor) -> Leaves {
         choose(occurrence, &self.curve.eval(t, self.step), self.y1)
     }
 }
 
 impl Events<'_> {
-    /// All candidate events of the step; none unless an event ended the search there. If the first event ends
-    /// the solve, only the first candidate of each event.
+    /// All candidate events of the step. None of them has occurred unless an event ended the search. If the first
+    /// event ends the solve, there is only the first candidate of each event.
     ///
     /// # Errors
-    /// The error of a search while it was recorded.
+    /// The error of an event function while it was recorded.
     pub(super) fn candidates(&self, last: &LastStep<'_>) -> Result<Candidates, SolveError> {
         let still = last.step.map_leaves(Tensor::stop_gradient);
         let still_y1 = last.y1.map_leaves(Tensor::stop_gradient);
@@ -163,7 +162,8 @@ impl Events<'_> {
         Ok(Candidates { found: all(0), index, t: all(4), y, before, acts: all(1) })
     }
 
-    /// Which candidates of event `i`, `found` in time order, change the state or end the solve.
+    /// Which candidates of event `i` change the state or end the solve. `found`: which of them occurred, in time
+    /// order.
     fn acts(&self, i: usize, found: &Tensor, counts: &[Tensor]) -> Tensor {
         let Watch { event, then, .. } = &self.watches[i];
         match event.terminal {
@@ -190,8 +190,8 @@ impl Events<'_> {
         rises.or(&before.gt(0.0).and(&after.le(0.0)).and(&flags(|event| event.falling)))
     }
 
-    /// The instant of the first candidate that acts, with every event whose sign has changed by then, and all
-    /// that occurred before.
+    /// The instant of the first candidate that acts. Returns the candidates to record (those before the instant,
+    /// and all whose sign has changed at the instant), their ranks and the cut.
     fn cut(&self, last: &LastStep<'_>, mut of: Candidates, left: &Tensor) -> (Candidates, Tensor, Cut) {
         let Span { direction, .. } = last.span;
         let some = |m: &Tensor| count(m).gt(0.5);
@@ -248,7 +248,7 @@ impl Events<'_> {
     }
 }
 
-/// The first bracket of one event that holds a sign change.
+/// The first bracket of one event in which its sign changes; the last bracket if there is none.
 fn earliest(brackets: Vec<(Tensor, Bracket<Tensor>)>) -> (Tensor, Bracket<Tensor>) {
     let mut brackets = brackets.into_iter().rev();
     let last = brackets.next().expect("invariant: an event has a sample");
@@ -299,7 +299,7 @@ impl EventRecords<Leaves> {
     /// Adds the events of one step, up to the instant that ends it.
     ///
     /// # Errors
-    /// The error of a search while it was recorded.
+    /// The error of an event function while it was recorded.
     pub(super) fn and(&self, events: &Events<'_>, last: &LastStep<'_>) -> Result<(Self, Cut), SolveError> {
         let left = self.t.size() as f64 - &self.num_events;
         let (of, ranks, cut) = events.cut(last, events.candidates(last)?, &left);

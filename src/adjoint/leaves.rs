@@ -1,4 +1,4 @@
-//! The one state type that solves are recorded over: a list of tensors and its layout.
+//! The state of every recorded solve: a list of tensors and its layout.
 //!
 //! `drive` converts a user's tree to leaves before recording, and the solution back to trees, so all code in
 //! between is compiled once, not once per tree and field. `state` defines what a layout means for error norms.
@@ -50,11 +50,11 @@ impl fmt::Debug for Static {
 /// The role of a tensor in a method.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Role {
-    /// Advances it and measures its error.
+    /// The method advances it and measures its error.
     State,
-    /// Advances it.
+    /// The method advances it.
     Quadrature,
-    /// Leaves it unchanged.
+    /// The method leaves it unchanged.
     Carried,
 }
 
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// The same layout with another norm; a tree has one part, so it is unchanged.
+    /// The same layout with another norm of its parts; a tree has one part and is unchanged.
     fn measured_by(self, norm: PartNorm) -> Layout {
         match self {
             Layout::Tuple(parts, _) => Layout::Tuple(parts, norm),
@@ -105,7 +105,8 @@ impl Layout {
         }
     }
 
-    /// The groups with separate norms, in order: the index of the first tensor, and whether its error counts.
+    /// The groups with separate norms, in order: the index of the first tensor, the layout, and whether the error
+    /// counts.
     pub(super) fn groups(&self) -> Vec<(usize, &Layout, bool)> {
         let mut groups = vec![];
         self.add_groups(0, true, &mut groups);

@@ -6,8 +6,8 @@
 //! controller's history are values that the loop carries, so step 10,000 runs the program that was compiled for
 //! step 1. This module does not depend on how loops run or are differentiated.
 //!
-//! Recording is plain Rust code that runs once per trace, so it is compiled once, over [`leaves`] and fields
-//! behind pointers. Only `drive` is generic over the user's states and fields.
+//! Recording runs once per trace, so its speed does not matter. Its code is therefore compiled once, over
+//! [`leaves`] and fields behind pointers. Only `drive` is generic over the user's states and fields.
 
 mod algorithm;
 mod apart;

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 /// | adjoint | states stored for N steps | derivative of |
 /// | --- | --- | --- |
 /// | `RecursiveCheckpoint` | a bounded number; the others are recomputed | the steps taken, exact to rounding |
-/// | `Direct` | N | the same, with the same bits; reverse derivatives of any order |
+/// | `Direct` | N | the same, with the same bits; reverse derivatives of any order, except with `PerRow` |
 /// | `Reversible` | one pair | the steps of its own map, up to rounding that grows as coupling^-N |
 /// | `Backsolve` | none | the solution of the ODE, to the errors of two solves |
 /// | `ForwardMode` | none | the steps taken, only with [`jvp`](crate::tensor::jvp) |
@@ -102,9 +102,9 @@ impl Default for Adjoint {
 /// Numbers of the solution become vectors over groups, saved times are `[time, group]`, and states keep the
 /// shape of the whole batch: saved states are `[time, row, ..]`.
 ///
-/// The values of a group, and its gradient with respect to y0, are bit-equal to those of the group solved
-/// alone. Gradients with respect to values that rows share are sums over rows: over groups in order, or in
-/// lockstep over all rows of each step.
+/// The values of a group, and the gradient with respect to its rows of y0, are bit-equal to those of the group solved
+/// alone. Gradients with respect to values that rows share are sums over rows. The sums of groups are added in
+/// order; [`Batching::PerRow`] adds all rows of each step.
 ///
 /// # Examples
 /// ```
@@ -127,8 +127,10 @@ pub enum Batching {
     #[default]
     Joint,
     /// Each row has its own step size. All rows advance as one batch, one attempted step at a time, until the
-    /// slowest row has finished, so the field is evaluated on all rows at once. The solve runs on one thread;
-    /// inside [`map_rows`](crate::tensor::map_rows) it runs in parallel.
+    /// slowest row has finished, so the field is evaluated on all rows at once on one thread. To use several
+    /// threads, solve inside [`map_rows`](crate::tensor::map_rows), which runs tiles of rows in parallel.
+    /// Solves that continue after events, and those by [`Adjoint::Reversible`] or [`Adjoint::Backsolve`], are
+    /// separate solves per row instead, as with `Groups(1)`.
     PerRow,
     /// Groups of this many consecutive rows; the last group may have fewer. Groups are solved separately, in
     /// parallel.
@@ -139,7 +141,7 @@ pub enum Batching {
 ///
 /// A norm over all components gives a small part little weight: its effective tolerance is larger by the factor
 /// `sqrt(all components / components of the part)`. The norm applies to step sizes, tolerances and the choice
-/// of the first step. A state of one part has the RMS norm of its components.
+/// of the first step. For a state of one part, each variant is the RMS norm of its components.
 ///
 /// # References
 /// [`PartNorm::First`] is a seminorm: Kidger, Chen and Lyons (2021), "Hey, that's not an ODE": faster ODE adjoints via
@@ -172,19 +174,19 @@ pub enum PartNorm {
 }
 
 /// The expected number of accepted steps of a solve. It affects only the placement of checkpoints, never a
-/// value.
+/// value. A solve that continues after events ignores it.
 ///
 /// A correct number minimizes the recomputed steps. With a wrong number, at most a fifth more steps than the
 /// minimum are recomputed, or one step more if a fifth is less than a step. An adaptive solve without a number
 /// recomputes at most 1.22 times the minimum (with 2 checkpoints; 1.05 times from 14 on). So set it if the
-/// number of steps varies by at most about a tenth, for example from one update of a training to the next.
+/// number of steps varies by at most about a tenth, for example from one update to the next.
 ///
 /// # Examples
 /// ```
 /// use flowline::nn::prelude::*;
 /// let decay = Ode::new(|_t, y: &Tensor| -y).adjoint(Adjoint::recursive_checkpoint(3));
 /// let first = decay.clone().solve(0.0, 1.0, Tensor::from(1.0))?;
-/// // The count stays on the device: a training step can pass it to the next.
+/// // The count is a tensor, so one update can pass it to the next.
 /// let again = decay.expected_steps(&first.stats.num_accepted).solve(0.0, 1.0, Tensor::from(1.1))?;
 /// assert!((again.y1.item() - 1.1 * (-1.0_f64).exp()).abs() < 1e-4);
 /// # Ok::<(), flowline::Error>(())
@@ -192,12 +194,13 @@ pub enum PartNorm {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ExpectedSteps {
-    /// Derived from the controller: known for constant steps and given times, unknown for adaptive steps.
+    /// Derived from the controller: known for `StepTo`, and for constant steps without tstops or discontinuities;
+    /// unknown for adaptive steps.
     #[default]
     Auto,
     /// Unknown, even where it follows from the controller.
     Unknown,
-    /// This number: a tensor of rank 0, traced or concrete.
+    /// This number, traced or concrete: a tensor of rank 0, or one number per group, of which the largest is used.
     Steps(Tensor),
 }
 

@@ -1,12 +1,12 @@
 //! Solves that continue after an event: one search per piece, each up to a step with events.
 //!
-//! A piece is the search of a solve that ends at its first event. Then its events are recorded, the step is cut
-//! at the first event that ends the solve or changes the state, and the next piece starts there with the
-//! counters, the step size and the controller's history so far. The pieces are the iterations of one loop,
-//! whose body is one search. So the program is the same for one event and for a thousand, and differentiating
-//! an iteration differentiates its search and the event time. Cutting steps inside the one loop instead would
-//! need a second time per step, its intended end, in every schedule. Saved values accumulate from iteration to
-//! iteration. This module must not depend on how a search is differentiated.
+//! A piece is a search that ends after the first step with an event. The events of this step are recorded. If
+//! one of them ends the solve or changes the state, the step is cut at the first such event. The next piece
+//! starts at the end of the step, with the counters, the step size and the controller's history so far. The
+//! pieces are the iterations of one loop, whose body is one search. So the program has the same size for one
+//! event and for a thousand, and differentiating an iteration differentiates its search and the event time.
+//! Alternative considered: one search that cuts its steps. Every schedule would need a second time per step, its
+//! end before the cut. This module must not depend on how a search is differentiated.
 
 use super::algorithm::{self, Carry};
 use super::bodies::Bodies;
@@ -33,29 +33,29 @@ struct Leg {
     /// The state at `t`.
     y: Leaves,
     occurrences: EventRecords<Leaves>,
-    /// The states at given times, NaN where not yet known.
+    /// The states at the given times, NaN at times that no piece has reached yet.
     at_times: Option<Leaves>,
     steps: Option<Kept>,
     /// The carry of the search apart from t and y.
     search: Vec<Tensor>,
-    /// The value of each event's function, and the rounding error that it may have at its root.
+    /// The value of each event's function at `t`, and its noise ([`Mark`](super::event::Mark)).
     values: Vec<Tensor>,
     noise: Vec<Tensor>,
     /// The number of occurrences of each event.
     counts: Vec<Tensor>,
-    /// When each event that changes the state occurred.
+    /// The five clocks of the [`Rhythm`] of each event that changes the state.
     rhythms: Vec<Tensor>,
     num_off_grid: Tensor,
-    /// The carry of the stiffness checks. It comes last and nothing depends on it, so a replay leaves it out.
+    /// The carry of the stiffness checks. It comes last and no other value depends on it, so a replay omits it.
     checks: Vec<Tensor>,
 }
 }
 
 tree! {
-/// Every step so far.
+/// The data of every step so far.
 struct Kept {
     rows: Rows,
-    /// Where each step ends, before any cut by an event.
+    /// The end time of each step, after any cut by an event; `rows.t_next` is the end before the cut.
     ends: Tensor,
 }
 }
@@ -65,14 +65,14 @@ struct Pieces<'a> {
     of: &'a Problem<'a>,
     span: &'a Span<Tensor>,
     taps: Taps,
-    /// The rows that a step leaves, for their shapes.
+    /// The data that a step stores, for their shapes.
     like: Rows,
 }
 
 /// Records a solve that may continue after an event.
 ///
 /// # Errors
-/// The field's error while it was recorded; records of events or steps that take too many bytes.
+/// The field's error while it was recorded; saved steps that take too many bytes.
 pub(super) fn record(
     of: &Problem<'_>,
     (t0, t1): (&Tensor, &Tensor),
@@ -154,7 +154,7 @@ impl Pieces<'_> {
         carry
     }
 
-    /// Records the loop over all pieces; returns the state after the last one.
+    /// Records the loop over all pieces; returns the state after the last piece.
     fn run(&self, first: &Leg) -> Result<Leg, SolveError> {
         let leaves = first.leaves();
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
@@ -163,7 +163,7 @@ impl Pieces<'_> {
         let piece = try_trace(&types, &mut |x| {
             Ok::<_, SolveError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
         })?;
-        // A replay's carry has no stiffness checks: use those of the start.
+        // A replay does not carry the stiffness checks: it uses their values at the start.
         let after = |trip: &Tensor, carry: &[Tensor]| {
             let all = [std::slice::from_ref(trip), carry, &leaves[carry.len()..], &piece.captures].concat();
             let mut out = apply(&piece.func, &all);
@@ -190,7 +190,7 @@ impl Pieces<'_> {
         Ok(first.with_leaves(out[..leaves.len()].to_vec()))
     }
 
-    /// One piece, the `trip`-th counted from 0.
+    /// One piece; `trip` is its number, counted from 0.
     fn piece(&self, trip: &Tensor, leg: &Leg) -> Result<Leg, SolveError> {
         let Problem { events, trail, .. } = self.of;
         let mut start = self.carry(leg);
@@ -222,7 +222,7 @@ impl Pieces<'_> {
         };
         let (occurrences, cut) = leg.occurrences.and(events, &last)?;
         let own_status = is_met.select(&rest[0], &end.status);
-        // The end before a state reset. If t1 is reached, it is t1 itself, so that t1 has a gradient.
+        // The end of the piece before a state reset. If t1 is reached, this is `span.t1`, so that t1 has a gradient.
         let t = own_status.eq(status::COMPLETED).select(&self.span.t1, &end.t);
         let t = cut.is_met.select(&cut.t, &t);
         let y = choose(&cut.is_met, &cut.y, &end.y);
@@ -238,20 +238,20 @@ impl Pieces<'_> {
         Ok(next)
     }
 
-    /// The events that change the state.
+    /// The indices of the events that change the state.
     fn acting(&self) -> impl Iterator<Item = usize> {
         let watches = self.of.events.watches;
         (0..watches.len()).filter(|&i| watches[i].then.is_some())
     }
 
-    /// The rhythm of each event that changes the state.
+    /// The index and the rhythm of each event that changes the state.
     fn rhythms(&self, leg: &Leg) -> Vec<(usize, Rhythm<Tensor>)> {
         let of = |x: &[Tensor]| Rhythm::of([0, 1, 2, 3, 4].map(|k: usize| x[k].clone()));
         self.acting().zip(leg.rhythms.chunks(5).map(of)).collect()
     }
 
-    /// For each event, whether its times have accumulated so far that passing its root means the state no
-    /// longer resolves it.
+    /// For each event, whether its times accumulate. If such an event then passes its root, the state no longer
+    /// resolves its occurrences.
     fn may_sink(&self, rhythms: &[(usize, Rhythm<Tensor>)]) -> Vec<Tensor> {
         let mut may = vec![always().not(); self.of.events.watches.len()];
         for (i, rhythm) in rhythms {
@@ -260,7 +260,7 @@ impl Pieces<'_> {
         may
     }
 
-    /// The states at given times, including those in the piece that ends at (t, y).
+    /// The states at the given times, after the piece that ends at (t, y).
     fn at_times(
         &self,
         trip: &Tensor,
@@ -277,8 +277,8 @@ impl Pieces<'_> {
         leg.at_times.as_ref().map(|known| choose(&inside, &found, known))
     }
 
-    /// At the instant `cut`, ends the solve or changes the state and continues; continues unchanged if there
-    /// was no event.
+    /// At the instant `cut`, ends the solve, or resets the state and continues. If no event changes the state or
+    /// ends the solve, continues unchanged.
     fn go_on(
         &self,
         leg: &Leg,
@@ -345,8 +345,8 @@ impl Pieces<'_> {
 
     /// Applies the state resets of the events of `group`, one after the other.
     ///
-    /// Each acts at its `own` time. These times are equal but have different derivatives, so the state is
-    /// carried from one to the next by a step of length 0, which has a derivative.
+    /// Each event acts at its `own` time. These times are equal but have different derivatives, so an Euler step
+    /// of length 0 leads from one event to the next: its derivative is not 0.
     fn act(
         &self,
         group: &[Tensor],
@@ -389,19 +389,20 @@ impl Pieces<'_> {
     }
 }
 
-/// The state of the solve after a step, as if the step had no event.
+/// Values of the last step that [`Pieces::go_on`] needs.
 struct Stands<'a> {
+    /// The status after the step, as if it had no event.
     own_status: Tensor,
-    /// Tstops off the grid before the step.
+    /// `Carry::num_off_grid` before the step.
     num_off_grid: Tensor,
     /// The start of the step.
     t_start: Tensor,
-    /// The events' functions at its end: values, then noise.
+    /// The values of the event functions at the end of the step, then their noise.
     ends: &'a [Tensor],
 }
 
 impl Kept {
-    /// Adds the steps numbered `from` to `to`; the last one ends at (t, y).
+    /// Adds the steps with numbers `from..to`; the last one ends at (t, y).
     fn and(&self, rows: &Rows, (from, to): (&Tensor, &Tensor), (t, y): (&Tensor, &Leaves)) -> Self {
         let index = Tensor::iota(DType::F64, [self.ends.size()], 0);
         let own = &index - from;

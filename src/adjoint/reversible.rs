@@ -1,7 +1,7 @@
 //! A solve whose steps can be inverted, so that its gradient stores only the last state.
 //!
-//! Two states are carried, y and z, both equal to y0 at the start. With Psi_h(t, z) the increment of the
-//! method's step from z,
+//! Two states are carried, y and z, both equal to y0 at the start. With the coupling l and the increment
+//! Psi_h(t, z) of the method's step from z,
 //!
 //! ```text
 //! y' = l y + (1 - l) z + Psi_h(t, z)        z' = z - Psi_-h(t', y')
@@ -10,13 +10,14 @@
 //!
 //! The second line solves the first one for the values before the step. It uses the same increments of the same
 //! arguments, so it is exact up to the rounding of the sums and of the division, which each inverse step
-//! amplifies by 1/l. Where y and z separate, the solve ends ([`apart`](super::apart)). The error estimate is
-//! that of the method's step from z, and step control is `ode`'s own: one attempt, followed by the rest of the
-//! map. This module does not depend on graphs or on how loops are differentiated.
+//! amplifies by 1/l. If y and z separate, the solve ends ([`apart`](super::apart)). The error estimate is that of
+//! the method's step from z. Steps are controlled by `ode`: an attempt of this map is `ode`'s attempt, followed by
+//! the rest of the map. This module does not depend on how loops are differentiated.
 //!
-//! Saved times use the method's dense output, moved to the step ends of y: y + h sum_i b_i(theta) (k_i - (1 -
-//! l)(y - z)/h) is y at theta = 0 and y' at theta = 1, because the b_i(theta) of every interpolant add up to
-//! theta. Its order is that of the interpolant, because y - z is as small as a step's error.
+//! Saved times use the method's dense output, changed so that it goes from y to y' instead of from z to z + Psi:
+//! y + h sum_i b_i(theta) (k_i - (1 - l)(y - z)/h) is y at theta = 0 and y' at theta = 1, because the b_i(theta) of
+//! every interpolant add up to theta. Its order is that of the interpolant, because y - z is as small as a step's
+//! error.
 //!
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
@@ -38,7 +39,8 @@ use crate::tensor::{Tensor, Traced, Tree};
 
 /// (y, z): the solution, and the state from which the method's stages start.
 ///
-/// The method's stages depend on z alone. If y' is not finite, z' is not either; errors are measured against both.
+/// The method's stages depend on z alone, and only the error of z is measured. If y' is not finite, z' is not
+/// either, so only z' is checked.
 #[derive(Clone)]
 struct Pair {
     y: Leaves,
@@ -46,7 +48,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Splits a joined state; z has the layout of `like`.
+    /// Splits a joined state; y and z have the layout of `like`.
     fn of(both: &Leaves, like: &Leaves) -> Pair {
         let (y, z) = both.tensors().split_at(like.tensors().len());
         Pair { y: like.with(y.to_vec()), z: like.with(z.to_vec()) }
@@ -62,10 +64,10 @@ impl Pair {
 /// The map of one step, and its inverse.
 struct Coupled<'a> {
     field: &'a LeafField<'a>,
-    /// The method on y or z alone.
+    /// The method for a single state, y or z.
     scheme: &'a Scheme<'a>,
     coupling: f64,
-    /// y0, the layout of y and z.
+    /// y0; y and z have its layout.
     like: &'a Leaves,
 }
 
@@ -103,8 +105,8 @@ impl Coupled<'_> {
         Ok(y1)
     }
 
-    /// [`advanced`](Self::advanced) from the end of a step to its start; the two sides of a discontinuity swap
-    /// with the ends.
+    /// [`advanced`](Self::advanced) from the end of a step to its start. At a discontinuity, the vector field is
+    /// evaluated on the same sides as in the forward step.
     fn retreated(
         &self,
         span: &Span<Tensor>,
@@ -148,7 +150,7 @@ impl Coupled<'_> {
         Bounds { scheme: self.scheme, y0: self.like }
     }
 
-    /// A pair from a backward pass. It is NaN if it belongs to the start of the solve and differs from y0.
+    /// `found`, a pair from a backward pass; NaN if it belongs to the start of the solve and differs from y0.
     fn start_or_nan(&self, is_start: &Tensor, found: Pair) -> Pair {
         let bounds = self.bounds();
         let lost = is_start.and(&bounds.is_lost(&found.y).or(&bounds.is_lost(&found.z)));
@@ -159,7 +161,8 @@ impl Coupled<'_> {
         Pair { y: guard(&found.y), z: guard(&found.z) }
     }
 
-    /// The data that an accepted step leaves for saved values; `ahead` is z + Psi(z) and `k` its stages of pairs.
+    /// The data that an accepted step stores for saved values; `ahead` is z + Psi(z), and `k` are the stages of the
+    /// step, as pairs.
     fn trail(
         &self,
         trail: &Trail,
@@ -184,7 +187,7 @@ impl Coupled<'_> {
         Ok(rows)
     }
 
-    /// Function evaluations per attempt beyond the method's step.
+    /// Function evaluations per attempt besides those of the method's step from z.
     fn num_extra(&self) -> usize {
         self.scheme.tableau.num_stages() - usize::from(self.scheme.tableau.is_fsal())
     }
@@ -198,7 +201,7 @@ struct Reversible<'a> {
 }
 
 impl Reversible<'_> {
-    /// Whether steps leave data.
+    /// Whether steps store data.
     fn is_tapped(&self) -> bool {
         self.trail.has_ends || self.trail.curve.is_some()
     }
@@ -251,7 +254,8 @@ impl Reversible<'_> {
         after.component = apart.select(&farthest(&to.y, &to.z), &after.component);
     }
 
-    /// Body of the replay, or of its inverse: first, last, t, t_next, carry.. to carry.., tap..
+    /// The body of the replay, from first, last, t, t_next, carry.. to carry'.., tap..; or of its inverse, which
+    /// has no taps.
     fn trip(&self, span: &Span<Tensor>, start: &Leaves, is_inverse: bool) -> Result<Traced, SolveError> {
         let Problem { scheme, .. } = self.problem;
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
@@ -284,7 +288,7 @@ impl Reversible<'_> {
 /// Refuses a coupling outside (0, 1), and events.
 pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigError> {
     let why = if !(coupling > 0.0 && coupling < 1.0) {
-        format!("its coupling is {coupling}: it must be in (0, 1)")
+        format!("its coupling is {coupling}, which must be in (0, 1); the default is 0.99")
     } else if !events.is_empty() {
         "it does not support events: a step that an event cut short cannot be inverted; use RecursiveCheckpoint".into()
     } else {

@@ -1,9 +1,9 @@
 //! The time of an event in its step: a root search in the graph, and the derivative of the root.
 //!
-//! The search is a separate loop over the bracket that plain states use, and has no derivative. Two Newton
-//! steps after the search leave the value unchanged and carry the derivative, dt = -dg / (dg/dt) by the
+//! The search is a separate loop and has no derivative. Its steps are those of plain states ([`Bracket`]). Two
+//! Newton steps after the search leave the value unchanged and carry the derivative, dt = -dg / (dg/dt) by the
 //! implicit function theorem. The second Newton step makes second derivatives correct. This module must not
-//! depend on the events or their actions.
+//! depend on what happens at an event.
 
 use super::bodies::body;
 use super::event::number;
@@ -46,8 +46,8 @@ pub(super) fn search(
     Ok(tuple(Op::Solve(Arc::new(op)), args.iter()).swap_remove(2))
 }
 
-/// `root` with the derivatives of the time at which `event_fn` is 0; without derivatives unless `occurrence`
-/// holds and `event_fn` crosses 0 there.
+/// `root` with the derivatives of the time at which `event_fn` is 0. The result has no derivatives if `occurrence`
+/// is false, or if the derivative of `event_fn` is 0 or not finite.
 pub(super) fn implicit(event_fn: &dyn Fn(&Tensor) -> Tensor, root: &Tensor, occurrence: &Tensor) -> Tensor {
     let newton = |t: &Tensor| {
         let (g, derivative) = jvp(event_fn, t, &number(1.0));

@@ -1,9 +1,9 @@
 //! Solves of batches whose rows do not all share their steps.
 //!
-//! Each group of rows is an independent solve, traced for the rows of one group. Groups of several rows are
-//! tiles, and one thread runs each from start to end. Single rows are the same solve batched in lockstep, so
-//! that the field is evaluated on all rows at once. Both are bit-equal to solving the groups one by one. A
-//! number per group (its end, its counters, its verdict) is a vector over groups here.
+//! Each group of rows is an independent solve, traced for the rows of one group. [`Batching::Groups`] makes each
+//! group a tile, which one thread runs from start to end. [`Batching::PerRow`] batches the solve of one row in
+//! lockstep, so that the field is evaluated on all rows at once. Both are bit-equal to solving the groups one by
+//! one. Each number of a group (its end, its counters, its verdict) becomes a vector over groups.
 
 use super::dense::TensorDenseOutput;
 use super::event_records::EventRecords;
@@ -108,7 +108,7 @@ impl Groups {
         Some(TensorDenseOutput { t0, t1, rows: Some(self.rows), num_steps, ends, steps, y1, curve })
     }
 
-    /// The result of each row's group; a group is a tile.
+    /// The result of each row, computed with one tile per group. The numbers of a group are repeated for its rows.
     fn in_tiles(
         self,
         one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
@@ -163,11 +163,11 @@ impl Groups {
     }
 }
 
-/// The number of values of a group besides its verdict and times.
+/// The number of values of a group before its verdict: the end, the counters, and when stiffness was detected.
 const NUMBERS: usize = 7;
 
-/// A group's result: its rows, then its numbers: the end, the counters, when stiffness was detected, the
-/// verdict and the times; then those of events and of dense output.
+/// A group's result: its rows, and its numbers. These are the end, the counters, when stiffness was detected, the
+/// verdict and the times, then the numbers of events and of dense output.
 fn parts(s: &TensorSolution<Leaves>) -> (Vec<Tensor>, Vec<Tensor>) {
     let mut rows = s.y1.leaves();
     let rows_first = |ys: &Leaves| ys.leaves().iter().map(swapped).collect::<Vec<Tensor>>();

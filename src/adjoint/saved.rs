@@ -1,7 +1,7 @@
 //! The saved values of a traced solve: which steps are tapped, and how saved rows are computed from them.
 //!
-//! Shapes are constants of a program, so the number of saved steps is bounded before the solve. `curve`
-//! evaluates the inside of a step, the loop finds the step of each time, and `union` orders all saved rows.
+//! Shapes are constants of a program, so the number of saved steps is bounded before the solve. The loop finds the
+//! step of each saved time, `curve` evaluates the solution inside that step, and `union` orders all saved rows.
 
 use super::algorithm::Scheme;
 use super::curve::{Curve, Rows, or_nan};
@@ -12,7 +12,7 @@ use crate::graph::Taps;
 use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
-/// The maximum number of bytes of saved steps. For more, `max_steps` was probably left at its default.
+/// The maximum number of bytes of saved steps. More bytes usually mean that `max_steps` has its large default.
 pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// The saved values of a solve on tensors.
@@ -21,9 +21,9 @@ pub(super) const BYTES_MAX: usize = 256 << 20;
 pub(super) struct Saved {
     t0: bool,
     t1: bool,
-    /// f64 of rank 1, not empty.
+    /// The given times: f64 of rank 1, not empty.
     pub(super) ts: Option<Tensor>,
-    /// How many of t0 and t1 are saved as ends and are known to be among the given times too.
+    /// How many of t0 and t1 are saved as ends and are also known to be given times.
     num_twice: usize,
     /// Save every n-th step; 0 for none.
     every: usize,
@@ -84,8 +84,8 @@ impl Saved {
         Saved { t1: false, ts: Some(ts.clone()), ..Saved::END }
     }
 
-    /// For a solve in pieces: groups of steps do not start where pieces do, so every step is tapped, and each
-    /// of `max_events` events may split a step in two.
+    /// The saved values of a solve in pieces. Groups of steps do not start where pieces start, so every step is
+    /// tapped. Each of `max_events` events may split a step in two.
     pub(super) fn in_pieces(self, max_events: usize, max_steps: u64) -> Saved {
         let most = usize::try_from(max_steps).unwrap_or(usize::MAX);
         let steps_max = match self.steps_max {
@@ -115,7 +115,7 @@ impl Saved {
         self.every > 0
     }
 
-    /// The first saved item for which a gradient that supports only given times and ends has no cotangent.
+    /// The first saved item other than given times and ends, if any.
     pub(super) fn beside_times(&self) -> Option<&'static str> {
         match self {
             Saved { dense: true, .. } => Some("dense output"),
@@ -127,7 +127,7 @@ impl Saved {
     /// The steps to tap, including the last one if `last`.
     ///
     /// # Errors
-    /// More bytes than saved steps may take; `row` is one step's data.
+    /// The saved steps take more than [`BYTES_MAX`] bytes; `row` is the data of one step.
     pub(super) fn taps(&self, last: bool, row: &Rows) -> Result<Taps, ConfigError> {
         let times = self.num_times();
         let every = if self.each { 1 } else { self.every };
@@ -191,7 +191,7 @@ impl Saved {
         direction: &Tensor,
     ) -> SavedRows {
         let ends = match (self.t0, self.t1, steps) {
-            // The last step ends at t1.
+            // The last step ends at t1, so t1 is not added again.
             (_, _, Some(steps)) => Some(List::one(t0, y0).then(steps)),
             (true, true, None) => Some(union::both_ends((t0, y0), (t1, y1))),
             (true, false, None) => Some(List::one(t0, y0)),
@@ -266,7 +266,7 @@ fn steps_max(scheme: &Scheme<'_>, span: Option<(f64, f64)>) -> usize {
     let known = match (scheme.controller, span) {
         (Controller::StepTo(StepTo { ts }), _) => ts.len() - 1,
         (Controller::Constant(ConstantStepSize { dt0 }), Some((t0, t1))) => {
-            // A remainder within the slack of a span belongs to the step before it.
+            // A remainder of the interval that is not longer than `slack` becomes part of the last step.
             (((t1 - t0).abs() - slack(&t0, &t1)) / dt0.abs()).ceil().max(1.0) as usize
                 + scheme.limits.stops.len()
         }

@@ -10,8 +10,8 @@ use crate::tree;
 tree! {
 /// The result of a solve on tensors; inside a jitted function all its numbers are traced.
 ///
-/// A solve that ends early is an error: a jitted call returns an error with its outcome, and a solve on
-/// concrete tensors returns an error that also holds the solution.
+/// Unless `allow_incomplete` is set, a solve that ends early is an error. A jitted call returns an error with the
+/// outcome; a solve on concrete tensors returns an error that also holds the solution.
 ///
 /// # Examples
 /// ```
@@ -34,13 +34,14 @@ pub struct TensorSolution<Y> {
     /// The time reached: t1 unless the solve failed or an event ended it. One time per group if the rows do not
     /// all share their steps.
     pub t1: Tensor,
-    /// The state at that time.
+    /// The state at `t1`.
     pub y1: Y,
     /// The saved times, f64, `[time]`: those of [`SaveAt`](crate::ode::SaveAt), in the order of the solve and
-    /// without repetitions. Rows after the last saved time are NaN. `[time, group]` where groups of rows have
-    /// their own steps ([`Batching`](super::Batching)).
+    /// without repetitions. Rows after the last saved time are NaN, and so are rows of traced times outside the
+    /// interval. The shape is `[time, group]` if groups of rows have their own steps
+    /// ([`Batching`](super::Batching)).
     pub ts: Tensor,
-    /// The states at these times, `[time, ..y]`. Rows after the last saved time are NaN.
+    /// The states at these times, `[time, ..y]`; NaN where `ts` is NaN.
     pub ys: Y,
     /// The number of rows in use, an f64 tensor of rank 0, or one per group. It is less than the number of rows
     /// if the solve ended early, if it took fewer steps than there is room for, or if times known only at run
@@ -48,10 +49,10 @@ pub struct TensorSolution<Y> {
     pub num_saved: Tensor,
     /// Counters.
     pub stats: TensorStats,
-    /// status, t, dt, step, component, dt_min, of shape [6], or [groups, 6]; see [`Solution::outcome`].
+    /// status, t, dt, step, component, dt_min, of shape `[6]`, or `[groups, 6]`; see [`Outcome::decode`].
     pub(super) verdict: Tensor,
-    /// When stiffness was detected, NaN if it was not: of shape [], or [groups]. It is separate from the verdict,
-    /// which every program reads, because a program that does not read this value has no stiffness checks.
+    /// When stiffness was detected, NaN if it was not: of shape `[]`, or `[groups]`. It is separate from the verdict,
+    /// which every program reads: a program that does not read this value has no stiffness checks.
     pub(super) stiff_from: Tensor,
     pub(super) events: Option<EventRecords<Y>>,
     pub(super) dense: Option<TensorDenseOutput<Y>>,
@@ -79,7 +80,7 @@ impl<Y: Tree> TensorSolution<Y> {
     /// else of the first group that an event ended.
     ///
     /// # Panics
-    /// While it is traced.
+    /// If the solution is traced.
     #[track_caller]
     pub fn outcome(&self) -> Outcome {
         let mut all = decoded(&self.verdict);
@@ -107,17 +108,18 @@ impl<Y: Tree> TensorSolution<Y> {
     /// Why the solve of each group of rows ended; one entry where all rows share their steps.
     ///
     /// # Panics
-    /// While it is traced.
+    /// If the solution is traced.
     #[track_caller]
     pub fn outcomes(&self) -> Vec<Outcome> {
         decoded(&self.verdict)
     }
 
     /// Warnings, in the order of the groups of rows; a warning does not name its group. A solve by
-    /// [`Adjoint::Reversible`](super::Adjoint::Reversible) gives no warnings, because a stiff solve ends early.
+    /// [`Adjoint::Reversible`](super::Adjoint::Reversible) has no warnings, because it ends early if the problem is
+    /// stiff.
     ///
     /// # Panics
-    /// While it is traced.
+    /// If the solution is traced.
     ///
     /// # Examples
     /// ```
@@ -196,8 +198,9 @@ impl TensorSolution<Leaves> {
         }
     }
 
-    /// The outcome and index of the first group that ended early, if the verdict is concrete. If it is traced,
-    /// registers a check that runs with the program. `rows`: the number of rows per group, if there are groups.
+    /// The outcome and the index of the first group that ended early; `None` if none did. If the verdict is traced,
+    /// registers a check that runs with the program and returns `None`. `rows`: the number of rows per group, if
+    /// there are groups.
     pub(super) fn settle(&self, rows: Option<usize>) -> Option<(Outcome, usize)> {
         if self.verdict.is_traced() {
             self.register(rows);

@@ -28,10 +28,10 @@ pub(super) struct Problem<'a> {
     pub(super) options: &'a Options,
     pub(super) saved: &'a Saved,
     pub(super) events: Events<'a>,
-    /// The data that each step leaves for saved values and events.
+    /// The data that each step stores for saved values and events.
     pub(super) trail: Trail,
     pub(super) stiffness: Stiffness,
-    /// Whether this is one piece of the interval to which tstops and given times belong.
+    /// Whether this is one piece of a longer interval, to which tstops and the times of `StepTo` belong.
     is_piece: bool,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Problem<'a> {
         if args.iter().chain(&self.saved.ts).any(Tensor::is_traced) {
             return self.record_batch(&args[0], &args[1], y0);
         }
-        // No input is traced here, but the field may capture tracers. The solve is then its own program.
+        // No input is traced here, so the solve becomes a separate program. The field may still capture tracers.
         let mut solution = None;
         let types: Vec<Type> = args.iter().map(Tensor::ty).collect();
         let traced = try_trace(&types, &mut |x| {
@@ -88,7 +88,7 @@ impl<'a> Problem<'a> {
         Ok(solution.expect("invariant: a solution where there is no failure").with_leaves(leaves))
     }
 
-    /// Rows that share their steps are one solve each.
+    /// Records one solve for each group of rows that share their steps.
     fn record_batch(
         &self,
         t0: &Tensor,
@@ -101,7 +101,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// One solve of all rows.
+    /// Records one solve of all rows.
     pub(super) fn record_joint(
         &self,
         t0: &Tensor,
@@ -152,8 +152,8 @@ impl<'a> Problem<'a> {
         Ok(solution)
     }
 
-    /// Ends the solve at the first event that occurred in the step `last`, if any. Every event here is
-    /// terminal.
+    /// Ends the solve at the first event that occurred in `step`, the last step, if any. Every event here ends the
+    /// solve.
     fn end_at_event(
         &self,
         (t0, y0): (&Tensor, &Leaves),
@@ -234,7 +234,7 @@ impl<'a> Problem<'a> {
         (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
     }
 
-    /// Counts the tstops and given times before the start of a piece as passed.
+    /// Counts the tstops and the times of `StepTo` up to the start of a piece as passed.
     fn skip(&self, span: &Span<Tensor>, start: &mut Carry) {
         let passed = |ts: &[f64]| {
             let ahead = (Tensor::from(ts) - &span.t0) * &span.direction;
@@ -248,7 +248,8 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Everything the loop carries, in order: y, the clocks, the FSAL stage.
+    /// Everything that the loop carries, in order: y, the clocks, and the first stage of the next step if it is
+    /// carried.
     pub(super) fn carried(&self, carry: &mut Carry) -> Vec<Tensor> {
         let mut out = carry.y.leaves();
         out.extend(carry.clocks_mut(self.scheme).iter().map(|c| (**c).clone()));
@@ -271,17 +272,17 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The number of steps if it is known before the solve, else 0. It affects only the placement of checkpoints.
+    /// The expected number of accepted steps, 0 if unknown. It affects only the placement of checkpoints.
     fn expected_steps(&self, span: &Span<Tensor>) -> Tensor {
         if self.events.go_on() {
-            // The expected number counts the steps of all pieces together.
+            // The user's number counts the steps of all pieces together, but each search is one piece.
             return Tensor::scalar(DType::U32, 0.0);
         }
         let whole = (&span.t1 - &span.t0).abs();
         match &self.options.expected_steps {
             ExpectedSteps::Auto => {}
             ExpectedSteps::Unknown => return Tensor::scalar(DType::U32, 0.0),
-            // One number per row: the largest.
+            // Given one number per row, the largest is used.
             ExpectedSteps::Steps(steps) if steps.rank() > 0 => {
                 return steps.stop_gradient().max().cast(DType::U32);
             }

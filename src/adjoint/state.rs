@@ -40,7 +40,7 @@ impl<T: LoneTree> State for T {
         *self = y.with_leaves(Leaves::of(y).advanced(dt, &Terms::new(a, k)));
     }
 
-    // Not through `error_ratio`: sqrt has no derivative at a part whose error is 0.
+    // The default squares `error_ratio`. Its square root has no derivative for a part whose error is 0.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Tensor,
@@ -135,7 +135,7 @@ impl State for Leaves {
         let mut first = none.clone();
         for leaf in self.measured().filter(|leaf| leaf.size() > 0) {
             let flat = leaf.reshape([leaf.size()]);
-            // f32 holds all indices of most leaves, and each attempt runs this search.
+            // Every attempt runs this search, and f32 is faster. It holds each index of a leaf of up to 2^24 numbers.
             let few = leaf.dtype() == DType::F32 && leaf.size() <= 1 << f32::MANTISSA_DIGITS;
             let dtype = if few { DType::F32 } else { DType::F64 };
             let bad = flat.is_finite().select(&none.cast(dtype), &flat.iota_like(dtype));
@@ -182,10 +182,9 @@ impl Leaves {
         advanced.collect()
     }
 
-    /// The norm of [`Leaves::errors`], `self` being y0: the largest RMS over the groups that are measured
-    /// separately.
+    /// The norm of [`Leaves::errors`]: the largest RMS of the groups that are measured separately. `self` is y0.
     ///
-    /// The square root is taken after the maximum: sqrt has no derivative at a group whose error is 0.
+    /// The square root follows the maximum, because it has no derivative for a group whose error is 0.
     fn error_norm(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
         let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
         // 0 if y1 and its error are finite, else NaN.
@@ -205,15 +204,14 @@ impl Leaves {
         largest.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0)).sqrt()
     }
 
-    /// The sum of the squares of [`Leaves::errors`], `self` being y0: leaf by leaf, and in a tuple part by
-    /// part.
+    /// The sum of the squares of [`Leaves::errors`], added leaf by leaf, and in a tuple part by part. `self` is y0.
     fn squared_error(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Tensor {
         let square = |i: usize| self.error(i, dt, terms, y1, tol).square().sum().cast(DType::F64);
         let sum = self.layout().sum(&mut 0, &square);
         sum.unwrap_or_else(|| Tensor::scalar(DType::F64, 0.0))
     }
 
-    /// The scaled error of each tensor; 0 where none is measured.
+    /// The scaled error of each tensor; 0 for tensors whose error is not measured.
     fn errors(&self, dt: &Tensor, terms: &Terms, y1: &[Tensor], tol: &Tolerance) -> Vec<Tensor> {
         let error = |(i, role): (usize, Role)| match role {
             Role::State => self.error(i, dt, terms, y1, tol),
@@ -230,7 +228,7 @@ impl Leaves {
         let y0 = self.tensors();
         let error = dt.cast(y0[i].dtype()) * terms.leaf(i);
         let size = y0[i].abs().maximum(&y1[i].abs());
-        // In f32 the smallest positive f64 rounds to 0.
+        // A very small positive atol would round to 0 in f32.
         let is_single = y0[i].dtype() == DType::F32;
         let above_zero = |atol: f64| if is_single { atol.max(f64::from(f32::MIN_POSITIVE)) } else { atol };
         if let Some((rtol, atol)) = tol.uniform() {
@@ -246,7 +244,8 @@ impl Leaves {
 }
 
 impl Layout {
-    /// The sum of `of(i)` over the tensors whose error is measured; `next` counts all tensors.
+    /// The sum of `of(i)` over the tensors whose error is measured; `None` if there are none. `next` is the index of
+    /// the first tensor of this layout, and then of the tensor after it.
     fn sum(&self, next: &mut usize, of: &dyn Fn(usize) -> Tensor) -> Option<Tensor> {
         let add = |a: Tensor, b: Tensor| a + b;
         match self {
@@ -267,7 +266,7 @@ impl Layout {
         }
     }
 
-    /// For each tensor, the part that contains it, as errors name it, and its path there.
+    /// For each tensor, the part that contains it, as in error messages, and its path in that part.
     fn names(&self) -> std::vec::IntoIter<(String, String)> {
         let names: Vec<(String, String)> = match self {
             Layout::Tree(slots) => {
@@ -291,7 +290,7 @@ fn kept(m: &Tensor, new: &[Tensor], old: &[Tensor]) -> Vec<Tensor> {
     new.iter().zip(old).map(|(new, old)| m.select(new, old)).collect()
 }
 
-/// The terms of a linear combination whose coefficients are not 0, leaf by leaf.
+/// The terms of a linear combination, leaf by leaf, without those whose coefficient is 0.
 struct Terms {
     coeffs: Vec<f64>,
     leaves: Vec<Vec<Tensor>>,
@@ -318,7 +317,8 @@ impl Terms {
 }
 
 impl Tensor {
-    /// 0, 1, 2, ... over the elements of a vector's shape, in its own trace if it is traced.
+    /// The vector 0, 1, 2, ... with as many elements as this vector. If this vector is traced, the result belongs
+    /// to the same trace.
     fn iota_like(&self, dtype: DType) -> Tensor {
         let ty = crate::graph::Type::array(dtype, Shape::from([self.size()]));
         let (mut b, _) = crate::graph::Builder::with_inputs(&[self.ty()]);

@@ -1,12 +1,12 @@
 //! Stiffness detection in a recorded solve, with values that its search carries.
 //!
-//! The test is `ode`'s: [`Look`] and [`Suspicion`]. The number of the next step to check is carried too, so a
-//! step without a check costs a comparison and a branch. Rows in lockstep share one program without a branch
-//! per row: they compute the check at each attempt and use the result only where a check is due. A program that
-//! does not read when stiffness was detected carries nothing: `transform::simplify` removes unused values. Two
-//! kinds of solves have no check: backward solves, because no program reads the result, and reversible solves,
-//! whose map is unstable at shorter steps than the method, so that a stiff solve ends before detection
-//! ([`apart`](super::apart)). The checks must not change a solve.
+//! The test is the one of plain states: [`Look`] and [`Suspicion`]. The search also carries the number of the next
+//! step to check, so a step without a check costs a comparison and a branch. Rows in lockstep share one program
+//! without a branch per row: they compute the check at each attempt and use the result only where a check is due.
+//! If a program does not read when stiffness was detected, `transform::simplify` removes the checks and their
+//! values. Two kinds of solves have no check: backward solves, because no program reads the result, and reversible
+//! solves. The map of a reversible solve is unstable at shorter steps than the method, so a stiff solve ends before
+//! stiffness is detected ([`apart`](super::apart)). The checks must not change a solve.
 
 use super::algorithm::{Carry, Scheme};
 use super::leaves::Leaves;
@@ -31,12 +31,12 @@ struct Seen {
     num_accepted: Tensor,
     y: Leaves,
     k: Vec<Leaves>,
-    /// The carried values.
+    /// The carried values of the checks.
     clocks: Vec<Tensor>,
 }
 }
 
-/// The time of detection if nothing was detected.
+/// The time of detection if nothing was detected: NaN.
 pub(super) fn never() -> Tensor {
     Tensor::scalar(DType::F64, f64::NAN)
 }

@@ -1,17 +1,17 @@
 //! The backward solve of the continuous adjoint through the saved times.
 //!
-//! Given times T = (t0, ts.., t1), the states Y at all of these times but t0, and the cotangents G of these
-//! states, piece i goes from T(i+1) to T(i):
+//! The inputs are the times T = (t0, ts.., t1), the states Y at all of these times except t0, and the
+//! cotangents G of Y. Y(i) is the state at T(i+1). Piece i goes from T(i+1) to T(i):
 //!
 //! ```text
 //! y = Y(i)    a += G(i)    dL/dT(i+1) = G(i)^T f(T(i+1), Y(i))    solve (y, a, q') from T(i+1) to T(i)    q += q'
 //! ```
 //!
 //! y is set to the state that the forward solve saved, so that no piece starts with the errors of the others
-//! (as in diffrax). The pieces are the iterations of one loop, whose body is one solve. So the program is the
-//! same for one saved time and for a thousand. Each piece chooses its first step anew, so it costs two more
-//! evaluations than one solve with tstops at the times, which would integrate y through all of them. This
-//! module does not depend on how the rule is used.
+//! (as in diffrax). The pieces are the iterations of one loop, whose body is one solve. So the program has the
+//! same size for one saved time and for a thousand. Each piece chooses its first step anew, which costs two
+//! evaluations. One solve with tstops at the saved times would not have this cost, but it would integrate y
+//! through all pieces. This module does not depend on how its reverse rule is used.
 
 use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
@@ -42,8 +42,8 @@ impl VectorField<Leaves> for Backward<'_> {
     }
 }
 
-/// From t, y.., p.., a.. to f.., a^T df/dy.., a^T df/dp.. for the parameters in `params`; the others have no
-/// influence.
+/// The function from t, y.., p.., a.. to f.., a^T df/dy.., a^T df/dp.. with p.. in `params`: the parameters whose
+/// derivative is not always 0.
 pub(super) struct Pullback {
     func: Func,
     params: Vec<usize>,
@@ -64,7 +64,7 @@ impl Pullback {
     }
 }
 
-/// The inputs shared by all pieces: T `[n + 2]`, Y and G with a leading axis of n + 1, p...
+/// The inputs shared by all pieces, for n saved times: T `[n + 2]`, Y and G with a leading axis of n + 1, and p...
 struct Shared<'a> {
     times: &'a Tensor,
     ys: &'a [Tensor],
@@ -87,13 +87,13 @@ pub(super) struct Sweep<'a> {
     pub(super) scheme: &'a Scheme<'a>,
     /// A state, for its layout.
     pub(super) like: &'a Leaves,
-    /// The number of times between t0 and t1.
+    /// The number of saved times ts.
     pub(super) num_times: usize,
 }
 
 impl Sweep<'_> {
-    /// The cotangents of T, a(t0).. and the cotangents of the pullback's parameters as one list, from T, (Y, G)
-    /// leaf by leaf and the parameters.
+    /// From T, (Y, G) leaf by leaf and the parameters, computes one list: the cotangents of T without t0, a(t0)..
+    /// and the cotangents of the pullback's parameters.
     ///
     /// # Errors
     /// The field's error while it was recorded.
@@ -123,7 +123,8 @@ impl Sweep<'_> {
         Ok(out)
     }
 
-    /// One piece: its number counted from t1, the carry.., the shared inputs.. to the carry...
+    /// The program of one piece: from its number, counted from t1, the carry.. and the shared inputs.. to the
+    /// new carry...
     fn piece(&self, types: &[Type], num_carry: usize) -> Result<Func, SolveError> {
         let piece = try_trace(types, &mut |x| self.record(&x[0], &x[1..=num_carry], &x[1 + num_carry..]))?;
         Ok(poisoned(piece))
@@ -145,7 +146,8 @@ impl Sweep<'_> {
         let field = Closed { func: self.field, params: all.params };
         let by_time = dot(&g, &field.rate(&from, &y));
         let mut out = vec![by_times[0].scatter_add(&i, &by_time.reshape([1]))];
-        // Starts from zero, so that an unused sum depends on nothing else and is removed.
+        // The sums of this piece start from 0, not from the carry. A sum that the caller does not use then enters
+        // no other value, and `transform::simplify` removes it.
         let zeros = q.iter().map(|q| Tensor::full(q.dtype(), q.shape().clone(), 0.0)).collect();
         let back = Backward { field, pull: self.pull, num_y };
         let options = Options { adjoint: Adjoint::default(), ..Options::default() };
@@ -161,8 +163,7 @@ impl Sweep<'_> {
     /// The state of a backward solve: the state, its adjoint, and the gradients with respect to parameters.
     ///
     /// The gradients are a quadrature: they do not enter the equations, so they are left out of the error norm
-    /// and do not shorten steps. The state and its adjoint are each measured by the state's own norm and
-    /// tolerances.
+    /// and do not shorten steps. The adjoint has the same norm and tolerances as the state.
     fn augmented(&self, y: Vec<Tensor>, a: Vec<Tensor>, q: Vec<Tensor>) -> Leaves {
         let state = self.like.layout();
         Leaves::join([(state.clone(), y), (state.clone(), a), (Layout::Quadrature(q.len()), q)])
@@ -189,9 +190,9 @@ impl Sweep<'_> {
         Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }
     }
 
-    /// The reverse rule: from t0, t1, ts.., y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the cotangents of t0,
-    /// t1, ts.., y0.. and the floats among p... ts and ys, whose first axis is time, are present only if there
-    /// are times.
+    /// The reverse rule: the function from t0, t1, ts, y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the
+    /// cotangents of t0, t1, ts, y0.. and of all p.. of a float type. If no times are saved, ts, ys.. and
+    /// dL/dys.. are missing. The first axis of ys is time.
     pub(super) fn rule(&self, types: &[Type]) -> Result<Func, SolveError> {
         let (num_y, has_times) = (self.like.tensors().len(), self.num_times > 0);
         let num_outs = if has_times { 2 * num_y } else { num_y };

@@ -1,7 +1,7 @@
 //! The saved rows of a solve, in the order of the solve and without duplicates.
 //!
 //! Saved values come as two sorted lists: the ends (t0, the ends of steps, t1) and the given times. Shapes are
-//! constants of a program, so the union has room for both lists, and rows after the last one are NaN. The
+//! constants of a program, so the union has room for both lists, and rows after the last entry are NaN. The
 //! position of an entry is its index in its own list plus the number of earlier entries of the other list.
 //! Counting these compares all pairs, and is skipped if there is only one list. This module must not depend on
 //! which steps were saved.
@@ -16,7 +16,7 @@ use crate::tensor::{Tensor, Tree};
 pub(super) struct List {
     pub(super) ts: Tensor,
     pub(super) ys: Leaves,
-    /// Which entries are present; present entries come first. `None`: all.
+    /// Which entries are present; `None` if all are.
     pub(super) is_real: Option<Tensor>,
     /// The number of present entries.
     pub(super) count: Tensor,
@@ -31,7 +31,7 @@ impl List {
         List { ts: t.reshape([1]), ys: y.map_leaves(|y| y.expand_dims(0)), is_real: None, count: number(1.0) }
     }
 
-    /// The first `count` entries of these.
+    /// The first `count` entries of `ts` and `ys`.
     pub(super) fn first(count: Tensor, ts: Tensor, ys: Leaves) -> List {
         let is_real = Some(Tensor::iota(DType::F64, [ts.size()], 0).lt(&count));
         List { ts, ys, is_real, count }
@@ -60,7 +60,7 @@ impl List {
         self.is_real.as_ref().map_or_else(|| ts.clone(), |is_real| is_real.select(ts, &number(missing)))
     }
 
-    /// Only this list.
+    /// The rows of this list without another; rows of absent entries are NaN.
     pub(super) fn alone(self) -> SavedRows {
         let ts = self.or(f64::NAN, &self.ts);
         let ys = match &self.is_real {
@@ -70,12 +70,12 @@ impl List {
         (ts, ys, self.count)
     }
 
-    /// Merges the given times `other`, in at most `room` rows; `direction` is the solve's. At a time in both
-    /// lists, the result has this list's state.
+    /// Merges this list with `other`, the given times, into `room` rows. `direction` is 1 or -1. At a time in both
+    /// lists, the result has the state of this list.
     pub(super) fn merged(&self, other: &List, room: usize, direction: &Tensor) -> SavedRows {
         let sum = |m: &Tensor, axis: usize| m.cast(DType::F64).sum_axes(&[axis]);
-        // Absent entries of this list sort last; absent entries of the other are NaN, so they compare as
-        // neither less nor equal.
+        // Absent entries of this list sort last. Absent entries of the other list are NaN, which is neither less
+        // than nor equal to any time.
         let own = self.or(f64::INFINITY, &(&self.ts * direction)).expand_dims(1);
         let theirs = other.or(f64::NAN, &(&other.ts * direction)).expand_dims(0);
         let is_same = own.eq(&theirs);

@@ -1,4 +1,4 @@
-//! `Array`: a shape and its elements, counted while it lives.
+//! [`Array`]: a shape and its elements. [`super::memory`] counts and lists every live array.
 
 use super::memory::Counted;
 use super::{DType, Shape};
@@ -14,7 +14,7 @@ pub enum Data {
     I32(Vec<i32>),
     /// 32-bit unsigned integers.
     U32(Vec<u32>),
-    /// Truth values, 0 or 1.
+    /// Truth values: 0 is false, 1 is true.
     Bool(Vec<u32>),
 }
 
@@ -41,7 +41,7 @@ impl Data {
         }
     }
 
-    /// `len` copies of one number, converted to the element type as by Rust's `as`.
+    /// `len` copies of one number, converted to the element type by `as`; for booleans, nonzero is true.
     pub fn full(dtype: DType, len: usize, x: f64) -> Data {
         match dtype {
             DType::F32 => Data::F32(vec![x as f32; len]),
@@ -109,7 +109,7 @@ impl Data {
         }
     }
 
-    /// Stores a number in element `i`, converted to the element type as by Rust's `as`.
+    /// Stores a number in element `i`, converted to the element type by `as`; for booleans, nonzero is true.
     pub fn set_f64(&mut self, i: usize, x: f64) {
         match self {
             Data::F32(v) => v[i] = x as f32,
@@ -123,7 +123,7 @@ impl Data {
 
 /// A plain Rust number that can be an array's element.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Its element type.
+    /// The element type of an array of these numbers.
     const DTYPE: DType;
     /// Converts a vector without a copy.
     fn into_data(v: Vec<Self>) -> Data;
@@ -131,7 +131,7 @@ pub trait Element: Copy + Send + Sync + 'static {
     fn slice(data: &Data) -> Option<&[Self]>;
     /// The elements for writing, if they are of this type.
     fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
-    /// The elements as a vector without a copy, if they are of this type.
+    /// The elements as a vector without a copy, if they are of this type; otherwise returns `data` unchanged.
     fn into_vec(data: Data) -> Result<Vec<Self>, Data>;
 }
 
@@ -148,9 +148,10 @@ macro_rules! element {
 }
 element!(f32, F32; f64, F64; i32, I32; u32, U32);
 
-/// A shape and its elements: the data structure of every buffer in the crate.
+/// A shape and its elements: the buffer of a tensor.
 ///
-/// Invariant: `data.len() == shape.size()`. Counted in [`super::memory`] from creation to drop.
+/// Invariant: `data.len() == shape.size()`. [`super::memory`] counts and lists the array from creation to
+/// drop.
 #[derive(Debug)]
 pub struct Array {
     shape: Shape,
@@ -177,7 +178,7 @@ impl Array {
         Array { shape, data, counted }
     }
 
-    /// An array of plain Rust numbers, taken without a copy.
+    /// An array of plain Rust numbers, without a copy of the vector.
     #[track_caller]
     pub fn from_vec<T: Element>(shape: impl Into<Shape>, v: Vec<T>) -> Array {
         Array::new(shape, T::into_data(v))
@@ -232,7 +233,7 @@ impl Array {
         self.counted.rename(Some(name.into()));
     }
 
-    /// Removes the name when the buffer is reused for something else.
+    /// Removes the name, for a buffer that is reused for another value.
     pub(crate) fn forget_name(&self) {
         self.counted.rename(None);
     }
@@ -242,7 +243,7 @@ impl Array {
         self.data.len() * self.dtype().size()
     }
 
-    /// The number that all elements equal, bit for bit, if there is one.
+    /// The number that all elements equal, bit for bit; `None` if elements differ or the array is empty.
     pub fn uniform(&self) -> Option<f64> {
         let first = (!self.data.is_empty()).then(|| self.data.get_f64(0))?;
         (1..self.data.len()).all(|i| self.data.get_f64(i).to_bits() == first.to_bits()).then_some(first)

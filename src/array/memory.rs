@@ -1,12 +1,12 @@
 //! Public accounting of live buffers: counters, and a list.
 //!
-//! Every buffer of the crate has an entry from its creation to its drop: the elements of an
-//! [`Array`](super::Array), and the workspace and constants of a plan. The entries are in one vector under one
-//! lock. Adding and removing an entry takes 50 ns, counters included; allocating its elements and its shape
-//! takes 20 ns. A compiled training step takes 100 us or more and creates only two or three buffers, because
-//! the intermediate values are in the plan's arena. Alternatives considered: a list of weak references that is
-//! cleaned from time to time costs as much, and also lists dropped buffers. Several lists with a lock each
-//! would only help threads that do little except create buffers.
+//! Every buffer of tensors and plans has an entry from its creation to its drop: the elements of an
+//! [`Array`](super::Array), and the workspace and constants of a plan. The entries are in one vector under
+//! one lock. Adding and removing an entry takes 50 ns, counters included; allocating its elements and its
+//! shape takes 20 ns. A compiled update takes 100 us or more and creates only two or three buffers, because
+//! the intermediate values are in the plan's arena. A list of weak references that is cleaned from time to
+//! time would cost as much, and would also list dropped buffers. Several lists with a lock each would only
+//! help threads that do little except create buffers.
 
 use super::slab::Slab;
 use super::{DType, Shape};
@@ -20,7 +20,7 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIVE: Mutex<Slab<Entry>> = Mutex::new(Slab::new());
 
-/// The number of live buffers: arrays held by a tensor, plan or workspace.
+/// The number of live buffers: arrays, and the workspaces and constants of plans.
 pub fn live_buffers() -> usize {
     BUFFERS.load(Relaxed)
 }
@@ -30,7 +30,7 @@ pub fn live_bytes() -> usize {
     BYTES.load(Relaxed)
 }
 
-/// The largest [`live_bytes`] since the process started or [`reset_peak`].
+/// The largest [`live_bytes`] since the process started, or since the last call of [`reset_peak`].
 pub fn peak_bytes() -> usize {
     PEAK.load(Relaxed)
 }
@@ -43,9 +43,10 @@ pub fn reset_peak() {
 /// A live buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveArray {
-    /// The given name; the crate's own buffers are named by their use.
+    /// The name given by `memory::set_names`; the name of a workspace or of constants states their use.
     pub name: Option<String>,
-    /// The element type; `None` for a workspace, whose bytes hold values of several types.
+    /// The element type; `None` for a workspace or the constants of a plan, which hold values of several
+    /// types.
     pub dtype: Option<DType>,
     /// The shape, or `[bytes]` without an element type.
     pub shape: Shape,
@@ -61,7 +62,7 @@ impl fmt::Display for LiveArray {
     }
 }
 
-/// All live buffers, the largest first, to find out why [`live_bytes`] is larger than expected.
+/// All live buffers, the largest first. The list shows why [`live_bytes`] is larger than expected.
 ///
 /// # Examples
 /// ```
@@ -119,12 +120,12 @@ impl Entry {
     }
 }
 
-/// Only an allocation failure can panic while this lock is held, and then the list is unchanged.
+/// Locks the list. No code that holds the lock panics, so a poisoned lock is not an error.
 fn live() -> MutexGuard<'static, Slab<Entry>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An entry in the counters and the list, removed when dropped.
+/// An entry in the counters and the list; dropping it removes the entry.
 #[derive(Debug)]
 pub(crate) struct Counted {
     bytes: usize,

@@ -68,7 +68,7 @@ impl Shape {
     /// The shape with length `len` on axis `axis`.
     ///
     /// # Panics
-    /// If an array of the new shape would exceed the address space.
+    /// If `axis` is out of range, or an array of the new shape would exceed the address space.
     #[track_caller]
     pub fn with_axis(&self, axis: usize, len: usize) -> Shape {
         let mut dims = self.0.clone();
@@ -81,15 +81,15 @@ impl Shape {
         Shape(self.0.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, &d)| d).collect())
     }
 
-    /// The indices of element `i` in row-major order.
+    /// The index along each axis of element `i`, counted in row-major order.
     pub fn unravel(&self, mut i: usize) -> Vec<usize> {
         let mut index: Vec<usize> = self.iter().rev().map(|&n| (i % n.max(1), i /= n.max(1)).0).collect();
         index.reverse();
         index
     }
 
-    /// The shape that two shapes broadcast to (trailing axes aligned, length 1 stretches), if they are
-    /// compatible.
+    /// The shape that two shapes broadcast to, by the rules of NumPy; `None` if they are incompatible or the
+    /// result would exceed the address space.
     pub fn broadcast(&self, other: &Shape) -> Option<Shape> {
         let rank = self.rank().max(other.rank());
         let axis = |s: &Shape, i: usize| (i + s.rank()).checked_sub(rank).map_or(1, |j| s[j]);

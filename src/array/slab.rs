@@ -1,14 +1,14 @@
 //! A list whose entries keep their indices while others are added and removed.
 //!
 //! For registries of live objects. Adding and removing take constant time, and all entries are in one vector.
-//! The number of heap blocks of a registry therefore depends only on its size. A tree would not have this
-//! property, because its number of nodes depends on its history.
+//! The number of heap blocks of a registry therefore depends only on its size. The number of heap blocks of a
+//! tree would also depend on the order in which entries were added and removed.
 
-/// Entries by index; removed indices are reused first.
+/// Entries by index. A new entry uses the index that was removed last, if there is one.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
-    /// The index removed last.
+    /// The removed index that the next entry reuses.
     free: Option<usize>,
     len: usize,
 }
@@ -39,7 +39,7 @@ impl<T> Slab<T> {
         place
     }
 
-    /// Removes an entry. Removing the last entry drops the vector, so that an empty registry holds no heap
+    /// Removes an entry. If no entry remains, the vector is dropped, so that an empty registry holds no heap
     /// block.
     pub fn remove(&mut self, place: usize) {
         self.slots[place] = Slot::Free(self.free);
@@ -50,7 +50,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The entry at an index that has not been removed.
+    /// The entry at an index; `None` if it was removed.
     pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
         match self.slots.get_mut(place) {
             Some(Slot::Full(entry)) => Some(entry),

@@ -1,7 +1,7 @@
 //! The cost of a plan, summed over the steps that its solves take.
 //!
-//! A plan contains the number of its tiles and the cost of one trip of a loop. The caller supplies the number
-//! of trips.
+//! A [`PlanReport`] contains the number of tiles and the cost of one trip of each loop. The caller supplies
+//! the number of trips.
 
 use super::PlanReport;
 use super::checkpoint::cost::fewest_extra;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The cost of one run of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Work {
-    /// Kernels and loops of the program, each counted once however often it runs.
+    /// Kernels and loops of the program; each counts once, no matter how often it runs.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
@@ -25,7 +25,7 @@ pub struct Trips {
     pub attempted: f64,
     /// Accepted steps, which a backward pass traverses in reverse.
     pub accepted: f64,
-    /// Steps that the backward pass recomputes; `None` for E(N, c), the minimum.
+    /// Steps that the backward pass recomputes; `None` stands for the minimum, E(N, c) of [`fewest_extra`].
     pub replayed: Option<f64>,
 }
 
@@ -62,13 +62,13 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
 }
 
 impl PlanReport {
-    /// Peak workspace bytes: intermediate values, and the stored states of solves of at most `most_steps`
-    /// steps.
+    /// Peak workspace bytes with one worker: intermediate values, and the states and residuals that solves of
+    /// at most `most_steps` steps store.
     pub fn peak_bytes(&self, most_steps: usize) -> usize {
         self.arena_bytes + self.kept_bytes(most_steps)
     }
 
-    /// [`PlanReport::peak_bytes`] if no two values shared memory.
+    /// [`PlanReport::peak_bytes`] if no two intermediate values shared memory.
     pub fn peak_bytes_without_reuse(&self, most_steps: usize) -> usize {
         self.arena_bytes_without_reuse + self.kept_bytes(most_steps)
     }
@@ -101,7 +101,7 @@ mod tests {
         let found = work(&plan, counted);
         assert_eq!((found.kernels, found.flops), (12, 7.0 + 4.0 * (5.0 + 650.0 + 25.0 + 5000.0)));
         assert_eq!(found.bytes_moved, 4.0 * 10.0 * (650.0 + 25.0 + 5000.0));
-        // Two slots for five steps: E(5, 2) = T(2, 6) - 5 steps are recomputed.
+        // With two slots, a backward pass over five steps recomputes E(5, 2) = T(2, 6) - 5 steps.
         let again = fewest_extra(5, 2) as f64;
         assert_eq!(work(&plan, Trips::planned(5)).flops, 7.0 + 4.0 * (5.0 + 500.0 + 10.0 * again + 5000.0));
     }

@@ -13,8 +13,8 @@ use crate::tensor::{Key, Tensor};
 impl<D: VelocityField> Cnf<D> {
     /// The log-density of each row of x in nats, with the exact divergence regardless of the flow's setting.
     ///
-    /// On concrete tensors this is one compiled program that processes 4,096 rows at a time. Keep a
-    /// [`Streamed`](super::Streamed) to reuse it over many calls.
+    /// On concrete tensors, each call compiles a program and runs it on at most 4,096 rows at a time. To reuse the
+    /// program over many calls, keep a [`Streamed`](super::Streamed).
     ///
     /// # Shapes and units
     /// x `[n, dim]`, the result `[n]`, in the element type of the weights.
@@ -26,8 +26,8 @@ impl<D: VelocityField> Cnf<D> {
     }
 
     /// The log-density of each row of x in nats with the flow's [divergence](Cnf::divergence) setting. With
-    /// Hutchinson's estimator it is an unbiased estimate, with probes sampled from the key, at the cost of a
-    /// few Jacobian-vector products. An exact divergence ignores the key.
+    /// Hutchinson's estimator it is an unbiased estimate, with probes sampled from the key. An evaluation of the
+    /// field then costs one Jacobian-vector product per probe. An exact divergence ignores the key.
     ///
     /// # Shapes and units
     /// As [`Cnf::log_prob`].

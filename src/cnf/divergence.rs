@@ -4,7 +4,7 @@ use crate::array::{Array, DType};
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, jvp};
 
-/// The distribution of random probes, with mean 0 and identity covariance.
+/// The distribution of the elements of random probes, which are independent with mean 0 and variance 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeDistribution {
     /// -1 or 1: the least variance among such distributions, and zero variance for a diagonal Jacobian.
@@ -49,7 +49,7 @@ impl Divergence {
     /// sampled for all rows at once, so a row's probes do not depend on the tiling.
     pub(super) fn draw(self, n: usize, dim: usize, dtype: DType, key: &Key) -> Option<Tensor> {
         let Divergence::Hutchinson { probe, num_probes } = self else { return None };
-        assert!(num_probes > 0, "an estimated divergence needs at least one probe");
+        assert!(num_probes > 0, "num_probes is 0, but an estimated divergence needs at least one probe");
         let shape = [n, num_probes * dim];
         let probes = match probe {
             ProbeDistribution::Rademacher => key.rademacher(shape),

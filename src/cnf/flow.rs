@@ -104,7 +104,8 @@ impl<D: VelocityField> Cnf<D> {
     }
 }
 
-/// Solver settings; each sets the field of [`CnfOptions`] with the same name.
+/// Solver settings, fields of [`CnfOptions`]. `fixed_steps`, `rtol` and `atol` set `step_control`; the others set the
+/// field of the same name.
 impl<D: VelocityField> Cnf<D> {
     /// Integration time per block.
     pub fn t1(mut self, t1: f64) -> Self {
@@ -124,30 +125,33 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// A fixed number of equal steps per block.
+    /// A fixed number of equal steps per block. A part of a block, as between two times of
+    /// [`Cnf::sample_trajectories`], takes its share of them, rounded up.
     pub fn fixed_steps(mut self, steps: usize) -> Self {
         self.settings.step_control = StepControl::Fixed { steps };
         self
     }
 
-    /// Adaptive steps with this relative tolerance.
+    /// Adaptive steps with this relative tolerance. The absolute tolerance is unchanged; after fixed steps it
+    /// is 1e-5.
     pub fn rtol(mut self, rtol: f64) -> Self {
         let (_, atol) = self.settings.tolerances();
         self.settings.step_control = StepControl::Adaptive { rtol, atol };
         self
     }
 
-    /// Adaptive steps with this absolute tolerance.
+    /// Adaptive steps with this absolute tolerance. The relative tolerance is unchanged; after fixed steps it
+    /// is 1e-5.
     pub fn atol(mut self, atol: f64) -> Self {
         let (rtol, _) = self.settings.tolerances();
         self.settings.step_control = StepControl::Adaptive { rtol, atol };
         self
     }
 
-    /// The first step size of adaptive steps in a block; a step that is too long is rejected like any other.
+    /// The first step size of adaptive steps in a block. A first step that is too long is rejected like any other step.
     ///
-    /// A smooth flow takes only one or two steps per block. The automatic choice makes one of these steps
-    /// short, and costs two evaluations of the field.
+    /// At a loose tolerance, a smooth flow takes only a few steps per block. The automatic choice makes the
+    /// first of them short, and costs two evaluations of the field.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
@@ -177,13 +181,13 @@ impl<D: VelocityField> Cnf<D> {
         self
     }
 
-    /// Rows that are solved together.
+    /// Approximate number of rows that are solved together.
     pub fn rows_per_tile(mut self, rows: usize) -> Self {
         self.settings.rows_per_tile = rows;
         self
     }
 
-    /// Gives each row its own steps, so that no row depends on its neighbors.
+    /// If true, each row has its own steps, so that no row depends on its neighbors.
     ///
     /// # Examples
     /// ```

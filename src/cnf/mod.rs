@@ -3,11 +3,12 @@
 //! `x = flow(z)`, z from a base density. A flow is one or more vector fields ("blocks"), each integrated over t
 //! in `[0, t1]` from the base end to the data end. The density follows the instantaneous change of variables
 //! (Chen et al. 2018, eq. 8): along a trajectory, `d log p / dt = -div f`. A [`Cnf`] is a tree: its tensors are
-//! the weights, and its solver settings are one static leaf.
+//! the weights and, if the flow is conditioned, the labels; its solver settings are one static leaf.
 //!
 //! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of rows is
-//! one solve with its own steps, on one thread from start to end. Only `solve` calls the ODE solver; the other
-//! files define fields, densities and losses. The module depends on no optimizer, data set or file format.
+//! one solve per block with its own steps (`per_row`: one set of steps per row), on one thread from start to
+//! end. Only `solve` calls the ODE solver; the other files define fields, densities and losses. The module
+//! depends on no optimizer, data set or file format.
 
 mod base;
 #[cfg(feature = "train")]

@@ -103,9 +103,9 @@ impl<D: VelocityField> Cnf<D> {
         self.flow_matching_loss_of(x1, &noise, &time, (&Tensor::from(0.0f32), n))
     }
 
-    /// The contribution of rows `first..` of a batch of `n` rows to [`Cnf::flow_matching_loss`]. Contributions
-    /// add up to the loss of the batch. All share the key `time`; each has its own key for its noise. `first`
-    /// is f32.
+    /// The contribution of a part of a batch to [`Cnf::flow_matching_loss`]: `x1` has the rows from `first` on, and
+    /// the batch has `n` rows. The contributions of all parts add up to the loss of the batch. All parts have the
+    /// same key `time`, and each has its own key `noise`. `first` is f32.
     #[track_caller]
     pub(crate) fn flow_matching_loss_of(
         &self,
@@ -135,7 +135,7 @@ impl<D: VelocityField> Cnf<D> {
         let speed =
             |i: usize| self.blocks[i].eval_conditional(&((&time - i as f64) * t1), y, labels) * (n * t1);
         let last = self.blocks.len() - 1;
-        // From the last block down: each block takes the times before the start of the next.
+        // From the last block to the first: each block covers the times before the start of the next.
         (0..last).rev().fold(speed(last), |later, i| {
             let begins = Tensor::scalar(time.dtype(), (i + 1) as f64);
             time.lt(begins).select(&speed(i), &later)

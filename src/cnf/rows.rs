@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor, Tree, map_rows, vmap_in_lockstep};
 
-/// Rows per program when more are passed as concrete tensors.
+/// The maximum number of concrete rows that one call of a compiled program processes.
 const CHUNK: usize = 4096;
 
 impl<D: VelocityField> Cnf<D> {
@@ -85,8 +85,8 @@ impl<D: VelocityField> Cnf<D> {
         labels
     }
 
-    /// Moves the labels into one more column of the rows, for programs that split a single tensor of rows
-    /// into chunks.
+    /// Appends the labels to the rows as a column, for programs that split a single tensor of rows into chunks.
+    /// The returned flow has no labels.
     #[track_caller]
     pub(crate) fn join(&self, rows: &Tensor) -> (Self, Tensor) {
         let flow = Cnf { context: None, ..self.clone() };

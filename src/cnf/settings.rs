@@ -8,12 +8,12 @@ use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 /// The choice of step sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StepControl {
-    /// Steps of equal length.
+    /// Steps of equal length; a part of a block takes its share of them, rounded up.
     Fixed {
         /// The number of steps per block.
         steps: usize,
     },
-    /// Adaptive steps; each tile of rows has its own steps.
+    /// Adaptive steps; each tile of rows has its own steps, or each row with [`CnfOptions::per_row`].
     Adaptive {
         /// Relative tolerance.
         rtol: f64,
@@ -32,7 +32,7 @@ pub enum ErrorNorm {
     #[default]
     StateAndLogDensity,
     /// Only the state. The steps are those of a solve without a density, and are fewer where the divergence
-    /// is rough or its estimate noisy. Nothing then bounds the error of the log-density.
+    /// is rough or its estimate noisy. This norm does not limit the error of the log-density.
     State,
 }
 
@@ -66,11 +66,11 @@ pub struct CnfOptions {
     /// The first step size of adaptive steps in a block; by default it is derived from two evaluations of the
     /// field.
     pub dt0: Option<f64>,
-    /// The norm of the step error.
+    /// The norm of the step error; [`ErrorNorm::StateAndLogDensity`] by default.
     pub error_norm: ErrorNorm,
     /// Path regularization in [`Cnf::nll_loss`](super::Cnf::nll_loss); none by default.
     pub path_regularization: PathRegularization,
-    /// How gradients are computed.
+    /// How gradients are computed; [`Adjoint::RecursiveCheckpoint`] by default.
     pub adjoint: Adjoint,
     /// The maximum number of steps per solve; 10,000 by default.
     pub max_steps: u64,
@@ -81,7 +81,7 @@ pub struct CnfOptions {
     ///
     /// With its own steps, a row's result has the same bits for any other rows in any order, because its step
     /// error is the RMS over its own elements. The norm of a tile, in contrast, lets some rows have larger
-    /// errors than others. Own steps cost more where rows need different numbers of steps. The probes of an
+    /// errors than others. Own steps cost more if rows need different numbers of steps. The probes of an
     /// estimated divergence depend on the row index; for the same bits, pass the probes
     /// ([`Cnf::log_prob_with_probes`](super::Cnf::log_prob_with_probes)).
     pub per_row: bool,

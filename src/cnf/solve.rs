@@ -90,8 +90,8 @@ impl CnfOptions {
     }
 
     /// Integrates a block over a time span with the change of the log-density `[rows]` and, if set, the path
-    /// regularization `[rows]`: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`, both 0
-    /// at first. The cost increases in either direction of time.
+    /// regularization `[rows]`: `y' = f`, `delta' = -div f`, `cost' = kinetic |f|^2 + jacobian |J|^2`. delta and
+    /// cost are 0 at the start of the span. The cost increases in either direction of time.
     pub(super) fn flow_with_density<D: VelocityField>(
         &self,
         (field, labels): (&D, Option<&Tensor>),

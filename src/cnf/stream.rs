@@ -32,7 +32,7 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
     /// When the chunk size is 0.
     #[track_caller]
     pub fn new(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
-        assert!(chunk > 0, "a chunk needs at least one row");
+        assert!(chunk > 0, "the chunk size is 0, but a chunk needs at least one row");
         Streamed { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
     }
 
@@ -47,7 +47,7 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
     /// Errors of the function, and a solve inside it that ended early.
     ///
     /// # Panics
-    /// When there are no rows, or a tensor is traced.
+    /// When there are no rows.
     #[track_caller]
     pub fn call(&self, model: &M, rows: &Tensor, key: &Key) -> Result<T> {
         let n = rows.shape()[0];

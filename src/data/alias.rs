@@ -44,7 +44,7 @@ impl AliasTable {
         if rng.random::<f32>() < self.prob[bucket] { bucket } else { self.index[bucket] as usize }
     }
 
-    /// The probabilities of the samples from the table.
+    /// The probability with which [`draw`](Self::draw) returns each index.
     #[cfg(test)]
     pub(super) fn probabilities(&self) -> Vec<f64> {
         let n = self.prob.len() as f64;

@@ -1,25 +1,23 @@
-//! Errors in images used as densities, in points and in sets of images.
+//! Errors in images used as densities, in points, in sets of images and in names of toy densities.
 //!
-//! Each message names the file, the offending value and the remedy. An image that passes these checks has a
-//! density with finite entropy. Points that pass have a finite standardized form. Later code need not check
-//! again.
+//! Each message states the problem and the remedy. If an image is read without an error, its density has a
+//! finite entropy; if points are, their standardized form is finite. Later code does not check this again.
 
-/// Why an image does not define a density, points cannot be used for training, or a set of images cannot be
-/// read.
+/// Why an image, points or a set of images cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The file is missing or not readable.
-    #[error("image {name} cannot be read: {source}; check the path and its permissions")]
+    /// The file or folder is missing or not readable.
+    #[error("{name} cannot be read: {source}; check the path and its permissions")]
     Unreadable {
-        /// The file, as named by the caller.
+        /// The file or folder, as named by the caller.
         name: String,
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// Validation or test images differ in size from the training images.
+    /// Validation or test images differ in size or number of channels from the training images.
     #[error(
-        "{name} holds images of {} x {} pixels and {} channels; the training images have {} x {} pixels and {} channels; give images of one size",
+        "{name} holds images of {} x {} pixels and {} channels; the training images have {} x {} pixels and {} channels; give images with the same size and channels",
         found[1], found[0], found[2], wanted[1], wanted[0], wanted[2]
     )]
     OtherSize {
@@ -38,7 +36,7 @@ pub enum DataError {
         /// The images without labels.
         name: String,
     },
-    /// Too few rows for a training, a validation and a test part.
+    /// There are too few rows for a training, a validation and a test part.
     #[error(
         "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, better thousands, or files for --validation and --test"
     )]
@@ -55,7 +53,7 @@ pub enum DataError {
     /// The file is empty.
     #[error("image {name} is empty (0 bytes); give a PNG, JPEG, BMP, GIF or WebP image")]
     Empty {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
     },
     /// The bytes are not a complete image in a known format.
@@ -70,7 +68,7 @@ pub enum DataError {
         /// The error of the decoder.
         source: crate::io::raster::DecodeError,
     },
-    /// One row or one column, or a single pixel.
+    /// The image has fewer than two rows or fewer than two columns.
     #[error(
         "image {name} is {width} x {height} pixels, too small for a density over the plane; give at least 2 x 2"
     )]
@@ -85,7 +83,7 @@ pub enum DataError {
     /// The image has more pixels than the tables and quadratures support.
     #[error("image {name} is {width} x {height} pixels; at most {limit} pixels are supported; scale it down")]
     TooLarge {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// Columns.
         width: usize,
@@ -99,7 +97,7 @@ pub enum DataError {
         "image {name} has one gray only ({gray:.1} of 255 in all {width} x {height} pixels); give a dark drawing on a light background"
     )]
     OneGray {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// The gray value, 0 (black) to 255 (white), on a white background.
         gray: f64,
@@ -113,7 +111,7 @@ pub enum DataError {
         "image {name} has no pixel darker than gray {below} (darkest {darkest:.1}, lightest {lightest:.1} of 255), so its density would be zero everywhere; raise its contrast or use the default rule"
     )]
     NoDarkPixels {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// Only pixels darker than this gray are used.
         below: f64,
@@ -124,10 +122,10 @@ pub enum DataError {
     },
     /// All probability lies in one row or one column: the standard deviation across it is zero.
     #[error(
-        "image {name} has dark pixels in {line} {index} alone, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
+        "image {name} has dark pixels only in {line} {index}, so its {axis} coordinate cannot be standardized; give a drawing that covers several rows and columns"
     )]
     Line {
-        /// File as it was named by the caller.
+        /// The file, as named by the caller.
         name: String,
         /// `row` or `column`.
         line: &'static str,
@@ -157,7 +155,7 @@ pub enum DataError {
         /// The shape of the array.
         shape: Vec<usize>,
     },
-    /// d = 0.
+    /// The points have no coordinates.
     #[error("points {name} have no columns (d = 0, {rows} rows); give at least one coordinate per point")]
     NoColumns {
         /// The name of the points.
@@ -165,7 +163,7 @@ pub enum DataError {
         /// The number of rows.
         rows: usize,
     },
-    /// Fewer than two points.
+    /// There are fewer than two points.
     #[error("points {name}: {found} is too few; give at least 2 points, better thousands")]
     TooFewPoints {
         /// The name of the points.
@@ -180,7 +178,7 @@ pub enum DataError {
     RaggedPoints {
         /// The name of the points.
         name: String,
-        /// The row, from 1.
+        /// The number of the row, from 1.
         row: usize,
         /// The length of the row.
         found: usize,
@@ -192,7 +190,7 @@ pub enum DataError {
     NonFinite {
         /// The name of the points.
         name: String,
-        /// `row 3` or `line 4`, from 1.
+        /// `row 3` of an array or `line 4` of a file, counted from 1.
         place: String,
         /// The column's name in the heading, or its number from 1.
         column: String,
@@ -214,9 +212,9 @@ pub enum DataError {
         /// Number of rows.
         rows: usize,
     },
-    /// The spread of a coordinate is too large or too small to be squared in f64.
+    /// The mean or the standard deviation of a coordinate overflows or underflows in f64.
     #[error(
-        "points {name}: column {column} has mean {mean:?} and standard deviation {std:?}, which cannot be standardized; scale the column to about 1e-150 to 1e150, or remove the values far from the others"
+        "points {name}: column {column} has mean {mean:?} and standard deviation {std:?}, which cannot be standardized; scale the column so that its values are between about 1e-150 and 1e150, or remove outliers"
     )]
     Spread {
         /// The name of the points.
@@ -239,7 +237,9 @@ pub enum DataError {
         channels: usize,
     },
     /// The number of columns differs from that of the training points.
-    #[error("points {name} have {found} columns, the training points {expected}; give the same columns")]
+    #[error(
+        "points {name} have {found} columns, but the training points have {expected}; give the same columns"
+    )]
     OtherColumns {
         /// The name of the points.
         name: String,
@@ -258,8 +258,10 @@ pub enum DataError {
         /// The reason.
         reason: String,
     },
-    /// Bytes are missing at the end.
-    #[error("{name} is truncated: {what} takes {wanted} bytes, the file has {found}; restore the whole file")]
+    /// The file is shorter than its header says.
+    #[error(
+        "{name} is truncated: {what} takes {wanted} bytes, the file has {found}; copy or download it again"
+    )]
     Truncated {
         /// The file.
         name: String,
@@ -272,7 +274,7 @@ pub enum DataError {
     },
     /// The first bytes are not those of an IDX file.
     #[error(
-        "{name} is not an IDX file of {wanted}: it begins with the bytes {found:02x?}; check which file it is"
+        "{name} is not an IDX file of {wanted}: it begins with the bytes {found:02x?}; give {wanted} as an IDX or .npy file"
     )]
     Magic {
         /// The file.
@@ -284,7 +286,7 @@ pub enum DataError {
     },
     /// Two images of a set differ in size.
     #[error(
-        "images {name}: {file} is {} x {} pixels, {first} is {} x {}; all images of a set need one size; scale or remove the others",
+        "images {name}: {file} is {} x {} pixels, {first} is {} x {}; all images of a set must have the same size; scale or remove the others",
         found[0], found[1], expected[0], expected[1]
     )]
     UnequalSizes {
@@ -299,18 +301,19 @@ pub enum DataError {
         /// Its width and height.
         expected: [usize; 2],
     },
-    /// Too few images, or images without pixels.
+    /// There are fewer than two images, the images have no pixels, or the bytes are not a whole number of
+    /// images.
     #[error("images {name}: {found}; give at least 2 images of at least 1 x 1 pixels")]
     NoImages {
         /// The file or folder.
         name: String,
-        /// The contents, in words.
+        /// What was given, in words.
         found: String,
     },
     /// The number of labels differs from the number of images.
-    #[error("labels {name}: {found} labels for {images} images; give one label per image")]
+    #[error("{name}: {found} labels for {images} images; give one label per image")]
     LabelsLength {
-        /// The file of labels.
+        /// The file of labels, or a description of labels in memory.
         name: String,
         /// The number of labels.
         found: usize,
@@ -329,7 +332,7 @@ pub enum DataError {
     },
     /// A pixel value is not a whole number from 0 to 255.
     #[error(
-        "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1",
+        "images {name}: image {image} has a value of {}; pixel values are whole numbers from 0 to 255; save them as u1 (NumPy's uint8)",
         in_short(*value)
     )]
     GrayLevel {
@@ -348,7 +351,7 @@ pub enum DataError {
     OverBudget {
         /// The file or folder.
         name: String,
-        /// Bytes of all images.
+        /// The memory that reading all images needs, in bytes.
         bytes: u64,
         /// The memory budget in bytes.
         budget: u64,
@@ -357,20 +360,32 @@ pub enum DataError {
         /// The remedy.
         remedy: &'static str,
     },
-    /// The shares leave a part empty.
+    /// A share is out of range, or there are too few rows for the parts.
     #[error(
-        "shares of {} and {} of {rows} rows for validation and test leave a part empty; each part needs at least 1 row, training at least 2",
+        "{rows} rows cannot be split with shares of {} for validation and {} for the test; each share must be in [0, 1) and their sum below 1; training needs at least 2 rows, each other part at least 1",
         shares[0], shares[1]
     )]
     Share {
-        /// The requested shares.
+        /// The requested shares for validation and test.
         shares: [f64; 2],
         /// Number of rows.
         rows: usize,
     },
 }
 
-/// Prints a number of any magnitude with few characters.
+/// Formats a number; from 1e16 and below 1e-4, in scientific notation.
 fn in_short(x: f64) -> String {
-    if x.abs() < 1e16 { x.to_string() } else { format!("{x:e}") }
+    if x == 0.0 || (1e-4..1e16).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_short;
+
+    #[test]
+    fn numbers_are_short() {
+        let numbers = [0.0, 0.25, -3.0, 65536.0, 1e16, 1e-300, f64::NAN, f64::INFINITY];
+        let texts = ["0", "0.25", "-3", "65536", "1e16", "1e-300", "NaN", "inf"];
+        assert_eq!(numbers.map(in_short), texts);
+    }
 }

@@ -1,6 +1,7 @@
 //! A mean with its standard error: the form in which measured values are stored, merged and printed.
 //!
-//! Parts are merged in order, so a value does not depend on the number of threads.
+//! Callers merge the estimates of parts of the data in a fixed order, so the result does not depend on the
+//! number of threads.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,7 +26,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate from some values.
+    /// The mean of `values` and its standard error; the mean of no values is NaN.
     pub fn of(values: &[f64]) -> Estimate {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let squares = values.iter().map(|x| (x - mean) * (x - mean)).sum();
@@ -43,8 +44,8 @@ impl Estimate {
         self.stderr.map_or(0.0, |error| error * error * n * (n - 1.0))
     }
 
-    /// The estimate from the values of both (Chan, Golub and LeVeque 1983, Algorithms for computing the
-    /// sample variance, eq. 2.1).
+    /// The estimate from the values of both estimates (Chan, Golub and LeVeque 1983, Algorithms for computing
+    /// the sample variance, eq. 2.1).
     #[must_use]
     pub fn merge(self, other: Estimate) -> Estimate {
         if self.count == 0 || other.count == 0 {
@@ -68,8 +69,8 @@ impl Estimate {
         Estimate { mean: scale * self.mean, stderr: self.stderr.map(|error| scale.abs() * error), ..self }
     }
 
-    /// Merges estimates from `next`, numbered from 0, until the standard error is at most `stderr`, there are
-    /// `cap` values, or `next` returns `None`.
+    /// Calls `next(0)`, `next(1)`, ... and merges the results, until the standard error is at most `stderr`,
+    /// there are at least `cap` values, or `next` returns `None`.
     ///
     /// # Errors
     /// Errors of `next`.
@@ -90,8 +91,8 @@ impl Estimate {
     }
 }
 
-/// `1.2345 ± 0.0067`, with the requested number of decimals; an unknown standard error is printed as a
-/// question mark.
+/// Prints `1.2345 ± 0.0067`, with the precision of the format string, by default 4 decimals. An unknown
+/// standard error is printed as a question mark.
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(4);
@@ -102,7 +103,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// An integer with thousands separators: 18,448.
+/// Formats an integer with thousands separators: 18,448.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let first = digits.len() % 3;

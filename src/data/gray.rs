@@ -18,14 +18,14 @@ const LIMIT: usize = 1 << 24;
 pub(super) struct Gray {
     pub width: usize,
     pub height: usize,
-    /// 0 black to 255 white.
+    /// Gray values, from 0 (black) to 255 (white).
     pub values: Vec<f64>,
     pub darkest: f64,
     pub lightest: f64,
 }
 
 impl Gray {
-    /// Decodes an image and checks that it has at least 2 x 2 pixels and more than one gray.
+    /// Decodes an image and checks its size and that it has more than one gray value.
     pub(super) fn decode(bytes: &[u8], name: &str) -> Result<Self, DataError> {
         let name = || name.to_owned();
         if bytes.is_empty() {

@@ -1,10 +1,11 @@
-//! An image as a density over the plane: a pixel's probability is its darkness, and points are jittered
-//! within pixels.
+//! An image as a density over the plane: a pixel's probability is proportional to its darkness, and points
+//! are jittered around pixel centers.
 //!
 //! Defines the image, the two rules for sampling training points, and the exact values that follow from them
-//! (entropy, best Gaussian, density on a grid). A sample is `x = position_i + jitter_std * normal` with pixel i
-//! chosen by `probabilities[i]`: a finite mixture, so its entropy exists and is computed by quadrature. The KL
-//! divergence of a model from this density is then an absolute score that needs no second model.
+//! (entropy, best Gaussian, density on a grid). A sample is `x = position_i + jitter_std * normal` where
+//! pixel i is drawn with probability `probabilities[i]`. This is a finite mixture of normals, so its entropy
+//! exists; it is computed by quadrature. The KL divergence of a model from this density is then an absolute
+//! score that needs no second model.
 
 use super::{
     DataError, Grid,
@@ -28,12 +29,14 @@ const QUADRATURE_MARGIN: f64 = 8.0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
-    /// Samples pixels in proportion to their darkness, all except those with the lightest gray. Standardized
-    /// by the darkness-weighted mean and standard deviation; each point has weight 1 in a loss.
+    /// Samples every pixel except those with the lightest gray, in proportion to its darkness. Points are
+    /// standardized by the darkness-weighted mean and standard deviation; each point has weight 1 in the
+    /// loss.
     #[default]
     Default,
-    /// Importance-weighted: samples pixels uniformly, and the darkness is the point's weight in the loss.
-    /// Standardized by the unweighted mean and standard deviation of these pixels.
+    /// Importance-weighted: samples the pixels darker than `below` uniformly, and a point's weight in the
+    /// loss is its darkness. Points are standardized by the unweighted mean and standard deviation of these
+    /// pixels.
     Uniform {
         /// Only pixels darker than this gray are used.
         below: u8,
@@ -45,7 +48,7 @@ pub enum Rule {
 /// # Shapes and units
 /// The n pixels in use (the support) are in row-major order from the top left. `positions` `[n, 2]` are
 /// standardized; `probabilities` `[n]` sums to 1. To sample a training point, take a uniform bucket b of 0..n
-/// and `u` uniform in [0, 1) (from separate random bits: 24 bits do not hold both),
+/// and `u` uniform in [0, 1) from separate random numbers (the 24 random bits of one f32 are too few for both),
 /// `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then `x = positions[i] + jitter_std * normal`,
 /// with weight `weight[i]` in the loss.
 #[derive(Debug, Clone)]
@@ -73,9 +76,9 @@ pub struct ImageDensity {
     pub std: [f64; 2],
     /// Standard deviation of the jitter in standardized coordinates, `0.5 / std`.
     pub jitter_std: [f64; 2],
-    /// Probability of keeping a bucket `[n]`.
+    /// Probability that a bucket's own pixel is the sample `[n]`.
     pub alias_prob: Vec<f32>,
-    /// The pixel that replaces a bucket that is not kept `[n]`.
+    /// The pixel that is the sample otherwise `[n]`, an index into `positions`.
     pub alias_index: Vec<i32>,
     /// Row-major indices of the support's pixels.
     pixels: Vec<u32>,
@@ -86,8 +89,8 @@ impl ImageDensity {
     /// Reads an image with the default rule.
     ///
     /// # Errors
-    /// [`DataError`] if the file cannot be read or decoded, or the image has no density (a single gray, a
-    /// single row).
+    /// [`DataError`] if the file cannot be read or decoded, if the image has fewer than 2 x 2 or more than
+    /// 2^24 pixels, or if it has no density (a single gray, dark pixels in a single row or column).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -97,8 +100,8 @@ impl ImageDensity {
         }
     }
 
-    /// An image file in memory (PNG, JPEG, BMP, GIF or WebP) with the default rule; `name` is used in
-    /// messages.
+    /// Decodes an image file in memory (PNG, JPEG, BMP, GIF or WebP), with the default rule; `name` is used
+    /// in messages.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -169,12 +172,12 @@ impl ImageDensity {
         })
     }
 
-    /// Standardized to pixel coordinates.
+    /// Converts standardized to pixel coordinates.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
-    /// Pixel to standardized coordinates.
+    /// Converts pixel to standardized coordinates.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
@@ -197,10 +200,10 @@ impl ImageDensity {
         self.log_jacobian() - sum / (cells * cells) as f64
     }
 
-    /// The loss of a model that blurs the image by a normal of `std` pixels, in nats per point:
-    /// `KL(p || p * N(0, std^2))`.
+    /// KL divergence of a model that blurs the density by a normal of `std` pixels, in nats:
+    /// `KL(p || p * N(0, std^2))`, where `*` is a convolution.
     ///
-    /// It measures the amount of fine structure: 0 for a smooth image.
+    /// It measures the amount of fine structure: it is close to 0 for a smooth image.
     pub fn blur_cost_nats(&self, std: f64) -> f64 {
         let wide = JITTER_PIXELS.hypot(std);
         let (mass, cells, margin) =
@@ -219,8 +222,8 @@ impl ImageDensity {
     /// Mean NLL of the best single Gaussian, in nats and standardized coordinates:
     /// `ln(2 pi e) + ln(det C) / 2`.
     ///
-    /// C is the full covariance of the density, including jitter. A flow that has learned anything has a
-    /// lower NLL.
+    /// C is the full covariance of the density, including jitter. A flow with a higher NLL has learned less
+    /// than one Gaussian.
     pub fn gaussian_nats(&self) -> f64 {
         let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
         let (mean, std) = moments(&centers, &self.probabilities);
@@ -235,7 +238,8 @@ impl ImageDensity {
 
     /// n independent points from the density, in standardized coordinates.
     ///
-    /// Meant for held-out points: the caller's generator makes them independent of training points.
+    /// Meant for held-out points: give a generator that training does not use, so that the points are
+    /// independent of the training points.
     pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
         let table = AliasTable::new(&self.probabilities);
         (0..n)
@@ -315,8 +319,8 @@ impl ImageDensity {
         }
     }
 
-    /// The density with a jitter of `std` pixels on the image extended by `margin` pixels, `cells` cells per
-    /// pixel.
+    /// The density with a jitter of `std` pixels on the image extended by `margin` pixels (rounded up), with
+    /// `cells` cells per pixel along each axis.
     fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
         let margin = margin.ceil();
         let taps = |pixels: usize| {

@@ -1,16 +1,17 @@
-//! Training data as plain values: an image as a density over the plane, points, toy densities, sets of
+//! Training data as plain values: an image as a density over the plane, toy densities, points, sets of
 //! images.
 //!
 //! - [`ImageDensity`]: one image as a density; darker pixels are more probable.
 //! - [`ToyDensity`]: the usual 2-d benchmark densities, with their entropies.
-//! - [`Points`]: rows of any length from a file or an array, standardized, with their units.
-//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files of any size; [`MarginalTransform`]
-//!   and [`LogitTransform`] map their pixel values to real numbers and back.
+//! - [`Points`]: rows of equal length from a file or an array, standardized, with the map back to their
+//!   units.
+//! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files, plain files of bytes of any size;
+//!   [`MarginalTransform`] and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
 //! The module handles pixels, probabilities and units. It does not depend on tensors, graphs or models. A
-//! training program copies the public tables of an [`ImageDensity`] to the device and samples there. A data set
-//! that returns batches of tensors would tie the density to one way of computing, but the entropy, the figures
-//! and the held-out points use the same density.
+//! training program converts the public tables of an [`ImageDensity`] to tensors and samples from them. The
+//! density itself is not made of tensors, because the entropy, the figures and the held-out points use it
+//! without a model.
 //!
 //! # Coordinates
 //! An image has two coordinate systems with the same orientation, x to the right and y **down**, so array

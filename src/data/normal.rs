@@ -1,9 +1,9 @@
 //! The standard normal distribution in f64: density, distribution function and quantile, accurate far into
 //! both tails.
 //!
-//! Tails matter here: a pixel that is black in 59,999 of 60,000 images has a gray level of probability 3e-7,
-//! and its normal quantile must map back to that level. Functions therefore work in one tail and never subtract
-//! a probability from 1.
+//! Tails matter here: a pixel that is black in 59,999 of 60,000 images has gray levels of probability 3e-7,
+//! and their normal quantiles must map back to these levels. Callers therefore use the lower tail, and
+//! symmetry for the upper tail, because `1 - p` would lose the digits of a small p.
 
 use std::f64::consts::PI;
 
@@ -12,12 +12,11 @@ pub(super) fn ln_density(z: f64) -> f64 {
     -0.5 * z * z - 0.5 * (2.0 * PI).ln()
 }
 
-/// `Phi(z)`, the probability below z, with a relative error of 1e-13 also in the lower tail.
+/// `Phi(z)`, the probability below z, with a relative error below 1e-13, also in the lower tail.
 ///
-/// Two expansions meet at |z| = 3: inside, `1/2 + phi(z) (z + z^3/3 + z^5/15 + ...)` (Marsaglia 2004,
-/// Evaluating the normal distribution, J. Stat. Software 11(4), eq. 1); outside, 120 terms of Laplace's
-/// continued fraction for Mills' ratio, `Phi(-x) = phi(x) / (x + 1 / (x + 2 / (x + ...)))` (Abramowitz and
-/// Stegun 26.2.14).
+/// Up to |z| = 3, the series `1/2 + phi(z) (z + z^3/3 + z^5/15 + ...)` (Marsaglia 2004, Evaluating the normal
+/// distribution, J. Stat. Software 11(4), eq. 1); beyond, 120 terms of Laplace's continued fraction for
+/// Mills' ratio, `Phi(-x) = phi(x) / (x + 1 / (x + 2 / (x + ...)))` (Abramowitz and Stegun 26.2.14).
 pub(super) fn cdf(z: f64) -> f64 {
     let x = z.abs();
     if x > 3.0 {
@@ -33,8 +32,8 @@ pub(super) fn cdf(z: f64) -> f64 {
     0.5 + ln_density(z).exp() * sum
 }
 
-/// z with `Phi(z) = p` for p in (0, 1/2], where p has its full relative precision; -infinity at 0. In the upper
-/// half, z is the negative of the quantile of `1 - p`.
+/// Returns z with `Phi(z) = p` for p in (0, 1/2], and -infinity for p = 0. For a point in the upper half,
+/// pass the probability above it and negate the result.
 ///
 /// # References
 /// M. J. Wichura (1988), Algorithm AS 241: The percentage points of the normal distribution, Applied Statistics 37(3),

@@ -7,7 +7,7 @@ use super::{DataError, Split};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Default share of a file's rows for validation, and again for the test.
+/// Default share of a file's rows for validation; the test gets the same share.
 pub const HELD_OUT_SHARE: f64 = 0.1;
 
 /// Number of rows in each part; 0 for a part that is sampled on demand from a known density.

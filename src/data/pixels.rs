@@ -1,9 +1,9 @@
 //! From pixel values to real numbers and back: uniform dequantization, and transforms with their Jacobians.
 //!
-//! `log p(x) = log q(z) + log_det` for the density q of any model. Images are points x of the unit cube,
-//! `x = (level + u) / 256` with levels 0..=255 and u uniform in (0, 1). A density of x then gives a lower bound
-//! on the log-probability of the levels (L. Theis et al. 2016, A note on the evaluation of generative models,
-//! eq. 5).
+//! A model has a density q of the transformed image z, and `log p(x) = log q(z) + log_det`. Images are points
+//! x of the unit cube, `x = (level + u) / 256` with levels 0..=255 and u uniform in (0, 1). A density of x
+//! then gives a lower bound on the log-probability of the levels (L. Theis et al. 2016, A note on the
+//! evaluation of generative models, eq. 5).
 
 mod logit;
 mod marginals;
@@ -43,7 +43,7 @@ pub fn bits_per_dim(log_prob: f64, dim: usize) -> f64 {
 pub enum PixelTransform {
     /// Each pixel is mapped through its own distribution to a normal variable.
     Marginals(MarginalTransform),
-    /// Each pixel through the logit, standardized.
+    /// Each pixel is mapped through the logit and standardized.
     Logit(LogitTransform),
 }
 
@@ -236,7 +236,7 @@ mod tests {
         let (_folder, set, _) = images(3_000);
         let [marginals, _] = transforms(&set);
         let d = set.dim();
-        // Level 255 of a pixel that was never lit has 0.02 of 3,005 counts and a large z.
+        // Level 255 of a pixel that is always black has 0.02 of 3,005 counts and a large z.
         for level in [0u8, 1, 128, 254, 255] {
             let x = dequantize(&vec![level; d], &mut SmallRng::seed_from_u64(8));
             let back = marginals.inverse(&marginals.forward(&x).0);

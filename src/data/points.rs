@@ -1,8 +1,8 @@
 //! Points with any number of coordinates, from files and arrays: checked once and standardized, with their
 //! names and units.
 //!
-//! `Points` are at least two, are finite and vary along every axis, so their standardized form exists and later
-//! code need not check again.
+//! Training points are at least two; their values are finite and not constant in any column, so their
+//! standardized form exists. Held-out points use the mean and standard deviation of the training points.
 
 use super::{DataError, Standardizer};
 use crate::io::{Fnv, Table, read_csv, read_npy};
@@ -21,12 +21,12 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
-    /// The name used in messages: the file, or `given`.
+    /// The name used in messages: the file, or `given` for values in memory.
     pub name: String,
     /// Column names, from the file's header row or `x1`, `x2`, ...
     pub columns: Vec<String>,
-    /// The map between the data's units and standardized coordinates, from these points' mean and standard
-    /// deviation.
+    /// The map between the units of the data and standardized coordinates, from the mean and standard
+    /// deviation of these points or, for held-out points, of the training points.
     pub standard: Standardizer,
     values: Vec<f64>,
 }
@@ -36,7 +36,8 @@ pub struct Points {
 pub struct Rows {
     shape: Vec<usize>,
     values: Vec<f64>,
-    /// Row, its length and the length of the first row, if they differ.
+    /// If the rows differ in length: the first row (from 1) that differs from row 1, its length, and the
+    /// length of row 1.
     ragged: Option<[usize; 3]>,
     heading: Vec<String>,
     /// Line numbers, if the rows are from a file.
@@ -44,13 +45,13 @@ pub struct Rows {
 }
 
 impl Points {
-    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading of names
-    /// is kept). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading gives
+    /// the names of the columns). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
     /// [`from_table`](Self::from_table).
     ///
     /// # Errors
-    /// [`DataError::File`] for other formats or rows of different length; otherwise as
-    /// [`from_rows`](Self::from_rows).
+    /// [`DataError::File`] for other formats, an unreadable file or rows of different length;
+    /// [`DataError::PointsShape`] for an array of another shape; otherwise as [`from_rows`](Self::from_rows).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -152,7 +153,8 @@ impl Points {
     /// The given rows as training points: standardized by their own mean and standard deviation.
     ///
     /// # Errors
-    /// [`DataError::TooFewPoints`], or [`DataError::ConstantColumn`] if a column is constant in these rows.
+    /// [`DataError::TooFewPoints`]; [`DataError::ConstantColumn`] or [`DataError::Spread`] if a column of
+    /// these rows is constant or cannot be standardized.
     pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
         let (shape, values) = (vec![which.len(), self.dim()], self.values_of(which));
         Self::build(
@@ -305,7 +307,7 @@ mod tests {
         assert!(held_out.values().chunks(2).all(|p| train.values().chunks(2).all(|q| p != q)));
         let own = Points::from_rows([[1.0], [2.0]]).unwrap();
         let message = own.held_out(&[0], &all).unwrap_err().to_string();
-        assert!(message.contains("1 columns, the training points 2"), "{message}");
+        assert!(message.contains("1 columns, but the training points have 2"), "{message}");
     }
 
     #[test]
@@ -332,7 +334,10 @@ mod tests {
                 "row 2, column 2 is inf",
             ),
             (Points::from_rows([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
-            (Points::open("points.txt").unwrap_err().to_string(), "must end in .csv or .npy"),
+            (
+                Points::open("points.txt").unwrap_err().to_string(),
+                "must end in .csv or .npy (for points also .tsv)",
+            ),
         ];
         for (message, expected) in cases {
             assert!(message.contains(expected) && message.lines().count() == 1, "{message}");

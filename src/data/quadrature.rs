@@ -5,7 +5,8 @@
 //! not for the whole grid. An FFT would cost about the same at nine taps and leave rounding noise where the
 //! density is zero.
 
-/// The normal density is taken as zero beyond this many standard deviations: exp(-32) is 1e-14 of its peak.
+/// The normal density is set to zero beyond this many standard deviations, where it is exp(-32) = 1e-14 of
+/// its peak.
 const REACH: f64 = 8.0;
 
 /// Weights of the pixels along one axis for each cell: `(first pixel, weights)`; each weight is a density per
@@ -13,8 +14,9 @@ const REACH: f64 = 8.0;
 pub(super) struct Taps(Vec<(usize, Vec<f64>)>);
 
 impl Taps {
-    /// The normal density of standard deviation `std` pixels between cells centered at `centers` (in pixels)
-    /// and `pixels` pixels centered at half-integer coordinates.
+    /// The weights for cells with the given `centers` (in pixels) and `pixels` pixels with centers at
+    /// half-integer coordinates: the normal density, with standard deviation `std` pixels, at the distance of
+    /// the two centers.
     pub(super) fn new(centers: impl Iterator<Item = f64>, pixels: usize, std: f64) -> Self {
         let scale = 1.0 / (std * (2.0 * std::f64::consts::PI).sqrt());
         let reach = REACH * std;

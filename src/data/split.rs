@@ -25,12 +25,12 @@ pub struct Split {
 
 impl Split {
     /// Reserves two shares of `rows` rows for validation and test, each at least one row, and leaves at least
-    /// two for training. A share of 0 reserves none. Every subset is equally likely; with labels, every class
-    /// keeps its proportion to within a row.
+    /// two for training. A share of 0 reserves none. Every subset is equally likely; with labels (by row
+    /// number), each part has every class in proportion, to within two rows.
     ///
     /// # Errors
-    /// [`DataError::Share`] for shares outside [0, 1) or summing to 1, or if there are too few rows for the
-    /// parts.
+    /// [`DataError::Share`] for shares outside [0, 1) or with a sum of 1 or more, or if there are too few
+    /// rows for the parts.
     pub fn seeded(
         rows: usize,
         [validation, test]: [f64; 2],
@@ -64,8 +64,9 @@ pub fn subset(rows: &[usize], labels: Option<&[u16]>, count: usize, seed: u64) -
     few
 }
 
-/// The chosen rows and the other rows. Rows are shuffled, sorted by class, and taken at equal distances from a
-/// random start. Each row is thus equally likely, and no class is off its share by more than a row.
+/// The chosen rows and the other rows. Rows are shuffled, sorted by class if there are labels, and chosen at
+/// equal distances from a random start. So each row is equally likely, and the number of rows of each class
+/// is its share to within one row.
 fn chosen(rows: &[usize], labels: Option<&[u16]>, count: usize, state: &mut u64) -> (Vec<usize>, Vec<usize>) {
     let (mut order, n, count) = (rows.to_vec(), rows.len(), count.min(rows.len()));
     shuffle(&mut order, state);

@@ -36,8 +36,9 @@ impl Deadline {
         if fit >= n as f64 { n } else { fit as usize }
     }
 
-    /// Runs `f` on `n` items in chunks, while the next chunk fits if it takes as long as the slowest so far; the first
-    /// always runs. Reports the fraction done after each chunk; returns the number of items done.
+    /// Runs `f` on `n` items in chunks, until there is no time for another chunk as slow as the slowest so
+    /// far. The first chunk always runs. Reports the fraction done after each chunk; returns the number of
+    /// items done.
     pub fn in_chunks<E>(
         self,
         n: usize,
@@ -49,7 +50,7 @@ impl Deadline {
         while done < n && (done == 0 || self.fits(slowest)) {
             let (end, since) = (n.min(done + chunk), Instant::now());
             f(done..end)?;
-            // The first chunk may include the compilation.
+            // The first chunk may include the compilation, so only half of its time counts.
             slowest = if done == 0 {
                 0.5 * since.elapsed().as_secs_f64()
             } else {

@@ -11,9 +11,10 @@ use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
 use std::time::Instant;
 
-/// The domain grows until its outer band holds less than this probability.
+/// The domain grows until its outer band holds less than this probability, or its largest size is reached.
 pub const OUTER_MASS: f64 = 1e-5;
-/// Bands along the image's longer side. The domain grows by one band per side, up to 4 times the image's sides.
+/// Bands along the image's longer side. The domain grows by one band on each side, until its longer side is
+/// up to 4 times that of the image.
 const BANDS: usize = 16;
 /// Cells along the longer side of the image in the coarse evaluation.
 const COARSE: usize = 48;
@@ -32,11 +33,11 @@ pub type Inner = (Vec<f64>, usize, usize);
 
 /// A density to evaluate on a grid.
 pub struct OnPlane<'a> {
-    /// The compiled program.
+    /// The compiled program that evaluates log-densities.
     pub density: &'a LogDensity,
     /// The flow.
     pub flow: &'a Flow,
-    /// The image.
+    /// The frame of the image, or of a window over points.
     pub frame: &'a ImageFrame,
 }
 
@@ -71,7 +72,7 @@ impl OnPlane<'_> {
         let calls = |side: usize| self.frame.cells_around(side, margin).0.centers.len().div_ceil(ROWS);
         let call_s = since.elapsed().as_secs_f64() / calls(COARSE.min(finest)) as f64;
         let affordable = by.count(calls(finest), call_s);
-        // Cells grow as the square of the side.
+        // The number of cells is proportional to the square of the side.
         let side = (finest as f64 * (affordable as f64 / calls(finest) as f64).sqrt()) as usize;
         if side <= COARSE {
             return Ok(coarse);
@@ -79,7 +80,7 @@ impl OnPlane<'_> {
         Ok(on(side, by, progress)?.unwrap_or(coarse))
     }
 
-    /// Values per square pixel; `None` if the deadline passed first.
+    /// Densities per square pixel; `None` if there was not enough time for all cells.
     fn on_cells(
         &self,
         cells: &Cells,
@@ -95,10 +96,11 @@ impl OnPlane<'_> {
         Ok((done == cells.centers.len()).then_some(values))
     }
 
-    /// The margin in pixels at which the outer band is nearly empty, and the probability in that band.
+    /// The margin in pixels at which the outer band is nearly empty (or the largest margin, or the last one
+    /// before the deadline), and the probability in that band.
     ///
-    /// A band is evaluated with one cell per pixel, or 32 along the longer side of a small image. Under a
-    /// deadline, the longer side has at most `COARSE` cells.
+    /// A band is evaluated with one cell per pixel; if the longer side of the image has fewer than 32 pixels,
+    /// with several, so that it has at least 32 cells. Under a deadline, it has at most `COARSE` cells.
     fn reach(&self, by: Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));

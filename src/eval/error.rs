@@ -1,4 +1,4 @@
-//! Errors of evaluation. Each message names the request, its value and the remedy.
+//! Errors of evaluation. Each message names the request, its value and, if there is one, the remedy.
 
 use crate::ode::Outcome;
 
@@ -15,7 +15,7 @@ pub enum EvalError {
         classes: Option<usize>,
     },
     /// The request is only defined for runs on image sets.
-    #[error("{what} is only available for runs trained on a set of images; this run was trained on {name}")]
+    #[error("{what} are only available for runs trained on a set of images; this run was trained on {name}")]
     NoImages {
         /// The request.
         what: &'static str,
@@ -25,14 +25,14 @@ pub enum EvalError {
     /// Bits/dim need at least one draw.
     #[error("--draws=0: must be at least 1")]
     NoDraws,
-    /// The request is only defined for points in the plane.
+    /// The request is only defined for an image or points in the plane.
     #[error(
-        "{what} needs two coordinates, and this run's points have {dim}; draw points with `sample` and plot pairs of columns"
+        "{what} needs two coordinates, but the data of this run have {dim}; use `sample` instead, and for points plot pairs of columns"
     )]
     NoPlane {
         /// The request.
         what: &'static str,
-        /// Number of coordinates of the points.
+        /// Number of coordinates of the data.
         dim: usize,
     },
     /// A sample is not finite in the units of the data.
@@ -40,35 +40,36 @@ pub enum EvalError {
         "sample {row} is {value} in the units of the data, beyond the range of 64-bit numbers (1.8e308); scale the columns down and train again"
     )]
     Overflow {
-        /// Its index, from 1.
+        /// The number of the sample, from 1.
         row: usize,
-        /// The sample.
+        /// The coordinates of the sample.
         value: String,
     },
     /// The density cannot be evaluated at this point.
     #[error("{place} is {value}: {reason}")]
     Point {
-        /// Which one: `point 3`, counted from 1, or a line of a file.
+        /// The place of the point: `point 3`, counted from 1, or a line of a file.
         place: String,
-        /// Its index, from 0.
+        /// The index of the point, from 0.
         row: usize,
-        /// The point, in pixels.
+        /// The coordinates of the point, in pixels or in the units of the data.
         value: String,
         /// The reason.
         reason: String,
     },
-    /// The margin reaches farther than densities are evaluated.
+    /// With this margin, the corners of the grid are so far from the data that densities are not evaluated
+    /// there.
     #[error(
-        "--margin={margin}: the corners would lie {reach:.0} standard deviations from the image's center of mass, and densities are evaluated within {far}; give at most {most:.0} pixels"
+        "--margin={margin}: the corners of the grid would be {reach:.0} standard deviations from the mean of the data, but densities are evaluated only within {far} standard deviations; give at most {most:.0} pixels"
     )]
     Margin {
         /// The margin in pixels.
         margin: f64,
         /// Distance of the farthest corner, in standard deviations.
         reach: f64,
-        /// The limit.
+        /// The limit, in standard deviations.
         far: f64,
-        /// The largest margin.
+        /// The largest possible margin, in whole pixels.
         most: f64,
     },
     /// The solve of some points ended early.
@@ -77,13 +78,13 @@ pub enum EvalError {
         stopped(outcome)
     )]
     Unsolved {
-        /// Which ones: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
+        /// The place of the points: `points 1 to 64` or `point 1`, counted from 1, or lines of a file.
         place: String,
         /// The first and the last index, from 0.
         rows: [usize; 2],
-        /// The point farthest from the image's center of mass, in pixels.
+        /// The point farthest from the mean of the data, in pixels or in the units of the data.
         value: String,
-        /// The reason, with t and step.
+        /// Why the solve ended, with t and the number of steps.
         outcome: Outcome,
     },
 }
@@ -94,11 +95,11 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
             format!("--label={asked}: this run was trained without classes; leave --label out")
         }
         (None, Some(classes)) => {
-            format!("this run has {classes} classes; choose one with --label K, K from 0")
+            format!("this run has {classes} classes; choose one with --label; the first class is 0")
         }
         (asked, classes) => {
             let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
-            format!("--label={asked}: this run has classes 0 to {most}")
+            format!("--label={asked}: this run has classes 0 to {most}; choose one of them")
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Figures of densities over points or the plane, and the samples that they show.
 //!
-//! All densities and samples of a run use the color scale of the target density; for a file of points, of the learned
-//! density.
+//! All densities and samples of a run use the color scale of the target density. For points from a file,
+//! whose density is not known, they use that of the learned density.
 
 use super::domain::Inner;
 use super::frame::Cells;
@@ -26,7 +26,7 @@ pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
 pub(crate) const CORNER_POINTS: usize = 2_000;
 /// Minimum number of points in the figure of the flow.
 const FLOW_LEAST: usize = 500;
-/// Grid points on a line where a density is evaluated.
+/// Number of grid points for the density of points with one coordinate.
 const LINE: usize = 600;
 
 /// Draws the figures of a run.
@@ -43,7 +43,8 @@ pub(crate) struct Artist {
 }
 
 impl Artist {
-    /// From the frames of the data, the window of the figures, the target density over it and its label.
+    /// `frames` are the frames of the data, `frame` is the window of the figures, and `title` is the label of
+    /// the target density, whose values cover the window.
     pub(crate) fn new(
         frames: &Frames,
         frame: &ImageFrame,
@@ -94,7 +95,8 @@ impl Artist {
         Ok(self.plane(self.scale(learned)).samples(points)?.save(folder.file("samples.png"))?)
     }
 
-    /// Trajectories from the base to the data, in pixel coordinates: some times side by side, and all as an animation.
+    /// Trajectories from the base to the data, in pixel coordinates: `flow.png` shows some times side by
+    /// side, `flow.gif` is an animation of all times.
     pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
         let frames: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
         let panels: Vec<_> = frames.iter().copied().step_by(FRAMES_PER_PANEL).collect();
@@ -161,7 +163,7 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     Ok(places.into_iter().zip(found).map(unstandardized).collect())
 }
 
-/// Samples and trajectories, both in pixels.
+/// Up to 40,000 samples and 500 to 12,000 trajectories, as many as there is time for, both in pixels.
 pub fn draws(
     flow: &Flow,
     image: &ImageFrame,
@@ -201,7 +203,8 @@ pub fn on_cells(
 /// Trajectories in the plane: points by time, from the base to the data.
 pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 
-/// n trajectories at evenly spaced times from the base to the data: each time as a fraction, and the points.
+/// n trajectories from the base to the data: for each of `times` evenly spaced times, the time as a fraction
+/// from 0 to 1, and the points.
 ///
 /// # Errors
 /// A solve that ended early.

@@ -1,7 +1,8 @@
 //! A fitted density in the coordinates of its data: log-densities, samples and figures.
 //!
-//! Flows work in standardized coordinates; users work in pixels, or in the units of their points. This module converts
-//! between the two. Points of any dimension are rows; those in the plane are also pairs.
+//! Flows work in standardized coordinates; users work in pixels, or in the units of their points. This module
+//! converts between the two. Points of any dimension are rows of one flat slice; functions for points in the
+//! plane use pairs of coordinates.
 
 use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
 use super::{EvalError, Frames, ImageFrame};
@@ -18,9 +19,8 @@ use {
     std::path::Path,
 };
 
-/// Log-densities are not evaluated farther than this many standard deviations from the data's mean. Data lie
-/// within 90 standard deviations, a normal density would be exp(-5000) here, and a solve takes thousands of
-/// steps.
+/// Log-densities are not evaluated farther than this many standard deviations from the mean of the data. A
+/// normal density is exp(-5000) at this distance, and a solve takes thousands of steps.
 pub const FAR: f64 = 100.0;
 
 /// A flow in the coordinates of the data that it was fitted to.
@@ -31,18 +31,18 @@ pub struct Fitted {
     pub flow: Flow,
     /// The frames of the data.
     pub frames: Frames,
-    /// The pixel transform of the flow.
+    /// The pixel transform, if the data are an image set.
     pub(crate) pixels: Option<PixelTransform>,
 }
 
-/// Log-densities per square pixel on a square grid.
+/// Log-densities per square pixel (for points, per unit area) on a grid of `size` x `size` cells.
 #[derive(Debug)]
 pub struct DensityGrid {
     /// Row-major, first row on top, `[size, size]`.
     pub log_density: Vec<f64>,
     /// Cells along each side.
     pub size: usize,
-    /// The extent of the grid, in pixel coordinates.
+    /// The extent of the grid, in pixel coordinates (for points, in the units of the data).
     pub frame: Extent,
     /// The color scale.
     pub scale: ColorScale,
@@ -55,10 +55,11 @@ impl Fitted {
         Fitted { flow, frames: frames.clone(), pixels }
     }
 
-    /// The image's size, units and entropy; for points in the plane, their window.
+    /// The frame of the image or, for points in the plane, of the window over them. `what` names the request
+    /// in the error.
     ///
     /// # Errors
-    /// [`EvalError::NoPlane`] for points of another dimension.
+    /// [`EvalError::NoPlane`] for an image set and for points of another dimension than 2.
     pub fn plane(&self, what: &'static str) -> Result<&ImageFrame> {
         let dim = self.dim();
         self.frames.image.as_ref().ok_or_else(|| EvalError::NoPlane { what, dim }.into())
@@ -69,7 +70,8 @@ impl Fitted {
         self.flow.base.dim
     }
 
-    /// The transform between standardized coordinates and the data's: pixels, or the units of points.
+    /// The transform between standardized coordinates and the coordinates of the data: pixels, or the units
+    /// of points.
     fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
@@ -82,7 +84,7 @@ impl Fitted {
 
     /// n samples of any dimension, row-major `[n, d]`, in the units of the data (pixels for an image), as an
     /// iterator of parts. With the same key a longer draw starts with the samples of a shorter one. A part is
-    /// an error if its solve ended early or a value is not finite in these units.
+    /// an error if its solve ended early or a sample is not finite in the units of the data.
     pub fn sample_rows<'a>(&'a self, n: usize, key: &'a Key) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
         let (standard, d, mut drawn) = (self.standard(), self.dim(), 0);
         Sampler::new().draw(&self.flow, n, key).map(move |part| {
@@ -100,10 +102,10 @@ impl Fitted {
     /// data.
     ///
     /// # Errors
-    /// A solve that ended early.
+    /// A solve that ended early, a sample that is not finite in the units of the data.
     ///
     /// # Panics
-    /// If points have another dimension than 2.
+    /// If the data have another dimension than 2.
     pub fn sample(&self, n: usize, key: &Key) -> Result<Vec<[f64; 2]>> {
         assert!(self.dim() == 2, "points must have 2 coordinates, got {}", self.dim());
         let parts: Vec<_> = self.sample_rows(n, key).collect::<Result<_>>()?;
@@ -122,12 +124,14 @@ impl Fitted {
     /// The log-density per square pixel at points in pixel coordinates; for points in the plane, per unit area.
     ///
     /// # Errors
-    /// Tolerances out of range; a point that is not finite or farther than [`FAR`] from the data; a solve that ended
-    /// early.
+    /// Tolerances out of range; a point that is not finite, or farther than [`FAR`] standard deviations from
+    /// the mean of the data; a solve that ended early.
     ///
     /// # Panics
-    /// If points have another dimension than 2.
+    /// If the data do not have two coordinates: use [`Fitted::log_prob_parts`].
     pub fn log_prob(&self, points: &[[f64; 2]], rtol: f64, atol: f64) -> Result<Vec<f64>> {
+        let d = self.dim();
+        assert!(d == 2, "the data have {d} coordinates, not two: use `log_prob_parts`");
         let parts: Vec<_> = self.log_prob_parts(points.as_flattened(), rtol, atol)?.collect::<Result<_>>()?;
         Ok(parts.concat())
     }
@@ -136,7 +140,8 @@ impl Fitted {
     /// error.
     ///
     /// # Errors
-    /// Tolerances out of range, a point that is not finite or farther than [`FAR`] from the data.
+    /// Tolerances out of range; a point that is not finite, or farther than [`FAR`] standard deviations from
+    /// the mean.
     ///
     /// # Panics
     /// If the length is not a multiple of the dimension.
@@ -175,7 +180,7 @@ impl Fitted {
         Ok(points.chunks(rows * d).enumerate().map(solve))
     }
 
-    /// Why a point cannot be evaluated.
+    /// Checks that the log-density can be evaluated at a point; the error is the reason why not.
     fn check_point(&self, p: &[f64]) -> Result<(), String> {
         let (of, whose) = if self.frames.points.is_some() { ("", "data") } else { (" of pixels", "image") };
         if !p.iter().all(|x| x.is_finite()) {
@@ -184,7 +189,7 @@ impl Fitted {
         let out = self.deviations(p);
         if out > FAR {
             return Err(format!(
-                "it lies {} standard deviations from the {whose}'s center of mass, but densities are evaluated within {FAR}; leave it out",
+                "it is {} standard deviations from the {whose}'s center of mass, but densities are evaluated only within {FAR} standard deviations; leave it out",
                 in_short(out)
             ));
         }
@@ -212,7 +217,7 @@ impl Fitted {
     /// solved to `tolerance`, relative and absolute.
     ///
     /// # Errors
-    /// A solve that ended early.
+    /// As [`plane`](Self::plane); a solve that ended early.
     pub fn log_grid(&self, size: usize, margin: f64, tolerance: f64) -> Result<DensityGrid> {
         let parts: Vec<_> = self.log_grid_parts(size, margin, tolerance)?.collect::<Result<_>>()?;
         self.grid_of(parts.concat(), size, margin)
@@ -229,8 +234,8 @@ impl Fitted {
         Ok(DensityGrid { log_density, size, frame, scale, names: self.frames.axis_names() })
     }
 
-    /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] the log-density is -inf. A part whose
-    /// solve ended early is an error.
+    /// [`Fitted::log_grid`] in parts, row-major, first row on top; beyond [`FAR`] standard deviations the
+    /// log-density is -inf. A part whose solve ended early is an error.
     ///
     /// # Errors
     /// As [`plane`](Self::plane).
@@ -260,10 +265,10 @@ impl Fitted {
         Ok((on_cells(&log_density, &self.flow, image, &cells)?, cells.rows, cells.cols))
     }
 
-    /// Plots the density over the image on a grid of `size` cells along its longer side.
+    /// Plots the density over the image, or the window over points, with `size` cells along the longer side.
     ///
     /// # Errors
-    /// A solve that ended early, a file that cannot be written.
+    /// As [`density_figure`](Self::density_figure); a file that cannot be written.
     #[cfg(feature = "plot")]
     pub fn plot_density(&self, path: impl AsRef<Path>, size: usize) -> Result<()> {
         Ok(self.density_figure(size)?.save(path)?)

@@ -1,15 +1,16 @@
-//! Frames: the properties of its data that a fitted density stores, such as size, units and entropy.
+//! Frames: the properties of the training data that a fitted density stores, such as size, units and entropy.
 //!
-//! Every checkpoint holds them, so that a run folder alone can plot, sample and evaluate in pixel coordinates
-//! or in the units of points. Figures use one type of plane for images and points: points get a window that is
-//! divided into cells as an image is divided into pixels, in the data's own coordinates with y upward.
+//! Every checkpoint stores them, so that figures, samples and log-densities in pixel coordinates or in the
+//! units of points need only the run folder. Figures use one type of plane for images and points: points get
+//! a window that is divided into cells as an image is divided into pixels, in the data's own coordinates with
+//! y upward.
 
 use crate::data::{ImageDensity, Points, Rule, Standardizer};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
-/// The frame of an image.
+/// The frame of an image, or the window over points in the plane, in the units of the data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ImageFrame {
@@ -22,16 +23,17 @@ pub struct ImageFrame {
     /// Unit of standardized coordinates, in pixels.
     #[serde(rename = "sd")]
     pub std: [f64; 2],
-    /// Entropy of the image's density in standardized coordinates.
+    /// Entropy: of an image in standardized coordinates; of points in their units, 0 if unknown.
     pub entropy_nats: f64,
-    /// Density per square pixel that gets the lightest color in every figure of the run; from the image's own density.
+    /// Density per square pixel, or per unit area, of the lightest color: from the target density or, for
+    /// points of a table, from their histogram.
     pub density_max: f64,
     /// The rule by which points are sampled from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
     pub rule: Rule,
-    /// A hash of the image, hexadecimal.
+    /// A hash of the image or of the points, hexadecimal.
     pub fingerprint: String,
-    /// The pixels in the coordinates of points; `None` for an image, whose coordinates are pixels.
+    /// The window over points, in the units of the points; `None` for an image, whose coordinates are pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<Units>,
 }
@@ -41,7 +43,8 @@ pub struct ImageFrame {
 pub struct Units {
     /// The upper left corner.
     pub origin: [f64; 2],
-    /// From one pixel to the next on the right, and to the next below; the latter is negative, because y points up.
+    /// Distance from one pixel to the next on the right, and to the next below; the second is negative,
+    /// because y points up.
     pub pixel: [f64; 2],
 }
 
@@ -58,14 +61,14 @@ pub struct PointsFrame {
     /// Unit of standardized coordinates, in the units of the data.
     #[serde(rename = "sd")]
     pub std: Vec<f64>,
-    /// Entropy of the density per unit, if known.
+    /// Entropy of the density in the units of the data, if known.
     pub entropy_nats: Option<f64>,
     /// A hash of the data.
     pub fingerprint: String,
 }
 
 impl PointsFrame {
-    /// For training points.
+    /// The frame of training points.
     pub(crate) fn of(train: &Points, fingerprint: String) -> PointsFrame {
         PointsFrame {
             name: file_name(&train.name),
@@ -83,7 +86,8 @@ impl PointsFrame {
     }
 }
 
-/// The name of the data in a checkpoint; it does not depend on how the path was typed.
+/// The name of the data in a checkpoint: the last component of the path, so that it does not depend on how
+/// the path was typed.
 pub(crate) fn file_name(name: &str) -> String {
     let path = Path::new(name);
     // `.` and `..` get the name of the folder.
@@ -108,7 +112,7 @@ pub struct Cells {
 }
 
 impl ImageFrame {
-    /// For an image.
+    /// The frame of an image.
     pub fn of(data: &ImageDensity) -> ImageFrame {
         ImageFrame {
             width: data.width,
@@ -158,7 +162,7 @@ impl ImageFrame {
         self.units.map_or(p, |units| units.origin[a] + units.pixel[a] * p)
     }
 
-    /// The inverse.
+    /// The inverse of [`seen`](Self::seen): pixels from the left or upper edge.
     fn pixels(&self, a: usize, seen: f64) -> f64 {
         self.units.map_or(seen, |units| (seen - units.origin[a]) / units.pixel[a])
     }
@@ -168,12 +172,12 @@ impl ImageFrame {
         std::array::from_fn(|a| self.pixels(a, p[a]))
     }
 
-    /// Standardized to pixel coordinates; for points, to the units of the data.
+    /// Converts standardized to pixel coordinates; for points, to the units of the data.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
     }
 
-    /// Pixel to standardized coordinates; for points, from the units of the data.
+    /// Converts pixel to standardized coordinates; for points, from the units of the data.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
     }
@@ -212,9 +216,9 @@ impl ImageFrame {
         fits.floor()
     }
 
-    /// Cells per pixel in the final figure and for the total probability. For an image at least 2, and about
-    /// 400 along the longer side. For a window over points 2, so 200 along its longer side: a cell is then half
-    /// of the finest toy's standard deviation.
+    /// Cells per pixel in the final figure and for the total probability. For an image 2 to 8, chosen so that
+    /// the longer side has about 400 cells if possible. For a window over points 2, so the longer side has
+    /// 200 cells: a cell is then about half the smallest standard deviation of a toy density.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }
     }
@@ -255,7 +259,8 @@ impl ImageFrame {
         }
     }
 
-    /// Centers of those cells by index, row-major, first row on top, in standardized coordinates.
+    /// Centers of the cells of [`cells`](Self::cells) by index, row-major, first row on top, in standardized
+    /// coordinates.
     pub fn centers(&self, margin: f64, rows: usize, cols: usize) -> impl Fn(usize) -> [f32; 2] + use<'_> {
         self.centers_on(self.grown(margin), rows, cols)
     }
@@ -268,8 +273,9 @@ impl ImageFrame {
         }
     }
 
-    /// Nearly square cells, `side` along the longer side of the image, and enough around it to cover `margin` pixels
-    /// per side: the grid, and the rows and columns added per side.
+    /// A grid of nearly square cells: `side` cells along the longer side of the image, and around the image
+    /// enough cells to cover `margin` pixels on each side. Returns the grid, and the numbers of rows and of
+    /// columns added on each side.
     pub fn cells_around(&self, side: usize, margin: usize) -> (Cells, [usize; 2]) {
         let count = |pixels: usize| (pixels * side).div_ceil(self.side());
         let (rows, cols) = (count(self.height), count(self.width));
@@ -281,7 +287,8 @@ impl ImageFrame {
     }
 }
 
-/// The sampling rule; older runs recorded whether the rule was the uniform one of `--preset documented`.
+/// The sampling rule. Older runs recorded a boolean instead: whether the rule was the uniform one of
+/// `--preset documented`.
 fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -298,7 +305,8 @@ fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
 
 /// Cells along the longer side of a window over points.
 const WINDOW: f64 = 100.0;
-/// Fraction of the points beyond each end of a window, and its margin as a fraction of the extent of the other points.
+/// Fraction of the points that the extent of a window ignores at each end; and the margin of the window, as a
+/// fraction of this extent.
 const BEYOND: f64 = 0.001;
 const ROOM: f64 = 0.1;
 

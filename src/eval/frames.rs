@@ -29,8 +29,8 @@ impl Frames {
         }
     }
 
-    /// The transform between standardized coordinates and the data's, pixels or the units of points; the identity for
-    /// image sets, with `dim` coordinates.
+    /// The transform between standardized coordinates and the coordinates of the data: pixels, or the units
+    /// of points. For image sets, it is the identity of `dim` coordinates.
     pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
             (Some(points), _) => points.standard(),
@@ -48,8 +48,9 @@ impl Frames {
         }
     }
 
-    /// The color scale for a figure of a learned density: of the target density, if known. For a file of points it is
-    /// the learned density's own, because a few sharp bins would set the scale of the histogram.
+    /// The color scale for a figure of a learned density: that of the target density, if known. For points
+    /// from a file it is that of the learned density, because a few high bins would determine the scale of a
+    /// histogram.
     pub fn color_scale(&self, learned: &Heatmap) -> ColorScale {
         let known = self.image.as_ref().filter(|_| self.entropy_nats().is_some());
         known.map_or_else(|| ColorScale::of(learned), ImageFrame::scale)

@@ -14,14 +14,15 @@ const GAP_POINTS: u64 = 1 << 16;
 
 /// The validation and test parts.
 pub(crate) enum HeldOut {
-    /// Points; test points of a known density are sampled during scoring.
+    /// Points. `test` is `None` for a known density, whose test points are sampled during scoring.
     Rows { validation: Rows, test: Option<Rows> },
     /// Image sets.
     Images(Box<Images>),
 }
 
 impl HeldOut {
-    /// The validation score of a flow, over as many points as there is time for.
+    /// The validation score of a flow: over as many points as there is time for, or over a fixed number of
+    /// images.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -38,8 +39,8 @@ impl HeldOut {
         }
     }
 
-    /// The test score of a flow, over as many points as there is time for. For a known density `fresh` samples points
-    /// part by part, until the KL divergence is precise enough.
+    /// The test score of a flow, over as many points as there is time for. For a known density, `fresh`
+    /// samples the points of each part, until the KL divergence is precise enough.
     ///
     /// # Errors
     /// As [`HeldOut::validation`].

@@ -1,7 +1,8 @@
 //! Scores of a learned density: NLL on held-out points, KL divergence from a known density, and samples.
 //!
-//! Every log-density uses the exact divergence and its own tolerance, independent of the settings in training.
-//! A program takes a fixed number of rows, so it is compiled once for any number of points.
+//! Every log-density uses the exact divergence and its own tolerance, independent of the settings in
+//! training. A compiled program takes a fixed number of rows, so it is compiled once for any number of
+//! points.
 
 use super::Deadline;
 use crate::cnf::config::Flow;
@@ -19,12 +20,12 @@ pub const ROWS: usize = 4096;
 /// Rows per call for points that may be far from the data. Such a call may take a minute, so progress is
 /// reported between calls.
 pub const PART: usize = 1024;
-/// Rows per tile; fewer points than [`PART`] are padded to a multiple of it.
+/// Rows per tile. The number of rows per call is a multiple of it.
 const TILE: usize = 64;
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;
-/// Tolerance of densities on grids and of samples: the errors are far too small to show in a figure or in a total
-/// probability to 1e-3.
+/// Tolerance of densities on grids and of samples: errors of this size are not visible in a figure, and
+/// change a total probability by much less than 1e-3.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
 /// Distance from the center in standard deviations beyond which densities count as 0 in figures and total
@@ -39,17 +40,18 @@ pub struct LogDensity {
 }
 
 impl LogDensity {
-    /// With these tolerances, for figures and total probabilities: the density is 0 beyond 30 standard deviations.
+    /// Evaluates with these tolerances, for figures and total probabilities: the density is 0 beyond 30
+    /// standard deviations.
     pub fn new(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(ROWS, rtol, atol).within(REACH)
     }
 
-    /// With these tolerances, for held-out points, in parts so that progress can be reported.
+    /// Evaluates with these tolerances, for held-out points, in parts so that progress can be reported.
     pub fn for_measures(rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(PART, rtol, atol)
     }
 
-    /// With these tolerances, for `num_points` points anywhere.
+    /// Evaluates with these tolerances, for `num_points` points at any distance from the data.
     pub fn for_points(num_points: usize, rtol: f64, atol: f64) -> LogDensity {
         LogDensity::of_rows(LogDensity::rows_for(num_points), rtol, atol)
     }
@@ -67,7 +69,7 @@ impl LogDensity {
         LogDensity { reach, ..self }
     }
 
-    /// Maximum number of points per call.
+    /// Number of rows per call for `num_points` points.
     pub fn rows_for(num_points: usize) -> usize {
         num_points.min(PART).next_multiple_of(TILE).max(TILE)
     }
@@ -138,15 +140,15 @@ impl Rows {
 /// The score of a flow on held-out points, in nats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
-    /// Negative log-density.
+    /// Mean negative log-density.
     pub nll: Estimate,
-    /// `log p(x) - log q(x)`, if p is known. The mean is the KL divergence; the spread comes from the model's errors
-    /// alone.
+    /// Mean of `log p(x) - log q(x)`, if the target density p is known: an estimate of the KL divergence. Its
+    /// standard error is 0 for a perfect model.
     pub gap: Option<Estimate>,
 }
 
 impl Score {
-    /// The most precise NLL: for a known density, its entropy plus the KL divergence.
+    /// The most precise estimate of the NLL: for a known density, its entropy plus the KL divergence.
     pub fn best_nll(self, entropy_nats: Option<f64>) -> Estimate {
         self.gap.zip(entropy_nats).map_or(self.nll, |(gap, entropy)| gap.plus(entropy))
     }
@@ -195,14 +197,14 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// With the tolerance of figures.
+    /// Samples with [`DRAW_TOLERANCE`].
     pub fn new() -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(ROWS, push) }
     }
 
-    /// n samples in standardized coordinates, row-major, in parts of 4,096. A longer draw starts with the samples of a
-    /// shorter one.
+    /// n samples in standardized coordinates, row-major, in parts of 4,096. With the same key, a longer draw
+    /// starts with the samples of a shorter one.
     pub fn draw<'a>(
         self,
         flow: &'a Flow,

@@ -1,14 +1,14 @@
 //! Evaluation of a learned density: log-densities, samples and figures, in the coordinates of its data.
 //!
-//! Log-densities use the exact divergence and their own tolerance, independent of the settings in training. For
-//! images they are estimates with a standard error.
+//! Log-densities have their own tolerance, independent of the settings in training. They use the exact
+//! divergence; for image sets, they are estimates with a standard error.
 //!
 //! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
 //! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
-//! - [`TrainingData`] is the target density: its points and, if known, its values.
+//! - [`TrainingData`] is the data of a run, and the target density if it is known.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane, `images` scores image
 //!   sets.
-//! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of all of these.
+//! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of scores and figures.
 
 mod deadline;
 mod domain;

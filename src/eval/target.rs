@@ -1,7 +1,7 @@
 //! The target density for evaluation: points with their true log-densities, if known, and its values over the
 //! plane.
 //!
-//! There are four kinds. Every match here is exhaustive, so a fifth kind would change all of them.
+//! There are four kinds of data: an image, points, a toy density and an image set.
 
 use super::ImageFrame;
 use super::measure::Rows;
@@ -11,9 +11,9 @@ use crate::heatmap::Extent;
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
-/// Separates this use of a seed from all others.
+/// Combined with a run's seed, so that test points have their own random numbers.
 pub(crate) const TEST_STREAM: u64 = 0x5eed_0f7e_57da_7a02;
-/// Cells along a side of the histogram that represents the density of points.
+/// Maximum number of cells along a side of the histogram that represents the density of points.
 const COUNTED: usize = 64;
 
 /// The training data.
@@ -22,13 +22,13 @@ const COUNTED: usize = 64;
 pub enum TrainingData {
     /// One image.
     Image(ImageDensity),
-    /// Points, with optional validation and test points. By default a random tenth, chosen by the seed, is held
-    /// out for each.
+    /// Points, with optional validation and test points. If one of them is missing, a random tenth of the
+    /// points, chosen by the seed, is held out for it.
     Points(Points, Given<Points>),
     /// A toy density, whose entropy is known.
     Toy(ToyDensity),
-    /// An image set, with optional validation and test images. By default a random tenth, stratified and chosen
-    /// by the seed, is held out for each.
+    /// An image set, with optional validation and test images. If one of them is missing, a random tenth of
+    /// the images, stratified by class and chosen by the seed, is held out for it.
     Images(Arc<ImageSet>, Given<Arc<ImageSet>>),
 }
 
@@ -93,7 +93,8 @@ impl TrainingData {
         })
     }
 
-    /// Fresh test points of a known density; parts with the same seed are independent.
+    /// `n` new test points of a known density, `None` for other data. Parts with the same seed are
+    /// independent.
     pub(crate) fn fresh(&self, standard: &Standardizer, n: usize, seed: u64, part: u32) -> Option<Rows> {
         let mut rng = Key::new(seed ^ TEST_STREAM).fold_in(Tensor::from(part)).rng();
         match self {
@@ -103,8 +104,8 @@ impl TrainingData {
         }
     }
 
-    /// The best known values of the target density over a window, at about `per_pixel` cells per pixel: values, rows,
-    /// columns. For points it is a histogram.
+    /// The target density over a window, with `per_pixel` cells per pixel: values, rows, columns. For points
+    /// it is a histogram of at most 64 cells per side.
     pub(crate) fn truth(&self, frame: &ImageFrame, per_pixel: usize) -> (Vec<f64>, usize, usize) {
         let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
         match self {

@@ -1,8 +1,9 @@
-//! Random functions from a seed, for tests of passes and backends. They contain every op and every loop.
+//! Random functions from a seed, for tests of passes and backends. They contain most ops; derivatives add
+//! `Rev`.
 //!
-//! Values stay finite and near 1 (the arguments of functions that could grow are bounded), and patterns that
-//! passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed determines
-//! the function, on every machine.
+//! Values stay finite and near 1, because the arguments of functions that could grow are bounded. Patterns
+//! that passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed
+//! determines the function, on every machine.
 
 mod draws;
 
@@ -19,7 +20,7 @@ pub(crate) struct Recipe {
     pub(crate) ops: usize,
     /// The float type.
     pub(crate) float: DType,
-    /// Whether to generate searches, scans and tiles.
+    /// Whether to generate searches, other loops and tiles.
     pub(crate) loops: bool,
 }
 
@@ -29,7 +30,7 @@ pub(crate) fn function(seed: u64, recipe: Recipe) -> (Func, Vec<Array>) {
     drawn(&mut Draws::new(seed), recipe)
 }
 
-/// [`function`], from given random numbers.
+/// A random function and arguments for it, from given random numbers.
 pub(crate) fn drawn(draws: &mut Draws, recipe: Recipe) -> (Func, Vec<Array>) {
     let float = |shape: &[usize]| Type::array(recipe.float, shape);
     let index = Type::array(DType::I32, [3]);
@@ -98,7 +99,7 @@ impl Grow<'_> {
             [Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1, Exp, Log1p, Ln, Sqrt, power];
         let op = self.draws.of(&ops);
         let x = match op {
-            // Bounds the argument of functions that grow, or are undefined on one side.
+            // The argument is bounded if the function grows fast or is undefined for negative numbers.
             Expm1 | Exp => self.b.unary(Tanh, x),
             Log1p | Ln | Sqrt | Powf(_) => {
                 let bounded = self.b.unary(Tanh, x);
@@ -119,7 +120,7 @@ impl Grow<'_> {
         }
     }
 
-    /// Eighths of small signed integers, which are often equal.
+    /// Sines of eighths of small integers, so that many elements are equal.
     fn whole(&mut self, x: NodeId) -> NodeId {
         let four = self.b.scale(x, 4.0);
         let whole = self.b.cast(four, DType::I32);
@@ -288,7 +289,7 @@ impl Grow<'_> {
     /// Gathers, scatters, counts, casts and samples.
     fn rows(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[0] > 0)?;
-        // An existing operand, one row repeatedly, or rows out of range on both sides.
+        // Row 1 three times, rows out of range on both sides, or the index input.
         let index = match self.draws.below(4) {
             0 => self.b.splat(DType::I32, [3], 1.0),
             1 => {
@@ -452,8 +453,7 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
     let mut draws = Draws::new(seed);
     let ops = 2 + draws.below(4);
-    // The part that depends only on captures is generated separately, by rules that do not know the number of
-    // rows.
+    // The part that depends only on captures is generated separately, without use of the number of rows.
     let recipe = Recipe { ops, float, loops: false };
     let pool = x[2..].to_vec();
     let index = b.splat(DType::I32, [3], 1.0);
@@ -497,7 +497,7 @@ const TAPS: [Taps; 4] = [
     Taps { times: NUM_TIMES, every: 1, groups: 5, last: true },
 ];
 
-/// The operand of times, if any: from before the start to after the end, each twice.
+/// The operand of times if `num` is not 0: -0.25, -0.25, 0, 0, 0.25, 0.25 and so on.
 pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     if num == 0 {
         return vec![];
@@ -510,7 +510,8 @@ pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     vec![b.sub(time, quarter)]
 }
 
-/// An Euler search over [0, 1] that accepts every other attempt; it taps the trip's ends, y and dy/dt.
+/// An Euler search over [0, 1] that accepts every other attempt. Its taps are the start and end times of the
+/// trip, y and dy/dt.
 pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, policy: Policy) -> Solve {
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
@@ -550,7 +551,7 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
 }
 
-/// (row0, x: [rows, 2], y: [rows, 2], captures..) -> rows, a sum
+/// (row0, x: [rows, 2], y: [rows, 2], captures..) -> row results, a sum
 fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let row = Type::array(float, [rows, 2]);
     let types = [&[Type::scalar(DType::U32), row.clone(), row], captures].concat();
@@ -575,7 +576,7 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
 fn one_seed_gives_one_function() {
     let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
     for seed in 0..20 {
-        // Compares texts: constant arrays are equal only to themselves.
+        // The texts are compared, because equal constant arrays of two functions do not compare equal.
         assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! Turns constant arrays into inputs, so that compiled functions do not depend on data that differs per call.
+//! Converts constant arrays to inputs, so that one compiled function serves calls with different data.
 
 use super::{Builder, Func, Literal, Node, NodeId, Op, Tiles, Type};
 use crate::array::Array;
@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 impl Func {
-    /// The function with its constant arrays as additional inputs, and these arrays. Arrays in the bodies of
-    /// tiles are included: they become shared operands of the tiles. Constant arrays in other bodies remain
-    /// constants.
+    /// The function with its constant arrays as additional inputs, and these arrays. Constant arrays in the
+    /// bodies of tiles become inputs, too, as shared operands of the tiles. Constant arrays in other bodies
+    /// remain constants.
     pub fn with_arrays_as_inputs(&self) -> (Func, Vec<Arc<Array>>) {
         let mut lift = Lift {
             nodes: vec![],
@@ -61,7 +61,7 @@ fn lifted(tiles: &Arc<Tiles>) -> (Arc<Tiles>, Vec<Arc<Array>>) {
     (Arc::new(Tiles { body, tail, ..(**tiles).clone() }), arrays)
 }
 
-/// The function with unused inputs of these types inserted before input `at`.
+/// The function with unused inputs of the given types inserted before input `at`.
 fn with_inputs_between(func: &Func, at: usize, types: &[Type]) -> Func {
     let mut all = func.input_types();
     all.splice(at..at, types.iter().cloned());
@@ -76,7 +76,7 @@ struct Lift {
     nodes: Vec<Node>,
     inputs: Vec<NodeId>,
     arrays: Vec<Arc<Array>>,
-    /// The input of each array.
+    /// The input node of each array.
     known: FxHashMap<*const Array, NodeId>,
 }
 

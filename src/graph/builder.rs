@@ -13,7 +13,7 @@ use std::hash::BuildHasher;
 pub struct Builder {
     nodes: Vec<Node>,
     inputs: Vec<NodeId>,
-    /// The node of each hash; on a collision, the next free number is used.
+    /// The node of each hash. On a collision, the key is the next free number after the hash.
     known: FxHashMap<u64, NodeId>,
 }
 
@@ -83,10 +83,10 @@ impl Builder {
         Ok(self.insert(Node { op, args: args.to_vec(), ty }))
     }
 
-    /// Inserts an operation whose operands are known to fit.
+    /// [`Builder::try_push`] for operands that fit.
     ///
     /// # Panics
-    /// If the operands do not fit.
+    /// If the operands do not fit the operation.
     #[track_caller]
     pub fn push(&mut self, op: Op, args: &[NodeId], hint: Option<&Type>) -> NodeId {
         self.try_push(op, args, hint).unwrap_or_else(|e| panic!("invariant: {e}"))
@@ -116,7 +116,7 @@ impl Builder {
         f.outputs().iter().map(|o| map[o.index()]).collect()
     }
 
-    /// The function with the given outputs. Unused nodes are removed; all inputs are kept.
+    /// The function with the given outputs. Unused nodes are removed, but no inputs.
     pub fn finish(self, outputs: &[NodeId]) -> Func {
         let mut live = vec![false; self.nodes.len()];
         for id in outputs.iter().chain(&self.inputs) {
@@ -142,7 +142,7 @@ impl Builder {
         Func::new(nodes, at(&self.inputs), at(outputs))
     }
 
-    // Shorthands for operations whose operands are known to fit.
+    // Shorthands for `push`, which panic if the operands do not fit.
 
     /// A constant of the given shape.
     pub fn splat(&mut self, dtype: DType, shape: impl Into<Shape>, x: f64) -> NodeId {
@@ -204,7 +204,7 @@ impl Builder {
         self.mul(x, c)
     }
 
-    /// `a < b` and the other comparisons
+    /// The elementwise comparison of a and b
     #[track_caller]
     pub fn compare(&mut self, op: CompareOp, a: NodeId, b: NodeId) -> NodeId {
         self.push(Op::Compare(op), &[a, b], None)
@@ -223,7 +223,7 @@ impl Builder {
         self.push(Op::Cast, &[x], Some(&ty))
     }
 
-    /// x with axis i as axis `dims[i]` of `shape`
+    /// x broadcast to `shape`; axis i of x becomes axis `dims[i]`
     #[track_caller]
     pub fn broadcast(&mut self, x: NodeId, shape: &Shape, dims: Vec<usize>) -> NodeId {
         if self.ty(x).shape() == shape {
@@ -256,7 +256,7 @@ impl Builder {
         self.transpose(x, perm)
     }
 
-    /// Reduction over axes, which disappear
+    /// Reduction over axes, which are removed
     #[track_caller]
     pub fn reduce(&mut self, op: ReduceOp, x: NodeId, axes: Vec<usize>) -> NodeId {
         if axes.is_empty() { x } else { self.push(Op::Reduce { op, axes }, &[x], None) }
@@ -268,7 +268,7 @@ impl Builder {
         self.push(Op::Dot { ta, tb }, &[a, b], None)
     }
 
-    /// The k-th value of a tuple
+    /// Value k of a tuple, counted from 0
     #[track_caller]
     pub fn proj(&mut self, tuple: NodeId, k: usize) -> NodeId {
         self.push(Op::Proj(k), &[tuple], None)

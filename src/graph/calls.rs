@@ -1,6 +1,6 @@
-//! Operations that contain functions and run each at most once.
+//! Operations that contain functions and run each of these functions at most once.
 //!
-//! A [`Custom`] computes its body and has custom derivative rules; before compilation it is replaced by its
+//! A [`Custom`] computes its body and has custom derivative rules. Before compilation, it is replaced by its
 //! body. A [`Cond`] runs one of two bodies. As in loops, the functions are closed: everything they use is an
 //! input.
 
@@ -52,8 +52,8 @@ impl Custom {
 
 /// Runs one of two functions.
 ///
-/// The node takes pred: bool, x.. and returns y..; both branches map x.. to y... The other branch does not
-/// run: its loops take no time, and its NaNs have no effect.
+/// The node takes `pred: bool, x..` and returns `y..`. Both branches map `x..` to `y..`. The branch that is
+/// not selected does not run: its loops take no time, and its NaNs have no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cond {
     /// The branch if pred is true.

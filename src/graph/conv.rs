@@ -1,13 +1,14 @@
 //! Convolutions: shape inference and transposes.
 //!
-//! Both operations are contractions of the trilinear sum over positions, taps and channels of `x[p + i - lo, c]
-//! w[i, c, o] y[p, o]`: `conv` gives y from x and w, or x from y and w if turned, and `conv_kernel` gives w
-//! from x and y. Each derivative of one of the two operations is therefore one of the two operations again: the
-//! set is closed. With strides or dilation it would not be closed; callers that need them slice and pad.
+//! Both operations are contractions of the trilinear sum over positions, taps and channels of `x[p + i - lo,
+//! c] w[i, c, o] y[p, o]`. `conv` computes y from x and w, or x from y and w if turned; `conv_kernel`
+//! computes w from x and y. Each derivative of one of the two operations is therefore one of these two
+//! operations: the set is closed. With strides or dilation, the set would not be closed. Callers that need
+//! strides or dilation slice and pad.
 
 use super::Type;
 
-/// Zero padding of images, above and left (`lo`), below and right (`hi`); less than the kernel's size.
+/// Zero padding of images in pixels. Each margin is less than the kernel's length along its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Margins {
     /// Above and left.
@@ -17,7 +18,7 @@ pub struct Margins {
 }
 
 impl Margins {
-    /// The margins of the transpose: kernel size - 1 - margin.
+    /// The margins of the transpose: the kernel's length - 1 - margin.
     pub fn turned(self, kernel: [usize; 2]) -> Margins {
         let rest = |of: [usize; 2]| [0, 1].map(|a| kernel[a] - 1 - of[a]);
         Margins { lo: rest(self.lo), hi: rest(self.hi) }
@@ -27,10 +28,14 @@ impl Margins {
     fn side(self, axis: usize, image: usize, kernel: usize) -> Result<usize, String> {
         let (lo, hi) = (self.lo[axis], self.hi[axis]);
         if kernel == 0 || lo.max(hi) >= kernel {
-            return Err(format!("margins of {lo} and {hi} must be smaller than the {kernel} taps"));
+            return Err(format!(
+                "margins of {lo} and {hi} must be smaller than the kernel's length of {kernel}"
+            ));
         }
         (image + lo + hi + 1).checked_sub(kernel).filter(|side| *side > 0).ok_or_else(|| {
-            format!("{kernel} taps do not fit into {image} pixels with margins of {lo} and {hi}")
+            format!(
+                "a kernel of length {kernel} does not fit into {image} pixels with margins of {lo} and {hi}"
+            )
         })
     }
 }
@@ -95,7 +100,7 @@ mod tests {
         assert_eq!(infer(&turned, &[&y, &w], None), Ok(x.clone()));
         let wide = Op::Conv { margins: Margins { lo: [3, 0], hi: [0, 0] }, turned: false };
         let e = infer(&wide, &[&x, &w], None).unwrap_err().to_string();
-        assert!(e.ends_with("margins of 3 and 0 must be smaller than the 3 taps"), "{e}");
+        assert!(e.ends_with("margins of 3 and 0 must be smaller than the kernel's length of 3"), "{e}");
         let e = infer(&wide, &[&x, &of(&[9, 2, 3, 4])], None).unwrap().to_string();
         assert_eq!(e, "f32[2,2,4,4]");
         let e = infer(&turned, &[&x, &w], None).unwrap_err().to_string();

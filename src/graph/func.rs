@@ -60,13 +60,14 @@ struct Inner {
 
 /// A closed function: nodes in topological order, including its inputs and outputs.
 ///
-/// Cheap to clone and immutable. Invariants: operands come before their users; `inputs[k]` is the node
-/// `Op::Input(k)`, and no other node is an input. The verifier checks the other invariants.
+/// A `Func` is immutable and cheap to clone. It has two invariants: operands come before their users;
+/// `inputs[k]` is the node `Op::Input(k)`, and no other node is an input. `verify` checks these and further
+/// invariants.
 #[derive(Clone)]
 pub struct Func(Arc<Inner>);
 
 impl Func {
-    /// A function from its parts; see the invariants above.
+    /// A function from its parts, which must satisfy the invariants of [`Func`].
     pub(crate) fn new(nodes: Vec<Node>, inputs: Vec<NodeId>, outputs: Vec<NodeId>) -> Func {
         let mut hasher = FxHasher::default();
         (&nodes, &inputs, &outputs).hash(&mut hasher);
@@ -133,7 +134,7 @@ impl Func {
         self.nodes().iter().any(holds)
     }
 
-    /// A hash of the structure, equal for equal functions within one process.
+    /// A hash of the function. Within one process, equal functions have equal hashes.
     pub fn fingerprint(&self) -> u64 {
         self.0.fingerprint
     }

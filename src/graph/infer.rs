@@ -1,4 +1,4 @@
-//! Type inference. Only this file defines which operands an op takes.
+//! Type inference. This file, with `conv` and `sequence`, defines which operands an op takes.
 
 use super::{BinaryOp, Literal, MAX_ROWS, Op, Type, UnaryOp, conv, sequence};
 use crate::array::{DType, Shape};
@@ -59,7 +59,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Const(literal) => constant(literal, hint),
         Op::Iota { axis } => {
             let ty = hinted(hint)?;
-            need(*axis < ty.shape().rank(), || format!("no axis {axis} in {ty}"))?;
+            need(*axis < ty.shape().rank(), || format!("{ty} has no axis {axis}"))?;
             Ok(ty)
         }
         Op::Unary(u) => unary(*u, args[0]),
@@ -116,7 +116,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => loops(op, args),
         Op::Custom(_) | Op::Cond(_) => calls(op, args),
         Op::Proj(k) => match args[0] {
-            Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("there is no value {k}")),
+            Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("the tuple has no value {k}")),
             _ => Err("the operand is not a tuple".into()),
         },
     }
@@ -209,9 +209,9 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
         Op::Broadcast { dims } => {
             let ty = hinted(hint)?;
             let to = ty.shape();
-            need(ty.dtype() == x.dtype(), || "a broadcast keeps the element type".into())?;
+            need(ty.dtype() == x.dtype(), || "a broadcast must keep the element type".into())?;
             need(dims.len() == rank && dims.windows(2).all(|w| w[0] < w[1]), || {
-                format!("dims {dims:?} are invalid")
+                format!("dims {dims:?} must be ascending, one per axis of the operand")
             })?;
             let fits = |i: usize| dims[i] < to.rank() && (s[i] == 1 || s[i] == to[dims[i]]);
             need((0..rank).all(fits), || format!("it cannot be broadcast to {to} with dims {dims:?}"))?;
@@ -250,7 +250,7 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             )
         }
         Op::Concat { axis } => {
-            need(*axis < rank, || format!("no axis {axis}"))?;
+            need(*axis < rank, || format!("the operands have no axis {axis}"))?;
             let rest = |t: &Type| t.with_shape(t.shape().with_axis(*axis, 0));
             let fits = args.iter().all(|t| t.shape().rank() == rank && rest(t) == rest(x));
             need(args.iter().all(|t| t.dtype() == x.dtype()), || {

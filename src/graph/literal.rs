@@ -42,7 +42,7 @@ impl Literal {
 }
 
 /// Arrays are equal only if they are the same allocation. Comparing the elements of large arrays at each
-/// insertion would cost more than an array that is not merged.
+/// insertion would cost more than storing some arrays twice.
 impl PartialEq for Literal {
     fn eq(&self, other: &Literal) -> bool {
         match (self, other) {

@@ -1,9 +1,11 @@
 //! Loops and row tiles: operations that contain functions.
 //!
-//! Captured values are explicit inputs of a body, so a body does not refer to the surrounding graph. The search
-//! ([`Solve`]) is separate from its derivative: the search may try, reject and estimate errors. The *step*
-//! defines what an accepted trip computes, and only the step is differentiated. The graph does not define the
-//! purpose of a search: `adjoint` builds an adaptive ODE solve from this operation.
+//! Captured values are explicit inputs of a body, so a body does not refer to the surrounding graph. A *trip*
+//! is one run of a loop's body; in a search, it is an accepted attempt. A *search* ([`Solve`]) makes
+//! attempts, estimates errors, and accepts or rejects each attempt. Its *step* defines what an accepted
+//! attempt computes, and only the step is differentiated. A *schedule* is the list of accepted step times;
+//! the other loops run the step, or its derivative, along it. The graph does not define the purpose of a
+//! search: `adjoint` builds an adaptive ODE solve from this operation.
 
 use super::{Func, Taps, Type};
 
@@ -15,14 +17,14 @@ fn rows(step: &Func) -> Option<usize> {
     }
 }
 
-/// How many states of a forward pass are stored for the backward pass.
+/// The number of states of a forward pass that are stored for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Checkpoints {
     /// This many states, including the first state.
     Count(usize),
-    /// As many as fit into this many bytes, at least one.
+    /// As many states as fit into this many bytes, at least one.
     Bytes(usize),
-    /// As many as fit into 32 MiB.
+    /// As many states as fit into 32 MiB, at least one.
     Auto,
 }
 
@@ -33,9 +35,9 @@ pub enum Policy {
     Checkpoint(Checkpoints),
     /// Every state is stored.
     Direct,
-    /// No state is stored: there is a forward derivative but no reverse derivative.
+    /// No state is stored. There is a forward derivative but no reverse derivative.
     Forward,
-    /// Only the last state is stored: the others are recovered by the inverse of the step.
+    /// Only the last state is available. The inverse of the step recovers the others.
     Reversible,
 }
 
@@ -48,18 +50,19 @@ pub enum Policy {
 /// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
 /// | the node | expected count: u32, step time: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
-/// After each attempt the step time, the carry and the ext are replaced by the primed values (if the attempt is
-/// rejected, the body returns the old step time and carry). An accepted attempt appends step time' to the
+/// After each attempt the step time, the carry and the ext are replaced by the primed values (if the attempt
+/// is rejected, the body returns the old step time and carry). An accepted attempt appends step time' to the
 /// schedule. The loop ends when `running` is false. `reached` of the last attempt is true if the final step
-/// time equals the target exactly, so that a step may use the target in its place. `step` from (t, t_next) =
-/// (step time, step time') must give carry' bit for bit. The expected count is the number of accepted attempts
-/// if this number is known in advance, else 0. It decides where checkpoints are placed and never changes a
-/// value.
+/// time equals the target exactly. `first` is true in the first trip of a schedule. `last` is true in its
+/// last trip if `reached`; a step may then use the target instead of t_next. `step` from (t, t_next) = (step
+/// time, step time') must return carry' bit for bit. The expected count is the number of accepted attempts if
+/// this number is known in advance, else 0. The expected count decides where checkpoints are placed and never
+/// changes a value.
 ///
-/// If `taps` has rows, the loop is tapped: an accepted attempt stores its taps in the rows of `tapped` that it
-/// holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the first step
-/// time belongs to the first trip. Rows that no trip holds, including rows of times out of order, are zeros.
-/// The schedule records which trip holds which row.
+/// If `taps` has rows, the loop is tapped: an accepted attempt stores its taps in the rows of `tapped` that
+/// the attempt holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the
+/// first step time belongs to the first trip. Rows that no trip holds, including rows of times out of order,
+/// are zeros. The schedule records which trip holds which row.
 ///
 /// # Lockstep
 /// If `first` is bool\[rows\], the loop runs this many independent rows, each with its own schedule. Every bool
@@ -69,21 +72,22 @@ pub enum Policy {
 /// unchanged. The loop ends when no row is running.
 ///
 /// Steps are counted per row: trip i of a replay is the i-th accepted attempt of every row. A row with fewer
-/// steps is not live in the remaining trips and repeats its last accepted attempt: flags, step times, and in a
-/// reverse loop the state at its start. Every value that a body computes for such a row was therefore computed
-/// before, and its zero cotangent is not multiplied by a derivative 0/0.
+/// steps is not live in the remaining trips. Its inputs are those of its last accepted attempt: flags, step
+/// times, and in a reverse loop the state at the start of this attempt. A body therefore computes only values
+/// for such a row that it has computed before. With other inputs, a derivative could be 0/0, and its product
+/// with the row's zero cotangent would be NaN.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
-    /// One attempted trip.
+    /// One attempt.
     pub attempt: Func,
-    /// One accepted trip, which defines the loop's derivatives.
+    /// The function of an accepted attempt, which defines the loop's derivatives.
     pub step: Func,
     /// The inverse of a trip, from the carry after it to the carry before it, if the policy is
     /// [`Policy::Reversible`]; only derivatives use it.
     pub inverse: Option<Func>,
-    /// Values that the step carries.
+    /// The number of values that the step carries.
     pub num_carry: usize,
-    /// Ext: values that only the search carries.
+    /// The number of values that only the search carries (ext).
     pub num_ext: usize,
     /// The rows of taps.
     pub taps: Taps,
@@ -91,15 +95,15 @@ pub struct Solve {
     pub policy: Policy,
 }
 
-/// Runs `step` along a schedule: inputs schedule, carry.., captures..; outputs carry.., tape, tapped.. (from
-/// the trips that hold rows of the search).
+/// Runs `step` along a schedule. The node maps `schedule, carry.., captures..` to `carry.., tape, tapped..`.
+/// The trips hold the same tap rows as in the search.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Scan {
     /// As in [`Solve`].
     pub step: Func,
     /// As in [`Solve`].
     pub inverse: Option<Func>,
-    /// Values that the step carries.
+    /// The number of values that the step carries.
     pub num_carry: usize,
     /// As in [`Solve`].
     pub taps: Taps,
@@ -109,29 +113,30 @@ pub struct Scan {
 
 /// Runs along a schedule from its end, and recomputes states that the tape does not store.
 ///
-/// `step` has no taps. `bwd` maps first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap.. to
-/// ct_carry'.., ct_captures.. (of the captures in `wrt`). The node maps schedule, tape, carry0.., captures..,
-/// ct_carry.., ct_tapped.. to ct_carry0.., ct_captures.., the latter summed over the trips. A trip's ct_tap is
-/// the sum of the rows of ct_tapped that it holds, or zero.
+/// `step` has no taps. `bwd` maps `first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap..` to
+/// `ct_carry'.., ct_captures..` (of the captures in `wrt`). The node maps `schedule, tape, carry0..,
+/// captures.., ct_carry.., ct_tapped..` to `ct_carry0.., ct_captures..`. The ct_captures are summed over the
+/// trips. A trip's ct_tap is the sum of the rows of ct_tapped that the trip holds, or zero.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rev {
     /// As in [`Solve`]; recomputes states.
     pub step: Func,
     /// The vjp of the step.
     pub bwd: Func,
-    /// Values that the step carries.
+    /// The number of values that the step carries.
     pub num_carry: usize,
-    /// Carried cotangents.
+    /// The number of carried cotangents.
     pub num_ct: usize,
-    /// Cotangents of taps.
+    /// The number of cotangents of taps.
     pub num_ct_taps: usize,
     /// As in [`Solve`].
     pub taps: Taps,
-    /// The captures that have a cotangent, in the order of these outputs; one capture may occur several times.
+    /// The captures that have a cotangent, in the order of the ct_captures; one capture may occur several
+    /// times.
     pub wrt: Vec<usize>,
 }
 
-/// How the tiles' outputs combine into one output.
+/// How the outputs of all tiles are combined into one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TileOut {
     /// Concatenated rows, in tile order.
@@ -142,22 +147,22 @@ pub enum TileOut {
 
 /// Runs a body for each tile of rows. Tiles may run in parallel; each runs on one thread from start to end.
 ///
-/// The body takes row0: u32 (the first row of the tile), rowed.. (the tile's rows) and shared.. (whole), and
-/// returns `outs`. The node takes rowed.., shared... The tile size is part of the program, so results do not
-/// depend on the number of threads.
+/// The body takes `row0: u32` (the index of the tile's first row), `rowed..` (the tile's rows of each array
+/// that is split) and `shared..` (whole arrays), and returns `outs`. The node takes `rowed..` and `shared..`.
+/// The tile size is part of the program, so results do not depend on the number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tiles {
     /// The total number of rows.
     pub rows: usize,
     /// Rows per tile; the last tile may have fewer.
     pub tile: usize,
-    /// The body at `tile` rows.
+    /// The body for `tile` rows.
     pub body: Func,
-    /// The body at `rows % tile` rows, if that is not 0.
+    /// The body for the last `rows % tile` rows, if this number is not 0.
     pub tail: Option<Func>,
-    /// How many inputs are split into rows.
+    /// The number of inputs that are split into rows.
     pub num_rowed: usize,
-    /// How each output combines.
+    /// How each output is combined over the tiles.
     pub outs: Vec<TileOut>,
 }
 

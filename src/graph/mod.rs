@@ -6,7 +6,7 @@
 //! derivative is an input, so nested derivatives need no marker nodes. A [`Builder`] adds nodes one by one and
 //! merges equal nodes on insertion (hash-consing), which eliminates common subexpressions.
 //!
-//! The graph has loops and row tiles. It must not depend on ODEs, tensor handles or the machine.
+//! The graph has loops and row tiles. This module must not depend on ODEs, tensor handles or the machine.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod arbitrary;

@@ -1,4 +1,4 @@
-//! `Observer`: a Rust function that is called with a value each time a program computes it.
+//! `Observer`: a Rust function that is called with a value each time a program computes this value.
 //!
 //! Observers are the only side effect of a program. They read values and return nothing, so no result depends
 //! on them and every transform may treat the operation as the identity. Two observers are equal if they are the
@@ -18,12 +18,12 @@ pub struct CallbackValue<'a> {
     pub values: &'a [f64],
 }
 
-/// A function to call with a value.
+/// A Rust function that a program calls with a value.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(CallbackValue<'_>) + Send + Sync>);
 
 impl Observer {
-    /// Wraps `f`, which may be called from any thread, and from several at once.
+    /// Wraps `f`, which may be called from any thread, and from several threads at once.
     pub fn new(f: impl Fn(CallbackValue<'_>) + Send + Sync + 'static) -> Self {
         Observer(Arc::new(f))
     }

@@ -8,14 +8,14 @@
 use super::{Cond, Custom, Func, Literal, Loop, Margins, Observer, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
-/// Elementwise functions of one float (`Neg`, `Abs`, `Sign` also take i32).
+/// Elementwise functions of one float. `Neg`, `Abs` and `Sign` also take i32; `Not` takes bool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// -x
     Neg,
     /// |x|
     Abs,
-    /// -1, 0 or 1; NaN stays NaN
+    /// -1, 0 or 1; the sign of NaN is NaN
     Sign,
     /// largest integer not above x
     Floor,
@@ -96,11 +96,11 @@ pub enum ReduceOp {
 /// An operation. Its operands are the node's `args`, its result type is the node's `ty`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// The k-th input of the function.
+    /// Input k of the function, counted from 0.
     Input(usize),
     /// A constant; a splat may have any shape.
     Const(Literal),
-    /// 0, 1, 2, ... along an axis, repeated over the others.
+    /// 0, 1, 2, ... along an axis, repeated along the other axes.
     Iota {
         /// The axis to count along.
         axis: usize,
@@ -113,10 +113,10 @@ pub enum Op {
     Compare(CompareOp),
     /// `(p, a, b)`: a where p, else b. NaNs in unselected elements have no effect.
     Select,
-    /// `(x_1, ..., x_n)`: the sum of c_i x_i, as a chain of multiply-adds in this order, fused on machines with
-    /// FMA (the portable level of x86-64 has none, so its last bits differ). It is a primitive for two reasons:
-    /// of all cheap kernels, stage combinations of Runge-Kutta methods take the most time, and their rounding
-    /// must not depend on fusion in the backend.
+    /// `(x_1, ..., x_n)`: the sum of c_i x_i, as a chain of multiply-adds in this order. The multiply-adds
+    /// are fused on machines with FMA. The portable level of x86-64 has no FMA, so its last bits differ.
+    /// `Lincomb` is a primitive for two reasons: of all cheap kernels, stage combinations of Runge-Kutta
+    /// methods take the most time, and their rounding must not depend on fusion in the backend.
     Lincomb {
         /// `f64::to_bits` of the coefficients.
         coeffs: Vec<u64>,
@@ -125,7 +125,7 @@ pub enum Op {
     Cast,
     /// The identity, with derivative 0.
     StopGradient,
-    /// The identity; calls a Rust function with the value. See [`Observer`].
+    /// The identity, which also calls a Rust function with the value. See [`Observer`].
     Observe(Observer),
     /// Repeats elements: axis `i` of the operand becomes axis `dims[i]` of the result (ascending). An operand
     /// axis of length 1 may be stretched.
@@ -142,16 +142,16 @@ pub enum Op {
     },
     /// Elements `start[i] .. limit[i]` of each axis.
     Slice {
-        /// First element taken, for each axis.
+        /// The first element of the slice, for each axis.
         start: Vec<usize>,
-        /// First element not taken, for each axis.
+        /// The first element after the slice, for each axis.
         limit: Vec<usize>,
     },
     /// Pads with zeros: `lo[i]` before and `hi[i]` after on each axis.
     Pad {
-        /// Elements added before.
+        /// The number of zeros added before the elements, for each axis.
         lo: Vec<usize>,
-        /// Elements added after.
+        /// The number of zeros added after the elements, for each axis.
         hi: Vec<usize>,
     },
     /// Concatenates along an axis.
@@ -166,8 +166,8 @@ pub enum Op {
         /// The axes, ascending.
         axes: Vec<usize>,
     },
-    /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis.
-    /// The result has the shape of `index` followed by the rest of x's.
+    /// `(x, index)`: rows `x[index[..]]` along axis 0; `index` is i32 of any shape, clamped to the axis. The
+    /// result has the axes of `index`, followed by the other axes of x.
     Gather,
     /// `(x, index, updates)`: x with `updates` added at rows `index` (clamped) of axis 0, in order.
     ScatterAdd,
@@ -181,8 +181,8 @@ pub enum Op {
     },
     /// `(x, w)`: cross-correlation of images with a kernel, `[.., n, h, w, c] x [.., kh, kw, c, o] -> [.., n,
     /// h', w', o]`: `y[n, p, o]` is the sum of `x[n, p + i - lo, c] w[i, c, o]` over taps i and channels c,
-    /// with zeros around x. With `turned`, the result is that of the transpose, with `w[k - 1 - i, o, c]`. A
-    /// side of length n becomes `n + lo + hi - k + 1`. The leading axes are batch axes, equal on both sides.
+    /// with zeros around x. With `turned`, `w[k - 1 - i, o, c]` replaces `w[i, c, o]`: the transpose. A side
+    /// of length n becomes `n + lo + hi - k + 1`. The leading axes are batch axes, equal on both sides.
     Conv {
         /// Zero padding of the images.
         margins: Margins,
@@ -200,11 +200,11 @@ pub enum Op {
         /// Separates the samples, splits and folds of one key.
         stream: u32,
     },
-    /// Runs a body until it stops. See [`Solve`].
+    /// Runs a body until an output of the body ends the loop. See [`Solve`].
     Solve(Arc<Solve>),
-    /// Replays a schedule forward. See [`Scan`].
+    /// Runs a step along a schedule, from its start. See [`Scan`].
     Scan(Arc<Scan>),
-    /// Replays a schedule backward with checkpoints. See [`Rev`].
+    /// Runs the derivative of a step along a schedule, from its end. See [`Rev`].
     Rev(Arc<Rev>),
     /// Runs a body along a schedule, and reads and stores one value per trip. See [`Loop`].
     Loop(Arc<Loop>),
@@ -214,12 +214,13 @@ pub enum Op {
     Custom(Arc<Custom>),
     /// Runs one of two bodies. See [`Cond`].
     Cond(Arc<Cond>),
-    /// The k-th value of a tuple.
+    /// Value k of a tuple, counted from 0.
     Proj(usize),
 }
 
 impl Op {
-    /// Whether each element of the result depends only on the operands' elements at the same index.
+    /// Whether each element of the result depends only on the operands' elements at the same index. False for
+    /// `Observe`, which has a side effect.
     pub fn is_elementwise(&self) -> bool {
         matches!(
             self,

@@ -1,11 +1,11 @@
 //! The general loop along a schedule. It reads and stores values in each trip, so its derivatives are also
 //! general loops.
 //!
-//! A sequence holds the values that a loop stored, one per trip of the schedule, in the order of the step times
-//! regardless of the loop's direction. It is opaque, and only loops along the same schedule read it.
+//! A sequence holds the values that a loop stored, one per trip of the schedule, in the order of the step
+//! times regardless of the loop's direction. It is opaque, and only loops along the same schedule read it.
 //! [`super::Rev`] is a variant with bounded memory: it recomputes states that a bounded tape does not store,
-//! and cannot store values itself. Like the other loops, the general loop does not depend on the operations in
-//! its body.
+//! and does not store values in sequences. Like the other loops, the general loop does not depend on the
+//! operations in its body.
 
 use super::{Func, Policy, Type};
 use crate::array::DType;
@@ -17,10 +17,11 @@ use crate::array::DType;
 /// | `body` | first: bool, last: bool, t: f64, t_next: f64, carry.., x.., captures.., row.. | carry'.., y.., term.., tap.. |
 /// | the node | schedule, carry.., xs.., captures.., rows.. | carry.., states.., ys.., sums.., tapped.. |
 ///
-/// xs, states and ys are sequences: a trip reads its entry of each of the xs and stores its y in each of the
-/// ys. The states are the carry before each trip. A sum is the sum of the trips' terms, in the order of the
-/// trips, zero without trips. If there are tap rows, a trip's tap is stored in the rows that it holds, as in
-/// [`super::Solve`], and `row` is the sum of the rows of `rows` that the trip holds.
+/// xs, states and ys are sequences. A trip reads its entry of each of the xs and stores each of its y in the
+/// corresponding sequence of the ys. The states are the carry before each trip. A sum is the sum of the
+/// trips' terms, in the order of the trips. Without trips, it is zero. If there are tap rows, a trip's tap is
+/// stored in the rows that it holds, as in [`super::Solve`], and `row` is the sum of the rows of `rows` that
+/// the trip holds.
 ///
 /// The transpose of such a loop is a general loop in the opposite direction. It reads states and xs as its xs,
 /// stores the cotangents of the values that the loop reads, sums the cotangents of captures, and swaps taps
@@ -39,12 +40,12 @@ pub struct Loop {
     pub num_ys: usize,
     /// The number of values summed over the trips.
     pub num_sums: usize,
-    /// The number of values read from the rows that a trip holds.
+    /// The number of values that a trip reads from the rows that it holds.
     pub num_rows: usize,
     /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
     pub num_places: usize,
-    /// [`Policy::Direct`] if a reverse derivative may store every state. With any other policy, the reverse
-    /// derivative is an error.
+    /// [`Policy::Direct`] if a reverse derivative may store every state. With any other policy, taking the
+    /// reverse derivative is an error.
     pub policy: Policy,
 }
 
@@ -119,7 +120,7 @@ pub(super) fn values(l: &Loop) -> Vec<Type> {
     types
 }
 
-/// Checks the body's signature; its nodes are checked elsewhere.
+/// Checks the body's signature. The verifier checks the nodes of the body.
 pub(super) fn check(l: &Loop) -> Result<(), String> {
     let need = |ok: bool, why: &dyn Fn() -> String| if ok { Ok(()) } else { Err(why()) };
     let (takes, gives) = (l.body.input_types(), l.body.output_types());

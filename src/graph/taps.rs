@@ -1,19 +1,19 @@
 //! Taps: the values that a loop stores besides its result, and which trips fill which rows.
 //!
-//! [`Taps`] describes the rows before a run; [`Held`] lists pairs of a trip and a row for one schedule after
-//! it. Times, every n-th trip and the last trip are all represented by such pairs, so code that runs a loop
-//! forward or backward handles only pairs. This module must not depend on the tapped values.
+//! Before a run, [`Taps`] describes the rows. After a run, [`Held`] lists pairs (trip, row) for one schedule.
+//! Rows of times, of groups of trips and of the last trip are all represented by such pairs, so code that
+//! runs a loop forward or backward handles only pairs. This module must not depend on the tapped values.
 
 use super::Type;
 
 /// The rows of a tapped loop: one per time, then one per group of trips, then one for the last trip.
 ///
-/// A trip holds a row if its taps are stored there; a row that no trip holds is zeros. The backward pass takes
-/// the cotangents of a trip's taps from the rows that it holds.
+/// A trip *holds* a row if its taps are stored in this row. A row that no trip holds is zero. The backward
+/// pass reads the cotangents of a trip's taps from the rows that the trip holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Taps {
-    /// The number of times, an operand of the search. The row of a time is held by the trip whose interval
-    /// contains it, the end included.
+    /// The number of times; the times are an operand of the search. The row of a time is held by the trip
+    /// whose interval contains the time. The interval includes its end.
     pub times: usize,
     /// Trips per group: row k of the groups is held by the last accepted trip of `every * k .. every * (k +
     /// 1)`.
@@ -63,31 +63,32 @@ impl Taps {
 pub(crate) struct Held {
     /// (trip, row), ascending by trip; each row occurs at most once.
     pairs: Vec<(usize, usize)>,
-    /// The number of times passed so far, held or not.
+    /// The number of times that the trips have passed so far, with or without a trip that holds their rows.
     passed: usize,
 }
 
 impl Held {
-    /// Removes all trips; keeps the capacity.
+    /// Removes all trips, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.pairs.clear();
         self.passed = 0;
     }
 
-    /// Adds the rows of the next accepted trip, which goes from step time `from` to step time `to`. The row of
-    /// an unfinished group and the row of the last trip pass from the previous trip to this one.
+    /// Adds the rows of the next accepted trip, which goes from step time `from` to step time `to`. The row
+    /// of an unfinished group and the row of the last trip pass from the previous trip to this trip.
     pub fn note(&mut self, taps: &Taps, times: &[f64], trip: usize, (from, to): (f64, f64)) {
         let (group, last) = (taps.group_of(trip), taps.last_row());
         for row in last.iter().chain(&group) {
-            // These rows are in the last pairs of the previous trip, in the order in which they were pushed
-            // below.
+            // If the previous trip holds these rows, they are its last pairs: the group, then the last trip.
+            // They are popped in reverse order.
             self.pairs.pop_if(|pair| pair.1 == *row);
         }
         let sign = if to < from { -1.0 } else { 1.0 };
         while let Some(&t) = times.get(self.passed)
             && t * sign <= to * sign
         {
-            // A time equal to the first step time belongs to the first trip. No time after a NaN is held.
+            // A time equal to the first step time belongs to the first trip. A NaN ends the search for times,
+            // so no trip holds the row of a NaN or of a later time.
             if t * sign > from * sign || trip == 0 && t == from {
                 self.pairs.push((trip, self.passed));
             }

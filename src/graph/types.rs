@@ -13,11 +13,11 @@ pub enum Type {
         /// Lengths of the axes.
         shape: Shape,
     },
-    /// The accepted step times of a search: opaque; the plan that runs the search stores them.
+    /// The accepted step times of a search. Opaque: the plan that runs the search stores them.
     Schedule,
-    /// The stored states of one forward pass: opaque.
+    /// The stored states of one forward pass. Opaque.
     Tape,
-    /// One array of this type per trip of a schedule: opaque.
+    /// One array of this type per trip of a schedule. Opaque.
     Sequence {
         /// Element type.
         dtype: DType,
@@ -77,7 +77,7 @@ impl Type {
         Type::Sequence { dtype: self.dtype(), shape: self.shape().clone() }
     }
 
-    /// Whether this is an array of floats, the only values that have derivatives.
+    /// Whether this is an array of floats. Other arrays have no derivatives.
     pub fn is_float(&self) -> bool {
         matches!(self, Type::Array { dtype, .. } if dtype.is_float())
     }

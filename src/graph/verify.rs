@@ -2,10 +2,10 @@
 //!
 //! [`super::infer`] defines which operands an operation takes; the verifier applies it to each node and adds
 //! the checks that need more than one node: the order of the arena, inputs and outputs, the uses of opaque
-//! values and tuples, and the signatures of loop bodies as documented at [`super::Solve`] and the other loops.
-//! It checks every function before compilation and, in tests, the result of every transform. It does not run again
-//! when a compiled function is called. It reports only the first fault, because later faults are mostly its
-//! consequences.
+//! values and tuples, and the signatures of loop bodies as documented at [`super::Solve`] and the other
+//! loops. It checks every function before compilation and, in tests, the result of every transform. It does
+//! not run again when a compiled function is called. It reports only the first fault, because later faults
+//! are mostly consequences of the first.
 
 use super::{
     Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, Taps, TileOut,
@@ -43,7 +43,7 @@ pub fn verify(f: &Func) -> Result<(), GraphError> {
             id,
             "output",
             need(ok, || match ty {
-                Some(_) => format!("output {k} is a tuple: return its values by proj"),
+                Some(_) => format!("output {k} is a tuple: return `proj` nodes that extract its values"),
                 None => format!("output {k} is out of range: there are {} nodes", nodes.len()),
             }),
         )?;
@@ -114,7 +114,7 @@ fn check_operands(op: &Op, args: &[&Type]) -> Check {
     Ok(())
 }
 
-/// Verifies a body; its inputs must be arrays.
+/// Verifies a body, and checks that the body's inputs are arrays.
 fn check_body(what: &str, f: &Func) -> Check {
     verify(f).map_err(|e| format!("in its {what}: {e}"))?;
     let opaque = f.input_types().into_iter().position(|ty| !is_array(&ty));
@@ -131,8 +131,8 @@ fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
     need(got.len() == want.len(), || format!("{what} count is {}, not {}", got.len(), want.len()))
 }
 
-/// first: bool, last: bool, t: f64, t_next: f64, each with an axis of rows if there are rows, and then live:
-/// bool[rows]
+/// The types of the inputs before the carry: first: bool, last: bool, t: f64, t_next: f64. If there are rows,
+/// each has an axis of rows, and live: bool[rows] follows.
 fn trip(rows: Option<usize>) -> Vec<Type> {
     let mut head = vec![DType::Bool, DType::Bool, DType::F64, DType::F64];
     head.extend(rows.map(|_| DType::Bool));
@@ -143,7 +143,7 @@ fn each_row(dtypes: &[DType], rows: Option<usize>) -> Vec<Type> {
     dtypes.iter().map(|&d| Type::array(d, rows.as_slice())).collect()
 }
 
-/// In lockstep, checks that the first axis of every value is the rows.
+/// In lockstep, checks that the first axis of every value has length `rows`.
 fn check_rows(what: &str, types: &[Type], rows: Option<usize>) -> Check {
     let Some(rows) = rows else { return Ok(()) };
     let other = types.iter().find(|ty| !is_array(ty) || ty.shape().first() != Some(&rows));
@@ -221,7 +221,7 @@ fn check_rev(r: &Rev) -> Check {
     need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
     let (same_as_step, ct) = bwd.split_at(step.len());
     same("its bwd's input", same_as_step, &step)?;
-    // The jvp of a rev also sums tangents of its sums, so a capture may occur in `wrt` more than once.
+    // The jvp of a `Rev` also sums the tangents of the sums, so a capture may occur in `wrt` more than once.
     let captures = &step[r.head() + r.num_carry..];
     let (ct, ct_taps) = ct.split_at(r.num_ct);
     let mut outputs = ct.to_vec();
@@ -275,7 +275,7 @@ fn check_cond(c: &Cond) -> Check {
     same("its otherwise's output", &c.otherwise.output_types(), &outputs)
 }
 
-/// An array type with `from` rows on axis 0, changed to `to` rows.
+/// An array type with `from` rows on axis 0, changed to `to` rows; `None` if `ty` is no such type.
 fn with_rows(ty: &Type, from: usize, to: usize) -> Option<Type> {
     (is_array(ty) && ty.shape().first() == Some(&from)).then(|| ty.with_shape(ty.shape().with_axis(0, to)))
 }
@@ -404,7 +404,7 @@ mod tests {
         let (mut b, x) = Builder::with_inputs(&[f32s(&[4, 2])]);
         let tuple = b.push(tiles(tile(4, None)), &x, None);
         let why = verify(&b.finish(&[tuple])).unwrap_err().to_string();
-        assert!(why.ends_with("(output) is not well formed: output 0 is a tuple: return its values by proj"));
+        assert!(why.ends_with("output 0 is a tuple: return `proj` nodes that extract its values"));
     }
 
     const B: DType = DType::Bool;

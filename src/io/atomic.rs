@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Writes a file through `fill`, completely or not at all.
 ///
 /// # Errors
-/// [`IoError::Write`]; nothing is left behind, and an existing file is unchanged.
+/// [`IoError::Write`]; no temporary file remains, and an existing file is unchanged.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ pub fn write_atomic(
 }
 
 /// Writes a file in parts, so that only one part is in memory: `head`, then each part through `put`. The file
-/// is written completely or not at all; if a part fails, no file remains.
+/// is written completely or not at all: if a part fails, an existing file is unchanged.
 ///
 /// # Errors
 /// The error of a part, or [`IoError::Write`].
@@ -70,7 +70,8 @@ pub(super) fn write_parts<P, E: From<IoError>>(
     }
 }
 
-/// The temporary file of a path, which a killed writer leaves behind.
+/// The path of the temporary file for `path`. A process that is killed during the write leaves this file
+/// behind.
 pub(crate) fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -96,11 +97,11 @@ fn sync_folder(path: &Path) {
     }
 }
 
-/// Creates a folder and checks that it is writable. Returns the outermost folder created, so that a caller that fails
-/// later can remove it.
+/// Creates a folder and checks that it is writable. Returns the outermost folder that was created, if any, so
+/// that a caller that fails later can remove it.
 ///
 /// # Errors
-/// [`IoError::Write`]; folders created on the way are removed.
+/// [`IoError::Write`]; the folders that were created are removed.
 pub fn writable_folder(path: impl AsRef<Path>) -> Result<Option<PathBuf>, IoError> {
     let path = path.as_ref();
     let made = path.ancestors().filter(|p| !p.as_os_str().is_empty()).take_while(|p| !p.exists()).last();

@@ -4,7 +4,8 @@
 //! metadata holds a checksum of the header and the tensors, and the format number, which is checked first. The file
 //! contains no time and no path, so equal states have equal bytes.
 //!
-//! The checksum of format 1 covered only the tensors. Such files are still read; the code that uses their header checks it.
+//! The checksum of format 1 covered only the tensors. Such files are still read, and the code that uses their
+//! header checks its values.
 
 use super::tensors::{fill, from_bytes, little_endian, stored_as, to_bytes};
 use super::{Fnv, IoError, read, write_atomic};
@@ -15,12 +16,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The format number of checkpoints written.
+/// The format number of the checkpoints that this version writes.
 pub const FORMAT_VERSION: u64 = 2;
 /// The oldest format that can be read.
 const OLDEST: u64 = 1;
 
-/// The metadata entry.
+/// The metadata entry of the file, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Metadata {
     format: u64,
@@ -65,7 +66,7 @@ pub(crate) fn checkpoint_bytes<H: Serialize>(header: &H, tree: &impl Tree) -> Ve
 /// Reads a checkpoint and verifies its checksum.
 ///
 /// # Errors
-/// [`IoError`]: the file is missing, damaged, not from a run, or from another version.
+/// [`IoError`]: the file is missing, damaged, not from a run, or from an incompatible version.
 pub fn read_checkpoint<H: DeserializeOwned>(path: impl AsRef<Path>) -> Result<Checkpoint<H>, IoError> {
     checkpoint_of(path.as_ref(), &read(path.as_ref())?)
 }
@@ -142,7 +143,7 @@ fn checksum<'a>(
     hash.text()
 }
 
-/// A file of format 1, whose checksum did not cover the header.
+/// Writes a file of format 1, whose checksum does not cover the header.
 #[cfg(test)]
 pub(crate) fn write_first_format(path: &Path, header: &impl Serialize, tree: &impl Tree) {
     let (leaves, header) = (tree.named_leaves(), serde_json::to_value(header).unwrap());
@@ -205,7 +206,7 @@ mod tests {
             for bit in 0..8 {
                 let mut other = bytes.clone();
                 other[byte] ^= 1 << bit;
-                // Only white space was replaced by other white space.
+                // If a flip is not detected, it replaced white space by other white space.
                 assert!(read(&other).is_err() || read(&other).unwrap() == whole, "byte {byte} bit {bit}");
             }
         }

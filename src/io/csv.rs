@@ -26,7 +26,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The index of a column by its name; the first of several.
+    /// The index of the first column with this name.
     ///
     /// # Errors
     /// [`IoError::NoColumn`].
@@ -38,7 +38,7 @@ impl Table {
         })
     }
 
-    /// The numbers of a column, by its name.
+    /// The numbers of the first column with this name.
     ///
     /// # Errors
     /// [`IoError::NoColumn`].
@@ -91,7 +91,7 @@ pub fn write_csv<'a, T: Display + 'a>(
 /// row-major. Only one part is in memory at a time.
 ///
 /// # Errors
-/// The error of a part, in which case no file remains; or [`IoError::Write`].
+/// The error of a part, or [`IoError::Write`]; an existing file is then unchanged.
 ///
 /// # Panics
 /// If `columns` is 0.
@@ -118,8 +118,9 @@ pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> 
 }
 
 /// Reads rows of numbers with the same number of columns. A first line without numbers is a heading; empty
-/// lines are skipped; cells may be quoted. The separator is the comma, semicolon, tab or space that splits all
-/// lines into the same number of cells. To choose columns, use [`CsvOptions`].
+/// lines are skipped; cells may be quoted. The separator is the first of tab, semicolon, comma and space that
+/// splits the first 1,000 lines into the same number of cells, more than one; otherwise the comma. To choose
+/// columns or a separator, use [`CsvOptions`].
 ///
 /// # Errors
 /// If the file cannot be read, or [`IoError::Csv`] with the line number.

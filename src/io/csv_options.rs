@@ -1,7 +1,6 @@
 //! Options for reading a table of numbers from text: columns and separator.
 //!
-//! Two passes read the lines: the first determines the separator and the numeric columns, the second reads the
-//! numbers. An error therefore names its line for any choice of columns.
+//! The separator and the numeric columns are determined from the first 1,000 lines. Then all lines are read.
 
 use super::{IoError, Table};
 use std::path::{Path, PathBuf};
@@ -38,13 +37,14 @@ impl CsvOptions {
     }
 
     /// The separator of cells; a space stands for any number of spaces. The default is the first of tab,
-    /// semicolon, comma and space that splits all lines into the same number of cells.
+    /// semicolon, comma and space that splits the first 1,000 lines into the same number of cells, more than
+    /// one; otherwise the comma.
     pub fn delimiter(self, delimiter: char) -> Self {
         CsvOptions { delimiter: Some(delimiter), ..self }
     }
 
-    /// Leaves out columns in which fewer than half of the cells are numbers, if no columns are chosen. [`Table::left_out`]
-    /// names them.
+    /// Leaves out columns in which fewer than half of the first 1,000 cells are numbers, unless columns are
+    /// chosen or no column would remain. [`Table::left_out`] names the columns left out.
     pub fn numeric_only(self) -> Self {
         CsvOptions { numeric_only: true, ..self }
     }
@@ -138,8 +138,8 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
 }
 
-/// The first separator that splits the first lines into the same number of cells, more than one; a comma if
-/// there is none.
+/// The first of [`SEPARATORS`] that splits the first lines into the same number of cells, more than one; a
+/// comma if none of them does.
 fn separator(text: &str) -> char {
     let divides = |separator: &char| {
         let mut counts = lines(text).take(LOOKED_AT).map(|(_, line)| cells(line, *separator).len());
@@ -148,7 +148,7 @@ fn separator(text: &str) -> char {
     SEPARATORS.into_iter().find(divides).unwrap_or(',')
 }
 
-/// Which columns are numeric in the first rows: at least half of their cells are numbers.
+/// For each column, whether at least half of its cells in the first rows are numbers.
 fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<bool> {
     let (mut numbers, mut rows) = (vec![0_usize; width], 0);
     for (_, line) in lines(text).skip(usize::from(has_heading)).take(LOOKED_AT) {
@@ -158,7 +158,8 @@ fn numeric(text: &str, delimiter: char, has_heading: bool, width: usize) -> Vec<
         rows += 1;
     }
     let numeric: Vec<bool> = numbers.into_iter().map(|count| 2 * count >= rows).collect();
-    // Without a numeric column the separator is wrong: the error of the first row says so.
+    // If no column is numeric, the separator is probably wrong. All columns are then read, so that the error
+    // of the first row says so.
     if numeric.contains(&true) { numeric } else { vec![true; width] }
 }
 
@@ -198,7 +199,8 @@ fn hint(cell: &str, delimiter: char) -> &'static str {
     }
 }
 
-/// The trimmed cells of a line. Within double quotes, a separator is an ordinary character and two quotes are one.
+/// The trimmed cells of a line. Within double quotes, a separator is an ordinary character, and two double
+/// quotes stand for one.
 pub(super) fn cells(line: &str, separator: char) -> Vec<String> {
     // Spaces align columns: several spaces in a row are one separator, and spaces before the first cell are
     // ignored.

@@ -1,4 +1,4 @@
-//! Errors of files. Each message names the file, what was found and the remedy.
+//! Errors of files. Each message names the file, the problem and, if there is one, the remedy.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub enum IoError {
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file cannot be written: no permission, no space, no such folder.
+    /// The file or folder cannot be written, for example for lack of permission or space.
     #[error("{} cannot be written: {source}; choose another place, or free space and check permissions", path.display())]
     Write {
         /// The file or folder.
@@ -30,7 +30,7 @@ pub enum IoError {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// The number of the process, if known.
+        /// The process ID, if known.
         process: Option<u32>,
     },
     /// The folder holds a run that would be overwritten.
@@ -44,7 +44,7 @@ pub enum IoError {
     },
     /// The folder holds files of a run that would be overwritten, and no checkpoint.
     #[error(
-        "{} would be overwritten: {} holds a run's files and no model.safetensors; put that file back and --resume, or move the files aside and start again with --restart",
+        "{} would be overwritten: {} holds files of a run, but no model.safetensors; restore that file and use --resume, or start again with --restart, which moves the files aside",
         found.display(), folder.display()
     )]
     Lost {
@@ -64,7 +64,7 @@ pub enum IoError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Its length.
+        /// The length of the file.
         bytes: usize,
         /// Why it is damaged.
         reason: String,
@@ -143,14 +143,14 @@ pub enum IoError {
         expected: String,
     },
     /// The file is not an NPY array of numbers.
-    #[error("{} is not a readable NPY array: {reason}; save an f4, f8, i4, i8 or u1 array with numpy.save", path.display())]
+    #[error("{} is not a readable NPY array: {reason}; save a u1 or little-endian f4, f8, i4 or i8 array with numpy.save", path.display())]
     Npy {
         /// The file.
         path: PathBuf,
         /// Why it is not readable.
         reason: String,
     },
-    /// The array does not have the shape of points.
+    /// The array does not have the shape of points in the plane.
     #[error("{} has shape {shape:?}, expected [n, 2]; save one row per point, in the coordinates of the training data (an image: x and y in pixels)", path.display())]
     PointsShape {
         /// The file.
@@ -158,20 +158,21 @@ pub enum IoError {
         /// The shape of its array.
         shape: Vec<usize>,
     },
-    /// The extension of the file is unknown.
-    #[error("{} has no known file type; its name must end in .csv or .npy", path.display())]
+    /// The extension of the file is unknown: `Points::open` reads .csv, .tsv and .npy, and `Solution::save`
+    /// writes .csv and .npy.
+    #[error("{} has no known file type; its name must end in .csv or .npy (for points also .tsv)", path.display())]
     Format {
         /// The file.
         path: PathBuf,
     },
     /// A solution has no saved values.
-    #[error("{} is not written: the solution has no saved values; select them with `save_at`", path.display())]
+    #[error("{} was not written: the solution has no saved values; select them with `save_at`", path.display())]
     NothingSaved {
         /// The file.
         path: PathBuf,
     },
     /// Saved values differ in length.
-    #[error("{} is not written: the value saved at t={t} has {found} components, earlier values have {expected}", path.display())]
+    #[error("{} was not written: the value saved at t={t} has {found} components, but earlier values have {expected}", path.display())]
     Ragged {
         /// The file.
         path: PathBuf,

@@ -1,7 +1,8 @@
 //! 64-bit FNV-1a (G. Fowler, L. C. Noll, K.-P. Vo): identifies data and detects damage.
 //!
-//! Each byte is xored in, then multiplied by an odd number, which is invertible: two inputs that differ in one byte never
-//! have the same hash. It is not a signature and gives no protection against deliberate changes.
+//! Each byte is combined with the hash by xor, and the result is multiplied by an odd number. Both operations
+//! are invertible, so two inputs that differ in one byte never have the same hash. The hash does not protect
+//! against deliberate changes.
 
 /// The hash of a sequence of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ impl Fnv {
         }
     }
 
-    /// The hash.
+    /// The hash as a number.
     pub fn number(self) -> u64 {
         self.0
     }

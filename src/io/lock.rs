@@ -1,7 +1,7 @@
 //! The lock of a folder: only one holder writes in it at a time.
 //!
 //! The operating system holds the lock and releases it when the process ends for any reason. The lock file
-//! contains the process number, for the error message of other processes. A leftover lock file has no effect.
+//! contains the process ID, for the error message of other processes. A leftover lock file has no effect.
 
 use super::IoError;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -22,7 +22,7 @@ impl Lock {
     /// Locks a folder.
     ///
     /// # Errors
-    /// [`IoError::Locked`] if the folder is locked, [`IoError::Write`].
+    /// [`IoError::Locked`] if the folder is locked, [`IoError::Write`] if the lock file cannot be written.
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
         loop {
@@ -34,13 +34,14 @@ impl Lock {
                     let process = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
                     return Err(IoError::Locked { path: folder.to_owned(), process });
                 }
-                // A file system without locks: continue without one.
+                // The file system does not support locks: continue without a lock.
                 Err(TryLockError::Error(e)) if e.kind() != io::ErrorKind::Unsupported => {
                     return Err(refused(e));
                 }
                 Ok(()) | Err(TryLockError::Error(_)) => {}
             }
-            // The previous holder may have removed the file after it was opened here.
+            // The previous holder may have removed the file after it was opened here. Then the loop opens a
+            // new file.
             if is_at(&file, &path) {
                 file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(refused)?;
                 return Ok(Lock { path, _file: file });
@@ -55,7 +56,7 @@ impl Drop for Lock {
     }
 }
 
-/// Whether an open file still has this path.
+/// Whether this path still refers to the open file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

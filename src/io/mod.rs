@@ -1,15 +1,15 @@
 //! Files: solutions, trees of tensors as safetensors, checkpoints of a run, arrays and points for other programs,
 //! images.
 //!
-//! Writes are atomic: a reader (a resumed run, another program) sees the old file or the new file, never a part
-//! of one. The submodule `run` has the folder of a run and its rows of metrics. The header of a checkpoint is
-//! any serializable value: training defines its meaning, and this module ensures that equal states have equal
-//! bytes.
+//! Writes are atomic: a reader (a resumed run, another program) sees the complete old file or the complete
+//! new file. The submodule `run` has the folder of a run and its rows of metrics. The header of a checkpoint
+//! is any serializable value: training defines its meaning, and this module ensures that equal states have
+//! equal bytes.
 //!
-//! Formats are standard: safetensors for weights, NPY and CSV for points and grids. A custom format would save
-//! only the bytes of a header, and no other program could read it. CSV and NPY need no other module, so every
-//! build has them. The feature `autodiff` adds trees of tensors, `train` adds checkpoints of a run. For images
-//! (`raster`), `plot` writes PNG files and `train` reads five formats.
+//! Formats are standard: safetensors for weights, NPY and CSV for points and grids. A custom format would
+//! save only the bytes of a header, and no other program could read it. CSV and NPY need no other module, so
+//! every build has them. The feature `autodiff` adds trees of tensors, `train` adds checkpoints of a run. For
+//! images (`raster`), `plot` writes PNG and GIF files, and `train` reads five formats.
 
 mod atomic;
 #[cfg(feature = "train")]

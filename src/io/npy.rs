@@ -1,8 +1,9 @@
-//! NPY arrays, version 1.0, as `numpy.save` writes them.
+//! NPY arrays, as `numpy.save` writes them: writes version 1.0, reads versions 1 to 3.
 //!
-//! Written: u1, little-endian f4 and f8 in row-major order. Read: f4, f8, i4, i8, u1, row- or column-major. The format is a
-//! magic number, a Python dictionary as text and the raw numbers (numpy.lib.format, "Format Version 1.0"). Using a crate
-//! would take more code than this file.
+//! The writer supports u1 and little-endian f4 and f8, in row-major order. The reader supports u1 and
+//! little-endian f4, f8, i4 and i8, row- or column-major. The format is a magic number, a Python dictionary
+//! as text and the raw numbers (numpy.lib.format, "Format Version 1.0"). A crate would be more code than this
+//! file.
 
 use super::IoError;
 use super::atomic::write_parts;
@@ -10,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Upper bound for the length of an array's header, in bytes.
+/// Maximum number of bytes that are read for a header.
 const HEADER_MAX: u64 = 1 << 17;
 /// Maximum number of axes, as in NumPy.
 const MOST_AXES: usize = 64;
@@ -95,10 +96,10 @@ pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[
 /// [`write_npy`] for numbers that arrive in parts. Only one part is in memory at a time.
 ///
 /// # Errors
-/// The error of a part, in which case no file remains; or [`IoError::Write`].
+/// The error of a part, or [`IoError::Write`]; an existing file is then unchanged.
 ///
 /// # Panics
-/// If the parts do not have as many elements as the shape.
+/// If the parts do not have as many elements as the shape. The file has been written by then.
 pub fn write_npy_parts<T: NpyNumber, E: From<IoError>>(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -160,13 +161,13 @@ fn parse(bytes: &[u8]) -> Result<Npy, String> {
 
 /// The header and the bytes after it.
 fn header(bytes: &[u8]) -> Result<(NpyHeader, &[u8]), String> {
-    let (header, body) = split(bytes).ok_or("it does not begin like an NPY file of version 1 or 2")?;
+    let (header, body) = split(bytes).ok_or("it does not begin like an NPY file of version 1 to 3")?;
     let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
     let descr = value(header, "descr").ok_or("its header names no element type")?;
     let shape = shape(value(header, "shape").ok_or("its header names no shape")?)
         .ok_or("its shape is not a tuple")?;
     if shape.len() > MOST_AXES {
-        return Err(format!("its shape has {} axes, at most {MOST_AXES} are read", shape.len()));
+        return Err(format!("its shape has {} axes, but at most {MOST_AXES} are supported", shape.len()));
     }
     let fortran_order = value(header, "fortran_order").is_some_and(|v| v.starts_with("True"));
     let (descr, offset) = (descr.trim_matches(['\'', '"']).to_owned(), (bytes.len() - body.len()) as u64);

@@ -1,4 +1,4 @@
-//! Memory use of this process, from Linux's `/proc`; 0 on other systems.
+//! Memory use of this process, from Linux's `/proc`; 0 or `None` on other systems.
 //!
 //! A crate would add system libraries for three numbers. `statm` counts pages; the page size is in the process's auxiliary
 //! vector (`getauxval(3)`). Both are plain files, so no `unsafe` is needed.
@@ -24,8 +24,8 @@ pub fn peak_rss_mb() -> f64 {
     kib.unwrap_or(0.0) * 1024.0 / MB
 }
 
-/// Bytes still available to this process: free memory, or the rest of its control group's limit; `None` if the system does
-/// not report them.
+/// Bytes still available to this process: free memory or, if less, what remains of the limit of its control
+/// group. `None` if the system reports neither.
 pub fn free_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn touched_memory_is_counted() {
-        // Concurrent tests may free memory meanwhile.
+        // Concurrent tests may free memory meanwhile, so the test tries several times.
         let is_seen = || {
             let before = rss_mb();
             let block = std::hint::black_box(vec![1u8; 64 << 20]);

@@ -12,7 +12,7 @@ pub fn scratch() -> Scratch {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let name = format!("flowline-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = std::env::temp_dir().join(name);
-    // A killed process of the same number may have left it.
+    // A killed process with the same ID may have left this folder.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("the folder for temporary files is writable");
     Scratch(path)

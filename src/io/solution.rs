@@ -114,7 +114,9 @@ mod tests {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let message = end.save(at("a.txt")).unwrap_err().to_string();
         assert!(
-            message.ends_with("a.txt has no known file type; its name must end in .csv or .npy"),
+            message.ends_with(
+                "a.txt has no known file type; its name must end in .csv or .npy (for points also .tsv)"
+            ),
             "{message}"
         );
         let none = Ode::new(circle).save_at(SaveAt::ts(&[])).solve(0.0, 1.0, [1.0, 0.0]).unwrap();

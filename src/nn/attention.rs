@@ -65,8 +65,7 @@ pub struct AttentionOptions<'a> {
 }
 
 impl MultiHeadAttention {
-    /// Self-attention over rows of length `dim`. Weights are [`Init::GlorotUniform`], biases 0, as in PyTorch
-    /// and Keras.
+    /// Self-attention over rows of length `dim`. Each weight matrix is [`Init::GlorotUniform`]; biases are 0.
     ///
     /// # Panics
     /// When the heads do not divide `dim`.
@@ -81,7 +80,7 @@ impl MultiHeadAttention {
     /// When the heads do not divide `dim`.
     #[track_caller]
     pub fn to_context(dim: usize, context: usize, heads: usize, key: &Key) -> MultiHeadAttention {
-        assert!(heads > 0 && dim.is_multiple_of(heads), "{heads} heads do not divide rows of {dim}");
+        assert!(heads > 0 && dim.is_multiple_of(heads), "{heads} heads do not divide rows of length {dim}");
         let keys: [Key; 4] = key.split();
         let part = |inputs: usize, i: usize| {
             Linear::from_init(inputs, dim, Init::GlorotUniform, Some(Init::Zeros), &keys[i])
@@ -120,7 +119,8 @@ impl MultiHeadAttention {
         self.output.forward(&joined.reshape(x.shape().with_axis(x.rank() - 1, self.query.outputs())))
     }
 
-    /// The attention weights `[.., heads, n, m]`; each row sums to 1.
+    /// The attention weights `[.., heads, n, m]`, before dropout; each row sums to 1, or to 0 if it is fully
+    /// masked.
     ///
     /// # Panics
     /// As [`MultiHeadAttention::forward`].

@@ -1,11 +1,11 @@
 //! Convolution layers for images.
 //!
 //! Without stride and dilation, a convolution is one operation ([`Tensor::conv2d`]), which allocates nothing
-//! larger than its inputs and output. Strided, dilated and transposed convolutions use im2col: the windows of
-//! the padded image are concatenated along the channels and multiplied by the weights as a matrix. That takes
-//! slices, reshapes, one concatenation and one product, and temporarily `kernel height x kernel width` times
-//! the memory of the input. One product per tap would need less memory but run slower, since its products are
-//! only as wide as the channels.
+//! larger than its inputs and output. Strided, dilated and transposed convolutions, and those with a padding as
+//! large as the kernel, use im2col: the windows of the padded image are concatenated along the channels and
+//! multiplied by the weights as a matrix. This takes slices, reshapes, one concatenation and one product, and
+//! temporarily up to `kernel height x kernel width` times the memory of the input. One product per tap would need
+//! less memory but run slower, because each product would be only as wide as the channels.
 //!
 //! Images are `[n, height, width, channels]`: channels last makes the rows of the product contiguous.
 
@@ -109,7 +109,7 @@ impl Conv2d {
     /// Convolves each image.
     ///
     /// # Panics
-    /// When x does not have the shape `[n, height, width, in]`, or is smaller than a window.
+    /// When x does not have the shape `[n, height, width, in]`, or the padded image is smaller than a window.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         assert_image("a convolution", x, &self.weight);
@@ -202,7 +202,7 @@ impl ConvTranspose2d {
     ///
     /// # Panics
     /// When x does not have the shape `[n, height, width, in]`, `lo` or `hi` exceeds the kernel size minus 1,
-    /// or, for [`Padding::Same`], the stride is larger than the kernel.
+    /// the output would be empty, or, for [`Padding::Same`], the stride is larger than the kernel.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         assert_image("a transposed convolution", x, &self.weight);
@@ -223,7 +223,9 @@ impl ConvTranspose2d {
                 lo.max(hi) < kernel,
                 "padding must be smaller than the kernel ({kernel}), got {lo} and {hi}"
             );
-            let outputs = (x.shape()[a + 1].max(1) - 1) * stride + kernel - lo - hi;
+            let full = (x.shape()[a + 1].max(1) - 1) * stride + kernel;
+            assert!(full > lo + hi, "padding of {lo} and {hi} leaves no pixel of {full}: use less padding");
+            let outputs = full - lo - hi;
             Side { lo: kernel - 1 - lo, hi: kernel - 1 - hi, outputs, stride: 1, dilation: 1 }
         });
         let spread = spread(x, self.stride);
@@ -231,7 +233,8 @@ impl ConvTranspose2d {
     }
 }
 
-/// Repeats the rows and columns of an image `[n, height, width, channels]` (nearest-neighbor upsampling).
+/// Repeats the rows and columns of images `[n, height, width, channels]` (nearest-neighbor upsampling); `times` are
+/// the factors of height and width.
 ///
 /// # Examples
 /// ```
@@ -332,7 +335,7 @@ fn every(x: &Tensor, axis: usize, start: usize, side: &Side) -> Tensor {
     run.reshape(split).slice(axis + 1, 0..1).reshape(x.shape().with_axis(axis, outputs))
 }
 
-/// Inserts `stride - 1` zeros between the elements of both sides.
+/// Inserts `stride - 1` zeros between neighboring elements, along height and width.
 fn spread(x: &Tensor, [a, b]: [usize; 2]) -> Tensor {
     if a == 1 && b == 1 || x.size() == 0 {
         return x.clone();

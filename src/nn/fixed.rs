@@ -11,7 +11,7 @@ use super::VelocityField;
 use crate::tensor::{Tensor, Tree, TreePath, num_elements};
 use crate::tree;
 
-/// The last name in the path of every fixed tensor.
+/// The last name in the path of every [`Buffer`].
 const NAME: &str = "fixed";
 
 /// The path component below which all leaves are frozen.
@@ -93,8 +93,9 @@ impl<D: VelocityField> VelocityField for Frozen<D> {
     }
 }
 
-/// Whether the leaf at `path` is a [`Buffer`] or in a [`Frozen`] part: optimizers and averages leave it
-/// unchanged.
+/// Whether the leaf at `path` is a [`Buffer`] or in a [`Frozen`] part: optimizers leave it unchanged, and
+/// averages copy it from the model. The path alone decides, so a leaf of your own whose last name is `fixed`,
+/// or whose path contains the name `frozen`, is not trained either.
 pub fn is_fixed(path: &str) -> bool {
     path.rsplit('.').next() == Some(NAME) || path.split('.').any(|level| level == LEVEL)
 }
@@ -102,8 +103,9 @@ pub fn is_fixed(path: &str) -> bool {
 /// Stops gradients at the leaves whose paths `which` selects. Their gradients are zero, and computation
 /// needed only for them is skipped.
 ///
-/// A zero gradient keeps a leaf unchanged under every optimizer without weight decay. With weight decay,
-/// freeze the same paths in the optimizer too.
+/// If the gradient of a leaf is zero from the first update on, every optimizer without weight decay keeps it
+/// unchanged. With weight decay, or with momentum from earlier updates, freeze the same paths in the
+/// optimizer too.
 ///
 /// # Examples
 /// ```

@@ -66,8 +66,8 @@ impl VelocityField for FourierMlp {
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
         let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));
         let place = Tensor::concat(&[y, &angle.sin(), &angle.cos()], 1);
-        // One scalar per frequency, not one array: equal scalars are merged when a derivative records this
-        // again.
+        // One scalar per frequency, not one array: a derivative records this function again, and equal scalars are
+        // merged.
         let turns = TIME_FREQUENCIES.map(|f| &t * (PI * f));
         let turns = Tensor::concat(&turns.each_ref(), 1);
         self.mlp.forward_joined(&place, &Tensor::concat(&[&turns.sin(), &turns.cos()], 1))
@@ -78,15 +78,15 @@ impl VelocityField for FourierMlp {
     }
 }
 
-/// Frequencies in the plane: directions a golden angle `pi (3 - sqrt 5)` apart, so that any number of them is
-/// evenly spread, and lengths geometric from 1 to `e^log_max`. Shape `[2, features]`, f32.
+/// Frequencies in the plane. Their directions are a golden angle `pi (3 - sqrt 5)` apart, so that any number of them
+/// is evenly spread. Their lengths grow geometrically from 1 to `e^log_max`. Shape `[2, features]`, f32.
 pub fn golden_frequencies(features: usize, log_max: f64) -> Tensor {
     let angle = |j: usize| j as f64 * PI * (3.0 - 5.0_f64.sqrt());
     let row = |f: fn(f64) -> f64| (0..features).map(move |j| length(j, features, log_max) * f(angle(j)));
     numbers(DType::F32, [2, features], row(f64::cos).chain(row(f64::sin)))
 }
 
-/// Frequencies in any dimension: standard normal samples with lengths scaled geometrically from 1 to
+/// Frequencies in any dimension: standard normal samples times factors that grow geometrically from 1 to
 /// `e^log_max`. Shape `[dim, features]`, f32.
 pub fn normal_frequencies(dim: usize, features: usize, log_max: f64, key: &Key) -> Tensor {
     let lengths = (0..features).map(|j| length(j, features, log_max));

@@ -14,8 +14,8 @@ tree! {
     /// h' = (1 - z) * n + z * h
     /// ```
     /// The reset gate acts after the product with U_n, as in PyTorch, cuDNN, Equinox and Keras with
-    /// `reset_after`, so all three products with h are one. The first paper applies it to h, before the
-    /// product; its authors' later version swaps z and 1 - z.
+    /// `reset_after`, so the three products with h are computed as one. The first paper applies the gate to h,
+    /// before the product; a later version by its authors swaps z and 1 - z.
     ///
     /// # Shapes and units
     /// x `[rows, in]`, h `[rows, hidden]`. The three parts are concatenated in the order r, z, n: `input` is
@@ -34,7 +34,7 @@ tree! {
 }
 
 impl GruCell {
-    /// All weights uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
+    /// All weights and biases uniform in `[-1/sqrt(hidden), 1/sqrt(hidden))`, as in PyTorch and Equinox.
     pub fn new(inputs: usize, hidden: usize, key: &Key) -> GruCell {
         let [input, state] = key.split();
         let init = Init::Uniform(1.0 / (hidden as f64).sqrt());
@@ -69,8 +69,8 @@ impl GruCell {
     }
 
     /// All states of a sequence x `[rows, time, in]` starting at h `[rows, hidden]`: `[rows, time, hidden]`.
-    /// The products with x are computed as one; the steps are unrolled, so the program grows with their
-    /// number.
+    /// The products with x are computed as one. The loop over time is unrolled, so the program grows with the length
+    /// of the sequence.
     ///
     /// # Panics
     /// When the shapes do not fit, or the sequence is empty.

@@ -119,7 +119,7 @@ impl Init {
         }
     }
 
-    /// The number of a distribution, if it has one.
+    /// The parameter of the initializer, if it has one.
     fn number(&mut self) -> Option<&mut f64> {
         match self {
             Init::Constant(x)
@@ -147,8 +147,7 @@ fn fans(shape: &Shape) -> (f64, f64) {
 /// Normal samples truncated to [-2, 2], by the inverse of the distribution function: `sqrt(2) erfinv(u)`, u
 /// uniform in `(-erf(sqrt 2), erf(sqrt 2))`.
 ///
-/// Rejection sampling needs a loop whose length depends on the samples, which programs do not have, or a fixed
-/// number of tries.
+/// Rejection sampling would need a loop whose length depends on the samples, or a limit on the number of tries.
 fn truncated_normal(shape: Shape, key: &Key) -> Tensor {
     const ERF_ROOT_2: f64 = 0.9544997361036416;
     // Adds half of the last bit of a sample, which centers the distribution at 0.
@@ -180,14 +179,15 @@ fn central_erfinv(x: &Tensor) -> Tensor {
 
 /// The name of an initializer could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown initializer `{name}`; known ones are {}, optionally with a number after a colon (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
+#[error("unknown initializer `{name}`; known ones are {}; constant, uniform, normal, truncated_normal and orthogonal may have a finite number after a colon (normal:0.02)", NAMES.map(|(n, _)| n).join(", "))]
 pub struct ParseInitError {
-    /// The name that was given.
+    /// The text that was given.
     pub name: String,
 }
 
-/// `he_normal`, `normal:0.02`. The default number is 0.01 for a width, 0 for a constant and 1 for the scale
-/// of an orthogonal matrix.
+/// Parses a name, with a finite number if the initializer has one: `he_normal`, `normal`, `normal:0.02`. The
+/// default number is 0.01 for the half width or standard deviation, 0 for a constant and 1 for the factor of
+/// an orthogonal matrix.
 impl FromStr for Init {
     type Err = ParseInitError;
 

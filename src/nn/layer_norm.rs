@@ -8,7 +8,7 @@ tree! {
     /// last axis.
     ///
     /// There are no batch statistics, so rows stay independent. The variance is the mean squared distance
-    /// from the mean; the mean square minus the squared mean would cancel where the mean is large.
+    /// from the mean. The mean square minus the squared mean would lose digits if the mean is large.
     ///
     /// # Shapes and units
     /// x `[.., dim]`, gain and bias `[dim]`.
@@ -47,7 +47,11 @@ impl LayerNorm {
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let last = x.rank().checked_sub(1).filter(|&a| x.shape()[a] == self.gain.size());
         let last = last.unwrap_or_else(|| {
-            panic!("a layer norm of size {} got rows of shape {}", self.gain.size(), x.shape())
+            panic!(
+                "a layer norm of size {0} needs a last axis of length {0}, got shape {1}",
+                self.gain.size(),
+                x.shape()
+            )
         });
         let centered = x - x.mean_axes(&[last]).expand_dims(last);
         let variance = centered.square().mean_axes(&[last]).expand_dims(last);

@@ -5,8 +5,8 @@
 //! interval of z, and the other pixels determine how likely each interval is. A network that predicts the
 //! velocity directly would have to learn these steps at every t. Here the network predicts, for a few ranges of
 //! levels, how much likelier each is than for independent pixels; the velocity follows. The formula is exact up
-//! to t = 0.95. For larger t, the range ends stay blurred as at t = 0.95. The module uses normal densities and
-//! a network on images, not data sets: the caller passes the range ends.
+//! to t = 0.952. For larger t, the range ends stay blurred as at t = 0.952. The module uses normal densities
+//! and a network on images, not data sets: the caller passes the range ends.
 
 use super::velocity_field::{VelocityField, time_column};
 use super::{Buffer, UNet};
@@ -36,9 +36,9 @@ tree! {
     /// o_k, with `w_k = exp(8 tanh(o_k / 8))`. A network that returns 0 gives the flow of independent pixels.
     ///
     /// # Numerics
-    /// v is the exact velocity up to t = 0.95, where the standard deviation is 0.0525. From t = 0.9525 on, the
-    /// formula uses 0.05: v is still smooth and its flow has a density. The range ends of this density are
-    /// blurred by 0.05, and v is no longer the mean of `x1 - x0` given x.
+    /// v is the exact velocity up to t = 0.9523, where the standard deviation is 0.05. For larger t, the
+    /// formula still uses 0.05: v is still smooth and its flow has a density. The range ends of this density
+    /// are blurred by 0.05, and v is no longer the mean of `x1 - x0` given x.
     ///
     /// Weights of two ranges may differ by a factor of `e^16`. Range probabilities are therefore computed in
     /// f64, where a tail of 1e-10 next to 1 is not lost. The sums, of positive terms only, are in the type of

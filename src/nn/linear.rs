@@ -83,7 +83,7 @@ impl Linear {
         let (width, rows) = (a.shape()[1], a.shape()[0]);
         assert!(
             width + b.shape()[1] == self.inputs(),
-            "a linear layer with {} inputs got {width} + {}",
+            "a linear layer with {} inputs got rows of {width} + {} numbers",
             self.inputs(),
             b.shape()[1]
         );

@@ -1,4 +1,4 @@
-//! The multi-layer perceptron (MLP).
+//! MLPs: affine layers with an activation between them.
 
 use super::velocity_field::{VelocityField, one_hot, time_column};
 use super::{Activation, Linear};
@@ -81,7 +81,9 @@ impl VelocityField for Mlp {
         let classes = self.num_classes();
         match labels {
             None if classes > 0 => {
-                panic!("this field has {classes} classes: pass labels to `eval_conditional`")
+                panic!(
+                    "this field has {classes} classes: pass labels (flow: `condition_on`, field: `eval_conditional`)"
+                )
             }
             None if self.inputs() == self.outputs() => self.forward(y),
             None => self.forward_joined(y, &time_column(t, y)),

@@ -9,7 +9,7 @@
 //!
 //! Alternatives considered: layers as boxed trait objects (files cannot name them, and they need their own
 //! tree traversal), and layers generic over the activation (one type per network). A closed enum is used
-//! where one type must cover several ([`AnyVelocityField`]), a trait where users add their own
+//! where one type must cover several fields ([`AnyVelocityField`]), a trait where users add their own fields
 //! ([`VelocityField`]).
 
 mod attention;

@@ -13,14 +13,14 @@ use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 use std::f64::consts::PI;
 
-/// Images per tile in flow matching: the activations of one level of 8 images fit into a 2 MiB cache, and the
-/// gradients that each tile accumulates, as large as the field, are small relative to its computation.
+/// Images per tile in flow matching. The activations of one level of 8 images fit into a 2 MiB cache. Each tile adds
+/// gradients as large as the field's parameters, which takes little time compared with its other computation.
 const TILE: usize = 8;
 
 /// Time frequencies, in half cycles over t in [0, 1].
 const TIME_FREQUENCIES: [f64; 6] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
 
-/// The sizes of a [`UNet`]; it has no weights.
+/// The sizes of a [`UNet`], without its weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UNetConfig {
     /// Height, width and channels of an image; a row has their product of elements.
@@ -29,11 +29,11 @@ pub struct UNetConfig {
     pub patch: usize,
     /// Channels of each level, finest first; each level halves the side of the previous one.
     pub channels: Vec<usize>,
-    /// Residual blocks per level on the way down, except the coarsest.
+    /// Residual blocks on the way down, in each level except the coarsest.
     pub blocks_down: usize,
     /// Residual blocks of the coarsest level.
     pub blocks_middle: usize,
-    /// Residual blocks per level on the way up, except the coarsest.
+    /// Residual blocks on the way up, in each level except the coarsest.
     pub blocks_up: usize,
     /// Width of the embedding of time and class that enters the blocks.
     pub time_dim: usize,
@@ -135,7 +135,7 @@ tree! {
     /// `conv(silu(..))` maps back to squares of pixels. The last convolution starts at zero, so a flow starts
     /// as the identity. Time enters as `e = silu([sin(pi t w), cos(pi t w)] W + b)` with w = 1, 2, 4, .. 32;
     /// each block computes its scale and shift from e. If rows have a class, its one-hot row is appended to
-    /// the sines.
+    /// the sines and cosines.
     ///
     /// Sides that are not a multiple of `patch 2^(levels - 1)` are zero-padded at the end and cropped in the
     /// result.
@@ -210,7 +210,7 @@ impl UNet {
         }
     }
 
-    /// The sizes that the network was created with.
+    /// The sizes of the network. With a single level, `blocks_down` and `blocks_up` are 0.
     pub fn config(&self) -> UNetConfig {
         let below = self.levels.iter().map(|level| level.to_below.outputs());
         let (down, up) = self.levels.first().map_or((0, 0), |level| (level.down.len(), level.up.len()));
@@ -226,10 +226,11 @@ impl UNet {
         }
     }
 
-    /// silu of an affine map of sines, cosines and the class, one row per row of t.
+    /// The time embedding: silu of an affine map of sines, cosines and the class. It has one row per row of t, or per
+    /// row of `class`.
     fn time_vector(&self, t: &Tensor, class: Option<Tensor>) -> Tensor {
-        // One scalar per frequency, not one array: equal scalars are merged when a derivative records this
-        // again.
+        // One scalar per frequency, not one array: a derivative records this function again, and equal scalars are
+        // merged.
         let turns = TIME_FREQUENCIES.map(|f| t * (PI * f));
         let turns = Tensor::concat(&turns.each_ref(), 1);
         let waves = Tensor::concat(&[&turns.sin(), &turns.cos()], 1);
@@ -289,7 +290,7 @@ impl VelocityField for UNet {
     }
 }
 
-/// A 3 x 3 convolution that keeps the sides.
+/// A 3 x 3 convolution that keeps height and width.
 fn conv(inputs: usize, outputs: usize, key: &Key) -> Conv2d {
     Conv2d::new(inputs, outputs, [3, 3], key).padding(Padding::Same)
 }

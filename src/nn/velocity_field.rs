@@ -25,7 +25,8 @@ pub trait VelocityField: Tree {
     /// type of y.
     ///
     /// # Panics
-    /// When the shapes do not fit, or labels are passed to a field without classes.
+    /// When the shapes do not fit, labels are passed to a field without classes, or a field with classes gets
+    /// none.
     #[track_caller]
     fn eval_conditional(&self, t: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         assert!(labels.is_none(), "this field has no classes, but labels were passed");
@@ -82,7 +83,7 @@ tree! {
         Mlp(Mlp),
         /// Convolutions of an image.
         UNet(UNet),
-        /// Pixels whose gray levels a U-Net weights.
+        /// A mixture over ranges of gray levels, weighted by a U-Net.
         Levels(LevelMixture),
     }
 }

@@ -1,12 +1,13 @@
 //! The stepping algorithm: one attempted step, written once over a clock and a state.
 //!
 //! [`attempt`] computes the stages and the error estimate, accepts or rejects the step, chooses the next step
-//! size and detects the end of the solve. [`step`] replays an accepted step from one step time to the next: the
-//! stages alone, with k1 computed anew. Both call the same [`stages`], so equal step times give equal bits. For
-//! this reason `attempt` fixes the end of the step first and computes h = t_next - t.
+//! size and detects the end of the solve. [`step`] repeats an accepted step from one step time to the next:
+//! it evaluates all stages, the first one included, and computes only y1. For explicit methods both call
+//! [`stages`], so equal step times give equal bits. For this reason `attempt` fixes the end of the step first
+//! and computes h = t_next - t.
 //!
-//! Nothing here may loop over steps, save, print, allocate, or branch on a value of the clock except by
-//! [`Clock::known`], and then only to skip work whose result is unused. Drivers loop; observers save.
+//! Nothing here may loop over steps, save, print or allocate: drivers loop, and recorders save. A branch on a
+//! value of the clock needs [`Clock::known`], and may only skip work whose result is unused.
 
 use super::controller::History;
 use super::stages::{First, Times, eval, stages};
@@ -17,12 +18,12 @@ use super::{
     status,
 };
 
-/// Consecutive non-finite rejections that end a solve.
+/// The number of consecutive rejections because of non-finite numbers that ends a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
 
 /// Attempts one step of the solve over `span` and leaves the result in `carry`.
 ///
-/// Once `carry.status` is not [`status::RUNNING`], an attempt changes nothing that is reported.
+/// If `carry.status` is not [`status::RUNNING`], an attempt changes no value that is reported.
 ///
 /// # Errors
 /// The vector field's error, with the time of the stage. `carry` then still holds the last good t and y.
@@ -36,7 +37,8 @@ pub fn attempt<S: State, F: VectorField<S>>(
     attempt_with::<false, false, S, F>(f, scheme, span, carry)
 }
 
-/// [`attempt`] with its loop over stages unrolled or not, and its sums fused or not: see [`stages`].
+/// [`attempt`], with the loop over stages unrolled if `UNROLLED`, and sums of stages with fused multiply-add
+/// if `FUSED`; see [`stages`].
 #[inline(always)]
 pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -47,12 +49,12 @@ pub(super) fn attempt_with<const UNROLLED: bool, const FUSED: bool, S: State, F:
     attempt_then::<UNROLLED, FUSED, S, F>(f, scheme, span, carry, |_, _, _| Ok(()))
 }
 
-/// [`attempt`] of a map that does more than a Runge-Kutta step: `then` takes the start and end times of the
-/// step and its start state, and turns the method's y1 into the state after the step. The error is estimated
-/// from the method's stages.
+/// [`attempt`] of a step that applies a second map after the method: `then` receives the start and end times
+/// of the step and its start state, and turns the method's y1 into the state after the step. The error
+/// estimate uses the method's stages.
 ///
 /// # Errors
-/// As [`attempt`], and the error of `then`.
+/// The errors of [`attempt`], and the error of `then`.
 #[inline(always)]
 pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -104,17 +106,21 @@ pub fn attempt_then<const UNROLLED: bool, const FUSED: bool, S: State, F: Vector
     Ok(())
 }
 
-/// Whether the method is an explicit one. Loops with a method's coefficients inlined are of explicit methods: `UNROLLED`
-/// removes the code of stiff methods before LLVM sees it. The largest of these loops takes three times as long to compile
-/// with that code.
+/// Whether the method is explicit. Only explicit methods have loops with inlined coefficients (`UNROLLED`),
+/// so the code of stiff methods is removed from these loops before LLVM sees it. With that code, the largest
+/// of them takes three times as long to compile.
 #[inline(always)]
 fn is_explicit<const UNROLLED: bool, S: State>(scheme: &Scheme<S>) -> bool {
-    debug_assert!(!UNROLLED || scheme.tableau.is_explicit(), "invariant: {} is inlined", scheme.tableau.name);
+    debug_assert!(
+        !UNROLLED || scheme.tableau.is_explicit(),
+        "invariant: {} is explicit",
+        scheme.tableau.name
+    );
     UNROLLED || scheme.tableau.is_explicit()
 }
 
-/// One step from the step time `t` to the step time `t_next`. `y1` has the same bits as the state that
-/// [`attempt`] accepts at `t_next`.
+/// Computes one step from the step time `t` to the step time `t_next`. `y1` has the same bits as the state
+/// that [`attempt`] accepts at `t_next`.
 ///
 /// `k` holds at least as many states as the method has stages. Their values are ignored, and the stages
 /// overwrite them.
@@ -131,17 +137,17 @@ pub fn step<S: State, F: VectorField<S>>(
     k: &mut [S],
     y1: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    debug_assert!(scheme.tableau.is_explicit(), "invariant: a step of {} has memory", scheme.tableau.name);
+    debug_assert!(scheme.tableau.is_explicit(), "invariant: {} is explicit", scheme.tableau.name);
     let times = Times::of(scheme, span, t, t_next);
     stages::<false, false, S, F>(f, scheme, First::Evaluate, &times, &t_next.sub(t), y, k, y1)
 }
 
-/// After an accepted attempt, stores f(t, y) at the end of the step for the next attempt. For a FSAL method it
-/// is the last stage. Other methods evaluate it, and just after a discontinuity all methods do. The step that
-/// ends at t1 does not need it.
+/// After an accepted attempt, stores f(t, y) at the end of the step for the next attempt, if the scheme
+/// carries it. For a FSAL method this is the last stage. Other methods evaluate it, and at a discontinuity
+/// all methods evaluate it just after the discontinuity. At t1 nothing is evaluated.
 ///
-/// This runs before other results of the attempt are stored, so that a shorter step can still be tried if the
-/// vector field fails.
+/// This runs before other results of the attempt are stored, so that the driver can still try a shorter step
+/// if the vector field fails.
 #[inline(always)]
 fn keep_first<S: State, F: VectorField<S>>(
     f: &F,
@@ -184,9 +190,10 @@ fn keep_first<S: State, F: VectorField<S>>(
 
 /// The result of judging an attempt.
 struct Verdict<C: Clock> {
-    /// The step may be accepted.
+    /// Whether the step may be accepted: the error ratio is below 1 or, without an error estimate, y1 is
+    /// finite.
     good: C::Mask,
-    /// The step produced non-finite numbers, and the solve has not ended.
+    /// Whether the step produced non-finite numbers while the solve was running.
     broken: C::Mask,
     error_ratio: C,
 }
@@ -216,7 +223,7 @@ fn judge<const UNROLLED: bool, const FUSED: bool, S: State>(
     Verdict { good: error_ratio.lt(&h.like(1.0)), broken, error_ratio }
 }
 
-/// The norm of `h sum b k` over the tolerance.
+/// The norm of `h sum_i b_i k_i`, in units of the tolerance.
 #[inline(always)]
 pub(super) fn measure<const UNROLLED: bool, const FUSED: bool, S: State>(
     scheme: &Scheme<S>,
@@ -248,7 +255,7 @@ fn both<C: Clock>(high: &C, low: &C) -> C {
     C::select(&sum.le(&sum.like(0.0)), high, &high2.div(&sum.sqrt()))
 }
 
-/// Judges a step of a solve without an error estimate: any step of finite numbers is accepted.
+/// Judges a step without an error estimate: it is accepted if y1 is finite.
 #[inline(always)]
 fn trust<S: State>(
     running: &<S::Clock as Clock>::Mask,
@@ -291,7 +298,7 @@ fn count<S: State>(
     carry.non_finite_in_row = S::Clock::select(running, &in_row, &carry.non_finite_in_row);
 }
 
-/// Adds the evaluations, Jacobians and factorizations of the stages of a method that is not explicit.
+/// Adds the evaluations, Jacobians and factorizations of a method that is not explicit to the counters.
 pub(super) fn count_stiff<S: State>(running: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
     let Some(counts) = carry.stiff.as_mut().map(|stiff| stiff.take_counts()) else { return };
     let zero = carry.t.like(0.0);
@@ -301,7 +308,8 @@ pub(super) fn count_stiff<S: State>(running: &<S::Clock as Clock>::Mask, carry: 
     carry.num_factorizations = carry.num_factorizations.add(&counted(counts.factorizations));
 }
 
-/// The next step size and the controller's history. Expects the new `carry.h`.
+/// Computes the next step size and updates the controller's history. `carry.h` is already the size of this
+/// attempt.
 #[inline(always)]
 fn adapt<const UNROLLED: bool, S: State>(
     scheme: &Scheme<S>,
@@ -331,8 +339,8 @@ fn adapt<const UNROLLED: bool, S: State>(
     };
     let mut dt = carry.h.mul(&factor);
     if !scheme.limits.stops.is_empty() {
-        // A step cut short at a stop keeps its proposed size for the next step. Rounding changes the size of
-        // any step by up to an ulp.
+        // If a stop cut the step short, the next step has the size proposed before, unless the controller now
+        // proposes more. The factor 1 + 1e-9 excludes steps that differ from the proposal only by rounding.
         let cut = carry.h.mul(&carry.h.like(1.0 + 1e-9)).abs().lt(&carry.dt.abs());
         let cut = S::Clock::and(&cut, &S::Clock::and(accepted, &step_end.stop));
         let cut = S::Clock::and(&cut, &dt.abs().lt(&carry.dt.abs()));
@@ -347,7 +355,7 @@ fn adapt<const UNROLLED: bool, S: State>(
     carry.slack = S::Clock::select(running, &slack, &carry.slack);
 }
 
-/// Counts the stops passed.
+/// Counts the stop, if the accepted step ended at one.
 #[inline(always)]
 fn pass_stop<S: State>(
     accepted: &<S::Clock as Clock>::Mask,
@@ -361,7 +369,8 @@ fn pass_stop<S: State>(
     carry.num_off_grid = carry.num_off_grid.add(&S::Clock::select(&off_grid, &one, &zero));
 }
 
-/// Whether the solve has ended, and why. Expects the new t, dt and counters.
+/// Sets the status: whether the solve has ended, and why. t, dt and the counters are already those after this
+/// attempt.
 #[inline(always)]
 fn settle<S: State>(
     scheme: &Scheme<S>,

@@ -1,10 +1,10 @@
-//! The loop of attempts for plain Rust values, compiled for the machine's instructions and for a method's
-//! coefficients.
+//! The loop of attempts for plain Rust values, compiled for the CPU's instruction set and, for some methods,
+//! with inlined coefficients.
 //!
-//! One loop per kind of state serves every method and calls the vector field through a pointer. Each vector
-//! field also gets a loop with itself and a method's coefficients inlined, for the default method or for the
-//! one named by [`Ode::inlined`](super::Ode::inlined). This module decides which loop runs; it does not know
-//! what happens to an accepted step.
+//! One shared loop per kind of state serves every method and calls the vector field through a pointer. In
+//! release builds, each vector field also has a loop in which it and the coefficients of one method are
+//! inlined: the default method, or the method given to [`Ode::inlined`](super::Ode::inlined). This module
+//! decides which loop runs; it does not know what happens to an accepted step.
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};
@@ -14,13 +14,14 @@ use super::{
 use crate::simd::{Bound, Call, Level, Work, is_fused, run_narrow};
 use std::marker::PhantomData;
 
-/// Whether loops with a method's coefficients inlined are compiled by default. Debug builds skip them: compile
+/// Whether loops with the default method's coefficients inlined are compiled. Debug builds skip them: compile
 /// time matters more there, and the shared loop gives the same bits.
 pub(super) const UNROLL: bool = !cfg!(debug_assertions);
 
 /// A vector field with its loop of attempts.
 pub(super) trait Driven<Y: PlainState>: VectorField<Y> {
-    /// Attempts steps until as many are accepted as `run` requests.
+    /// Attempts steps until `run.most` are accepted or the solve has ended. Returns the number of accepted
+    /// steps.
     fn attempts(&self, native: Native, run: Run<'_, Y>) -> Result<u64, FieldFailure<f64>>;
 }
 
@@ -30,9 +31,9 @@ impl<Y: PlainState, F: VectorField<Y>> Driven<Y> for F {
     }
 }
 
-/// Attempts steps until `most` are accepted, with the loop that is compiled for the vector field by default.
+/// Runs attempts with the loop that is compiled for the vector field by default.
 ///
-/// Debug builds have no such loop: tests then compile in half the time, and the bits are the same.
+/// Debug builds use the shared loop instead: tests then compile in half the time, and the bits are the same.
 pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -41,8 +42,8 @@ pub(super) fn attempts_of<Y: PlainState, F: VectorField<Y>>(
     if UNROLL { attempts_by::<inline::Tsit5, Y, F>(f, native, run) } else { shared_attempts(f, native, run) }
 }
 
-/// Attempts steps with the loop compiled for the method `M` and the vector field if the solve uses that method
-/// and the state is small, else with the shared loop.
+/// Runs attempts with the loop compiled for the method `M` and the vector field if the solve uses this
+/// method, the state is small and the CPU has fused multiply-add; else with the shared loop.
 pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -59,7 +60,7 @@ pub(super) fn attempts_by<M: InlineMethod, Y: PlainState, F: VectorField<Y>>(
     shared_attempts(f, native, run)
 }
 
-/// Attempts steps with the loop that all vector fields and methods share.
+/// Runs attempts with the loop that all vector fields and methods share.
 fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
     f: &F,
     native: Native,
@@ -73,9 +74,10 @@ fn shared_attempts<Y: PlainState, F: VectorField<Y>>(
 /// stages, only a single attempt is compiled with them.
 const STAGES_IN_LOOP: usize = 7;
 
-/// The loop for any vector field and method, compiled once per kind of state. Never for AVX-512: a few
-/// components gain nothing from wider registers, and compiling the code twice makes all of them slower (Vern9
-/// on Lorenz: 205 ns per step against 182; equal for 400 components on the heap).
+/// The loop for any vector field and method, compiled once per kind of state. It is not compiled for AVX-512:
+/// states of a few components gain nothing from wider registers, and a second copy of the code makes such
+/// states slower (Vern9 on Lorenz: 205 ns per step with the second copy, 182 without it; no difference for
+/// 400 components on the heap).
 fn attempts_of_any<Y: PlainState>(
     f: AtLevel<'_, Y>,
     level: Option<Level>,
@@ -88,10 +90,10 @@ fn attempts_of_any<Y: PlainState>(
     }
 }
 
-/// A vector field behind a pointer, evaluated with the machine's instructions.
+/// A vector field behind a pointer, compiled for the CPU's instruction set.
 struct AtLevel<'a, Y>(Bound<'a, f64, Y, Y, Result<(), FieldError>>, Option<&'a dyn Linearize<Y>>);
 
-/// One evaluation.
+/// One evaluation of the vector field, in the form that [`Bound`] takes.
 struct Eval<Y, F>(PhantomData<(Y, F)>);
 
 impl<Y: PlainState, F: VectorField<Y>> Call for Eval<Y, F> {
@@ -117,8 +119,8 @@ impl<Y: PlainState> VectorField<Y> for AtLevel<'_, Y> {
     }
 }
 
-/// A run of attempts of one solve, until `most` steps are accepted. The ends of the accepted steps are appended
-/// to `step_times`.
+/// The attempts of one solve until `most` steps are accepted or the solve has ended. The end times of the
+/// accepted steps are appended to `step_times`.
 pub struct Run<'a, Y: PlainState> {
     pub(super) scheme: &'a Scheme<'a, Y>,
     pub(super) span: &'a Span<f64>,
@@ -127,15 +129,16 @@ pub struct Run<'a, Y: PlainState> {
     pub(super) step_times: &'a mut Vec<f64>,
 }
 
-/// [`Run`] of one vector field.
+/// A [`Run`] and the vector field of its solve.
 struct Attempts<'a, Y: PlainState, F> {
     f: &'a F,
     run: Run<'a, Y>,
 }
 
 impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
-    /// Does not call [`each_by`](Self::each_by): a closure compiled for these instructions is not inlined, and
-    /// its math functions call the C library.
+    /// Makes the attempts in a loop. It does not call [`each_by`](Self::each_by), because a closure would not
+    /// be inlined into code compiled for the CPU's instruction set, and its math functions would call the C
+    /// library.
     #[inline(always)]
     fn run_by<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
         let Attempts { f, run: Run { scheme, span, carry, most, step_times } } = self;
@@ -147,7 +150,7 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
         Ok(accepted)
     }
 
-    /// One attempt.
+    /// Makes one attempt. Returns 1 if it was accepted, else 0.
     #[inline(always)]
     fn once<const UNROLLED: bool, const FUSED: bool>(self) -> Result<u64, FieldFailure<f64>> {
         let Run { scheme, span, carry, step_times, .. } = self.run;
@@ -160,9 +163,9 @@ impl<Y: PlainState, F: VectorField<Y>> Attempts<'_, Y, F> {
 
     /// Calls `once` in a loop.
     ///
-    /// For methods with many coefficients: a loop compiled with them would make the optimizer hoist a hundred
-    /// coefficients into spilled registers (Dop853 on Lorenz: 317 ns per step against 190, Vern9 458 against
-    /// 183).
+    /// This is for methods with many coefficients: in a loop compiled with them, the optimizer would load a
+    /// hundred coefficients before the loop and spill them to the stack (Dop853 on Lorenz: 317 ns per step
+    /// against 190, Vern9 458 against 183).
     #[inline(always)]
     fn each_by(
         self,
@@ -186,8 +189,8 @@ impl<Y: PlainState, F: VectorField<Y>> Work for Attempts<'_, Y, F> {
     }
 }
 
-/// [`Attempts`] with a method whose coefficients are compile-time constants and whose stages are unrolled: the
-/// whole loop if `LOOP`, else one attempt.
+/// [`Attempts`] with a method whose coefficients are compile-time constants and whose stages are unrolled.
+/// `LOOP`: whether the whole loop is compiled, or a single attempt.
 struct Known<'a, M, const LOOP: bool, Y: PlainState, F>(Attempts<'a, Y, F>, PhantomData<M>);
 
 impl<M: InlineMethod, const LOOP: bool, Y: PlainState, F: VectorField<Y>> Work for Known<'_, M, LOOP, Y, F> {

@@ -1,8 +1,9 @@
 //! `Ode`: the builder in front of every driver of solves.
 //!
-//! It holds a vector field and options, and it has no loops. The type of the state selects the driver
-//! ([`OdeState`]), so plain Rust values, lanes and tensors share one builder, and this module does not know
-//! about tensors. Options are checked when a solve starts, because the interval is known only then.
+//! It holds a vector field and settings, and it has no loops. The type of the state selects the driver
+//! ([`OdeState`]), so plain Rust values and tensors share one builder, and this module does not depend on
+//! tensors. Ensembles store their settings in it, too. Settings are checked when a solve starts, because the
+//! interval and y0 are given only then.
 
 use super::check::Given;
 use super::event::Watch;
@@ -18,7 +19,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A state that [`Ode::solve`] can drive.
+/// A type of state that [`Ode::solve`] can integrate.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a state that flowline can integrate",
     label = "no solver takes this type as a state",
@@ -26,15 +27,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
     note = "a slice has no size: use `y: &Vec<f64>`, or write dy in place with `Ode::in_place(|t, y: &[f64], dy: &mut [f64]| ...)`"
 )]
 pub trait OdeState: State {
-    /// The solution type when values of type `O` are saved.
+    /// The type of a solution with saved values of type `O`.
     type Solution<O>;
-    /// Settings of this kind of state only; plain states have none.
+    /// Settings that only this kind of state has; plain states have none.
     type Options: Clone + Default + fmt::Debug;
 
     /// The default tolerance.
     fn default_tolerance(&self) -> Tolerance<'static>;
 
-    /// Rejects settings that cannot run.
+    /// Rejects settings out of range or without effect, and an invalid interval or y0.
     #[doc(hidden)]
     fn check<F, O>(
         ode: &Ode<'_, Self, F, O>,
@@ -70,10 +71,10 @@ impl<Y: State> IntoState<Y> for Y {
 
 /// The function of (t, y) whose value is saved.
 pub(crate) type SaveFn<'f, Y, O> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &Y) -> O + Send + 'f>>;
-/// Called after each accepted step.
+/// The callback after each accepted step.
 pub(crate) type OnStep<'f, Y> = Arc<Mutex<dyn FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f>>;
 
-/// Locks a closure of the caller for one solve at a time, even if the closure has panicked before.
+/// Locks a closure of the caller, even if it panicked in an earlier call.
 pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
     f.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -81,20 +82,23 @@ pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
 /// An ordinary differential equation and the settings of its solve.
 ///
 /// Defaults: the method is [`Method::Tsit5`]. The controller is the I controller of
-/// [`PidController`](super::PidController), or constant steps of `dt0` for a method without an error estimate.
-/// rtol is 1e-6 and atol is 1e-9 (1e-4 and 1e-6 for f32). `max_steps` is 100,000. y is saved at t1.
+/// [`PidController`](super::PidController), for stiff methods
+/// [`PidController::predictive`](super::PidController::predictive), and for methods without an error estimate
+/// constant steps of `dt0`. rtol is 1e-6 and atol is 1e-9 (1e-4 and 1e-6 for f32). `max_steps` is 100,000. y
+/// is saved at t1.
 ///
 /// # Settings
-/// The table shows which driver reads which setting. A driver returns an error for a setting that it does not
-/// read. A column is about adaptive steps unless its heading says otherwise. An empty cell means that the
-/// driver has no such setting. `inlined` and `expected_steps` do not change results.
+/// The table shows which driver reads which setting. *Refused* means that the driver returns an error,
+/// because it does not read the setting. A column is about adaptive steps unless its heading says otherwise.
+/// An empty cell means that the driver has no such setting. `inlined` and `expected_steps` are not in the
+/// table, because they do not change results.
 ///
 #[doc = include_str!("settings.md")]
 ///
 /// # Numerics
 /// On a machine with AVX2 and FMA (or NEON), sums of stages use fused multiply-add. Other machines round the
-/// product and the sum separately. A solve gives the same bits each time on one machine; the last digits differ
-/// between the two kinds of machine.
+/// product and the sum separately. On one machine a solve gives the same bits each time. Between the two
+/// kinds of machine, the last digits differ.
 ///
 /// # Examples
 /// ```
@@ -159,7 +163,7 @@ impl<Y: OdeState, F> Ode<'_, Y, Closure<F>> {
 }
 
 impl<V: View + ?Sized, F> Ode<'_, V::Owned, InPlace<F, V>> {
-    /// Creates an `Ode` from a closure `f(t, y, dy)` that writes dy, for states on the heap.
+    /// Creates an `Ode` from a closure `f(t, y, dy)` that writes dy; recommended for states on the heap.
     pub fn in_place<D: super::Done>(f: F) -> Self
     where
         F: Fn(f64, &V, &mut V) -> D,
@@ -215,15 +219,16 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 }
 
 impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
-    /// The same settings for another vector field of another state, without the callbacks that take a state.
+    /// Copies the settings to an `Ode` of another vector field and type of state. `save_at`, callbacks and
+    /// other functions of the state are not copied.
     pub(crate) fn with_field<Z: OdeState, G>(&self, field: G) -> Ode<'static, Z, G> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
-    /// Selects what is saved: a [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank 1,
-    /// traced or not. Row i then belongs to `ts[i]`, even if times repeat. A row is NaN if its time is out of
-    /// order, outside the interval or after a NaN. A [`SaveAt`] without times may be given in addition to such
-    /// a tensor; its rows are in the order of the solve.
+    /// Selects what is saved: a [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank
+    /// 1, traced or not. Row i then belongs to `ts[i]`, even if times repeat. A row is NaN if its time is out
+    /// of order, outside the interval or after a NaN. A second call may add a [`SaveAt`] without times to
+    /// such a tensor; its rows are in the order of the solve.
     ///
     /// # Panics
     /// If a tensor of times is empty, not of floats, or not of rank 1.
@@ -237,7 +242,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         }
         self
     }
-    /// The method.
+    /// The method. It replaces a [`tableau`](Ode::tableau) given before.
     pub fn method(mut self, method: Method) -> Self {
         self.settings.method = method;
         self.settings.own = None;
@@ -245,9 +250,10 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     }
     /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
-    /// The default method always has such a loop; other methods share one loop that calls the vector field
-    /// through a pointer. The results are the same, bit for bit. On a state of up to eight components a step is
-    /// up to a third faster; larger states use the shared loop, because they gain nothing.
+    /// In release builds, the default method has such a loop without this call. Other methods share one loop
+    /// that calls the vector field through a pointer. The results are the same, bit for bit. On a stack state
+    /// of up to eight numbers a step is up to a third faster. Larger states, states on the heap and CPUs
+    /// without fused multiply-add use the shared loop.
     ///
     /// # Examples
     /// ```
@@ -291,31 +297,32 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.controller = Some(controller.into());
         self
     }
-    /// The relative tolerance: a scalar, or one value per component (or per part of a compound state). Constant
-    /// steps and the steps of [`StepTo`](super::StepTo) have no tolerance.
+    /// The relative tolerance: a scalar, or one value per component (or per part of a tuple or a `state!`
+    /// struct). With constant steps or [`StepTo`](super::StepTo), a relative tolerance is an error.
     pub fn rtol(mut self, rtol: impl Into<Tol>) -> Self {
         self.settings.rtol = Some(rtol.into());
         self
     }
-    /// The absolute tolerance, in the unit of y: a scalar, or one value per component (or per part).
+    /// The absolute tolerance, in the unit of y: a scalar or a list, as for [`rtol`](Ode::rtol).
     pub fn atol(mut self, atol: impl Into<Tol>) -> Self {
         self.settings.atol = Some(atol.into());
         self
     }
-    /// The first step size, and the size of every step for a method without an error estimate: a magnitude, or
-    /// with the sign of `t1 - t0`. The solve returns an error if the controller also has a first step size.
+    /// The first step size; for a method without an error estimate, the size of every step. It is a
+    /// magnitude, or has the sign of `t1 - t0`. The solve returns an error if the controller also has a first
+    /// step size.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self
     }
     /// The smallest step size. If the controller needs a smaller step size, the solve ends with
-    /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). Steps shortened to end on one of the
-    /// [`tstops`](Ode::tstops) are exempt.
+    /// [`Outcome::StepSizeTooSmall`](super::Outcome::StepSizeTooSmall). Steps that are shortened to end at
+    /// t1, at one of the [`tstops`](Ode::tstops), at a discontinuity or at an event may be smaller.
     pub fn dt_min(mut self, dt_min: f64) -> Self {
         self.settings.dt_min = dt_min;
         self
     }
-    /// The largest step size.
+    /// The largest step size. By default there is no limit.
     pub fn dt_max(mut self, dt_max: f64) -> Self {
         self.settings.dt_max = dt_max;
         self
@@ -343,28 +350,29 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         self.settings.allow_incomplete = true;
         self
     }
-    /// The maximum number of attempted steps, at least 1.
+    /// The maximum number of attempted steps, at least 1. The default is 100,000.
     pub fn max_steps(mut self, max_steps: u64) -> Self {
         self.settings.max_steps = max_steps;
         self
     }
-    /// The maximum number of recorded events, at least 1, terminal events included. One more event ends the
-    /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default. The
-    /// shapes of tensors are fixed before the solve, so their default is 64, or the number of events if the
-    /// first occurrence of each is terminal.
+    /// The maximum number of recorded events, terminal events included; 0 means 1. One more event ends the
+    /// solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). Plain states have no limit by default.
+    /// On tensors, whose shapes are fixed before the solve, the default is 64. It is the number of declared
+    /// events if each of them is terminal at its first occurrence and none resets the state.
     pub fn max_events(mut self, max_events: usize) -> Self {
         self.settings.max_events = Some(max_events.max(1));
         self
     }
-    /// Times at which steps end exactly. Times outside the interval are ignored. The proposed step size and the
-    /// controller's history carry over to the step after such a time. With [`StepTo`](super::StepTo), which
-    /// sets all step times, `tstops` is an error.
+    /// Times at which steps end exactly. Times outside the interval are ignored. After such a time the solve
+    /// continues with the proposed step size and the controller's history. `tstops` is an error with
+    /// [`StepTo`](super::StepTo), which sets all step times, and with a traced t0 or t1.
     pub fn tstops(mut self, ts: &[f64]) -> Self {
         self.settings.tstops.extend(ts);
         self
     }
-    /// Times at which the vector field is discontinuous. Steps end at these times, and the first stage of the next step
-    /// is computed anew. The vector field is evaluated an ulp before and an ulp after such a time, never at it.
+    /// Times at which the vector field is discontinuous; f is evaluated an ulp before and an ulp after them.
+    /// Steps end at these times, and the first stage of the next step is computed anew. The times of a
+    /// [`StepTo`](super::StepTo) must include those inside the interval. An error with a traced t0 or t1.
     pub fn discontinuities(mut self, ts: &[f64]) -> Self {
         self.settings.discontinuities.extend(ts);
         self
@@ -378,15 +386,15 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// The error norm: `norm` receives the scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))` as a
-    /// state. A step is accepted if the norm is less than 1. The default is the RMS. The choice of the first
-    /// step size uses the norm too.
+    /// state. A step is accepted if the norm is less than 1. The default is the RMS. The norm also determines
+    /// the first step size, if `dt0` is not given.
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
         self.norm = Some(Arc::new(norm));
         self
     }
     /// Saves `f(t, y)` instead of y.
     ///
-    /// `f` may change what it captures. It must not run this same `Ode`: that would deadlock.
+    /// `f` may change its captured variables. It must not solve with this same `Ode`, which would deadlock.
     pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
         Ode {
             save_fn: Arc::new(Mutex::new(f)),
@@ -405,7 +413,7 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// Calls `watch(t, y)` after each accepted step; `ControlFlow::Break(())` ends the solve with
     /// [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
-    /// `watch` may change what it captures. It must not run this same `Ode`: that would deadlock.
+    /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
         self.on_step = Some(Arc::new(Mutex::new(watch)));
         self
@@ -416,11 +424,12 @@ impl<Y: OdeState, F: VectorField<Y>, O> Ode<'_, Y, F, O> {
     /// Solves from t0 to t1; the sign of `t1 - t0` is the direction. If t0 == t1, it returns y0.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for a setting that [`Ode::check`] rejects; [`SolveError::Field`] and
-    /// [`SolveError::Event`] for a vector field or an event that failed; [`SolveError::Incomplete`] if the
-    /// solve ended before t1 and neither an event nor `on_step` ended it, unless [`Ode::allow_incomplete`] is
-    /// set. The last three contain the partial solution. On traced tensors the outcome is not known yet: the
-    /// call returns `Ok`, and the call that runs the traced program returns the error.
+    /// [`SolveError::Config`] for what [`Ode::check`] rejects, and for a y0 that violates a constraint of the
+    /// mass matrix; [`SolveError::Field`] and [`SolveError::Event`] for a vector field or a state reset that
+    /// failed; [`SolveError::Incomplete`] if the solve ended before t1 and neither a terminal event nor
+    /// `on_step` ended it, unless [`Ode::allow_incomplete`] is set. The last three contain the partial
+    /// solution. On traced tensors the outcome is not known yet: the call returns `Ok`, and the call that
+    /// runs the traced program returns the error.
     pub fn solve(
         &self,
         t0: impl Into<Y::Clock>,

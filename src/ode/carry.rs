@@ -1,7 +1,8 @@
 //! `Carry`: everything that changes from one step to the next.
 //!
-//! It consists of states and values of the clock only; counters and the status are such values too. So a
-//! recorded solve carries all of it through its loop, and every step runs the program recorded for the first.
+//! It consists of states and values of the clock; counters and the status are values of the clock, too. The
+//! loop of a recorded solve can therefore carry it, and every step runs the program recorded for the first
+//! step. The exception is the memory of stiff methods, which are never recorded.
 
 use super::step_end::SLACK;
 use super::{Clock, Controller, Scheme, State, StiffStages};
@@ -9,14 +10,14 @@ use super::{Clock, Controller, Scheme, State, StiffStages};
 /// The data that one step passes to the next.
 #[derive(Clone)]
 pub struct Carry<S: State> {
-    // Carried also by a replay of the accepted steps.
+    // A replay of the accepted steps carries these two as well.
     /// The time reached.
     pub t: S::Clock,
-    /// The state at t: the last good one, even if the solve failed.
+    /// The state at t; if the solve failed, the last good state.
     pub y: S,
 
-    // Carried only while steps are chosen.
-    /// The size of the step to attempt next, signed, before it is shortened to end at t1.
+    // These are carried only while the controller chooses steps.
+    /// The size of the step to attempt next, signed, before it is shortened to end at t1 or at a stop.
     pub dt: S::Clock,
     /// The stages, then one scratch state. `k[0]` is f(t, y) if the scheme carries it. The others have no
     /// meaning between steps.
@@ -32,13 +33,16 @@ pub struct Carry<S: State> {
     pub slack: S::Clock,
     /// Steps attempted.
     pub num_steps: S::Clock,
-    /// Steps accepted. It is also the index of t among the times of `StepTo`.
+    /// Steps accepted. `num_accepted - num_off_grid` is the number of passed multiples of a constant step
+    /// size, or of passed times of `StepTo`.
     pub num_accepted: S::Clock,
-    /// Steps rejected, as the controller counts them.
+    /// Steps rejected. With `HairerController`, steps that the error estimate rejects before the first
+    /// accepted step are not counted.
     pub num_rejected: S::Clock,
-    /// Stops passed.
+    /// Stops passed; [`Limits::stops`](super::Limits::stops) has the stops.
     pub num_stops: S::Clock,
-    /// Stops passed that are not multiples of the constant step size.
+    /// Steps that ended elsewhere than on the grid of a constant step size or of `StepTo`: at a stop or at an
+    /// event.
     pub num_off_grid: S::Clock,
     /// Evaluations of the vector field.
     pub num_fn_evals: S::Clock,
@@ -46,17 +50,19 @@ pub struct Carry<S: State> {
     pub num_jac_evals: S::Clock,
     /// Matrix factorizations; 0 for explicit methods too.
     pub num_factorizations: S::Clock,
-    /// Consecutive rejections, up to now, that were due to a non-finite error ratio.
+    /// Consecutive rejections, up to now, because of non-finite numbers or a failed vector field.
     pub non_finite_in_row: S::Clock,
     /// One of the codes of [`status`](super::status).
     pub status: S::Clock,
 
     // Results of the last attempt, for drivers and reports.
-    /// The size of the last attempted step, shortened to end at t1 if necessary. A rejected attempt started at t.
+    /// The size of the last attempted step, shortened if it ended at t1 or at a stop. A rejected attempt
+    /// started at t.
     pub h: S::Clock,
     /// The error ratio of the last attempted step; 0 without an error estimate.
     pub error_ratio: S::Clock,
-    /// The first non-finite component of the last non-finite attempt, -1 if there was none.
+    /// The first non-finite component of the last non-finite attempt; -1 if there was none, `-2 - i` if the
+    /// function of event i was NaN.
     pub component: S::Clock,
     /// Whether the last attempted step was accepted.
     pub accepted: <S::Clock as Clock>::Mask,
@@ -68,7 +74,8 @@ pub struct Carry<S: State> {
 }
 
 impl<S: State> Carry<S> {
-    /// A carry at t with all counters 0 and the status running; `num_stages` is the method's.
+    /// Creates a carry at t with all counters 0 and the status `RUNNING`, for a method of `num_stages`
+    /// stages.
     #[inline(always)]
     pub fn new(t: S::Clock, y: S, num_stages: usize) -> Self {
         let zero = t.like(0.0);
@@ -101,7 +108,8 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// Resets this carry to [`new`](Carry::new) at t without allocating; `y` stays.
+    /// Sets all clocks to those of a [`new`](Carry::new) carry at t, without allocating. States and the
+    /// memory of stiff methods are unchanged.
     pub(super) fn reset(&mut self, t: &S::Clock) {
         let (zero, one) = (t.like(0.0), t.like(1.0));
         self.t = t.clone();
@@ -131,8 +139,8 @@ impl<S: State> Carry<S> {
         }
     }
 
-    /// Every clock that outlives a step under this scheme, in a fixed order. A recorded loop carries these in
-    /// addition to `y` and `k[0]`.
+    /// Every clock that a later step or a driver reads under this scheme, in a fixed order. A recorded loop
+    /// carries these in addition to `y` and `k[0]`.
     pub fn clocks_mut(&mut self, scheme: &Scheme<S>) -> Vec<&mut S::Clock> {
         let mut clocks = vec![
             &mut self.t,

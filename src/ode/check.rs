@@ -1,8 +1,9 @@
 //! Settings that a driver rejects before a solve because it would not read them.
 //!
-//! A setting without effect is a mistake of the caller, so each driver rejects what it does not read, here and
-//! nowhere else. `settings.md` has the table, which [`Ode`] shows. Values out of range are rejected where
-//! settings are [resolved](Settings::resolve).
+//! A setting without effect is a mistake of the caller, so each driver rejects settings that it does not
+//! read. The checks of tensors are in `adjoint/drive.rs`; they call some of the checks here. The
+//! documentation of [`Ode`] shows the table `settings.md`. Values out of range are rejected where settings
+//! are [resolved](Settings::resolve).
 
 use super::event::Watch;
 use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
@@ -22,24 +23,27 @@ pub(crate) enum Driver {
     Sensitivity,
 }
 
-/// The settings given, for any state and vector field.
+/// The settings that were given, without the types of the state and of the vector field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requested<'a> {
     settings: &'a Settings,
     given: Given,
     norm: bool,
-    /// Functions of the state that only some methods read: Jacobian, time derivative, spectral radius.
+    /// Whether each function that only some methods read was given: Jacobian, time derivative, spectral
+    /// radius.
     functions: [bool; 3],
     on_step: bool,
     /// Whether an event or `on_step` can end the solve.
     ends: bool,
-    /// Whether there is an event that is only recorded, one that ends the solve, one that changes the state.
+    /// Whether there is an event of each kind: one that is only recorded, a terminal one without a state
+    /// reset, one with a state reset.
     events: [bool; 3],
 }
 
 impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
-    /// Runs the checks of [`Ode::solve`] without solving: settings out of range or without effect, and an
-    /// interval or a y0 that is not finite.
+    /// Runs the checks that [`Ode::solve`] makes before it evaluates the vector field. They reject settings
+    /// out of range or without effect, an interval that is not finite (t1 may be infinite if an event or
+    /// `on_step` can end the solve) and, for plain states, a y0 that is not finite.
     ///
     /// # Errors
     /// The first problem found.
@@ -79,7 +83,7 @@ impl Requested<'_> {
         self.ends
     }
 
-    /// Rejects settings that `driver` would not read.
+    /// Rejects settings that `driver` does not read.
     pub(crate) fn check(&self, driver: Driver) -> Result<(), ConfigError> {
         self.settings.check_steps(self.norm, false)?;
         self.settings.check_method(self.functions)?;
@@ -114,20 +118,22 @@ impl Requested<'_> {
     }
 }
 
-/// The message for settings of the Jacobian with a method that reads none.
-const NEEDS_JACOBIAN: &str = "with a method that uses no Jacobian (Rodas5P and Rosenbrock23 use one)";
+/// The place in the message about a setting of the Jacobian, with a method that does not read it.
+const NEEDS_JACOBIAN: &str =
+    "with a method that uses no Jacobian (Rodas5P, Rosenbrock23 and AutoTsit5Rodas5P use one)";
 
 impl Settings {
     /// Whether step sizes are adaptive, as far as the settings show.
     pub(crate) fn is_adaptive(&self) -> bool {
         match &self.controller {
             Some(controller) => controller.is_adaptive(),
-            // Without a dt0 such a method fails later, because it has no error estimate.
+            // Without an error estimate and without a dt0, `resolve` returns an error later.
             None => self.has_error_estimate() || self.dt0.is_none(),
         }
     }
 
-    /// Refuses settings that the method does not read; `functions` are those of [`Requested`].
+    /// Refuses settings that the method does not read. The array says which functions were given, in the
+    /// order of [`Requested`].
     pub(crate) fn check_method(
         &self,
         [jacobian, time_derivative, radius]: [bool; 3],
@@ -146,7 +152,7 @@ impl Settings {
         let solves_systems = matches!(method, Method::Rodas5P | Method::Rosenbrock23);
         if self.mass.is_some() && !solves_systems {
             return Err(ConfigError::MethodPlace {
-                method: format!("{method:?}"),
+                method: if self.own.is_some() { "a tableau".into() } else { format!("{method:?}") },
                 place: "with `mass_matrix`",
                 remedy: "use Method::Rodas5P or Method::Rosenbrock23",
             });
@@ -154,7 +160,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses a method that does not run in lanes.
+    /// Refuses a method that ensembles do not support.
     pub(super) fn check_lanes(&self) -> Result<(), ConfigError> {
         match self.method {
             Method::Rkc2 | Method::AutoTsit5Rodas5P => Err(ConfigError::MethodPlace {
@@ -166,7 +172,8 @@ impl Settings {
         }
     }
 
-    /// Refuses a method that is not explicit, which does not run at `place`.
+    /// Refuses a method that is not explicit. The message names `place`, where such methods do not run, and
+    /// `remedy`.
     #[cfg(feature = "autodiff")]
     pub(crate) fn check_explicit(
         &self,
@@ -179,7 +186,8 @@ impl Settings {
         Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })
     }
 
-    /// Rejects settings of adaptive steps if steps are not adaptive. `atol`: whether `atol` is read even then.
+    /// Rejects settings of adaptive steps if steps are not adaptive. If `atol` is true, the driver reads
+    /// `atol` even then.
     pub(crate) fn check_steps(&self, norm: bool, atol: bool) -> Result<(), ConfigError> {
         if self.is_adaptive() {
             return Ok(());

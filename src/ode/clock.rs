@@ -1,16 +1,17 @@
 //! `Clock`: the numbers that control a solve.
 //!
 //! t, dt, the error ratio, the controller's history, counters and the status of a solve are all values of one
-//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar when
-//! the solve is recorded into a graph. A clock has arithmetic and comparisons. It does not know what it controls.
+//! `Clock`: `f64` for plain states, a vector of lanes when many trajectories step together, a traced scalar
+//! when the solve is recorded into a graph. A clock has arithmetic and comparisons, and nothing that is
+//! specific to solves.
 //!
 //! There is no `PartialOrd` here on purpose: a comparison returns a `Mask` for [`Clock::select`], not a
-//! condition for `if`. A recorded solve has no value to branch on; a branch would fix the first step's decision
-//! for all later steps. [`Clock::known`] is the only way back to a `bool`, and only to skip work whose result
-//! is unused. Alternatives considered: a generic float trait with `PartialOrd` (cannot be traced, cannot hold
-//! lanes), a second copy of the algorithm for tensors (two copies diverge).
+//! condition for `if`. A recorded solve has no value to branch on; a branch would fix the first step's
+//! decision for all later steps. Only [`Clock::known`] returns a `bool`, which may be used only to skip work
+//! whose result is unused. Alternatives considered: a generic float trait with `PartialOrd` (cannot be
+//! traced, cannot hold lanes), a second copy of the algorithm for tensors (two copies diverge).
 
-/// A number that controls a solve, or several of them side by side.
+/// A number that controls a solve, or one such number per lane.
 ///
 /// Counters are clocks too, and hold integers below 2^53 exactly.
 pub trait Clock: Clone {
@@ -46,10 +47,10 @@ pub trait Clock: Clone {
     fn not(m: &Self::Mask) -> Self::Mask;
     /// `a` where `m` holds, else `b`. A NaN in the unselected operand does not propagate.
     fn select(m: &Self::Mask, a: &Self, b: &Self) -> Self;
-    /// The value of `m` if it is one plain value; `None` on tracers and where lanes differ.
+    /// The value of `m`, if it is the same in all lanes; `None` if lanes differ or `m` is traced.
     fn known(m: &Self::Mask) -> Option<bool>;
 
-    /// `table[self]` for a whole number `self`; an index past the end takes the last entry.
+    /// `table[self]` for a whole number `self`; an index past the end returns the last entry.
     fn lookup(&self, table: &[f64]) -> Self;
     /// The number of entries of the ascending `table` that are at most `self`.
     fn count_up_to(&self, table: &[f64]) -> Self;

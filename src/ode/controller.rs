@@ -42,16 +42,17 @@ pub struct StepTo {
 ///
 /// Let r be the error ratio of this step, r' and r'' the error ratios of the two previously accepted steps (1
 /// at the start), k the method's `error_order`, and dt/dt' the ratio of this step's size to the last accepted
-/// step's size (1 at the start). Then
+/// step's size (1 at the start). The next step size is this step's size times
 /// `factor = safety (1/r)^((P+I+D)/k) (1/r')^(-(P+2D)/k) (1/r'')^(D/k) (dt/dt')^(-ratio_coeff)`.
 ///
-/// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So a step
-/// is shorter than the previous step only after a rejection. An r of 0 enters the history as 1. A non-finite r
-/// gives `factor_min`.
+/// The factor is clipped to `[1, factor_max]` after an accepted step, else to `[factor_min, safety]`. So the
+/// controller proposes a shorter step only after a rejection. An r of 0 enters the history as 1. A non-finite
+/// r gives `factor_min`.
 ///
-/// For stiff methods an accepted step may be followed by a shorter one. Then the factor is at most
-/// `safety (1/r)^(1/k)`, and it is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a
-/// rejection. After a rejected step the factor is `safety (1/r)^(1/k)`, clipped to `[factor_min, safety]`.
+/// For stiff methods the controller may propose a shorter step after an accepted step, too: the factor is
+/// then at most `safety (1/r)^(1/k)`, and it is clipped to `[factor_min, factor_max]`, or to
+/// `[factor_min, 1]` right after a rejection. After a rejected step the factor is `safety (1/r)^(1/k)`,
+/// clipped to `[factor_min, safety]`.
 ///
 /// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods
 /// [`PidController::predictive`]. Other controllers have constructors:
@@ -69,13 +70,15 @@ pub struct PidController {
     pub icoeff: f64,
     /// The derivative coefficient D.
     pub dcoeff: f64,
-    /// The exponent of the ratio of the last two step sizes; only the `b` digital filters use it.
+    /// Minus the exponent of dt/dt'. Of the constructors, only [`PidController::h211b`] and
+    /// [`PidController::predictive`] set a value other than 0.
     pub ratio_coeff: f64,
-    /// The factor on the step size that would just be accepted: 0.9 (Hairer, Norsett, Wanner I, eq. II.4.12).
+    /// The factor applied to the step size for which the error ratio would be 1. The default is 0.9 (Hairer,
+    /// Norsett, Wanner I, eq. II.4.12).
     pub safety: f64,
-    /// The smallest factor after a rejection.
+    /// The smallest factor. The default is 0.2.
     pub factor_min: f64,
-    /// The largest growth factor from one step to the next.
+    /// The largest factor. The default is 10.
     pub factor_max: f64,
     /// The first step size, a magnitude or with the sign of `t1 - t0`; `None` derives it from the vector field.
     pub dt0: Option<f64>,
@@ -101,20 +104,21 @@ impl Default for PidController {
 /// Let r be the error ratio, r' the error ratio of the last accepted step (at least 1e-4, and 1e-4 at the
 /// start) and `e = 1/k - 0.75 beta` (`1/k - 0.2 beta` for k >= 8, as in dop853).
 ///
-/// - After an accepted step, the next size is `safety (1/r)^e r'^beta` times its size, within `[factor_min,
-///   factor_max]`; right after a rejection it does not grow.
-/// - After a rejected step, the next size is `safety (1/r)^e` times its size, at least `factor_min`.
-/// - A step that would leave a remainder of less than 1 % before t1 is extended to t1.
-/// - Rejections before the first accepted step are not counted in `num_rejected`.
+/// - After an accepted step, the next step size is the step's size times `safety (1/r)^e r'^beta`. This
+///   factor is clipped to `[factor_min, factor_max]`, or to `[factor_min, 1]` right after a rejection.
+/// - After a rejected step, the factor is `safety (1/r)^e`, clipped to `[factor_min, 1]`.
+/// - A step that would leave less than 1 % of its size before t1, one of the `tstops` or a discontinuity is
+///   extended to end there.
+/// - Rejections by the error estimate before the first accepted step are not counted in `num_rejected`.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, and the Fortran codes
 /// DOPRI5 and DOP853 printed in its appendix; beta: Gustafsson (1991), ACM TOMS 17, 533-554.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HairerController {
-    /// The exponent of the last accepted error, which stabilizes the step sizes: 0.04 in dopri5, 0 in dop853.
+    /// The exponent of r', which stabilizes the step sizes: 0.04 in dopri5, 0 in dop853.
     pub beta: f64,
-    /// The factor on the step size that would just be accepted.
+    /// The factor applied to the step size for which the error ratio would be 1.
     pub safety: f64,
     /// The smallest factor from one step to the next.
     pub factor_min: f64,
@@ -231,15 +235,15 @@ impl Controller {
     }
 }
 
-/// The controller's history before the current step.
+/// The inputs of a controller in addition to the error ratio of this step.
 pub(super) struct History<'a, C> {
     /// 1/r' and 1/r''.
     pub inv_prev: &'a C,
     pub inv_prev2: &'a C,
-    /// The sizes of this step and of the last accepted one, 0 before the first.
+    /// The size of this step, and of the last accepted step before it; the latter is 0 before the first.
     pub h: &'a C,
     pub h_prev: &'a C,
-    /// 0 right after a rejection.
+    /// `Carry::slack`: 0 right after a rejection, else above 0.
     pub slack: &'a C,
     /// Whether the method is for stiff problems: an accepted step may then be followed by a shorter one.
     pub is_stiff: bool,
@@ -255,7 +259,7 @@ impl PidController {
         PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
     /// The coefficients of the H211PI filter: exponents 1/6, 1/6 on the last two errors. The factor is clipped
-    /// as described at [`PidController`], unlike the published filter: without a rejection steps never shrink.
+    /// as at [`PidController`]; unlike in the published filter, explicit methods shrink only rejected steps.
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -280,14 +284,15 @@ impl PidController {
         PidController::new(-2.0 / 9.0, 2.0 / 9.0, 1.0 / 18.0)
     }
 
-    /// The factor from the last step size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio
+    /// The factor from this step's size to the next. `inv_prev` and `inv_prev2` are 1/r' and 1/r''; the ratio
     /// of the step sizes is taken as 1.
     #[inline(always)]
     pub fn factor<C: Clock>(&self, error_order: u32, error_ratio: &C, inv_prev: &C, inv_prev2: &C) -> C {
         self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
     }
 
-    /// [`PidController::factor`] with the ratio of the step sizes. `EXPLICIT` leaves out the code of stiff methods.
+    /// [`PidController::factor`] with the ratio of the step sizes, and with the rule of stiff methods unless
+    /// `EXPLICIT`.
     #[inline(always)]
     pub(super) fn next<const EXPLICIT: bool, C: Clock>(
         &self,
@@ -299,7 +304,8 @@ impl PidController {
         if EXPLICIT || !past.is_stiff {
             return self.clipped(error_ratio, &factor);
         }
-        // The predicted factor is limited to the factor from this error alone, and not used after a rejection.
+        // The predicted factor is at most the factor from this error alone. After a rejection, only the
+        // latter is used.
         let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
         let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);
@@ -352,8 +358,8 @@ impl PidController {
     /// It is the default of methods for stiff problems.
     ///
     /// # References
-    /// Gustafsson (1994), Control-theoretic techniques for stepsize selection in implicit Runge-Kutta methods, ACM TOMS 20,
-    /// 496-517; Hairer, Wanner II, eq. (IV.8.25).
+    /// Gustafsson (1994), Control-theoretic techniques for stepsize selection in implicit Runge-Kutta
+    /// methods, ACM TOMS 20, 496-517; Hairer, Wanner II, eq. (IV.8.25).
     pub fn predictive() -> PidController {
         PidController { ratio_coeff: -1.0, ..PidController::pi(1.0, 1.0) }
     }
@@ -399,7 +405,8 @@ impl HairerController {
     }
 }
 
-/// `factor` within `[low, high]`; `low` where it is NaN, `shrink` where the error ratio is not finite.
+/// Clips `factor` to `[low, high]`. Returns `low` where `factor` is NaN, `shrink` where the error ratio is
+/// not finite.
 #[inline(always)]
 fn between<C: Clock>(factor: &C, low: &C, high: &C, error_ratio: &C, shrink: f64) -> C {
     // In this order a NaN becomes `low`: every comparison with it is false.

@@ -1,7 +1,7 @@
 //! The extra stages that a step's dense output needs, beyond the stages of y1.
 //!
-//! The driver of plain states reuses the stages that it already has. A recorded step computes them with this
-//! module. This module never chooses a step size.
+//! Recorded steps compute them with this module. The driver of plain states has its own code
+//! (`Integrator::complete`), which reuses stages that it already has. This module never chooses a step size.
 
 use super::stages::eval;
 use super::{Clock, FieldFailure, Interpolant, Scheme, Span, State, VectorField};

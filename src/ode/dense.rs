@@ -1,21 +1,20 @@
 //! Dense output: the solution between step times.
 //!
-//! The method's [`Interpolant`] turns the stages of a step into a polynomial. [`Segment`] is the polynomial of
-//! one step, [`DenseOutput`] the whole curve. They contain the numbers of a step and do not depend on the
-//! controller.
+//! The method's [`Interpolant`] turns the stages of a step into a polynomial. [`Segment`] is the polynomial
+//! of one step, [`DenseOutput`] the solution over the whole interval. Neither depends on the controller.
 
 use super::{ConfigError, Interpolant, State};
 use std::sync::Arc;
 
 /// One accepted step and its stages.
 pub(super) struct Segment<'a, Y> {
-    /// Its start time.
+    /// The start time of the step.
     pub t: f64,
     /// The step size that its stages were computed with.
     pub h: f64,
     /// The state at t.
     pub y: &'a Y,
-    /// Its stages, extra stages for dense output included.
+    /// The stages of the step, including extra stages for dense output.
     pub k: &'a [Y],
 }
 
@@ -36,8 +35,9 @@ impl<Y: State<Clock = f64>> Segment<'_, Y> {
 
 /// A solution that can be evaluated anywhere in its interval.
 ///
-/// At step times it returns the step's own values; between them the error has the method's dense order. At an
-/// event that changes the state, it returns the state before the change.
+/// At step times it returns the step's own values; between them the error is that of the method's
+/// interpolant, of order [`DenseOutput::order`]. At an event that changes the state, it returns the state
+/// before the change.
 #[derive(Clone, Debug)]
 pub struct DenseOutput<Y> {
     /// The interpolants in order; more than one if the solve switched methods.
@@ -48,7 +48,7 @@ pub struct DenseOutput<Y> {
     hs: Vec<f64>,
     /// States at the starts of the steps.
     starts: Vec<Y>,
-    /// States at their ends.
+    /// States at the ends of the steps; without steps, the state at t0.
     ends: Vec<Y>,
     /// Stages, as many per step as its interpolant has.
     stages: Vec<Y>,
@@ -58,7 +58,7 @@ pub struct DenseOutput<Y> {
 #[derive(Clone, Debug)]
 struct Piece {
     interpolant: Arc<Interpolant>,
-    /// The first of these steps, and where its stages start.
+    /// The index of the first of these steps, and of its first stage.
     step: usize,
     stage: usize,
 }
@@ -96,7 +96,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         self.stages.extend_from_slice(segment.k);
     }
 
-    /// The order of the error between step times; the lowest order if the solve switched methods.
+    /// The order q of the interpolant: inside a step the error is O(h^(q+1)). If the solve switched methods,
+    /// it is the lowest order.
     pub fn order(&self) -> u32 {
         self.pieces.iter().map(|piece| piece.interpolant.order()).min().unwrap_or(0)
     }
@@ -132,12 +133,12 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
     /// The state and its derivative at `t`, both from the same polynomial.
     ///
     /// # Errors
-    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] if t0 == t1, because a single point has no
-    /// derivative.
+    /// As [`DenseOutput::eval`]; [`ConfigError::NotSaved`] if there are no steps, because a single point has
+    /// no derivative.
     pub fn eval_with_derivative(&self, t: f64) -> Result<(Y, Y), ConfigError> {
         let y = self.eval(t)?;
         let Some(i) = self.find(t)? else {
-            return Err(ConfigError::NotSaved { what: "derivative at a single point" });
+            return Err(ConfigError::NotSaved { what: "derivative, because it has no steps" });
         };
         let interpolant = &self.piece(i).interpolant;
         let mut weights = vec![0.0; interpolant.num_stages()];
@@ -162,7 +163,8 @@ impl<Y: State<Clock = f64>> DenseOutput<Y> {
         Segment { t: self.step_times[i], h: self.hs[i], y: &self.starts[i], k }
     }
 
-    /// The step that contains t; at a shared end, the earlier step. `None` without steps.
+    /// The index of the step that contains t; at the end of a step, that step and not the next. `None` if
+    /// there are no steps.
     fn find(&self, t: f64) -> Result<Option<usize>, ConfigError> {
         let (t0, t1) = self.interval();
         if !(t0.min(t1) <= t && t <= t0.max(t1)) {

@@ -12,7 +12,8 @@ use std::array::from_fn;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// A value and its derivatives in P directions. For second derivatives, both are dual numbers themselves.
+/// A value and its derivatives in P directions. For second derivatives, the value and the derivatives are
+/// dual numbers themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Dual<T, const P: usize> {
     /// The value.
@@ -21,11 +22,11 @@ pub struct Dual<T, const P: usize> {
     pub tangent: [T; P],
 }
 
-/// A number that dual numbers are made of.
+/// A number type from which [`Dual`] is built: f64, or a [`Dual`] for second derivatives.
 pub trait Part: Number<Clock = f64> {
     /// `derivative * tangent`, or 0 if the tangent is 0, even where `derivative` is not finite. So the
-    /// derivative of x^2.0 at 0 is finite, although its derivative with respect to the exponent contains ln x,
-    /// and the square root of a constant 0 has the derivative 0.
+    /// derivative of x^2.0 at x = 0 is finite, although the derivative with respect to the exponent contains
+    /// ln x. The square root of a constant 0 has the derivative 0.
     fn term(derivative: Self, tangent: Self) -> Self;
 }
 
@@ -47,7 +48,8 @@ impl<T: Part, const P: usize> Part for Dual<T, P> {
 }
 
 impl<T: Part, const P: usize> Dual<T, P> {
-    /// An independent variable: derivative 1 in `direction`, 0 in the others.
+    /// An independent variable: derivative 1 in `direction`, 0 in the others. If `direction` is P or more,
+    /// all derivatives are 0.
     pub fn variable(value: T, direction: usize) -> Self {
         Dual { value, tangent: from_fn(|p| T::from(f64::from(p == direction))) }
     }
@@ -211,7 +213,7 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
     fn squared_ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> f64 {
         self.value.squared_ratio(y0.value, y1.value, rtol, atol)
     }
-    /// The ratio of the value; a custom norm receives no tangents.
+    /// The ratio of the value, with tangents 0: a custom norm reads values only.
     #[inline(always)]
     fn ratio(self, y0: Self, y1: Self, rtol: f64, atol: f64) -> Self {
         Dual::fixed(self.value.ratio(y0.value, y1.value, rtol, atol))
@@ -311,12 +313,12 @@ impl<T: Part, const P: usize> Number for Dual<T, P> {
     }
 }
 
-/// The number of directions that a `vector_field!` is compiled for, and that one pass of a sensitivity solve
-/// carries. Eight f64 fill one AVX-512 register and cover the parameters and states of a small problem in one
-/// pass.
+/// The number of directions for which a `vector_field!` is compiled: one pass of a sensitivity solve computes
+/// derivatives in this many directions. Eight f64 fill one AVX-512 register and cover the parameters and
+/// states of a small problem in one pass.
 pub const DIRECTIONS: usize = 8;
 
-/// Directions of the Jacobian of a sensitivity: with t, enough for three components in one pass.
+/// Directions per evaluation for the Jacobian in a sensitivity solve: enough for three components and t.
 pub const JACOBIAN_DIRECTIONS: usize = 4;
 
 impl FieldNumber for Dual<f64, DIRECTIONS> {

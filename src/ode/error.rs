@@ -1,6 +1,6 @@
 //! `ConfigError`: errors in a problem or its settings, detected before work starts if possible.
 
-/// Why a solve could not start or continue.
+/// An error in a problem or its settings, or in a request for data that a solution does not have.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -18,7 +18,7 @@ pub enum ConfigError {
         /// The absolute tolerance given.
         atol: f64,
     },
-    /// A tolerance has the wrong number of entries.
+    /// The number of values of a tolerance matches neither the components nor the parts of the state.
     #[error(
         "{name} has {len} values, but the state has {components} components: give one value or {components} values{}", per_part(*parts)
     )]
@@ -29,11 +29,14 @@ pub enum ConfigError {
         len: usize,
         /// Components of the state.
         components: usize,
-        /// Parts of the state.
+        /// Parts of the state: the members of a tuple or struct, counted inside nested ones; on tensors the
+        /// leaves; else 1.
         parts: usize,
     },
-    /// A time at which a step must end, but which is not among the times of `StepTo`.
-    #[error("a step must end at t={t}, which is not among the times of `StepTo`: add it")]
+    /// A discontinuity that is not among the times of `StepTo`.
+    #[error(
+        "a step must end at the discontinuity t={t}, but the times of `StepTo` do not contain it: add it to them"
+    )]
     StopBesideTimes {
         /// The time.
         t: f64,
@@ -82,7 +85,7 @@ pub enum ConfigError {
     },
     /// Independent steps per row were requested, but the state has no rows.
     #[error(
-        "batching: rows are the first axis of every leaf of the state, of one length, but the leaves have shapes {shapes}"
+        "batching: the first axes of all leaves of the state must have the same length, the number of rows, but the leaves have shapes {shapes}; use `Batching::Joint`"
     )]
     NoRows {
         /// The shape of each leaf.
@@ -113,28 +116,28 @@ pub enum ConfigError {
         /// Its end.
         t1: f64,
     },
-    /// Dense output was evaluated at a time outside its interval.
-    #[error("t={t} lies outside the solution, which covers t={t0} to t={t1}")]
+    /// A solution was evaluated outside its interval, or a `Stepper` outside its last step.
+    #[error("t={t} lies outside the interval from t={t0} to t={t1}, in which the solution can be evaluated")]
     OutsideInterval {
         /// The time.
         t: f64,
-        /// The start of the solution.
+        /// The start of the interval.
         t0: f64,
-        /// The end of the solution.
+        /// The end of the interval.
         t1: f64,
     },
     /// A solution does not contain the requested data.
-    #[error("the solution holds no {what}: request it with `save_at`")]
+    #[error("the solution holds no {what}; `save_at` requests dense output, and `event` requests events")]
     NotSaved {
         /// The missing data.
         what: &'static str,
     },
-    /// t0 or t1 is NaN, or it is infinite and nothing else can end the solve.
+    /// t0, t1 or a given time is NaN or infinite; t1 may be infinite if something else can end the solve.
     #[error(
-        "{name}={value}: the ends of the interval must be finite; t1 may be infinite where an event or `on_step` can end the solve"
+        "{name}={value}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve"
     )]
     Time {
-        /// t0 or t1.
+        /// `t0` or `t1`; `ts` for the times of `odeint`; `save_at ts` for saved times on tensors.
         name: &'static str,
         /// The value.
         value: f64,
@@ -146,7 +149,7 @@ pub enum ConfigError {
         component: usize,
     },
     /// dt0 is zero, NaN, infinite, or points away from t1.
-    #[error("dt0={dt0:e}: must be finite, not 0, and positive or with the sign of t1 - t0 = {span:e}")]
+    #[error("dt0={dt0:e}: must be finite and not 0; a negative dt0 needs t1 < t0{}", with_span(*span))]
     FirstStep {
         /// The first step size given.
         dt0: f64,
@@ -175,7 +178,7 @@ pub enum ConfigError {
         /// The place where the setting has no effect.
         place: &'static str,
     },
-    /// A matrix or pattern whose size differs from the state's.
+    /// A mass matrix whose size differs from the state's.
     #[error("`{setting}` has size {found}, but the state has {components} components")]
     LinearShape {
         /// The setting.
@@ -203,14 +206,14 @@ pub enum ConfigError {
         /// Components of the state.
         components: usize,
     },
-    /// A y0 that violates a constraint of a mass matrix.
+    /// A y0 that violates a constraint: an equation whose row of the mass matrix is zero.
     #[error(
         "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
     )]
     InconsistentStart {
         /// The equation, counted from 0 among all equations.
         equation: usize,
-        /// `f[equation](t0, y0)`.
+        /// The magnitude of `f[equation](t0, y0)`.
         residual: f64,
     },
     /// A method that cannot run in this way.
@@ -223,8 +226,8 @@ pub enum ConfigError {
         /// The alternative.
         remedy: &'static str,
     },
-    /// The times are not monotone.
-    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be strictly monotone from t0 to t1", index + 1)]
+    /// The times of `save_at` or of `StepTo` are out of order.
+    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be in order from t0 to t1, and those of `StepTo` must differ", index + 1)]
     TimesNotMonotone {
         /// The index of the first time that is out of order with the next one.
         index: usize,
@@ -249,13 +252,13 @@ pub enum ConfigError {
     },
     /// Adaptive steps with a method that has no error estimate.
     #[error(
-        "{method} has no error estimate for adaptive steps: set dt0 for constant steps, or choose a method with an estimate such as tsit5"
+        "{method} has no error estimate: for constant steps, set dt0 and leave out the controller; for adaptive steps, choose a method with an estimate, such as tsit5"
     )]
     NoErrorEstimate {
         /// The method.
         method: String,
     },
-    /// Parts of a custom tableau do not fit together.
+    /// A part of a custom tableau has the wrong length.
     #[error("tableau \"{tableau}\": {part}: expected {expected}, found {found}")]
     TableauShape {
         /// The tableau's name.
@@ -268,7 +271,7 @@ pub enum ConfigError {
         expected: usize,
     },
     /// A custom tableau holds a number that is not finite.
-    #[error("tableau \"{tableau}\": {part} has {value} at {index}: all numbers must be finite")]
+    #[error("tableau \"{tableau}\": {part} has {value} at index {index}: all numbers must be finite")]
     TableauNumber {
         /// The tableau's name.
         tableau: String,
@@ -295,7 +298,7 @@ pub enum ConfigError {
     },
     /// A custom tableau violates an order condition.
     #[error(
-        "tableau \"{tableau}\": {weights}: the order {nodes} condition of the tree {tree} is off by {residual:e}"
+        "tableau \"{tableau}\": {weights}: the order {nodes} condition of the tree {tree} is off by {residual:e}; check the coefficients"
     )]
     TableauOrder {
         /// The tableau's name.
@@ -345,10 +348,10 @@ pub enum ConfigError {
         /// The weight of y1.
         b: f64,
     },
-    /// A controller parameter is out of range.
+    /// A controller parameter, `max_steps`, `dt_min` or `dt_max` is out of range.
     #[error("{parameter}={value}: must be {range}")]
     Controller {
-        /// The parameter.
+        /// The parameter or setting.
         parameter: &'static str,
         /// The value.
         value: f64,
@@ -373,7 +376,12 @@ pub enum ConfigError {
     },
 }
 
+/// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.
+fn with_span(span: f64) -> String {
+    if span.is_nan() { String::new() } else { format!(" (t1 - t0 = {span:e})") }
+}
+
 /// The end of the message about tolerances, for a state of several parts.
 fn per_part(parts: usize) -> String {
-    if parts > 1 { format!(", or one value per part of the tuple ({parts})") } else { String::new() }
+    if parts > 1 { format!(", or one value per part of the state ({parts})") } else { String::new() }
 }

@@ -1,9 +1,9 @@
 //! `VectorField`: the right-hand side dy/dt = f(t, y), and the closures that implement it.
 //!
 //! Parameters are captured, so there is no `args`. A vector field receives only t and y, never dt, the method
-//! or the step number; otherwise the gradient of a solve would not be the gradient of f. Evaluation may fail,
-//! for example at the end of a table or if a root search does not converge. Evaluation writes into `dy` instead
-//! of returning it, because heap states must not allocate per stage; closures that return are wrapped.
+//! or the step number; otherwise the solution would depend on the choice of steps. Evaluation may fail, for
+//! example at the end of a table or if a root search does not converge. Evaluation writes into `dy` instead
+//! of returning it, because heap states must not allocate per stage; closures that return dy/dt are wrapped.
 
 use super::attempts::{Run, attempts_by, attempts_of};
 use super::inline::InlineMethod;
@@ -32,8 +32,8 @@ impl<C> FieldFailure<C> {
 
 /// An error that shortens the step instead of ending the solve: adaptive steps treat it as NaN.
 ///
-/// After 20 consecutive failed trial steps, and at the start of a solve, where there is no step to shorten, it
-/// ends the solve like any other error.
+/// It ends the solve like any other error if there is no shorter step to try: at t0, with constant steps, and
+/// after 20 consecutive failed trial steps or when the next step would be below the smallest step size.
 ///
 /// # Examples
 /// ```
@@ -86,7 +86,8 @@ pub trait VectorField<S: State> {
         None
     }
 
-    /// Runs the loop over steps compiled for this vector field, by default the default method's loop.
+    /// Runs attempts in the loop that is compiled for this vector field: by default, the loop of the default
+    /// method.
     #[doc(hidden)]
     fn run_attempts(&self, native: Native, run: Run<'_, S>) -> Result<u64, FieldFailure<f64>>
     where
@@ -160,7 +161,7 @@ impl<S: State, F: VectorField<S> + ?Sized> VectorField<S> for Arc<F> {
     label = "must return dy/dt, of the type of y, or a Result with it"
 )]
 pub trait Rate<Y> {
-    /// dy/dt or the error.
+    /// Converts to dy/dt or the error.
     fn rate(self) -> Result<Y, FieldError>;
 }
 impl<Y> Rate<Y> for Y {
@@ -188,7 +189,8 @@ impl<Y: State, R: Rate<Y>, F: Fn(Y::Clock, &Y) -> R> VectorField<Y> for Closure<
     }
 }
 
-/// The borrowed form of a state that an in-place closure reads and writes: `[f64]` for `Vec<f64>`.
+/// The borrowed form of a state that an in-place closure reads and writes, for example `[f64]` for
+/// `Vec<f64>`.
 pub trait View {
     /// The type of the state.
     type Owned: PlainState;
@@ -254,7 +256,7 @@ impl<F: Clone, V: ?Sized> Clone for InPlace<F, V> {
 }
 
 impl<F, V: ?Sized> InPlace<F, V> {
-    /// The closure as a vector field.
+    /// Converts the closure to a vector field.
     pub fn new(f: F) -> Self {
         InPlace(f, PhantomData)
     }

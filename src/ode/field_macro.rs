@@ -1,14 +1,14 @@
 //! `vector_field!`: a vector field written once and compiled for each kind of number.
 //!
 //! A Rust closure is never generic, so it works for one kind of number. Lanes and sensitivities need other
-//! kinds, so this macro repeats the body for each: `f64`, [`Single`](super::Single), lanes of both and
-//! [`Dual`](super::Dual). The types in the body are concrete, so constants may stand on either side of an
-//! operator (`2.0 * PI * y[0]` does not compile in a generic body). It is a `macro_rules!` macro, because a
-//! derive macro would need a second crate.
+//! kinds, so this macro repeats the body for each: `f64`, [`Single`](super::Single), lanes of both,
+//! [`Dual`](super::Dual), and nested `Dual`. The types in the body are concrete, so constants may stand on
+//! either side of an operator (`2.0 * PI * y[0]` does not compile in a generic body). It is a `macro_rules!`
+//! macro, because a derive macro would need a second crate.
 
 /// A vector field written by [`vector_field!`](crate::vector_field); not meant to be implemented by hand.
 ///
-/// `Self` holds the parameters as f64, `Of<T>` is the same struct with parameters of `T`.
+/// `Self` holds the parameters as f64; `Of<T>` is the same struct with parameters of type `T`.
 pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
     /// The struct with parameters of another type.
     type Of<T: Clone>: Clone;
@@ -17,7 +17,7 @@ pub trait GenericField<const N: usize>: Clone + Send + Sync + 'static {
     fn map_params<T: Clone>(&self, f: impl FnMut(f64) -> T) -> Self::Of<T>;
     /// Calls `f` on each parameter of `of` together with the parameter of `self`.
     fn zip_params<T: Clone>(&self, of: &mut Self::Of<T>, f: impl FnMut(&mut T, f64));
-    /// Whether all static fields are equal, so that both may run in one pack of lanes.
+    /// Whether all static fields are equal, so that both vector fields may run in the same lanes.
     fn same_statics(&self, other: &Self) -> bool;
 
     #[doc(hidden)]
@@ -46,11 +46,13 @@ pub type FieldDual = Dual<f64, DIRECTIONS>;
 pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 
 /// Writes a vector field and compiles it once per kind of number: `f64` and `f32`, lanes of them for
-/// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity).
+/// [ensembles](crate::ode::ensemble), dual numbers for [sensitivities](crate::ode::Ode::forward_sensitivity)
+/// and for the Jacobians of stiff methods.
 ///
-/// The struct's type parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters, at
-/// least one. Fields of other types are static: they need `Clone + Debug + PartialEq + Send + Sync`. The struct
-/// derives `Clone, Debug, PartialEq`, and `R` defaults to `f64`.
+/// The struct's type parameter must be called `R`. Its fields of type `R` and `[R; K]` are the parameters;
+/// there must be at least one. Fields of other types are static: they need
+/// `Clone + Debug + PartialEq + Send + Sync`. The struct derives `Clone, Debug, PartialEq`, and `R` defaults
+/// to `f64`.
 ///
 /// In the body, numbers have a concrete type with operators, f64 constants on either side, and the functions of
 /// [`Number`](crate::ode::extra::Number). Helper functions are generic over that trait.
@@ -73,7 +75,7 @@ pub type NestedDual = Dual<FieldDual, JACOBIAN_DIRECTIONS>;
 /// assert!((solution.y1[0] + 0.167_438).abs() < 1e-5, "{:?}", solution.y1);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-/// Lanes differ, so the body cannot branch on them;
+/// Lanes may need different branches, so the body cannot branch on a number;
 /// [`select_positive`](crate::ode::extra::Number::select_positive) selects per lane:
 /// ```compile_fail
 /// flowline::vector_field! {

@@ -1,8 +1,8 @@
-//! The driver for plain Rust values: one accepted step at a time.
+//! The driver for plain Rust values: accepted steps and their dense output.
 //!
-//! [`Integrator`] owns the state of a solve and runs [`attempts`](super::attempts) until a step is accepted;
-//! [`Stepper`](super::Stepper) exposes it to the user. The whole solve in [`plain`](super::plain) is the same
-//! loop with a recorder. This module knows the carry and the last step; the recorder decides what is saved.
+//! [`Integrator`] owns the carry of a solve and runs [`attempts`](super::attempts) until the requested number
+//! of steps is accepted. [`Stepper`](super::Stepper) exposes it to the user; [`plain`](super::plain) calls it
+//! in a loop with a recorder, which decides what is saved.
 
 use super::attempts::{Driven, Run};
 use super::dense::Segment;
@@ -23,7 +23,7 @@ enum Ready {
     Nothing,
     /// The method's stages.
     OwnStages,
-    /// The stages of its dense output as well.
+    /// The method's stages and the extra stages of its dense output.
     Curve,
 }
 
@@ -31,12 +31,13 @@ enum Ready {
 pub(super) struct Integrator<Y: PlainState> {
     pub carry: Carry<Y>,
     pub span: Span<f64>,
-    /// The start of the last accepted step; valid if it was remembered.
+    /// The start of the last accepted step; valid if [`advance`](Integrator::advance) was called with
+    /// `remember`.
     before: Before<Y>,
     /// The step size that the stages were computed with, even if an event cuts the step short.
     h: f64,
     pub interpolant: Arc<Interpolant>,
-    /// The stages of the last accepted step, extra stages included, once they are needed.
+    /// The stages of the last accepted step, extra stages included; empty until they are needed.
     stages: Vec<Y>,
     ready: Ready,
     weights: Vec<f64>,
@@ -70,8 +71,8 @@ impl<Y: PlainState> Integrator<Y> {
     }
 
     /// Attempts steps until `most` are accepted or the solve has ended. Returns how many were accepted, and
-    /// adds their ends to `step_times`. `remember`: whether the dense output of the last step may be needed;
-    /// then `most` is 1.
+    /// appends their end times to `step_times`. With `remember`, the start of the step is stored, so that its
+    /// dense output can be computed or the step undone; `most` is then 1.
     pub fn advance(
         &mut self,
         f: &dyn Driven<Y>,
@@ -108,7 +109,8 @@ impl<Y: PlainState> Integrator<Y> {
         refuse(scheme, h, &mut self.carry)
     }
 
-    /// Undoes the last accepted step, which was remembered, because `component` is not finite in it.
+    /// Undoes the last accepted step, which must have been remembered, and stores `component` as the reason
+    /// in the carry.
     pub fn take_back(&mut self, scheme: &Scheme<Y>, component: f64) {
         take_back(scheme, &self.before, (&true, &component), &mut self.carry);
         self.ready = Ready::Nothing;
@@ -126,7 +128,8 @@ impl<Y: PlainState> Integrator<Y> {
         }
     }
 
-    /// Copies the method's own stages of the last accepted step, which must have been remembered.
+    /// Stores the method's own stages of the last accepted step, which must have been remembered. Evaluates
+    /// the last stage of a FSAL method if it is not available.
     pub fn keep_stages(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         if self.ready != Ready::Nothing {
             return Ok(());
@@ -151,13 +154,13 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// Whether f at the end of the step is stored. At a discontinuity, the value on the other side may have
+    /// Whether `k[0]` is f at the end of the step. At a discontinuity, the value on the other side may have
     /// replaced it.
     fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
         scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
     }
 
-    /// The last accepted step with all stages of its dense output; it must have been remembered.
+    /// Computes all stages of the last accepted step's dense output. The step must have been remembered.
     pub fn complete(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
         self.keep_stages(f, scheme)?;
         if self.ready == Ready::Curve {
@@ -183,7 +186,7 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// The last accepted step; it must be complete.
+    /// The last accepted step, whose stages must be [complete](Self::complete).
     pub fn segment(&self) -> Segment<'_, Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
@@ -194,19 +197,20 @@ impl<Y: PlainState> Integrator<Y> {
         look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
     }
 
-    /// The state at `t` within the last accepted step, which must be complete.
+    /// Writes the state at `t`, a time within the last accepted step, to `out`. The stages must be
+    /// [complete](Self::complete).
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
         segment.eval(&self.interpolant, t, &mut self.weights, out);
     }
 
-    /// Ends the last accepted step at `t` with the state `y`.
+    /// Cuts the last accepted step short: it ends at `t` with the state `y`.
     pub fn cut(&mut self, t: f64, y: Y) {
         (self.carry.t, self.carry.y) = (t, y);
     }
 
-    /// Continues from the carry's state, which may have been changed. `t_end` is the original end of the step
-    /// last accepted; if it differs from the carry's t, the step was cut short.
+    /// Continues from the carry's state, which may have been changed. `t_end` is the end of the last accepted
+    /// step before any cut: if it differs from the carry's t, the step was cut short.
     pub fn resume(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -218,7 +222,7 @@ impl<Y: PlainState> Integrator<Y> {
             .map_err(|failure| field_error(failure, self.carry.num_steps))
     }
 
-    /// Continues with another method, which starts anew.
+    /// Continues with another method, whose memory and controller history start anew.
     pub fn change_method(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -240,7 +244,7 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// `max_i sum_j |df_i/dy_j|` of the last accepted step; 0 for a method without a Jacobian.
+    /// The norm `max_i sum_j |df_i/dy_j|` of the last step's Jacobian; 0 for a method without a Jacobian.
     pub fn jacobian_norm(&self) -> f64 {
         self.carry.stiff.as_ref().map_or(0.0, |stiff| stiff.jacobian_norm())
     }
@@ -252,10 +256,11 @@ impl<Y: PlainState> Integrator<Y> {
     }
 }
 
-/// The maximum violation of a constraint at the start, in units of the tolerance.
+/// The maximum residual of a constraint at the start, in units of the tolerance.
 const VIOLATION: f64 = 10.0;
 
-/// Refuses a y0 that violates a constraint (an equation without a derivative) by more than [`VIOLATION`] tolerances.
+/// Refuses a y0 for which the residual of a constraint (an equation without a derivative) exceeds
+/// [`VIOLATION`] tolerances.
 fn check_constraints<Y: PlainState>(
     f: &dyn VectorField<Y>,
     scheme: &Scheme<Y>,

@@ -1,8 +1,8 @@
 //! `Interpolant`: a step's dense output as weights of its stages, `y(t + theta h) = y + h sum_i w_i(theta)
 //! k_i`.
 //!
-//! It is built once per solve from a tableau, so evaluation does not allocate. It holds weights only; the code
-//! that sums the stages knows whether they are plain Rust numbers, lanes or tensors.
+//! It is built from a tableau before the first step of a method, so evaluation does not allocate. It holds
+//! weights only; the code that sums the stages knows whether they are plain Rust numbers, lanes or tensors.
 
 use super::ButcherTableau;
 use super::tableau::{DEGREE_MAX, hermite, row};
@@ -20,7 +20,7 @@ pub struct Interpolant {
     extra_a: Vec<f64>,
     f1: Option<usize>,
     degree: usize,
-    /// `degree` coefficients per stage, of the [`terms`].
+    /// `degree` coefficients per stage, one for each of the [`terms`].
     weights: Vec<f64>,
 }
 
@@ -136,7 +136,7 @@ fn terms(theta: f64, degree: usize) -> ([f64; DEGREE_MAX], [f64; DEGREE_MAX]) {
     (terms, derivatives)
 }
 
-/// The coefficients of `sum_j powers_j theta^(j+1)` in the terms above.
+/// Converts `sum_j powers_j theta^(j+1)` to coefficients of the [`terms`].
 ///
 /// The common factor theta is taken out first. Then `q(theta) = q(1) + (1 - theta) r(theta)` and
 /// `q(theta) = q(0) + theta r(theta)` are applied alternately.

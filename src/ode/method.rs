@@ -8,7 +8,8 @@ use std::str::FromStr;
 ///
 /// By tolerance: Tsit5 to 1e-6, Vern7 to 1e-9, Vern9 or Dop853 below; stiff: Rodas5P. Tsit5 is the default.
 ///
-/// [`Method::table`] compares all methods: orders, stages, evaluations per step, dense output, and what each is for.
+/// [`Method::table`] compares all methods: orders, stages, evaluations per step, dense output, and when to
+/// use each.
 ///
 /// # Examples
 /// ```
@@ -57,13 +58,15 @@ pub enum Method {
     /// Steinebach's Rosenbrock method 5(4) for stiff problems and differential-algebraic equations of index 1;
     /// `Rodas5P` of SciML.
     ///
-    /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`: the Jacobian
-    /// J and the factors of the matrix are computed once per step, and there is no iteration that can fail.
+    /// A step takes eight stages. Each solves a linear system with the same matrix `M / gamma - h J`, so
+    /// there is no iteration that can fail. The matrix is factored once per attempt. The Jacobian J is
+    /// computed once per accepted step; in ensembles, once per attempt.
     Rodas5P,
     /// Shampine and Reichelt's Rosenbrock method of order 2 for stiff problems at loose tolerances; `ode23s` of MATLAB.
     Rosenbrock23,
-    /// The Runge-Kutta-Chebyshev method of order 2 of Sommeijer, Shampine and Verwer: explicit, without any Jacobian, for
-    /// problems whose Jacobian has its eigenvalues near the negative real axis, such as diffusion; `RKC` of other libraries.
+    /// The Runge-Kutta-Chebyshev method of order 2 by Sommeijer, Shampine and Verwer; `RKC` in other
+    /// libraries. It is explicit and needs no Jacobian. It is for problems such as diffusion, whose Jacobian
+    /// has its eigenvalues near the negative real axis.
     Rkc2,
     /// [`Tsit5`](Method::Tsit5) while the problem is not stiff, [`Rodas5P`](Method::Rodas5P) while it is;
     /// `AutoTsit5(Rodas5P())` of SciML.
@@ -127,8 +130,8 @@ impl Method {
         }
     }
 
-    /// When to use it. A tolerance bound is the tolerance from which on the next method reaches the same error
-    /// with fewer evaluations, on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
+    /// When to use the method. Beyond the tolerances given, another method reaches the same error with fewer
+    /// evaluations, measured on Kepler, Lorenz, Lotka-Volterra, Van der Pol and a forced pendulum.
     pub const fn use_for(self) -> &'static str {
         match self {
             Method::Euler => "teaching and comparisons",
@@ -180,7 +183,7 @@ impl Method {
         format!("| {} |", cells.join(" | "))
     }
 
-    /// Number of evaluations of an accepted step.
+    /// Evaluations per accepted step, for the table.
     fn evals(self) -> String {
         let tableau = self.tableau();
         let evals = tableau.num_stages() - usize::from(tableau.is_fsal());

@@ -1,10 +1,11 @@
 //! Ordinary differential equations: the stepping algorithm, written once over a clock and a state.
 //!
-//! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of an explicit Runge-Kutta method
-//! under a step size controller, without a loop and without output. It uses `Clock` (t, dt, counters) and `State`
-//! (y) only through their traits. So the same code runs on plain Rust numbers at the speed of a hand-written loop,
-//! on lanes of trajectories, and on tracers that record it into a graph. Each kind of state has a driver that calls
-//! it in a loop; [`Ode`] is the builder in front of all drivers. This module does not use tensors.
+//! `y' = f(t, y)`, `y(t0) = y0`. `attempt` is the algorithm: one attempted step of a method under a step size
+//! controller, without a loop over steps and without output. It uses the clock (t, dt, counters) and the
+//! state (y) only through the traits `Clock` and `State`. So the same code runs on plain Rust numbers at the
+//! speed of a hand-written loop, on lanes of trajectories, and on tracers that record it into a graph. Each
+//! kind of state has a driver that calls `attempt` in a loop; [`Ode`] is the builder in front of all drivers.
+//! This module does not use tensors.
 //!
 //! ```
 //! use flowline::prelude::*;
@@ -92,7 +93,8 @@ pub use stepper::{Step, Stepper};
 pub use tolerance::Tol;
 
 pub mod extra {
-    //! Names that are needed rarely: for vector fields of a custom type, inlined loops and the like.
+    //! Names that few programs need: for custom types of vector fields, generic helper functions, inlined
+    //! loops and user-defined Jacobians.
     pub use super::field::FieldError;
     #[doc(inline)]
     pub use super::inline;

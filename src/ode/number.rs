@@ -1,10 +1,10 @@
 //! `Number`: the operations on numbers in the body of a [`vector_field!`](crate::vector_field).
 //!
 //! A vector field compiled for `f64`, `f32`, lanes and dual numbers needs one set of operations that all of
-//! them have. Inside a `vector_field!` the number is a concrete type, so constants may stand on either side; a
-//! helper function generic over [`Number`] takes them on the right (`y * 2.0`), because `f64: Mul<R>` as a
-//! bound would hide the products of two constants from the compiler. No comparison returns a `bool`, because
-//! lanes differ; [`Number::select_positive`] selects per lane.
+//! them have. Inside a `vector_field!` the number is a concrete type, so constants may stand on either side;
+//! a helper function generic over [`Number`] needs them on the right (`y * 2.0`), because with the bound
+//! `f64: Mul<R>` the compiler could not infer the type of a product of two constants. No comparison returns a
+//! `bool`, because lanes differ; [`Number::select_positive`] selects per lane.
 
 use super::{GenericField, Real};
 use std::iter::Sum;
@@ -13,7 +13,7 @@ use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Sub, SubAssign};
 /// A number of a `vector_field!`: `f64`, [`Single`](super::Single), [`Lanes`](super::Lanes), [`Dual`](super::Dual).
 ///
 /// # Examples
-/// A helper that a vector field calls is generic over it:
+/// A helper function of a vector field is generic over `Number`:
 /// ```
 /// use flowline::ode::extra::Number;
 /// fn logistic<R: Number>(x: R) -> R {
@@ -34,9 +34,9 @@ pub trait Number:
     + MulAssign
     + DivAssign
 {
-    /// The sine of radians.
+    /// The sine; `self` is in radians.
     fn sin(self) -> Self;
-    /// The cosine of radians.
+    /// The cosine; `self` is in radians.
     fn cos(self) -> Self;
     /// `e^self`.
     fn exp(self) -> Self;
@@ -52,14 +52,14 @@ pub trait Number:
     fn powi(self, n: i32) -> Self;
     /// `self^exponent`.
     fn powf(self, exponent: impl Into<Self>) -> Self;
-    /// The larger of the two.
+    /// The larger of `self` and `other`.
     fn max(self, other: impl Into<Self>) -> Self;
-    /// The smaller of the two.
+    /// The smaller of `self` and `other`.
     fn min(self, other: impl Into<Self>) -> Self;
     /// `sqrt(self^2 + other^2)`.
     fn hypot(self, other: impl Into<Self>) -> Self;
-    /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch for lanes. Both are evaluated; the
-    /// unselected one has no effect.
+    /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch for lanes. Both `a` and `b` are
+    /// evaluated; the unselected one has no effect.
     fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
     /// `1 / self`.
     #[inline(always)]

@@ -36,7 +36,8 @@ impl Double {
 
 /// A rooted tree, made of two smaller trees: the root of the second is attached to the root of the first.
 ///
-/// The second tree is the last of the root's children in the order of the list, so each tree is generated once.
+/// The second tree is the last of the root's children in the order of [`Trees`], so each tree is generated
+/// once.
 struct Tree {
     nodes: u32,
     density: f64,
@@ -54,7 +55,7 @@ impl Trees {
             for (first, trunk) in trees.iter().enumerate() {
                 for (last, branch) in trees.iter().enumerate().filter(|(_, t)| trunk.nodes + t.nodes == n) {
                     if trunk.parts.is_none_or(|(_, before)| before <= last) {
-                        // gamma(t) is n times the densities of the children.
+                        // gamma(t) is n times the product of the children's densities.
                         let others = trunk.density / f64::from(trunk.nodes);
                         let density = f64::from(n) * others * branch.density;
                         grown.push(Tree { nodes: n, density, parts: Some((first, last)) });
@@ -91,7 +92,7 @@ pub(super) struct Residual {
     pub terms: f64,
 }
 
-/// A condition that does not hold.
+/// A condition that does not hold: its tree, the number of nodes of the tree, and the residual.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub tree: String,
@@ -99,16 +100,16 @@ pub(super) struct Failure {
     pub residual: f64,
 }
 
-/// The trees and their weights `Phi_i` at each stage of a triangle.
+/// The trees, and for each tree its weight `Phi_i` at each stage i.
 pub(super) struct Conditions {
     trees: Trees,
     phi: Vec<Vec<Double>>,
-    /// The weights computed with the absolute value of every coefficient.
+    /// The same weights, computed with the absolute value of every coefficient.
     size: Vec<Vec<f64>>,
 }
 
 impl Conditions {
-    /// Conditions for stages where `rows[i]` holds the i weights of stage i, up to trees of `nodes`.
+    /// The conditions of all trees of at most `nodes` nodes. `rows[i]` holds the i coefficients of stage i.
     pub fn new(rows: &[&[f64]], nodes: u32) -> Conditions {
         let trees = Trees::up_to(nodes);
         let (mut phi, mut size) = (Vec::<Vec<Double>>::new(), Vec::<Vec<f64>>::new());
@@ -124,7 +125,8 @@ impl Conditions {
         Conditions { trees, phi, size }
     }
 
-    /// The difference of `sum_i w_i Phi_i` and `scale^n / gamma` for the tree at `index`.
+    /// The absolute difference of `sum_i w_i Phi_i` and `scale^n / gamma`, for the tree of n nodes at
+    /// `index`.
     pub fn residual(&self, index: usize, weights: &[f64], scale: f64) -> Residual {
         let tree = &self.trees.0[index];
         let target = (0..tree.nodes).fold(Double::ONE, |power, _| power.mul(Double(scale, 0.0)));
@@ -151,7 +153,7 @@ impl Conditions {
         })
     }
 
-    /// The largest p for which all conditions hold.
+    /// The largest p for which the conditions of all trees of at most p nodes hold.
     pub fn order(&self, weights: &[f64], scale: f64, tolerance: f64) -> u32 {
         let nodes = self.trees.0.last().map_or(0, |tree| tree.nodes);
         self.failure(nodes, weights, scale, tolerance).map_or(nodes, |failure| failure.nodes - 1)

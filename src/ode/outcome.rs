@@ -1,14 +1,14 @@
 //! `Outcome` and `Stats`: why a solve ended, and its counters.
 //!
 //! An early end is an outcome with a partial solution. The driver decides whether it is also an error. A
-//! recorded solve uses the codes of [`status`], because a graph has no enums.
+//! carry has the code of [`status`] instead of an enum, because a recorded solve has numbers only.
 
 use super::Carry;
 use super::State;
 use super::stiff::Diagnosis;
 use std::fmt;
 
-/// The codes that [`Carry::status`](super::Carry) takes.
+/// The values of [`Carry::status`](super::Carry).
 pub mod status {
     /// The solve is running.
     pub const RUNNING: f64 = 0.0;
@@ -16,15 +16,15 @@ pub mod status {
     pub const COMPLETED: f64 = 1.0;
     /// `max_steps` steps were attempted.
     pub const MAX_STEPS: f64 = 2.0;
-    /// The controller needs a step that is too small to change t.
+    /// The controller needs a step below dt_min, or below 16 ulp of t.
     pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
     /// Numbers became NaN or infinite, and shorter steps did not help.
     pub const NON_FINITE: f64 = 4.0;
     /// A terminal event occurred.
     pub const EVENT: f64 = 5.0;
-    /// The caller ended the solve.
+    /// The callback `on_step` ended the solve.
     pub const CANCELLED: f64 = 6.0;
-    /// An event occurred, and no row was left for its record.
+    /// More events occurred than `max_events` allows.
     pub const MAX_EVENTS: f64 = 7.0;
     /// The two states of a reversible solve differ too much.
     pub const STATES_APART: f64 = 8.0;
@@ -34,7 +34,7 @@ pub mod status {
     pub const FAILED: f64 = 10.0;
     /// A Jacobian is not finite. Only encoded outcomes have this code; a carry has [`NON_FINITE`] instead.
     pub const NON_FINITE_JACOBIAN: f64 = 11.0;
-    /// A matrix of a method for stiff problems is singular. Only encoded outcomes have this code, too.
+    /// A matrix of a method for stiff problems is singular. Only encoded outcomes have this code.
     pub const SINGULAR: f64 = 12.0;
 }
 
@@ -63,10 +63,10 @@ pub enum Outcome {
         /// The time reached.
         t: f64,
     },
-    /// More events occurred than `max_events`, or on tensors more than there are rows. t1 and y1 of the
+    /// More events occurred than [`Ode::max_events`](super::Ode::max_events) allows. t1 and y1 of the
     /// solution belong to the first event beyond the limit, without its state reset.
     MaxEvents {
-        /// The time of that event.
+        /// The time of the first event beyond the limit.
         t: f64,
         /// The limit.
         max_events: usize,
@@ -84,7 +84,7 @@ pub enum Outcome {
     StatesApart {
         /// The time reached.
         t: f64,
-        /// The largest difference between them, in the unit of y.
+        /// The largest difference between the two states, in the unit of y.
         difference: f64,
         /// Steps attempted.
         step: u64,
@@ -100,16 +100,18 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// Numbers became NaN or infinite: f(t0, y0), or 20 consecutive steps, or one step without an error
-    /// estimate.
+    /// Numbers became NaN or infinite: in f(t0, y0), in the y0 of a trajectory of an ensemble, in one step of
+    /// constant size or of `StepTo`, or in 20 consecutive adaptive steps. Fewer than 20 steps suffice if the
+    /// next step would be below the smallest step size.
     NonFinite {
         /// The time reached; the failed step started here.
         t: f64,
-        /// The size of the failed step, signed; 0 for f(t0, y0).
+        /// The size of the failed step, signed; 0 for f(t0, y0) and for y0.
         dt: f64,
         /// Steps attempted.
         step: u64,
-        /// The first component that is not finite; `None` if the state is finite and the error is not.
+        /// The first component that is not finite; `None` if none is known, for example if only the error
+        /// norm is not finite.
         component: Option<usize>,
     },
     /// The Jacobian has an entry that is NaN or infinite, so that no step of a method for stiff problems is finite.
@@ -123,8 +125,8 @@ pub enum Outcome {
         /// `y[column]`.
         y: f64,
     },
-    /// The matrix `M / gamma - h J` of a method for stiff problems is singular: for 20 step sizes in a row, or
-    /// for one step without an error estimate.
+    /// The matrix `M / gamma - h J` of a method for stiff problems is singular: in one step of constant size
+    /// or of `StepTo`, or in as many adaptive steps as for [`Outcome::NonFinite`].
     SingularMatrix {
         /// The time reached; the steps that failed started here.
         t: f64,
@@ -133,14 +135,14 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The function of an event is NaN: at the start, in 20 consecutive trial steps, or in one step without an
-    /// error estimate.
+    /// The function of an event is NaN: at the start, in one step of constant size or of `StepTo`, or in as
+    /// many adaptive steps as for [`Outcome::NonFinite`].
     NonFiniteEvent {
         /// The index of the event, in the order of declaration.
         index: usize,
         /// The time reached; the failed step started here.
         t: f64,
-        /// The size of that step, signed; 0 at the start.
+        /// The size of the failed step, signed; 0 at the start.
         dt: f64,
         /// Steps attempted.
         step: u64,
@@ -155,17 +157,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a status code and the numbers of a carry; `None` while the solve runs.
+    /// Converts a status code and the numbers of a carry to an outcome; `None` while the solve runs.
     pub fn decode(status: f64, t: f64, dt: f64, step: f64, component: f64, dt_min: f64) -> Option<Outcome> {
         let step = step as u64;
         match status {
             status::COMPLETED => Some(Outcome::Completed),
             status::MAX_STEPS => Some(Outcome::MaxSteps { t, step }),
             status::STEP_SIZE_TOO_SMALL => Some(Outcome::StepSizeTooSmall { t, dt, dt_min, step }),
-            // The code that set this status stored the event's index here.
+            // For this status, `component` is the index of the event.
             status::EVENT => Some(Outcome::Event { index: component.max(0.0) as usize, t }),
             status::CANCELLED => Some(Outcome::Terminated { t }),
-            // The code that set this status stored the limit here.
+            // For this status, `component` is the limit.
             status::MAX_EVENTS => Some(Outcome::MaxEvents { t, max_events: component.max(0.0) as usize }),
             status::ZENO => Some(Outcome::Zeno { index: component.max(0.0) as usize, t }),
             status::FAILED => Some(Outcome::Failed { t, step }),
@@ -227,7 +229,7 @@ impl Outcome {
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
     }
 
-    /// This outcome with the cause of non-finite numbers that the stages of a method for stiff problems have diagnosed.
+    /// Replaces `NonFinite` by the cause, if a method for stiff problems has diagnosed one.
     pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>) -> Outcome {
         match (self, diagnosis) {
             (Outcome::NonFinite { t, .. }, Some(Diagnosis::Jacobian { row, column, y })) => {
@@ -240,7 +242,7 @@ impl Outcome {
         }
     }
 
-    /// The code that a carry has instead of a component if the function of event `index` is NaN.
+    /// The value of `Carry::component` if the function of event `index` is NaN.
     pub(crate) fn code_of_event(index: usize) -> f64 {
         -2.0 - index as f64
     }
@@ -250,7 +252,7 @@ impl Outcome {
         matches!(self, Outcome::Completed)
     }
 
-    /// Whether the solve ended as intended: at t1, by a terminal event or by the callback.
+    /// Whether the solve ended as intended: at t1, by a terminal event or by `on_step`.
     pub fn is_success(&self) -> bool {
         matches!(self, Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. })
     }
@@ -267,7 +269,7 @@ impl fmt::Display for Outcome {
                 )
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
-            Outcome::Terminated { .. } => write!(f, "canceled"),
+            Outcome::Terminated { .. } => write!(f, "ended by `on_step`"),
             Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
@@ -277,13 +279,13 @@ impl fmt::Display for Outcome {
             Outcome::Zeno { index, t } => write!(
                 f,
                 "event {index} accumulates at t={t} (Zeno behavior): infinitely many resets follow within rounding of t; \
-                 end the solve before, or let the reset leave the state at rest"
+                 end the solve before this time, or let the reset bring the state to rest"
             ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,
-                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), more than the \
-                 tolerances allow: the method is unstable for damped solutions; lower the coupling, tighten the \
-                 tolerances, or use `Adjoint::Direct` or `Adjoint::RecursiveCheckpoint`"
+                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), too much \
+                 to determine the solution: the method is unstable for damped solutions; lower the coupling, tighten \
+                 the tolerances (reduce dt0 if steps are constant), or use `Adjoint::Direct` or `RecursiveCheckpoint`"
             ),
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
@@ -307,8 +309,8 @@ impl fmt::Display for Outcome {
             ),
             Outcome::SingularMatrix { t, component, step } => write!(
                 f,
-                "M/gamma - hJ is singular at t={t} (step {step}), however short the step: the algebraic equations do not \
-                 determine y[{component}] (index above 1?)"
+                "M/gamma - hJ is singular at t={t} (step {step}) and does not determine y[{component}]: check that the \
+                 algebraic equations have index 1; with constant steps, try another dt0"
             ),
             Outcome::NonFinite { t, step: 0, component, .. } => {
                 write!(f, "the vector field is not finite at the start")?;
@@ -337,15 +339,16 @@ pub struct Stats {
     pub num_steps: u64,
     /// Steps accepted.
     pub num_accepted: u64,
-    /// Steps rejected.
+    /// Steps rejected. With [`HairerController`](super::HairerController), steps that the error estimate
+    /// rejects before the first accepted step are not counted.
     pub num_rejected: u64,
     /// Function evaluations: calls of the vector field.
     pub num_fn_evals: u64,
-    /// Steps recomputed for a gradient.
+    /// Always 0: solves of plain states recompute no step.
     pub num_recomputed: u64,
-    /// Jacobians that were computed; 0 for explicit methods.
+    /// Jacobians that were computed; 0 for explicit methods and `Rkc2`.
     pub num_jac_evals: u64,
-    /// Matrices that were factored; 0 for explicit methods.
+    /// Matrices that were factored; 0 for explicit methods and `Rkc2`.
     pub num_factorizations: u64,
 }
 
@@ -367,7 +370,7 @@ impl Stats {
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Stats { num_steps, num_rejected, num_fn_evals, .. } = self;
-        write!(f, "{num_steps} steps ({num_rejected} rejected), {num_fn_evals} field evaluations")
+        write!(f, "{num_steps} steps ({num_rejected} rejected), {num_fn_evals} function evaluations")
     }
 }
 

@@ -9,10 +9,11 @@ use super::order::{Conditions, Failure, ORDER_MAX};
 use super::tableau::{DEGREE_MAX, Kind, row};
 use super::{ButcherTableau, ConfigError, DenseTableau};
 
-/// The allowed residual of a condition relative to the sum of its terms' sizes; coefficients of 13 digits pass.
+/// The allowed residual of a condition, relative to the sum of the absolute values of its terms; coefficients
+/// of 13 digits pass.
 const TOLERANCE: f64 = 1e-12;
 
-/// Points of a step at which dense output is checked, in addition to its end.
+/// Fractions of a step at which dense output is checked, in addition to the end of the step.
 const INSIDE: [f64; 2] = [0.375, 0.8125];
 
 /// A custom explicit Runge-Kutta method.
@@ -81,8 +82,8 @@ impl Tableau {
     /// size controller uses 1/k as its exponent.
     ///
     /// # Errors
-    /// Too few or too many weights, weights that are not finite or equal b, or a difference from b that is not
-    /// O(h^`error_order`).
+    /// Too few or too many weights, weights that are not finite or equal b, an `error_order` of 0 or above
+    /// 11, or a difference from b that is not O(h^`error_order`).
     pub fn with_error(mut self, b_embedded: &[f64], error_order: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.shape("b_embedded", b_embedded.len(), self.b.len())?;
@@ -150,7 +151,7 @@ impl Tableau {
     /// Returns the tableau if its solution has order p or higher.
     ///
     /// # Errors
-    /// The first order condition that fails, with its rooted tree and its residual; a p above 10.
+    /// The first order condition that fails, with its rooted tree and its residual; or a p above 10.
     pub fn check_order(self, p: u32) -> Result<Tableau, ConfigError> {
         let check = Check { name: &self.name };
         check.max_order(p)?;
@@ -191,7 +192,7 @@ impl Tableau {
     }
 }
 
-/// The checks. Their errors contain the tableau's name.
+/// The checks of a tableau. Their errors contain its name.
 struct Check<'a> {
     name: &'a str,
 }

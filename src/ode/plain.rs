@@ -13,14 +13,15 @@ use super::{
     SolveError, StateFunctions, Stats, VectorField,
 };
 
-/// A plain state, whose clock is f64. Saved functions, stepping by hand and figures need a plain state.
+/// A plain state, whose clock is f64. [`Ode::save_fn`], [`Ode::stepper`], [`Ode::in_place`] and figures need
+/// a plain state.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a plain state",
-    label = "saved functions, in-place vector fields and stepping by hand need one",
+    label = "`save_fn`, `in_place` and `stepper` need a plain state",
     note = "such a state is f64, f32, [f64; N], [f32; N], Vec<f64>, Vec<f32>, a nalgebra vector or matrix, an ndarray array (features `nalgebra`, `ndarray`), a tuple of these, or a struct of them made by `state!`"
 )]
 pub trait PlainState: OdeState<Clock = f64> + 'static {
-    /// Whether loops compiled per method are worth it: they are if a state fits into registers.
+    /// Whether loops are compiled for single methods; they are faster if a state fits into registers.
     #[doc(hidden)]
     const UNROLLED: bool;
 
@@ -28,7 +29,7 @@ pub trait PlainState: OdeState<Clock = f64> + 'static {
     #[doc(hidden)]
     type Number: Solvable + Real<Clock = f64>;
 
-    /// The rounding unit of its numbers.
+    /// The distance from 1 to the next larger number, in the precision of the components.
     #[doc(hidden)]
     const EPSILON: f64;
 
@@ -187,7 +188,7 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
     Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
 }
 
-/// The solve of a kind of state, for any vector field.
+/// [`run`] for any vector field; it is compiled once per kind of state.
 fn run_any<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     selection: Selection<'_, '_, Y, O>,
@@ -283,10 +284,11 @@ where
     }
 }
 
-/// All settings with their defaults.
+/// Fills in the defaults of all settings, and checks the settings, the interval and y0.
 ///
 /// # Errors
-/// A setting out of range, saved times outside the interval, an interval or a y0 that is not finite.
+/// A setting out of range, saved times out of order or outside the interval, an interval or a y0 that is not
+/// finite.
 fn resolved<Y: PlainState>(
     settings: &Settings,
     save_at: &SaveAt,
@@ -308,7 +310,7 @@ fn check_state<Y: PlainState>(y0: &Y) -> Result<(), ConfigError> {
     Err(ConfigError::InitialState { component: component as usize })
 }
 
-/// y at each of `ts`, with every default of [`Ode`]; `y0` is the state at the first time.
+/// Solves with the defaults of [`Ode`], and returns y at each of `ts`; `y0` is the state at the first time.
 ///
 /// # Errors
 /// Times that are not monotone (equal neighbors are allowed) or not finite, a y0 that is not finite, a vector

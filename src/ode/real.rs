@@ -1,8 +1,8 @@
 //! `Real`: the components of an array state.
 //!
-//! `f64` and `f32` here; anything with a few operations and a clock can be added (lanes, dual numbers). It is
-//! distinct from [`Clock`] because the two differ for `f32`: its clock is `f64`, so that a solve in single
-//! precision does not stall where t + dt rounds to t. A `Real` never decides anything about a step.
+//! This file implements [`Real`] for `f64` and `f32`; lanes and dual numbers implement it, too. A component
+//! is not itself a [`Clock`], because the clock of `f32` is `f64`, so that a solve in single precision does
+//! not stall where t + dt rounds to t. Decisions about steps are made on clocks only.
 
 use super::{Clock, Solvable, Tolerance};
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -21,12 +21,12 @@ pub trait Real:
 {
     /// The number type of t and dt.
     type Clock: Clock;
-    /// Whether these are lanes, whose masks rarely agree.
+    /// Whether this type is a vector of lanes, in which masks are rarely all equal.
     const LOCKSTEP: bool = false;
-    /// Whether loops compiled per method are worth it for arrays of this type: they are if a few numbers fit
-    /// into registers.
+    /// Whether loops are compiled for single methods on arrays of this type; they are faster if a few numbers
+    /// fit into registers.
     const UNROLLED: bool = true;
-    /// The default tolerance: about as tight as the precision supports.
+    /// The default tolerance.
     const TOLERANCE: Tolerance<'static>;
     /// The number type in which linear systems are solved. It is f64 for f32, because the matrices are too
     /// badly scaled for f32.
@@ -36,7 +36,7 @@ pub trait Real:
 
     /// Converts to the number type in which linear systems are solved.
     fn widen(self) -> Self::Wide;
-    /// Rounds from that number type.
+    /// Converts from that number type, with rounding.
     fn narrow(wide: Self::Wide) -> Self;
     /// `x`, in every lane.
     fn constant(x: f64) -> Self;
@@ -49,7 +49,7 @@ pub trait Real:
     fn scale(self, x: f64) -> Self;
     /// `self * dt`.
     fn scale_by(self, dt: &Self::Clock) -> Self;
-    /// `self * x + sum`, fused if requested, and always on lanes.
+    /// `self * x + sum`, with fused multiply-add if `fused` is true. Lanes always use it.
     #[inline(always)]
     fn scale_add(self, _fused: bool, x: f64, sum: Self) -> Self {
         sum + self.scale(x)
@@ -120,7 +120,8 @@ macro_rules! float {
             fn squared_ratio(self, y0: $t, y1: $t, rtol: f64, atol: f64) -> f64 {
                 let size = f64::from(y0).abs().max(f64::from(y1).abs());
                 let ratio = f64::from(self) / (atol + rtol * size);
-                // y1 * 0 is NaN if y1 overflowed: e / inf alone would look like a perfect step.
+                // y1 * 0 is NaN if y1 overflowed. Without it, e / inf would be 0, and the step would be
+                // accepted.
                 ratio * ratio + f64::from(y1) * 0.0
             }
             #[inline(always)]

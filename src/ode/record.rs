@@ -1,8 +1,9 @@
 //! The recorder of a solve: saved values, dense output, records of events.
 //!
-//! The recorder sees each accepted step. It handles events first, because one may end the step early or undo
-//! it; then it saves the times within the step; then an event may reset the state. It requests the step's dense
-//! output only if it needs a time inside the step, and never influences step sizes.
+//! The recorder sees each accepted step. It handles events first, because an event may end the step early,
+//! and the step is undone if an event function is NaN. Then it saves the selected times within the step.
+//! Last, events may reset the state. It computes the step's dense output only for events, for saved times
+//! inside the step, or to save it. Only events influence the steps.
 
 use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};
@@ -22,7 +23,7 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
     pub step_times: Vec<f64>,
     pub events: Vec<EventRecord<Y>>,
     pub dense: Option<DenseOutput<Y>>,
-    /// Why the recorder ended the solve, if it did.
+    /// The outcome, if an event ended the solve.
     pub stopped: Option<Outcome>,
     /// The index of the next time to save at.
     next: usize,
@@ -31,7 +32,7 @@ pub(super) struct Recorder<'o, 'f, Y: PlainState, O> {
 
 /// The values that a solve saves, and its events.
 pub(super) struct Selection<'o, 'f, Y: PlainState, O> {
-    /// Evaluates extra stages of dense output.
+    /// The vector field, for the extra stages of dense output.
     pub field: &'o dyn VectorField<Y>,
     pub save_at: &'o SaveAt,
     save_fn: &'o SaveFn<'f, Y, O>,
@@ -54,7 +55,7 @@ impl<'o, 'f, Y: PlainState, O> Selection<'o, 'f, Y, O> {
         Selection { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }
 
-    /// Whether values inside steps may be needed.
+    /// Whether the dense output of steps may be needed.
     pub fn needs_curve(&self) -> bool {
         let SaveAt { ts, dense, .. } = self.save_at;
         *dense || !ts.is_empty() || !self.watches.is_empty()
@@ -88,7 +89,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         recorder
     }
 
-    /// Whether there is nothing to do after a step.
+    /// Whether only the end times of steps are recorded, so that there is nothing to do after a step.
     pub fn keeps_ends_alone(&self) -> bool {
         !self.selection.needs_curve() && self.selection.save_at.every == 0 && self.selection.on_step.is_none()
     }
@@ -148,7 +149,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// Ends the step at `t`, where the finder has the state.
+    /// Ends the step at `t`. The finder holds the state at this time.
     fn end_step(
         &mut self,
         t: f64,
@@ -160,7 +161,8 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         self.keep_step(integrator, scheme, t, true)
     }
 
-    /// Saves the times within the step, and its end.
+    /// Saves the selected times up to `t_end`, and the step itself for dense output. If `cut`, an event ended
+    /// the step at `t_end`.
     fn keep_step(
         &mut self,
         integrator: &mut Integrator<Y>,
@@ -200,7 +202,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         Ok(())
     }
 
-    /// Saves the end of the solve, if selected.
+    /// Saves the end of the solve, if it is selected.
     pub fn finish(&mut self, integrator: &Integrator<Y>) {
         let (t, y) = (integrator.carry.t, &integrator.carry.y);
         self.save_listed_at(t, y);
@@ -209,7 +211,7 @@ impl<'o, 'f, Y: PlainState, O> Recorder<'o, 'f, Y, O> {
         }
     }
 
-    /// Saves (t, y), unless that time was saved last.
+    /// Saves the value at (t, y), unless t is the time saved last.
     fn save(&mut self, t: f64, y: &Y) {
         if self.ts.last() != Some(&t) {
             self.ts.push(t);

@@ -1,15 +1,15 @@
 //! Retries of steps, and solves that continue after a step was cut short: the work of a driver between
 //! attempts.
 //!
-//! An attempt judges a step by its error only. The driver detects that an event is NaN in the step, that the
-//! vector field needs a shorter step, or that the step ends at an event. This module updates the carry in these
-//! cases, for plain states and for tensors.
+//! An attempt judges a step only by its error estimate and its numbers. The driver detects that an event is
+//! NaN in the step, that the vector field failed with a `Recoverable` error, or that the step ends at an
+//! event. This module updates the carry in these cases, for plain states and for tensors.
 
 use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
 use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
-/// The part of the carry that an accepted step replaced.
+/// The part of the carry that an accepted step replaces, as it was before the step.
 #[derive(Clone)]
 pub(crate) struct Before<S: State> {
     /// The start of the step.
@@ -22,13 +22,13 @@ pub(crate) struct Before<S: State> {
     inv_prev2: S::Clock,
     h_prev: S::Clock,
     num_stops: S::Clock,
-    /// Off-grid stops before the step.
+    /// `Carry::num_off_grid` before the step.
     pub(crate) num_off_grid: S::Clock,
     non_finite_in_row: S::Clock,
 }
 
 impl<S: State> Before<S> {
-    /// Copies the part from `carry`, before the step that starts there.
+    /// Copies these values from `carry`, before a step.
     pub(crate) fn of(carry: &Carry<S>) -> Self {
         Before {
             t: carry.t.clone(),
@@ -58,8 +58,8 @@ impl<S: State> Before<S> {
     }
 }
 
-/// Undoes the last accepted step where `bad` holds: it counts as rejected because `component` is not finite in
-/// it.
+/// Undoes the last accepted step where `bad` holds. It then counts as rejected because of non-finite numbers,
+/// and `component` becomes that of the carry.
 pub(crate) fn take_back<S: State>(
     scheme: &Scheme<S>,
     before: &Before<S>,
@@ -95,8 +95,9 @@ pub(crate) fn take_back<S: State>(
     carry.status = old(&end, &carry.status);
 }
 
-/// Counts an attempt in which the vector field needs a shorter step, and shortens the next attempt. Returns
-/// false if a shorter step no longer helps. The carry still holds the start of the attempt.
+/// Counts an attempt of size `h` in which the vector field failed with a `Recoverable` error, and shortens
+/// the next attempt. Returns false if no shorter step is allowed. The carry still holds the start of the
+/// attempt.
 pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &mut Carry<S>) -> bool {
     if !scheme.is_adaptive() {
         return false;
@@ -114,7 +115,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
     !is_hopeless(scheme, carry)
 }
 
-/// Sets the next step size after a step rejected where `bad` holds because of non-finite numbers.
+/// Sets the next step size where `bad` holds: there the step was rejected because of non-finite numbers.
 fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
     let factor = match scheme.controller {
         Controller::Pid(pid) => pid.factor_min,
@@ -127,19 +128,19 @@ fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry:
     carry.slack = S::Clock::select(bad, &number(0.0), &carry.slack);
 }
 
-/// Whether there were too many such rejections in a row, or the next step is too short.
+/// Whether there were too many consecutive rejections because of non-finite numbers, or the next step is too
+/// short.
 fn is_hopeless<S: State>(scheme: &Scheme<S>, carry: &Carry<S>) -> <S::Clock as Clock>::Mask {
     let too_many = carry.t.like(NON_FINITE_MAX).le(&carry.non_finite_in_row);
     S::Clock::or(&too_many, &carry.dt.abs().lt(&scheme.dt_min(&carry.t)))
 }
 
-/// The largest growth of the first step after an event over the step that the event ended. Only the size of
-/// that step, which was accepted, is known.
+/// The first step after an event is at most this many times as long as the step that the event cut short.
 const GROWTH: f64 = 10.0;
 
-/// Continues from `carry`, whose t and y are the time and state after an event, where `goes_on` holds. `t_end`
-/// is the original end of the step that started at `before`. Counters that depend on t are reset, and the next
-/// step's first stage is computed anew.
+/// Continues from `carry`, whose t and y are the time and state after an event, where `goes_on` holds. The
+/// last step started at `t_start`, with `num_off_grid` of that time, and would have ended at `t_end`.
+/// Counters that depend on t are adapted, and the next step's first stage is computed anew.
 ///
 /// # Errors
 /// The vector field's error, with the time of the evaluation.
@@ -156,7 +157,7 @@ pub(crate) fn resume<S: State, F: VectorField<S>>(
     let is_short = S::Clock::or(&t.lt(t_end), &t_end.lt(&t));
     let is_short = S::Clock::and(goes_on, &is_short);
     let short = |new: &S::Clock, old: &S::Clock| S::Clock::select(&is_short, new, old);
-    // The step reached t1, but its cut end does not.
+    // The full step reached t1, but the step that was cut short did not.
     let completed = number(status::COMPLETED);
     let had_ended = S::Clock::and(&completed.le(&carry.status), &carry.status.le(&completed));
     let unreached = S::Clock::and(&is_short, &had_ended);

@@ -4,7 +4,7 @@
 
 use super::{ConfigError, OdeState};
 
-/// Any mix of t0, t1, given times, every n-th accepted step, and dense output.
+/// What a solve saves: any mix of t0, t1, given times, every n-th accepted step, and dense output.
 ///
 /// The saved times are the union of the selected times, in the order of the solve and without repetitions. A
 /// solve that ends early saves the selected times before its end, and its end instead of t1. Dense output alone
@@ -14,11 +14,12 @@ use super::{ConfigError, OdeState};
 /// steps. At the end of a step, the value is that of the step itself.
 ///
 /// The time axis is the first: `ys[i]` for plain states, `[time, ..y]` on tensors. The shapes of tensors are
-/// fixed before the solve, so there are rows for all given times and for the maximum number of accepted steps:
-/// `max_steps`, or the number of steps for constant steps and `StepTo`. Unused rows at the end are NaN, and the
-/// solution's `num_saved` counts the used ones. On tensors, methods whose dense output needs extra stages
-/// (order 7 and above, and methods with the cubic Hermite interpolant that are not FSAL) evaluate these stages
-/// in every attempt if times or dense output are saved.
+/// fixed before the solve, so there is a row for each given time. If steps are saved, there are also rows for
+/// the maximum number of accepted steps: `max_steps`, or the number of steps for constant steps and `StepTo`.
+/// Unused rows at the end are NaN; the solution's `num_saved` is the number of used rows. On tensors, methods
+/// whose dense output needs extra stages (order 7 and above, and methods with the cubic Hermite interpolant
+/// that are not FSAL) evaluate these stages in every attempt if given times or dense output are saved, or if
+/// there are events.
 ///
 /// # Examples
 /// ```
@@ -49,11 +50,11 @@ impl Default for SaveAt {
 impl SaveAt {
     const NOTHING: SaveAt = SaveAt { t0: false, t1: false, ts: Vec::new(), every: 0, dense: false };
 
-    /// Saves the start.
+    /// Saves the value at t0.
     pub fn t0() -> Self {
         SaveAt { t0: true, ..Self::NOTHING }
     }
-    /// Saves the end.
+    /// Saves the end: t1, or the time at which the solve ended early.
     pub fn t1() -> Self {
         SaveAt { t1: true, ..Self::NOTHING }
     }
@@ -76,11 +77,12 @@ impl SaveAt {
     pub fn steps() -> Self {
         Self::every(1)
     }
-    /// Saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no step is saved.
+    /// Saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, nothing
+    /// is saved.
     pub fn every(n: usize) -> Self {
         Self::NOTHING.and_every(n)
     }
-    /// Saves dense output: [`Solution::dense`](super::Solution::dense) evaluates it at any time.
+    /// Saves dense output: [`Solution::dense`](super::Solution::dense) returns it.
     pub fn dense() -> Self {
         SaveAt { dense: true, ..Self::NOTHING }
     }
@@ -92,17 +94,18 @@ impl SaveAt {
     pub fn and_t1(self) -> Self {
         SaveAt { t1: true, ..self }
     }
-    /// Also saves these times.
+    /// Also saves these times, which replace times given before.
     pub fn and_ts(self, ts: &[f64]) -> Self {
         SaveAt { ts: ts.to_vec(), ..self }
     }
-    /// Also saves every accepted step.
+    /// Also saves the start and the end of every accepted step.
     pub fn and_steps(self) -> Self {
         self.and_every(1)
     }
-    /// Also saves every n-th accepted step.
+    /// Also saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no
+    /// steps are saved.
     pub fn and_every(self, n: usize) -> Self {
-        SaveAt { t0: n > 0, t1: n > 0, every: n, ..self }
+        SaveAt { t0: self.t0 || n > 0, t1: self.t1 || n > 0, every: n, ..self }
     }
     /// Also saves dense output.
     pub fn and_dense(self) -> Self {

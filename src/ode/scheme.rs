@@ -1,8 +1,9 @@
-//! `Scheme` and `Span`: the data that do not change during a solve.
+//! `Scheme`: the method, the controller, the tolerance and the limits of a solve.
 //!
-//! A scheme is plain Rust numbers, known when a solve is recorded, so code may branch on it; a span is values
-//! of the clock. Everything that changes is in [`Carry`](super::Carry). Invalid numbers are rejected here, for
-//! all drivers.
+//! A scheme does not change during a solve. It consists of plain Rust numbers, which are static when a solve
+//! is recorded, so code may branch on them. The interval is a [`Span`], which consists of values of the
+//! clock. Everything that changes is in [`Carry`](super::Carry). Invalid numbers are rejected here, for all
+//! drivers.
 
 use super::inline::InlineMethod;
 use super::step_end::dt_least;
@@ -25,7 +26,7 @@ pub struct Limits<'a> {
     pub max_steps: u64,
     /// Times strictly between t0 and t1 at which steps end, in the order of the solve, discontinuities included.
     pub stops: &'a [f64],
-    /// Where the vector field is evaluated next to discontinuities.
+    /// The times at which the vector field is evaluated next to discontinuities.
     pub sides: Sides<'a>,
 }
 
@@ -62,7 +63,7 @@ pub struct Scheme<'a, S: State> {
     pub norm: Option<&'a Norm<'a, S>>,
     /// The derivatives of the vector field that the user provides.
     pub functions: Option<&'a StateFunctions<'a, S>>,
-    /// The limits of every controller.
+    /// The bounds on the steps.
     pub limits: Limits<'a>,
     /// [`ButcherTableau::is_fsal`] of the tableau, computed once.
     is_fsal: bool,
@@ -94,7 +95,7 @@ impl<'a, S: State> Scheme<'a, S> {
         Ok(Self::trusted(*tableau, controller, tolerance, Limits::steps(max_steps)))
     }
 
-    /// A scheme of numbers that were checked before.
+    /// Creates a scheme from numbers that were checked before.
     #[inline]
     pub(super) fn trusted(
         tableau: ButcherTableau<'a>,
@@ -116,7 +117,8 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { functions, ..self }
     }
 
-    /// The scheme that always keeps f(t, y) in `k[0]` between steps, because dense output needs both ends.
+    /// The scheme that keeps f(t, y) in `k[0]` between steps even without adaptive control, because dense
+    /// output needs f at both ends. Rosenbrock methods never keep it.
     pub fn keeping_first(self) -> Self {
         Scheme { keeps_first: !is_linear(&self.tableau), ..self }
     }
@@ -127,8 +129,9 @@ impl<'a, S: State> Scheme<'a, S> {
         Scheme { is_fsal: false, ..self }
     }
 
-    /// Rejects an interval that is not finite (t1 may be infinite where `is_open`: something else can end the
-    /// solve), a first step that leads away from t1, and times of `StepTo` that do not run from t0 to t1.
+    /// Rejects an interval that is not finite (t1 may be infinite if `is_open`: if something other than t1
+    /// can end the solve), a first step that leads away from t1, and times of `StepTo` that do not run from
+    /// t0 to t1.
     pub fn check_span(&self, t0: f64, t1: f64, is_open: bool) -> Result<(), ConfigError> {
         for (name, value) in [("t0", t0), ("t1", t1)] {
             let may_be = value.is_finite() || is_open && name == "t1" && value.is_infinite();
@@ -147,8 +150,8 @@ impl<'a, S: State> Scheme<'a, S> {
         Ok(())
     }
 
-    /// Rejects a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, or NaN if it is
-    /// not known yet.
+    /// Rejects a first step that is 0, not finite, or leads away from t1; `span` is t1 - t0, or NaN if t0 or
+    /// t1 is traced.
     pub fn check_first_step(&self, span: f64) -> Result<(), ConfigError> {
         match self.controller.dt0() {
             Some(dt0) if dt0 == 0.0 || !dt0.is_finite() || dt0 < 0.0 && span > 0.0 => {
@@ -167,8 +170,8 @@ impl<'a, S: State> Scheme<'a, S> {
     /// Whether `k[0]` is f(t, y) between two steps. Adaptive steps need it, because rejected attempts start
     /// with it again, and so does dense output.
     ///
-    /// A FSAL method needs no extra evaluation for this. Otherwise constant steps compute the first stage anew
-    /// and skip a FSAL method's last stage; the number of evaluations is the same.
+    /// A FSAL method needs no extra evaluation for this. If f(t, y) is not carried, a step computes the first
+    /// stage anew and skips a FSAL method's last stage; the number of evaluations is the same.
     #[inline(always)]
     pub fn carries_first(&self) -> bool {
         self.keeps_first
@@ -180,10 +183,10 @@ impl<'a, S: State> Scheme<'a, S> {
         self.keeps_first && self.is_fsal
     }
 
-    /// Function evaluations in one attempt, without the evaluation at the end of an accepted step if its result
-    /// is carried.
+    /// Function evaluations in one attempt. If f(t, y) is carried and the method is not FSAL, each accepted
+    /// step before t1 takes one more evaluation, which is not counted here.
     ///
-    /// Stages of another kind count their own evaluations.
+    /// It is 0 for methods that are not explicit, which count their own evaluations.
     #[inline(always)]
     pub fn evals_per_attempt(&self) -> usize {
         if !self.tableau.is_explicit() {
@@ -269,7 +272,8 @@ impl<'a, S: State> Scheme<'a, S> {
     }
 }
 
-/// Whether its stages solve linear systems, for which f(t, y) is evaluated with the Jacobian.
+/// Whether the method's stages solve linear systems. Such a method evaluates f(t, y) together with the
+/// Jacobian.
 fn is_linear(tableau: &ButcherTableau) -> bool {
     matches!(tableau.kind, Kind::Rosenbrock(_))
 }
@@ -292,7 +296,7 @@ pub(super) fn check(
     }
 }
 
-/// Rejects limits that contradict each other or the controller.
+/// Rejects limits out of range, and limits that contradict each other or the controller.
 pub(super) fn check_limits(controller: &Controller, limits: &Limits) -> Result<(), ConfigError> {
     let Limits { dt_min, dt_max, stops, .. } = *limits;
     let refuse = |parameter, value, range| Err(ConfigError::Controller { parameter, value, range });

@@ -1,10 +1,10 @@
 //! Forward sensitivities: dy1/dp and dy1/dy0 of a solve on plain Rust values, by dual numbers through the same code.
 //!
-//! Meant for few parameters and small states, where a graph and its reverse pass would cost more than they
-//! save: the work grows with the number of directions. It differentiates the discrete solve with its step times
-//! fixed. The error norm reads only values, so y1 and the steps do not depend on what is differentiated.
-//! Alternative considered: tangents in the error norm, as in some codes. This also controls the error of the
-//! tangents, but y1 then depends on which derivatives are computed.
+//! The work grows with the number of directions, so this is meant for few parameters and small states, where
+//! a graph and its reverse pass would cost more than they save. The derivatives are those of the discrete
+//! solve with its step times fixed. The error norm reads only values, so y1 and the steps do not depend on
+//! what is differentiated. Alternative considered: tangents in the error norm, as in some codes. This also
+//! controls the error of the tangents, but y1 then depends on which derivatives are computed.
 
 use super::check::Driver;
 use super::plain::run;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The number type of one pass.
 type Pass = FieldDual;
 
-/// A field with dual parameters, and with nested dual parameters for its Jacobian.
+/// A vector field with dual parameters, and with nested dual parameters for its Jacobian.
 struct Differentiated<G: GenericField<N>, const N: usize> {
     field: G::Of<Pass>,
     nested: G::Of<NestedDual>,
@@ -112,8 +112,8 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// error of the result against the derivative of the true solution depends on the tolerances. Parameters
     /// and components are processed [`DIRECTIONS`] at a time, each group in one pass over the interval.
     ///
-    /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` apply as in a plain solve. Saved values,
-    /// events and [`on_step`](Ode::on_step) are refused with an error.
+    /// Tolerances, [`norm`](Ode::norm), `tstops` and `discontinuities` apply as in a plain solve. Saved
+    /// values, events, [`on_step`](Ode::on_step) and user-defined derivatives such as `jacobian` are errors.
     ///
     /// # Examples
     /// ```
@@ -140,7 +140,8 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
     /// Solves from t0 to t1 with derivatives.
     ///
     /// # Errors
-    /// The errors of [`Ode::solve`]; also an error for saved values, events and `on_step`.
+    /// The errors of [`Ode::solve`]; also an error for saved values, events, `on_step` and user-defined
+    /// derivatives such as `jacobian`.
     pub fn solve(
         &self,
         t0: f64,

@@ -1,7 +1,7 @@
-//! `Settings`: the settings as given; `Resolved`: the settings with all defaults.
+//! [`Settings`]: the settings as given. [`Resolved`]: the settings with all defaults filled in.
 //!
-//! Options are given in any order and checked once, when the interval and the state are known. This module uses
-//! only options, neither vector fields nor loops, so all drivers share it.
+//! Settings are given in any order and checked once, when a solve starts. This module uses neither vector
+//! fields nor loops, so all drivers share it.
 
 use super::scheme;
 use super::{
@@ -11,7 +11,7 @@ use super::{
 use crate::simd::Level;
 use std::sync::Arc;
 
-/// Options as given; `None` for defaults.
+/// The settings as given; `None` for a default.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) method: Method,
@@ -22,9 +22,10 @@ pub struct Settings {
     pub(crate) rtol: Option<Tol>,
     pub(crate) atol: Option<Tol>,
     pub(crate) max_steps: u64,
-    /// The maximum number of recorded events; `None` for no limit, or the default number of rows.
+    /// The maximum number of recorded events; `None` for the default: no limit on plain states, a number of
+    /// rows on tensors.
     pub(crate) max_events: Option<usize>,
-    /// Whether an early end is `Ok`.
+    /// Whether `solve` returns `Ok` if the solve ends early.
     pub(crate) allow_incomplete: bool,
     pub(crate) dt_min: f64,
     pub(crate) dt_max: f64,
@@ -34,7 +35,7 @@ pub struct Settings {
     pub(crate) sparsity: Option<Arc<Sparsity>>,
     /// M of `M y' = f(t, y)`.
     pub(crate) mass: Option<Arc<Mass>>,
-    /// The instructions that loops over steps may use.
+    /// The SIMD instructions that loops over steps may use.
     pub(crate) level: Level,
 }
 
@@ -61,7 +62,7 @@ impl Default for Settings {
     }
 }
 
-/// Complete options, which a [`Scheme`] borrows.
+/// The settings with all defaults filled in. A [`Scheme`] borrows from them.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     method: Method,
@@ -88,13 +89,14 @@ pub struct Resolved {
 /// The method and the instruction level for which a loop over steps may be compiled.
 #[derive(Clone, Copy, Debug)]
 pub struct Native {
-    /// The method, unless a custom tableau replaces it.
+    /// The method; `None` if a custom tableau replaces it.
     pub(super) method: Option<Method>,
     pub(super) level: Level,
 }
 
 impl Settings {
-    /// The controller to use: the given one or the method's default, with `dt0`.
+    /// The controller of the solve: the given controller or the method's default, with `dt0` as the first
+    /// step size.
     ///
     /// # Errors
     /// A dt0 with a controller that already has a dt0, or with [`StepTo`](super::StepTo); a method without an
@@ -129,12 +131,12 @@ impl Settings {
         tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
 
-    /// All settings for a state with `parts`, with the tolerance `default` if none was given. `span` is t0 and
-    /// t1 if they are known before the solve.
+    /// Fills in the defaults and checks the settings. `parts` is the number of components of each part of the
+    /// state, `default` the default tolerance. `span` is t0 and t1, or `None` if they are traced.
     ///
     /// # Errors
     /// The errors of [`Scheme::new`]; limits that contradict each other; lists of tolerances of the wrong
-    /// length; stops that are not finite, or any stops if the interval is not known.
+    /// length; stops that are not finite, or any stops if the interval is traced.
     pub fn resolve(
         &self,
         default: Tolerance,
@@ -222,7 +224,7 @@ impl Resolved {
     /// The method and the level for which loops may be compiled.
     pub(super) fn native(&self) -> Native {
         let method = match self.method {
-            // The first of the two methods.
+            // A solve with automatic switching starts with Tsit5.
             Method::AutoTsit5Rodas5P => Method::Tsit5,
             method => method,
         };
@@ -242,7 +244,7 @@ impl Resolved {
         Limits { dt_min, dt_max, max_steps, stops, sides: sides.view() }
     }
 
-    /// Stores f(t, y) at the end of each step, for dense output.
+    /// Whether f(t, y) is carried even without adaptive steps, for dense output.
     pub(super) fn keeping_first(self, keeps: bool) -> Self {
         Resolved { keeps_first: keeps, ..self }
     }
@@ -252,7 +254,7 @@ fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
 }
 
-/// The times between t0 and t1, the ends included.
+/// The times between t0 and t1, both included.
 fn times_within(
     name: &'static str,
     times: &[f64],

@@ -1,6 +1,7 @@
 //! `Sides`: on which side of a discontinuity the vector field is evaluated.
 //!
-//! An attempt knows how many stops it has passed and needs no search; a replay knows only its two step times.
+//! An attempt has a counter of passed stops, so it needs no search. A replay has only the two times of a
+//! step, so it searches.
 
 use super::Clock;
 
@@ -10,9 +11,9 @@ use super::Clock;
 pub struct Sides<'a> {
     /// The times.
     pub at: &'a [f64],
-    /// The evaluation times of steps that end here from below.
+    /// Where the vector field is evaluated for a step on the lower side of each time.
     pub below: &'a [f64],
-    /// The evaluation times of steps that end here from above.
+    /// Where the vector field is evaluated for a step on the upper side of each time.
     pub above: &'a [f64],
 }
 
@@ -26,7 +27,8 @@ impl Sides<'_> {
         self.at.is_empty()
     }
 
-    /// `t`; if `t` is entry `index`, the evaluation time next to it, above if `above`, else below.
+    /// Where the vector field is evaluated for a step that starts or ends at `t`: if `t` is entry `index`,
+    /// the entry of `above` where the mask `above` holds, else of `below`; otherwise `t` itself.
     #[inline(always)]
     pub(super) fn beside<C: Clock>(&self, t: &C, index: &C, above: &C::Mask) -> C {
         let at = index.lookup(self.at);
@@ -41,7 +43,8 @@ impl Sides<'_> {
         t.count_up_to(self.at).sub(&t.like(1.0)).max(&t.like(0.0))
     }
 
-    /// The index of the n-th of t0, the stops and t1 in the order of the solve.
+    /// The index of the n-th of t0, the stops and t1, counted from 0 in the order of the solve. `ahead`:
+    /// whether t increases.
     #[inline(always)]
     pub(super) fn nth<C: Clock>(&self, n: &C, ahead: &C::Mask) -> C {
         C::select(ahead, n, &n.like(self.at.len() as f64 - 1.0).sub(n))
@@ -57,7 +60,8 @@ pub struct OwnSides {
 }
 
 impl OwnSides {
-    /// The sides for `stops` in the order of the solve, including `discontinuities`, and t0 and t1.
+    /// The sides for t0, `stops` and t1. `stops` are in the order of the solve, and include the
+    /// discontinuities strictly between t0 and t1.
     pub(crate) fn new(stops: &[f64], discontinuities: &[f64], (t0, t1): (f64, f64)) -> OwnSides {
         if discontinuities.is_empty() {
             return OwnSides::default();
@@ -65,7 +69,7 @@ impl OwnSides {
         let mut at: Vec<f64> = [&[t0], stops, &[t1]].concat();
         let mut discontinuities = discontinuities.to_vec();
         for times in [&mut at, &mut discontinuities] {
-            // The times are monotone, so the sort below only verifies the order.
+            // `at` is monotone, so it is sorted already. The discontinuities may be in any order.
             if times.first() > times.last() {
                 times.reverse();
             }

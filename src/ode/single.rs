@@ -1,8 +1,9 @@
 //! `Single`: an `f32` that takes `f64` constants on either side of an operator, unlike the standard library's.
 //!
 //! It exists so that one body of a [`vector_field!`](crate::vector_field) can use `2.0 * y[0]` in both
-//! precisions. Like f32, it has an f64 clock. Its error ratio is a division in f32, widened before it is
-//! squared: the ratio carries 7 digits either way, and lanes of f32 divide four times as many per cycle.
+//! precisions. Like f32, it has an f64 clock. Its error ratio is divided in f32, and converted to f64 before
+//! it is squared. The ratio has 7 digits in either precision, and f32 lanes perform four times as many
+//! divisions per cycle.
 
 use super::{FieldNumber, GenericField, Number, Real, Tolerance};
 use std::iter::Sum;

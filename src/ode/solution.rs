@@ -15,7 +15,7 @@ pub struct Solution<Y, O = Y> {
     pub ts: Vec<f64>,
     /// The saved values at these times: y, or the value of `save_fn`.
     pub ys: Vec<O>,
-    /// The ends of all accepted steps, t0 first.
+    /// t0 and the end times of all accepted steps.
     pub step_times: Vec<f64>,
     /// Records of events, in the order of the solve.
     pub events: Vec<EventRecord<Y>>,
@@ -38,10 +38,11 @@ pub struct Solution<Y, O = Y> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Stability limited the step size, not accuracy: in 15 checks, without 6 consecutive negative checks among
-    /// them, `h |lambda|` was at the end of the method's stability interval. A looser tolerance does not help.
-    /// Methods with two stages at c = 1 can detect it: Tsit5, Dopri5, the Verner pairs. Trajectories in lanes
-    /// are checked from their 1,000th attempt on.
+    /// Stability limited the step size, not accuracy. `h |lambda|` was near or beyond the end of the method's
+    /// stability interval in 15 checks, and never below this range in 6 consecutive checks between them. A
+    /// looser tolerance does not help. Only methods with two stages at c = 1 can detect this: Tsit5, Dopri5,
+    /// Vern7, Vern9, and some custom tableaux. Trajectories in lanes are checked from their 1,000th attempt
+    /// on.
     Stiff {
         /// The time at which stiffness was detected.
         t: f64,
@@ -60,7 +61,7 @@ impl fmt::Display for Warning {
 }
 
 impl<Y, O> Solution<Y, O> {
-    /// Dense output.
+    /// The dense output, which evaluates the solution at any time.
     ///
     /// # Errors
     /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) was selected.

@@ -1,8 +1,8 @@
 //! `SolveError`: why a solution is incomplete, with the part that was computed.
 //!
 //! It is generic over that part, so the errors of all drivers have the same form: plain states, ensembles,
-//! sensitivities, tensors and steppers differ only in the type of `partial`. `?` drops this part: every
-//! `SolveError` converts into a [`flowline::Error`](crate::Error).
+//! sensitivities, tensors and steppers differ only in the type of `partial`. The operator `?` converts a
+//! `SolveError` into a [`flowline::Error`](crate::Error), without this part.
 
 use super::{ConfigError, FieldError, Outcome, Tol};
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::fmt;
 
 /// Why a solve returned no complete solution.
 ///
-/// A solution is complete if t1 was reached, an event ended the solve, or `on_step` ended it.
+/// A solution is complete if t1 was reached, or if a terminal event or `on_step` ended the solve.
 ///
 /// # Examples
 /// ```
@@ -22,13 +22,14 @@ use std::fmt;
 /// ```
 #[non_exhaustive]
 pub enum SolveError<S = ()> {
-    /// The problem or a setting is invalid. Nothing ran.
+    /// The problem or a setting is invalid, or the ranks of an ensemble cannot work together. There is no
+    /// partial solution.
     Config(ConfigError),
     /// The vector field failed.
     Field {
         /// The time of the evaluation.
         t: f64,
-        /// Number of steps attempted before.
+        /// Number of steps attempted before the step that failed.
         step: u64,
         /// The vector field's own error.
         source: FieldError,
@@ -37,7 +38,7 @@ pub enum SolveError<S = ()> {
     },
     /// The state reset of an event failed.
     Event {
-        /// The index of the event.
+        /// The index of the event, in the order of declaration.
         index: usize,
         /// Its time.
         t: f64,
@@ -60,7 +61,7 @@ pub enum SolveError<S = ()> {
 }
 
 impl<S> SolveError<S> {
-    /// The partial solution; `None` if nothing ran.
+    /// The partial solution; `None` for [`SolveError::Config`].
     pub fn partial(&self) -> Option<&S> {
         match self {
             SolveError::Config(_) => None,
@@ -70,7 +71,7 @@ impl<S> SolveError<S> {
         }
     }
 
-    /// The partial solution; `None` if nothing ran.
+    /// The partial solution; `None` for [`SolveError::Config`].
     pub fn into_partial(self) -> Option<S> {
         match self {
             SolveError::Config(_) => None,
@@ -99,7 +100,7 @@ impl<S> SolveError<S> {
 }
 
 impl<S> SolveError<S> {
-    /// A solve with these tolerances that ended early.
+    /// Creates the error of a solve that ended early.
     pub(crate) fn incomplete(
         outcome: Outcome,
         row: Option<usize>,
@@ -112,12 +113,12 @@ impl<S> SolveError<S> {
 }
 
 impl SolveError {
-    /// A vector field that failed.
+    /// Creates the error of a vector field that failed.
     pub(crate) fn of_field(t: f64, step: u64, source: FieldError) -> Self {
         SolveError::Field { t, step, source, partial: Box::new(()) }
     }
 
-    /// A solve inside a compiled program that ended early.
+    /// Creates the error of a solve inside a compiled program that ended early.
     #[cfg(feature = "autodiff")]
     pub(crate) fn in_program(outcome: Outcome, row: Option<usize>) -> Self {
         SolveError::Incomplete { outcome, row, tolerances: None, partial: Box::new(()) }
@@ -174,7 +175,7 @@ impl<S> fmt::Display for SolveError<S> {
                 write!(f, "the vector field failed at t={t} (step {step}): {source}")
             }
             SolveError::Event { index, t, reason, .. } => {
-                write!(f, "the action of event {index} at t={t} {reason}")
+                write!(f, "the state reset of event {index} at t={t} {reason}")
             }
             SolveError::Incomplete { outcome, row, tolerances, .. } => {
                 f.write_str("the solve")?;

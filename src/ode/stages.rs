@@ -1,8 +1,8 @@
-//! The stages of a step and its y1, shared bit for bit by an attempt and its replay.
+//! The stages of a step and its y1. An attempt and its replay share this code, so they give the same bits.
 //!
-//! It uses a method's coefficients, the two step times of a step and the vector field.
-//! [`attempt`](super::attempt()) decides whether a step is accepted, estimates its error, and chooses the next
-//! step size and the end of a solve. Nothing here may allocate.
+//! This module uses a method's coefficients, the two times of a step and the vector field.
+//! [`attempt`](super::attempt()) decides whether a step is accepted, estimates its error, and chooses the
+//! next step size and the end of a solve. Nothing here may allocate.
 
 use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};
 
@@ -16,7 +16,8 @@ pub enum First {
     Evaluate,
 }
 
-/// The times of the evaluations at c = 0 and c = 1, and the origin of the times between.
+/// The times of the evaluations at c = 0 and c = 1, and the start time t, to which `c h` is added for the
+/// other stages.
 pub struct Times<C> {
     pub(super) first: C,
     pub(super) last: C,
@@ -55,10 +56,11 @@ impl<C: Clock> Times<C> {
 
 /// Computes the stages and y1.
 ///
-/// `UNROLLED` unrolls the loop over stages. With the coefficients as compile-time constants, every stage of a
-/// small array then stays in registers (Lorenz: 101 ns per step against 135, a hand-written loop 94). The
-/// compiler does not unroll it by itself. If the coefficients are not constant, or a stage is a call anyway, a
-/// plain loop is as fast and has a tenth of the code.
+/// `FUSED`: whether sums use fused multiply-add. `UNROLLED` unrolls the loop over stages. With the
+/// coefficients as compile-time constants, every stage of a small array then stays in registers (Lorenz: 101
+/// ns per step against 135, a hand-written loop 94). The compiler does not unroll it by itself. If the
+/// coefficients are not constant, or a stage is a call anyway, a plain loop is as fast and has a tenth of the
+/// code.
 #[inline(always)]
 pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: VectorField<S>>(
     f: &F,
@@ -79,7 +81,7 @@ pub(super) fn stages<const UNROLLED: bool, const FUSED: bool, S: State, F: Vecto
             ($($i:literal)*) => { $( if $i < needed { stage::<UNROLLED, FUSED, S, F>(f, &tableau, $i, times, h, y, k, y1)?; } )* };
         }
         unroll!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        debug_assert!(needed <= 16, "invariant: a method of {needed} stages is not unrolled");
+        debug_assert!(needed <= 16, "invariant: at most 16 stages are unrolled, not {needed}");
     } else {
         for i in 1..needed {
             stage::<UNROLLED, FUSED, S, F>(f, &tableau, i, times, h, y, k, y1)?;

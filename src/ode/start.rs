@@ -9,8 +9,9 @@ use super::{
 
 /// The carry before the first step.
 ///
-/// Adaptive control evaluates f(t0, y0) and ends the solve if it is not finite. Without a dt0 it chooses a first
-/// step size with Hairer's algorithm, which takes one more evaluation. If t0 == t1, the solve is completed with y0.
+/// If steps are adaptive or f(t, y) is carried, it evaluates f(t0, y0), and ends the solve if that is not
+/// finite. If steps are adaptive and dt0 is not given, it chooses the first step size with Hairer's
+/// algorithm, which takes one more evaluation. If t0 == t1, the solve is completed with y0.
 ///
 /// # Errors
 /// The vector field's error, with the time of the evaluation.
@@ -26,7 +27,7 @@ pub fn start<S: State, F: VectorField<S>>(
     Ok(carry)
 }
 
-/// [`start`] in a carry that is new, or [reset](Carry::reset) at t0 with y0 in it.
+/// [`start`] in a given carry, which is new or [reset](Carry::reset) at t0 and holds y0.
 #[inline(always)]
 pub(super) fn start_in<S: State, F: VectorField<S>>(
     f: &F,
@@ -72,9 +73,9 @@ pub(super) fn start_in<S: State, F: VectorField<S>>(
 /// The first step size, signed, from the norms of y0, of f(t0, y0) and of the change of f over a short Euler
 /// step.
 ///
-/// If that change is not finite, or the vector field fails there, the short step itself is used. The result is
-/// limited by t1 and the first stop, and by the smallest allowed step. Expects f(t0, y0) in `k[0]`; overwrites
-/// `k[1]`, the scratch and `y1`.
+/// If that change is not finite, or the vector field fails there with a `Recoverable` error, the result is
+/// the short step itself. The short step is limited by the first stop; the result by t1, by dt_max and by the
+/// smallest allowed step. `k[0]` must hold f(t0, y0). `k[1]`, the scratch state and `y1` are overwritten.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting

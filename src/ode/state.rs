@@ -1,10 +1,10 @@
 //! `State`: the integrated quantity as the stepping algorithm sees it.
 //!
-//! A Runge-Kutta step needs four operations on states; arrays, `Vec`s and trees of tensors implement them.
-//! Stages come as [`Stages`], not as a slice, because the stages of a part of a compound are not contiguous. A
-//! state does not depend on the method, the controller or the loop. Alternatives considered: operators
-//! (`y + dt * k`), which allocate a temporary per term of a heap state and record a node per term of a traced
-//! one; a slice of `f64`, which tensors are not.
+//! A Runge-Kutta step needs only a few operations on states; arrays, `Vec`s and trees of tensors implement
+//! them. Stages are passed as [`Stages`], not as a slice, because the stages of one part of a compound state
+//! are not contiguous. A state does not depend on the method, the controller or the loop. Alternatives
+//! considered: operators (`y + dt * k`), which allocate a temporary per term of a heap state and record a
+//! node per term of a traced one; a slice of `f64`, which tensors are not.
 
 use super::{Clock, FieldError, Tolerance};
 
@@ -12,8 +12,8 @@ use super::{Clock, FieldError, Tolerance};
 pub trait Stages<S> {
     /// Whether sums of these stages use fused multiply-add.
     ///
-    /// It is true only in loops compiled for a level that has the instruction. Elsewhere fused multiply-add
-    /// would be a call of the C library.
+    /// It is true only in loops compiled for a CPU level that has the instruction. On other levels, each
+    /// fused multiply-add would be a call into the C library.
     const FUSED: bool = false;
     /// Whether the weights are compile-time constants, so that sums of small states are unrolled.
     const KNOWN: bool = false;
@@ -32,7 +32,7 @@ impl<S> Stages<S> for [S] {
         self.len()
     }
 }
-/// Stages of a loop compiled for the machine's instructions, or for a method.
+/// Stages in a loop compiled for the CPU's instruction set, or for a method.
 #[derive(Debug)]
 pub struct Compiled<'a, S, const FUSED: bool, const KNOWN: bool>(pub &'a [S]);
 impl<S, const FUSED: bool, const KNOWN: bool> Stages<S> for Compiled<'_, S, FUSED, KNOWN> {
@@ -70,10 +70,10 @@ impl<S, const N: usize> Stages<S> for [S; N] {
 
 /// The integrated quantity: numbers that can be combined linearly and measured against a tolerance.
 ///
-/// Plain states are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature `nalgebra`);
-/// ndarray's arrays of any dimension (feature `ndarray`); tuples of up to six states; structs of states by
-/// [`state!`](crate::state!). Components are numbered in memory order, for an ndarray array in logical order,
-/// for a compound part by part. Plain states have an f64 clock, even if y is f32.
+/// Plain states are: f64, f32; arrays and `Vec`s of them; nalgebra's vectors and matrices (feature
+/// `nalgebra`); ndarray's arrays of any dimension (feature `ndarray`); tuples of up to six states; structs of
+/// states by [`state!`](crate::state!). Components are numbered in memory order; those of an ndarray array in
+/// logical order; those of a tuple or struct part by part. Plain states have an f64 clock, even if y is f32.
 ///
 /// Every implementation must give the same bits for the same inputs, whether called from `attempt` or from
 /// `step`.
@@ -108,8 +108,7 @@ pub trait State: Clone {
     ///
     /// Terms with `b_i == 0` are skipped. The result is not finite if a component of the sum or of `y1` is not finite.
     ///
-    /// Implement this or [`error_sum`](Self::error_sum), whichever is more natural; each has a default in terms
-    /// of the other.
+    /// Implement this or [`error_sum`](Self::error_sum): the default of each calls the other.
     #[inline(always)]
     fn error_ratio<K: Stages<Self> + ?Sized>(
         &mut self,
@@ -124,8 +123,8 @@ pub trait State: Clone {
         sum.mul(&sum.like(1.0 / self.num_components().max(1) as f64)).sqrt()
     }
 
-    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: the quantity that a compound
-    /// state sums over its parts.
+    /// [`error_ratio`](Self::error_ratio) squared, times the number of components: the quantity that a tuple
+    /// or struct sums over its parts.
     fn error_sum<K: Stages<Self> + ?Sized>(
         &mut self,
         dt: &Self::Clock,
@@ -152,7 +151,7 @@ pub trait State: Clone {
         tol: &Tolerance,
     );
 
-    /// Copies `other` without allocating. Types whose `clone_from` allocates override it.
+    /// Copies `other` without allocating. A type whose `clone_from` allocates must override it.
     #[inline(always)]
     fn copy_of(&mut self, other: &Self) {
         self.clone_from(other);

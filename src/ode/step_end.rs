@@ -50,16 +50,17 @@ pub(super) fn ulps<C: Clock>(n: f64, x: &C) -> C {
     x.abs().mul(&x.like(n * f64::EPSILON))
 }
 
-/// 100 ulp, relative to a number.
+/// 100 ulp of a number, as a fraction of the number.
 pub(super) const SLACK: f64 = 100.0 * f64::EPSILON;
 
-/// The remainder below which a step from `t` to `t_next` is merged with it: 100 ulp of the larger time.
+/// A remainder after the step from `t` to `t_next` is merged with the step if it is below this: 100 ulp of
+/// the larger of the two times.
 #[inline(always)]
 pub(crate) fn slack<C: Clock>(t: &C, t_next: &C) -> C {
     t.abs().max(&t_next.abs()).mul(&t.like(SLACK))
 }
 
-/// The smallest step at t = 0, where an ulp is no limit.
+/// The smallest step at t = 0, where an ulp is 0.
 const DT_LEAST: f64 = 1e-300;
 
 /// The smallest step at t: 16 ulp of t.
@@ -70,17 +71,18 @@ pub(super) fn dt_least<C: Clock>(t: &C) -> C {
 
 /// The end of a step.
 pub(super) struct StepEnd<C: Clock> {
-    /// The time.
+    /// The end time.
     pub t: C,
     /// Whether the time is t1.
     pub last: C::Mask,
     /// Whether the time is one of the stops.
     pub stop: C::Mask,
-    /// Whether the time is a multiple of a constant step size, or one of the given times.
+    /// Whether a stop is also a multiple of the constant step size, or one of the times of `StepTo`. It has
+    /// no meaning if `stop` is false.
     pub grid: C::Mask,
 }
 
-/// The next time that no step may pass, a stop or t1, and whether it is a stop.
+/// The next time that no step may pass (a stop or t1), and whether it is a stop.
 #[inline(always)]
 pub(super) fn next_wall<S: State>(
     scheme: &Scheme<S>,
@@ -138,7 +140,7 @@ pub(super) fn next_step_end<S: State>(
         }
         Controller::Hairer(_) => {
             let proposed = carry.t.add(&carry.dt);
-            // The published codes extend a step by up to 1 % to avoid such a small remainder.
+            // The published codes extend a step by up to 1 % to avoid a remainder of this size.
             let stretched = carry.t.add(&carry.dt.mul(&one.like(1.01)));
             let at_wall = passes(span, &wall, &stretched, &slack_of_attempt);
             (proposed, at_wall, span.t0.lt(&span.t0))
@@ -149,8 +151,8 @@ pub(super) fn next_step_end<S: State>(
     StepEnd { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
 }
 
-/// Whether t comes before t1: always true for stops and given times, unless the span is a piece of their
-/// interval.
+/// Whether t comes before t1. For stops and times of `StepTo` it is always true, unless `span` is only a
+/// piece of the interval that ends earlier.
 #[inline(always)]
 fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
     t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))

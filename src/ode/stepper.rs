@@ -1,7 +1,7 @@
 //! `Stepper`: a solve of plain Rust values, one step per call.
 //!
-//! It handles the integrator and the changes that a caller makes between two steps, not the attempts. It takes
-//! the same steps as the whole solve in [`plain`](super::plain).
+//! It calls the integrator and handles changes that the caller makes between two steps. It takes the same
+//! steps as a solve by [`plain`](super::plain).
 
 use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
@@ -13,13 +13,14 @@ use super::{
 
 /// A solve with one accepted step per call, created by [`Ode::stepper`](super::Ode::stepper).
 ///
-/// Step sizes are the same as in the whole solve; events, saved times and callbacks are up to the caller.
+/// The steps are the same as those of [`Ode::solve`](super::Ode::solve). The caller handles events, saved
+/// times and callbacks.
 pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
     functions: &'a StateFunctions<'a, Y>,
     resolved: Resolved,
-    /// Whether an early end is `Ok`.
+    /// Whether `step` returns `Ok` if the solve ends early.
     allow_incomplete: bool,
     integrator: Integrator<Y>,
     /// Whether the caller may have changed y.
@@ -70,12 +71,13 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         })
     }
 
-    /// Attempts steps until one is accepted. Returns `None` once t1 is reached.
+    /// Attempts steps until one is accepted. Returns `None` once t1 is reached, and, with
+    /// [`allow_incomplete`](super::Ode::allow_incomplete), after an early end.
     ///
     /// # Errors
     /// [`SolveError::Field`] for a vector field that failed; [`SolveError::Incomplete`] if the solve ended
-    /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. Its `partial` is empty: the
-    /// stepper still holds the last good state.
+    /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. The error's `partial` is
+    /// empty: the stepper still holds the last good state.
     #[allow(clippy::should_implement_trait, reason = "it borrows: an iterator would clone a state per step")]
     pub fn step(&mut self) -> Result<Option<Step<'_, Y>>, SolveError<()>> {
         let accepted = self.advance()?;
@@ -92,7 +94,8 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         let first = resolved.scheme(norm).differentiated_by(Some(functions));
         let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
         let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved };
-        // The switch waits until the next call, because the dense output of the last step needs that step's method.
+        // The method is switched only here, before the next step, because the dense output of the last step
+        // needs that step's method.
         if integrator.carry.accepted {
             switch.after_step(field, &schemes, integrator, &mut self.stiffness)?;
         }
@@ -137,7 +140,8 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         self.touched = true;
         &mut self.integrator.carry.y
     }
-    /// The size of the next attempt, signed, before it is shortened to end at t1.
+    /// The size of the next attempt, signed, before it is shortened to end at t1, at one of the `tstops` or
+    /// at a discontinuity.
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }
@@ -150,8 +154,10 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         if !(t0.min(t1) <= t && t <= t0.max(t1)) || t0 == t1 {
             return Err(ConfigError::OutsideInterval { t, t0, t1 }.into());
         }
-        let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
-        self.integrator.complete(self.field, &scheme)?;
+        let first = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
+        let stiff = self.resolved.stiff_scheme(self.norm);
+        let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved: &self.resolved };
+        self.integrator.complete(self.field, self.switch.scheme(&schemes))?;
         let mut out = self.integrator.carry.y.clone();
         self.integrator.eval_into(t, &mut out);
         Ok(out)
@@ -162,7 +168,9 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     }
     /// Warnings so far.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.stiffness.warning().into_iter().collect()
+        // A method that switches has already done what the warning recommends.
+        let switches = self.resolved.stiff_scheme(self.norm).is_some();
+        self.stiffness.warning().filter(|_| !switches).into_iter().collect()
     }
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self) -> Option<Outcome> {

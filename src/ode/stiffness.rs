@@ -1,10 +1,11 @@
 //! A cheap stiffness test: does stability limit the step size?
 //!
-//! For methods with two stages at c = 1, their difference estimates `|lambda|`, the magnitude of the Jacobian's
-//! dominant eigenvalue. The test runs every few hundred steps, and at each step while it is positive. It never
-//! changes a solve; it only warns. Methods without two such stages are not tested, because that would cost an
-//! extra evaluation. `ensemble/looks` decides when trajectories in lanes are tested, and `adjoint/stiffness`
-//! when a recorded solve is tested.
+//! For methods with two stages at c = 1, their difference estimates `|lambda|`, the magnitude of the
+//! Jacobian's dominant eigenvalue. The test runs every 250 steps (every 20 steps if the method can switch),
+//! and at each step after a positive test, until consecutive negative tests clear the suspicion. If stiffness
+//! is detected, `AutoTsit5Rodas5P` switches to its stiff method. Other methods only report a warning. Methods
+//! without two such stages are not tested, because that would cost an extra evaluation. `ensemble/looks`
+//! decides when trajectories in lanes are tested, and `adjoint/stiffness` when a recorded solve is tested.
 
 use super::integrator::Integrator;
 use super::{
@@ -14,23 +15,25 @@ use super::{
 
 /// Steps between two tests while no test is positive.
 pub(crate) const EVERY: u64 = 250;
-/// The same if a positive test switches the method: the explicit one should not enter a stiff part for long.
+/// The same if the method switches when stiffness is detected: the explicit method should take only few steps
+/// in a stiff part.
 const EVERY_TO_SWITCH: u64 = 20;
-/// Positive tests that raise a warning, and consecutive passes that clear the suspicion (15 and 6 in DOPRI5).
+/// Positive tests that raise a warning, and consecutive negative tests that clear the suspicion (15 and 6 in
+/// DOPRI5).
 const SUSPICIONS: f64 = 15.0;
 const CLEARED: f64 = 6.0;
 /// `h |lambda|` is suspicious from this fraction of the stability interval on: the controller keeps steps
 /// somewhat inside the interval.
 const PART: f64 = 0.85;
 
-/// The positive tests of one solve.
+/// The counts of positive and negative tests of one solve.
 ///
 /// # References
 /// Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.2; the code DOPRI5.
 #[derive(Clone, Copy)]
 pub(crate) struct Suspicion<C> {
     suspicions: C,
-    /// Consecutive passes.
+    /// Consecutive negative tests.
     good: C,
     /// The time at which stiffness was detected, NaN until then.
     noticed: C,
@@ -53,7 +56,7 @@ impl<C: Clock> Suspicion<C> {
         Suspicion { suspicions, good, noticed: C::select(&is_last, t, &self.noticed) }
     }
 
-    /// Whether the next step is to be tested, if stiffness is not detected yet.
+    /// Whether there is a suspicion, so that the next step is tested.
     pub(crate) fn is_raised(&self) -> C::Mask {
         self.suspicions.like(0.0).lt(&self.suspicions)
     }
@@ -86,7 +89,7 @@ impl Suspicion<f64> {
 
 /// The stiffness test of a solve of plain states.
 pub(super) struct StiffnessTest {
-    /// The last two stages at c = 1, if the method has them.
+    /// The indices of the last two stages at c = 1, if the method has two.
     pair: Option<(usize, usize)>,
     method: Option<Method>,
     /// Steps between two tests while no test is positive.
@@ -98,7 +101,8 @@ pub(super) struct StiffnessTest {
 
 /// The method's data for a test.
 pub(crate) struct Look {
-    /// The difference of the two stages, and of their arguments, as weights of the stages.
+    /// The difference of the two stages, and the difference of their arguments divided by h, as weights of
+    /// the stages.
     stages: Vec<f64>,
     arguments: Vec<f64>,
     /// The smallest suspicious `h |lambda|`.
@@ -128,7 +132,7 @@ impl StiffnessTest {
         turn && self.pair.is_some() && !self.suspicion.has_noticed()
     }
 
-    /// The number of steps until the next test, at least 1.
+    /// The number of steps before the next step that is tested; 1 if the next step is tested.
     pub fn steps_to_next(&self) -> u64 {
         self.every - 1 - (self.steps % self.every).min(self.every - 2)
     }
@@ -161,7 +165,7 @@ impl StiffnessTest {
         Ok(())
     }
 
-    /// Resets the test to the state before its first look.
+    /// Resets the counts to those before the first test.
     pub fn forget(&mut self) {
         self.suspicion = Suspicion::none(&0.0);
     }
@@ -172,7 +176,7 @@ impl StiffnessTest {
     }
 }
 
-/// The last two stages at c = 1, if steps are adaptive and the method has them.
+/// The indices of the last two stages at c = 1, if steps are adaptive and the method is explicit and has two.
 fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
     let tableau = &scheme.tableau;
     if !tableau.is_explicit() {
@@ -184,7 +188,8 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
 }
 
 impl Look {
-    /// The data for steps with `method`, or with a custom tableau; `None` if they cannot detect stiffness.
+    /// The data for tests of steps with `method` (`None` for a custom tableau). Returns `None` if these steps
+    /// cannot detect stiffness.
     pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
         pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
     }
@@ -202,8 +207,8 @@ impl Look {
         Look { stages, arguments, bound: PART * interval }
     }
 
-    /// Whether stability limits a step from y of length h with the stages k. The norms, in units of the
-    /// tolerance, are the error norms.
+    /// Whether stability limits a step from y of length h with the stages k. The differences are measured by
+    /// the RMS in units of the tolerance, even if the solve has a custom norm.
     pub(crate) fn is_suspicious<S: State>(
         &self,
         (y, h, k): (&S, &S::Clock, &[S]),
@@ -258,8 +263,8 @@ const INTERVALS: [f64; Method::ALL.len()] = {
 /// The stability interval of Tsit5.
 pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
-/// The largest x for which a step of y' = -x y / h does not grow: the stability interval on the negative real
-/// axis.
+/// The largest x up to which |y| does not grow in a step of y' = -x y / h: the stability interval on the
+/// negative real axis.
 ///
 /// Both slices are scratch with one entry per stage. With R(-x) = 1 - c_1 x + c_2 x^2 - ..., c_j = b A^(j-1) 1,
 /// this finds the first sign change of 1 - |R| on a grid, then bisects.
@@ -294,7 +299,7 @@ const fn grows(coefficients: &[f64], x: f64) -> bool {
     (1.0 - x * value).abs() > 1.0 + 1e-12
 }
 
-/// `b A^j 1` for each j.
+/// Computes `b A^j 1` for each j, the coefficients of the stability function.
 const fn stability_coefficients(tableau: &ButcherTableau, power: &mut [f64], coefficients: &mut [f64]) {
     let s = tableau.num_stages();
     let mut j = 0;

@@ -1,8 +1,10 @@
-//! `Switch`: a solve with two methods, one explicit and one for stiff problems. Each runs where it is cheaper.
+//! `Switch`: a solve with two methods, an explicit method and a method for stiff problems, each used where it
+//! is cheaper.
 //!
-//! It decides after accepted steps and must not depend on how they were attempted. It leaves the explicit
-//! method where the stiffness test would warn, and returns to it after ten consecutive steps whose size the
-//! explicit method could take. The controller forgets earlier steps at a switch, as at the start of a solve.
+//! The decision is made after an accepted step and depends only on accepted steps. The solve leaves the
+//! explicit method when the stiffness test detects stiffness, and returns to it after ten consecutive steps
+//! whose size the explicit method could take. The controller forgets earlier steps at a switch, as at the
+//! start of a solve.
 
 use super::integrator::Integrator;
 use super::stiffness::{StiffnessTest, TSIT5_INTERVAL};
@@ -10,7 +12,7 @@ use super::{Method, Native, PlainState, Resolved, Scheme, SolveError, VectorFiel
 
 /// Consecutive steps that the explicit method could take before the solve returns to it.
 const CALM: u32 = 10;
-/// The fraction of its stability interval that such steps may use.
+/// The fraction of the explicit method's stability interval that such steps may use.
 const PART: f64 = 0.5;
 
 /// The method in use.
@@ -41,7 +43,7 @@ impl Switch {
         self.is_stiff
     }
 
-    /// The method that loops are compiled for: with the default method its coefficients are inlined.
+    /// The method in use and the CPU level, which select the compiled loop over steps.
     #[inline]
     pub fn native(&self, resolved: &Resolved) -> Native {
         let native = resolved.native();

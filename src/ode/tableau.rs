@@ -15,7 +15,7 @@ pub const DEGREE_MAX: usize = 16;
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ButcherTableau<'a> {
-    /// The name, as used on the command line.
+    /// The name, as accepted by the option `--solver` of the command line.
     pub name: &'a str,
     /// The rows of the lower triangle in sequence, with i weights for each stage i >= 1 (counted from 0); see
     /// [`row`](Self::row).
@@ -34,7 +34,7 @@ pub struct ButcherTableau<'a> {
     /// k, the power of h in the error estimate: one more than the order of the embedded solution. The
     /// controller uses 1/k as its exponent. Unused without `b_err`.
     pub error_order: u32,
-    /// How its stages are computed.
+    /// How the stages are computed.
     pub kind: Kind<'a>,
     /// The method's own interpolant; `None` for the cubic Hermite interpolant.
     pub dense: Option<DenseTableau<'a>>,
@@ -55,20 +55,21 @@ pub struct DenseTableau<'a> {
     pub extra_c: &'a [f64],
     /// `degree` coefficients per stage, extra stages included.
     pub weights: &'a [f64],
-    /// The polynomials' degree, at most [`DEGREE_MAX`].
+    /// The degree of the polynomials, at most [`DEGREE_MAX`].
     pub degree: usize,
     /// The order q: inside a step the error is O(h^(q+1)).
     pub order: u32,
 }
 
-/// How the stages of a table are computed.
+/// How the stages of a method are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind<'a> {
     /// One after the other, from the table's own numbers.
     Explicit,
     /// Each by solving a linear system.
     Rosenbrock(Rosenbrock<'a>),
-    /// By a recursion with as many stages as stability requires. The table has only the stages stored at its end.
+    /// By a recursion with as many stages as stability requires. The table describes only the few stages that
+    /// are stored after the recursion.
     Chebyshev,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Rosenbrock<'a> {
 }
 
 impl<'a> ButcherTableau<'a> {
-    /// Whether its stages only evaluate the vector field.
+    /// Whether the method is an explicit Runge-Kutta method.
     #[inline(always)]
     pub const fn is_explicit(&self) -> bool {
         matches!(self.kind, Kind::Explicit)
@@ -141,9 +142,9 @@ pub(super) const fn row(triangle: &[f64], first: usize, i: usize) -> &[f64] {
     triangle.split_at(start).1.split_at(first + i).0
 }
 
-/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives k_0
-/// and k_`f1` at the ends; `beyond` holds the fourth and further coefficients, stage by stage. The result has N
-/// coefficients; `b` has at most one entry per stage; missing entries are 0.
+/// Coefficients (as in [`DenseTableau::weights`]) of the interpolant through y and y1 with the derivatives
+/// k_0 and k_`f1` at the ends; `beyond` holds the fourth and further coefficients, stage by stage. The result
+/// has N coefficients. `b` has at most one entry per stage; missing entries count as 0.
 pub(super) const fn through_both_ends<const N: usize>(b: &[f64], f1: usize, beyond: &[f64]) -> [f64; N] {
     let mut weights = [0.0; N];
     let stages = (N - beyond.len()) / 3;

@@ -86,7 +86,7 @@ impl Tol {
 pub struct Tolerance<'a> {
     rtol: f64,
     atol: f64,
-    /// Values per component, instead of the number.
+    /// One value per component, which replaces `rtol`; `None` if all components have the same.
     rtols: Option<&'a [f64]>,
     atols: Option<&'a [f64]>,
 }
@@ -136,7 +136,7 @@ impl<'a> Tolerance<'a> {
         (Tolerance { rtols: r0, atols: a0, ..*self }, Tolerance { rtols: r1, atols: a1, ..*self })
     }
 
-    /// Rejects negative, NaN, infinite and both-zero tolerances.
+    /// Rejects tolerances that are negative, NaN or infinite, and components whose rtol and atol are both 0.
     pub fn check(&self) -> Result<(), ConfigError> {
         let valid = |x: f64| x.is_finite() && x >= 0.0;
         let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);

@@ -7,11 +7,11 @@ use super::part::{Memory, Part, Slot, Transform};
 use crate::array::DType;
 use crate::tensor::Tensor;
 
-/// Passes the mean of the gradients (and losses) to the inner optimizer every `every` calls. In between,
-/// weights and inner state keep their bits.
+/// Passes the mean of the gradients (and losses) to the inner optimizer at every `every`-th call. At the other
+/// calls, the weights and the inner state keep their bits.
 ///
-/// The choice is a `select` on a counter in the state. The inner update is computed at every call and discarded
-/// in between: a few passes over the weights, cheap compared with a gradient.
+/// A `select` on a counter in the state makes the choice. The inner update is computed at every call and discarded
+/// at the others. This takes a few passes over the weights, which is cheap compared with a gradient.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulate {
     pub every: Hyper,

@@ -20,7 +20,8 @@ pub struct ScaleByAdam {
     pub(super) nesterov: bool,
 }
 
-/// The direction of [`Adam`](super::Adam), which is `chain((scale_by_adam(), scale_by_learning_rate(r)))`.
+/// The direction of [`Adam`](super::Adam): `chain((scale_by_adam(), scale_by_learning_rate(r)))` makes the
+/// same updates as `Adam::new(r)`.
 pub fn scale_by_adam() -> ScaleByAdam {
     ScaleByAdam { moments: Moments::new(0.9, 0.999, 1e-8), nesterov: false }
 }

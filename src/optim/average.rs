@@ -6,10 +6,10 @@ use crate::tensor::{Tensor, Tree, TreePath};
 
 /// An exponential moving average (EMA) with warmup.
 ///
-/// After update n (0 at the first), `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`. The
+/// After update n, counted from 0, `a += (1 - d_n) (w - a)` with `d_n = min(decay, (1 + n) / (10 + n))`. The
 /// average starts at the model's weights, so it is always a weighted mean of past weights and needs no bias
-/// correction. The warmup soon forgets the first weights: with decay 0.999 it lasts until n = 8,990, and the
-/// mean then spans the last tenth of the updates.
+/// correction. The warmup soon forgets the first weights: it lasts while `d_n` is below the decay (until n =
+/// 8,990 with decay 0.999), and during it the mean spans about the last tenth of the updates.
 ///
 /// # References
 /// Polyak and Juditsky (1992) for averaging. The warmup is the one in TensorFlow's
@@ -34,7 +34,7 @@ impl Ema {
     /// from a copy of the weights. Leaves that are not trained are copied from the model.
     ///
     /// # Panics
-    /// When the two trees have different structures.
+    /// When `model` has fewer leaves than `average`, or two leaves have shapes that do not broadcast.
     #[track_caller]
     pub fn update<M: Tree>(&self, average: &M, model: &M, n: &Tensor) -> M {
         let n = n.cast(DType::F64);

@@ -10,8 +10,8 @@ use crate::tensor::Tensor;
 /// `m = b1 m + (1 - b1) g`, `s = b2 s + (1 - b2) (g - m)^2 + eps_root`,
 /// `u = (m / (1 - b1^n)) / (sqrt(s / (1 - b2^n)) + eps)`.
 ///
-/// The paper's eps is eps_root. It is added to s itself at every update, as in Optax 0.2.8, so s accumulates
-/// it: `eps_root (1 - b2^n) / (1 - b2)` for a constant gradient. The eps outside the square root is Optax's.
+/// The paper's eps is eps_root. It is added to s itself at every update, as in Optax 0.2.8, so after n
+/// updates s contains `eps_root (1 - b2^n) / (1 - b2)`. The eps outside the square root is Optax's.
 ///
 /// # References
 /// Zhuang et al. (2020), AdaBelief optimizer, algorithm 2.

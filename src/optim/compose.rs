@@ -76,7 +76,9 @@ pub fn set_to_zero() -> Optimizer {
     Freeze.into()
 }
 
-/// Applies one optimizer per group of leaves; `group_of` returns the group index of a leaf from its path.
+/// Applies one optimizer per group of leaves; `group_of` returns the group index of a leaf from its path,
+/// counted from 0 in the order of `groups`. [`Optimizer::init`] and updates panic if there is no group of
+/// this index.
 ///
 /// # Examples
 /// ```
@@ -139,14 +141,15 @@ pub fn multi_steps(every: impl Into<Tensor>, inner: impl Into<Optimizer>) -> Opt
 /// the state of `inner` keep their bits, and the skipped update is counted.
 ///
 /// `state.get("skipped")` is the number of skipped updates, `state.get("skipped_in_a_row")` the number since
-/// the last finite one. If the latter keeps growing, training has failed.
+/// the last finite one. If `skipped_in_a_row` keeps growing, training has failed.
 pub fn apply_if_finite(inner: impl Into<Optimizer>) -> Optimizer {
     SkipNonFinite { inner: inner.into() }.into()
 }
 
 /// Stores the hyper-parameters of `inner`, including those of schedules, as leaves of the state:
-/// `hyper.2.rate`, `hyper.0.beta1`. They may be changed between updates, and are saved and restored with the
-/// state. The numbers in `inner` itself are only initial values.
+/// `hyper.0.beta1` and `hyper.2.rate` for [`Adam`](super::Adam). They may be changed between updates, and are
+/// saved and restored with the state. The numbers in `inner` itself are only initial values. The
+/// `initial_accumulator` of AdaGrad is not stored, because only [`Optimizer::init`] reads it.
 ///
 /// # Examples
 /// ```

@@ -9,16 +9,17 @@ use crate::tensor::Tensor;
 /// `u + d p` for the included leaves.
 ///
 /// # References
-/// Loshchilov and Hutter (2019), Decoupled weight decay regularization, algorithm 2, with the schedule's
-/// multiplier as the learning rate.
+/// Loshchilov and Hutter (2019), Decoupled weight decay regularization, algorithm 2; here the learning rate
+/// scales the decay, where the paper has the schedule's multiplier.
 #[derive(Clone, Debug)]
 pub(super) struct DecayWeights {
     pub decay: Hyper,
     pub include: Include,
 }
 
-/// `u + weight_decay p`. The decay is decoupled if this part is placed after a rule's direction and before the
-/// learning rate. [`masked`](super::masked) restricts it to some leaves.
+/// Adds `weight_decay p` to the update of each leaf, where p is its weight. The decay is decoupled if this
+/// part is placed after a rule's direction and before the learning rate. [`masked`](super::masked) restricts
+/// it to some leaves.
 #[track_caller]
 pub fn add_decayed_weights(weight_decay: impl Into<Tensor>) -> Optimizer {
     DecayWeights::new(weight_decay).into()

@@ -63,7 +63,7 @@ impl Partition {
             let g = (self.group_of.0)(&slot.path);
             assert!(
                 g < self.groups.len(),
-                "leaf {} is assigned to group {g}, but there are {} groups",
+                "leaf {} is assigned to group {g}, but there are {} groups, counted from 0",
                 slot.path,
                 self.groups.len()
             );

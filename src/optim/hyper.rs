@@ -25,7 +25,7 @@ impl Hyper {
         (!self.0.is_traced()).then(|| self.0.item())
     }
 
-    /// Whether it is the constant 0, also in every run of a program that is being traced.
+    /// Whether the value is the constant 0; false for a traced value.
     pub fn is_zero(&self) -> bool {
         self.known() == Some(0.0)
     }
@@ -68,10 +68,10 @@ impl Hyper {
     }
 }
 
-/// The documentation of each setter.
+/// The documentation of each setter, by its name.
 macro_rules! meaning {
     (beta1) => {
-        "The decay rate of the average of gradients."
+        "The decay rate of the average of gradients; for Lion, the weight of the momentum in the update."
     };
     (beta2) => {
         "The decay rate of the second moment; for Lion, of the momentum that the next update uses."

@@ -4,7 +4,8 @@ use super::{OptState, Optimizer};
 use crate::error::{Error, Result};
 use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
 
-/// Minimizes `loss` with `updates` updates from `start`. Returns the result and the loss before each update.
+/// Minimizes `loss` with `updates` updates from `start`. Returns the parameters after the last update, and
+/// the loss before each update.
 ///
 /// One update (loss, gradient and optimizer) is traced and compiled once. The loss is the same function at
 /// every update; it captures any data it needs. For batches, randomness or averages, write the loop yourself
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_not_finite_is_an_error_that_names_the_update() {
-        // The loss is 3, then 3 - 2 * 3 = -3, whose square root is NaN.
+        // x is 3, then 3 - 2 * 3 = -3, whose square root is NaN.
         let loss = |x: &Tensor| x.sqrt() * 0.0 + x.square();
         let refused = minimize(loss, Tensor::from(3.0), Sgd::new(1.0), 5).unwrap_err();
         assert!(matches!(refused, Error::NonFiniteLoss { update: 1, value } if value.is_nan()), "{refused}");
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_optimizer_that_reads_the_loss_receives_it() {
-        // From 1 to -1, where the loss is not lower, so the next update is half as long: to 0.
+        // x goes from 1 to -1, where the loss is not lower. So the next update is half as long and leads to 0.
         let optimizer = chain((Sgd::new(2.0), reduce_on_plateau(0.5, 1)));
         let (x, losses) = minimize(Tensor::abs, Tensor::from(1.0), optimizer, 2).unwrap();
         assert_eq!((x.item(), losses), (0.0, vec![1.0; 2]));

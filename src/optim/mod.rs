@@ -5,14 +5,14 @@
 //! builder with typed setters for such a chain: a rule for the direction, weight decay, a learning rate.
 //! Functions that take an optimizer accept anything that converts into one.
 //!
-//! All state is in an [`OptState`], a tree of tensors that includes the counters. A jitted training step
-//! carries it, files store it, and no count is a constant of the trace. Formulas and defaults are Optax's;
-//! tests compare the trajectories.
+//! All state is in an [`OptState`], a tree of tensors that includes the counters. A jitted function can carry this
+//! state, files can store it, and no count is a constant of the trace. Formulas and defaults are Optax's; tests
+//! compare the trajectories.
 //!
 //! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state. Each
-//! part has a file; the trait in `part` is their interface. A part does not depend on the loss, the layers or
-//! the computation of gradients. From `nn` it uses only which leaves are frozen. Only [`minimize`], a
-//! ready-made training loop, combines them.
+//! part, or pair of related parts, has a file; the trait in `part` is their interface. A part does not depend
+//! on the loss, the layers or the computation of gradients. From `nn` this module uses only which leaves are
+//! frozen. Only [`minimize`], a ready-made training loop, combines a loss, its gradient and an optimizer.
 
 mod accumulate;
 mod adam;

@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 
 /// Turns gradients into updates of the weights: an immutable chain of parts.
 ///
-/// Leaves that are not floats, or are a [`Buffer`](crate::nn::Buffer), are unchanged.
+/// Leaves that are not floats, and leaves in a [`Buffer`](crate::nn::extra::Buffer) or
+/// [`Frozen`](crate::nn::Frozen), are unchanged.
 ///
 /// A hyper-parameter is a number or a tensor. A number is a constant of the program. A tensor from the
-/// caller's state, `AdamW::new(&state.rate)`, may change between updates without a new trace. See
-/// [`inject_hyperparams`](super::inject_hyperparams) for hyper-parameters in the optimizer's own state.
+/// caller's state, `AdamW::new(&state.rate)`, may change between calls of a jitted update without a new
+/// trace. See [`inject_hyperparams`](super::inject_hyperparams) for hyper-parameters in the optimizer's own
+/// state.
 ///
 /// # Examples
 /// ```
@@ -32,20 +34,23 @@ pub struct Optimizer {
 }
 
 tree! {
-    /// The state of an [`Optimizer`], by part and path of the leaf: `1.mu.layers.0.weight`, `1.count`.
+    /// The state of an [`Optimizer`], by index of the part and path of the leaf: `1.mu.layers.0.weight` and
+    /// `1.count` if part 1 is a direction of Adam.
     pub struct OptState {
-        /// Moments in the type of their weight; counters as u32 of rank 0.
+        /// Moments have the type and shape of their weight; counters are u32 of rank 0; other numbers, such
+        /// as the scale of `reduce_on_plateau`, have rank 0.
         pub leaves: BTreeMap<String, Tensor>,
     }
 }
 
 impl OptState {
-    /// The leaf with this name, or the only leaf whose name ends in it: `state.get("skipped")`.
+    /// The leaf with this name, or the only leaf whose name ends in a dot and this name:
+    /// `state.get("skipped")`. `None` if there is no such leaf or several.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.full_name(name).map(|name| &self.leaves[&name])
     }
 
-    /// Sets a leaf, found as in [`OptState::get`], to a value, cast to the leaf's type.
+    /// Sets a leaf, selected as in [`OptState::get`], to a value, which is cast to the leaf's type.
     ///
     /// # Panics
     /// When there is no such leaf or several, or the shapes differ.
@@ -54,12 +59,12 @@ impl OptState {
         let Some(full) = self.full_name(name) else {
             let names: Vec<&str> = self.leaves.keys().map(String::as_str).collect();
             panic!(
-                "the optimizer state has no leaf `{name}`, or several; its leaves are {}",
+                "the optimizer state has no leaf `{name}`, or several; use the full name of one of its leaves: {}",
                 names.join(", ")
             );
         };
         let (old, new) = (&self.leaves[&full], x.into());
-        assert!(old.shape() == new.shape(), "`{full}` has shape {}, got {}", old.shape(), new.shape());
+        assert!(old.shape() == new.shape(), "`{full}` has shape {}, got shape {}", old.shape(), new.shape());
         let new = new.cast(old.dtype());
         self.leaves.insert(full, new);
     }

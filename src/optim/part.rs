@@ -61,7 +61,7 @@ impl Memory<'_> {
         let found = self.leaves.remove(&name);
         found.unwrap_or_else(|| {
             panic!(
-                "the optimizer state has no `{name}`: it was made by another optimizer or for another model"
+                "the optimizer state has no `{name}`: it belongs to another optimizer or model; call `init`"
             )
         })
     }
@@ -95,7 +95,7 @@ impl Memory<'_> {
         mine.map(|(name, x)| (name.clone(), x.clone())).collect()
     }
 
-    /// Where `moved`, a bool of rank 0, is false, restores the snapshot.
+    /// Restores the snapshot if `moved`, a bool of rank 0, is false.
     pub fn keep_if(&mut self, moved: &Tensor, before: Vec<(String, Tensor)>) {
         for (name, old) in before {
             let new = self.leaves.get_mut(&name).expect("invariant: a part puts back what it takes");
@@ -112,7 +112,7 @@ pub(super) trait Transform {
     fn apply(&self, slots: &mut [Slot], memory: &mut Memory);
     /// The same part with other hyper-parameters.
     fn map_numbers(&self, f: &mut MapNumber) -> Part;
-    /// Whether it reads the loss.
+    /// Whether the part reads the loss.
     fn needs_value(&self) -> bool {
         false
     }
@@ -141,7 +141,7 @@ parts! {
     /// Clips the joint 2-norm.
     ClipGlobalNorm,
     ScaleByMomentum, ScaleByAdam, ScaleByBelief, ScaleByRadam, ScaleByRms, ScaleByRss, ScaleByLion,
-    /// Scales each leaf by the norm of its weights.
+    /// Scales the update of each leaf to the norm of its weights.
     TrustRatio,
     DecayWeights,
     /// Multiplies by minus the learning rate.

@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 
 /// Multiplies updates by a scale that decreases when the loss stops falling; see [`reduce_on_plateau`].
 ///
-/// The scale s is 1 at first. A loss below `(1 - rtol) best` is the new best. After `patience` losses in a
+/// The scale s is 1 at first. A loss below `best - rtol |best|` is the new best. After `patience` losses in a
 /// row without a new best, `s = max(factor s, min_scale)`, and the next `cooldown` losses are not counted. A
 /// NaN is never a new best.
 ///
@@ -22,7 +22,7 @@ pub struct ReduceOnPlateau {
 }
 
 /// Multiplies updates by s, which is 1 at first and is multiplied by `factor` after `patience` updates in a
-/// row whose loss is not below `(1 - rtol)` times the best. Setters: [`ReduceOnPlateau::rtol`],
+/// row whose loss is not below `best - rtol |best|`. Setters: [`ReduceOnPlateau::rtol`],
 /// [`ReduceOnPlateau::cooldown`], [`ReduceOnPlateau::min_scale`].
 ///
 /// Place it after a rule, `chain((Adam::new(1e-3), reduce_on_plateau(0.1, 10)))`: most rules undo a scaling
@@ -68,13 +68,16 @@ impl Transform for ReduceOnPlateau {
         let (waited, cooling) = (memory.take("waited"), memory.take("cooling"));
         let zero = Tensor::from(0u32);
 
-        let improved = loss.lt(self.rtol.complement().real() * &best);
+        // This product is infinite before the first loss; `best - rtol |best|` would be NaN.
+        let share =
+            best.lt(Tensor::from(0.0)).select(&(self.rtol.real() + 1.0), &self.rtol.complement().real());
+        let improved = loss.lt(share * &best);
         let is_cooling = cooling.gt(&zero);
         let waited = improved.or(&is_cooling).select(&zero, &(waited + 1));
         let tired = waited.ge(self.patience.cast(DType::U32)).and(&is_cooling.not()).and(&improved.not());
         let lower = (&scale * self.factor.real()).maximum(&self.min_scale.real());
         let scale = tired.select(&lower, &scale);
-        // Counters are unsigned, so a counter that is not cooling must stay at 0.
+        // `cooling` is unsigned, so it is not decremented at 0.
         let cooled = is_cooling.select(&(cooling.maximum(&Tensor::from(1u32)) - 1), &zero);
 
         memory.put("best", improved.select(&loss, &best));

@@ -11,7 +11,8 @@ pub(super) struct ScaleByRate {
     pub rate: Schedule,
 }
 
-/// `-r(n) u`, where n is the number of updates made before: the last part of a descent.
+/// Multiplies the updates by `-r(n)`, where n is the number of updates made before: the last part of a
+/// descent.
 pub fn scale_by_learning_rate(rate: impl Into<Schedule>) -> Optimizer {
     ScaleByRate { rate: rate.into() }.into()
 }

@@ -1,4 +1,5 @@
-//! Gradients divided by the root of their squares: of an exponential average in RMSProp, of the sum in AdaGrad.
+//! Gradients divided by a square root: that of the average of their squares in RMSProp, that of the sum of their
+//! squares in AdaGrad.
 
 use super::hyper::{Hyper, MapNumber, setters};
 use super::moments::average;

@@ -155,8 +155,8 @@ rules! {
 
     /// LAMB: betas 0.9 and 0.999, eps 1e-6, no weight decay.
     ///
-    /// Adam's direction u, including the decay, scaled per leaf: `p += -r u |p| / |u|` (You et al. 2020,
-    /// algorithm 2).
+    /// Adam's direction u, including the decay, scaled per leaf: `p += -r u |p| / |u|`, or `p += -r u` where
+    /// p or u is 0 (You et al. 2020, algorithm 2).
     Lamb(ScaleByAdam = scale_by_adam().eps(1e-6), 0.0) { beta1, beta2, eps } then TrustRatio;
 }
 
@@ -180,11 +180,13 @@ impl Sgd {
     }
 }
 
-/// Weight decay, for every rule but [`Adam`]: use [`AdamW`].
+/// The setters of weight decay, for every rule except [`Adam`]: [`AdamW`] is Adam with weight decay.
 macro_rules! decays {
     ($($rule:ident)*) => {$(
         impl $rule {
-            /// Decoupled weight decay: adds `-r weight_decay p` to the rule's update.
+            /// Decoupled weight decay: adds `-r weight_decay p` to the rule's update. LAMB adds `weight_decay
+            /// p` to its direction before scaling it. The default is 1e-4 for AdamW, 1e-3 for Lion, and 0 for
+            /// the other rules.
             #[track_caller]
             pub fn weight_decay(mut self, weight_decay: impl Into<Tensor>) -> $rule {
                 self.0.decay.decay = Hyper::new("weight_decay", weight_decay);

@@ -69,7 +69,7 @@ pub enum Schedule {
     Warmup {
         /// N.
         updates: Tensor,
-        /// r.
+        /// The schedule r.
         then: Box<Schedule>,
     },
     /// The first schedule until n reaches the first boundary, then the second, whose n counts from there, and
@@ -82,8 +82,8 @@ pub enum Schedule {
     },
 }
 
-/// The fraction of one cycle in which the rate rises, and the divisors that give its start and its end from
-/// the peak.
+/// The fraction of one cycle in which the rate rises, and the factors by which the peak exceeds the first and the last
+/// rate.
 const RISE: f64 = 0.3;
 const START: f64 = 25.0;
 const END: f64 = 25.0 * 1e4;
@@ -179,16 +179,18 @@ impl Schedule {
         schedules: [Schedule; S],
         boundaries: [N; B],
     ) -> Schedule {
-        assert!(S == B + 1, "{S} schedules need {} boundaries, got {B}", S.saturating_sub(1));
+        assert!(S > 0, "give at least one schedule");
+        assert!(S == B + 1, "{S} schedules need {} boundaries, got {B}", S - 1);
         let boundaries = boundaries.into_iter().map(Into::into).collect();
         Schedule::Join { schedules: schedules.into(), boundaries }
     }
 
     /// Sets the final rate. The default is 0 (`cosine_decay`), `peak / 250,000` (`one_cycle`), no bound
-    /// (`exponential_decay`) or the given end (`linear`). In a joined schedule it applies to the last schedule.
+    /// (`exponential_decay`) or the given end (`linear`). After [`Schedule::warmup`] it applies to the
+    /// schedule behind the warmup, in a joined schedule to the last schedule.
     ///
     /// # Panics
-    /// When the schedule is constant or piecewise constant, because these have no final rate.
+    /// When that schedule is constant or piecewise constant, because these have no final rate.
     #[track_caller]
     pub fn end(mut self, rate: impl Into<Tensor>) -> Schedule {
         match &mut self {
@@ -204,7 +206,7 @@ impl Schedule {
             }
             Schedule::Constant { .. } | Schedule::Piecewise { .. } => {
                 panic!(
-                    "a constant schedule has no end: `end` applies to linear, cosine_decay, exponential_decay and one_cycle"
+                    "a constant or piecewise constant schedule has no end: use linear, cosine_decay, exponential_decay or one_cycle"
                 )
             }
         }

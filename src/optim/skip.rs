@@ -22,7 +22,8 @@ impl Transform for SkipNonFinite {
     }
 
     fn apply(&self, slots: &mut [Slot], memory: &mut Memory) {
-        // Both are checked: clipping can hide an infinite gradient, and a rate can make an update infinite.
+        // Gradients and updates are checked: clipping can hide an infinite gradient, and a rate can make an update
+        // infinite.
         let gradients = all_finite(slots);
         let mut inner = memory.within("inner");
         let before = inner.snapshot();

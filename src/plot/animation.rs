@@ -16,7 +16,7 @@ const COLORS: usize = 8;
 const DELAY: u16 = 5;
 const FIRST: u16 = 50;
 const LAST: u16 = 250;
-/// Radius of a light in pixels, and the brightness of a single one from 0 to 1.
+/// Radius of a light in pixels, and the brightness at the center of a single light, from 0 to 1.
 const REACH: f64 = 1.9;
 const ALONE: f64 = 0.6;
 
@@ -25,14 +25,15 @@ const ALONE: f64 = 0.6;
 pub struct Animation {
     size: [u16; 2],
     palette: Vec<[u8; 3]>,
-    /// Palette indices, and the duration in hundredths of a second.
+    /// The palette indices of each frame, and its duration in hundredths of a second.
     frames: Vec<(Vec<u8>, u16)>,
 }
 
 impl Plane<'_> {
-    /// Points at several times from the base density to the data, one frame per time; the last frame stays longer.
+    /// Animates points that move from the base density to the data. `way` has a time and the points at this time for
+    /// each frame; a point has the same index in every frame.
     ///
-    /// Draws the first 2,500 points. A row is the same point at every time.
+    /// At most the first 2,500 points are drawn. A frame lasts 0.05 s, the first one 0.5 s and the last one 2.5 s.
     ///
     /// # Errors
     /// As [`flow_panels`](super::flow_panels).
@@ -70,7 +71,7 @@ impl Plane<'_> {
         Ok(Animation { size, palette, frames })
     }
 
-    /// A frame, as palette indices.
+    /// The palette indices of a frame.
     fn lights(&self, points: &[[f64; 2]], [width, height]: [u16; 2]) -> Vec<u8> {
         let [across, down] = [usize::from(width), usize::from(height)];
         let mut light = vec![0.0_f64; across * down];
@@ -118,7 +119,7 @@ impl Animation {
         })
     }
 
-    /// Writes a GIF file to a temporary file, syncs it and renames it.
+    /// Writes a GIF file. The data go to a temporary file, which is synced and then renamed to `path`.
     ///
     /// # Errors
     /// As [`Figure::save`](super::Figure::save).

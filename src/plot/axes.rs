@@ -12,15 +12,15 @@ use super::{
     tags::{self, Tag},
 };
 
-/// Margin around the points, as a share of their extent.
+/// Margin around the points, as a share of the extent of the points.
 const ROOM: f64 = 0.06;
-/// A curve that ends within this share of the width from the right is named at its end.
+/// If all named curves end within this share of the width from the right, their names are right of the axes.
 const AT_THE_END: f64 = 0.06;
 
 /// A pair of axes and its series, drawn in the order of the calls.
 ///
-/// Colors are numbered from 0. Names are placed beside their curves if there is space, otherwise in a legend; a series
-/// with an empty name has no label.
+/// Colors are numbered from 0 and repeat after 8. Names are placed beside their curves if there is space, otherwise
+/// in a legend. A series with an empty name has no label.
 ///
 /// # Examples
 /// ```
@@ -40,7 +40,7 @@ pub struct Axes {
     log: [bool; 2],
     limits: [Option<[f64; 2]>; 2],
     series: Vec<Series>,
-    /// Reference lines: the axis, the value, a note.
+    /// Reference lines: the axis on which the value is constant, the value, a note.
     rules: Vec<(usize, f64, String)>,
 }
 
@@ -65,7 +65,7 @@ impl Axes {
         self
     }
 
-    /// Pixels inside the axes: width, height.
+    /// Sets the width and the height inside the axes, in pixels; the figure is larger.
     pub fn size(mut self, width: u32, height: u32) -> Axes {
         self.size = Some([width, height]);
         self
@@ -101,13 +101,14 @@ impl Axes {
         self
     }
 
-    /// A vertical line at `x`, with a note at its upper end.
+    /// A vertical line at `x`, with a note at its upper end. Outside the limits of the axes, it is not drawn.
     pub fn vline(mut self, x: f64, note: &str) -> Axes {
         self.rules.push((0, x, note.to_owned()));
         self
     }
 
-    /// A horizontal line at `y`, with a note at its right end.
+    /// A horizontal line at `y`, with a note at its right end. Outside the limits of the axes, it is not
+    /// drawn.
     pub fn hline(mut self, y: f64, note: &str) -> Axes {
         self.rules.push((1, y, note.to_owned()));
         self
@@ -138,13 +139,14 @@ impl Axes {
         self.with(name, Shape::Bars(points.to_vec()), color)
     }
 
-    /// Paths as pale lines with arrowheads: short solves from many initial values show a vector field. They do not affect the
-    /// limits of the axes, and are clipped there.
+    /// Paths as pale lines with arrowheads. Short solves from many initial values show a vector field. Streamlines
+    /// do not affect the limits of the axes and are clipped to them.
     pub fn streamlines(self, paths: &[Vec<[f64; 2]>]) -> Axes {
         self.with("", Shape::Streams(paths.to_vec()), 0)
     }
 
-    /// Evenly spaced streamlines of a vector field over a rectangle, with arrowheads; the rectangle sets the limits of the axes.
+    /// Evenly spaced streamlines of a vector field over a rectangle, with arrowheads. The rectangle sets the limits of
+    /// the axes.
     pub fn vector_field(self, x: [f64; 2], y: [f64; 2], field: impl Fn([f64; 2]) -> [f64; 2]) -> Axes {
         let streams = streams::streamlines([x, y], &field);
         self.xlim(x[0], x[1]).ylim(y[0], y[1]).streamlines(&streams)
@@ -166,7 +168,8 @@ impl Axes {
     ///
     /// # Errors
     /// [`PlotError::Nothing`] without a line or a point, [`PlotError::Value`] for a coordinate that is not finite, or
-    /// not positive on a logarithmic axis, [`PlotError::Extent`] for limits without extent.
+    /// not positive on a logarithmic axis, [`PlotError::Extent`] for limits that are not finite or whose
+    /// lower end is not below the upper.
     pub fn render(&self) -> Result<Figure, PlotError> {
         let series: Vec<Series> =
             self.series.iter().map(|one| one.placed(self.log)).collect::<Result<_, _>>()?;
@@ -248,7 +251,7 @@ impl Axes {
                 None if values.peek().is_none() => {
                     return Err(PlotError::Nothing { what: "lines or points" });
                 }
-                // On a logarithmic y axis, a line over a linear x axis extends to both sides.
+                // If only the y axis is logarithmic, curves reach the left and right ends of the axes.
                 None => padded(values, if axis == 0 && self.log == [false, true] { 0.0 } else { ROOM }),
             };
             let [from, to] = ranges[axis];

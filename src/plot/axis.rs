@@ -1,7 +1,7 @@
 //! The ticks of an axis: positions, labels and their format.
 use super::text;
 
-/// Positions on an axis, and the labeled ones.
+/// The range of an axis, and its ticks with labels.
 #[derive(Debug, Clone)]
 pub(super) struct Axis {
     pub range: [f64; 2],
@@ -30,7 +30,7 @@ impl Axis {
         Self { range, ticks }
     }
 
-    /// A logarithmic axis with at most about `most` ticks.
+    /// A logarithmic axis with at most about `most` ticks; its range and its ticks are exponents of 10.
     pub(super) fn decades([low, high]: [f64; 2], most: i32) -> Self {
         let every = (((high - low) as i32 + most - 1) / most).max(1);
         let ticks = (low.ceil() as i32..=high.floor() as i32).filter(|k| k.rem_euclid(every) == 0);
@@ -47,13 +47,13 @@ impl Axis {
         self.ticks.iter().map(|(_, text)| text::width(text, size)).max().unwrap_or(0)
     }
 
-    /// Position of a number between the ends, in [0, 1].
+    /// Position of a number between the ends: 0 at the first end, 1 at the second.
     pub(super) fn at(&self, value: f64) -> f64 {
         (value - self.range[0]) / (self.range[1] - self.range[0])
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is at least `step`.
+/// The smallest number that is at least `step` and is 1, 2 or 5 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let decade = 10f64.powf(step.log10().floor());
     [1.0, 2.0, 5.0]

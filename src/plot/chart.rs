@@ -1,7 +1,7 @@
 //! One pair of axes with a light grid, a title, labels and an optional color bar.
 //!
-//! A logarithmic axis is an axis of logarithms with the original numbers as tick labels ([`Named::decades`]),
-//! so no other code treats it specially.
+//! A logarithmic axis is an axis of logarithms whose tick labels are the original numbers ([`Named::decades`]). A chart
+//! gets logarithms as coordinates and needs no other code for them.
 use super::{
     Figure, PlotError,
     axis::Axis,
@@ -12,11 +12,11 @@ use super::{
     text,
 };
 
-/// Pixels of a figure without another size: 1000 x 640 units of length.
+/// Default size of a figure in pixels; a unit of length is two pixels.
 pub(super) const CANVAS: [u32; 2] = [2000, 1280];
 pub(super) const LEFT: u32 = 180;
 const RIGHT: u32 = 60;
-/// Space above the axes: without a title or a legend, and per row of them.
+/// Space above the axes: without a title and a legend, and for each row that they take.
 const BARE: u32 = 44;
 const ROW: u32 = 60;
 pub(super) const BELOW: u32 = 130;
@@ -51,14 +51,14 @@ impl Named {
         Named { axis: Axis::decades(range, most), name: name.to_owned() }
     }
 
-    /// The same from the upper end down, like screen coordinates.
+    /// Reverses the axis: it runs from the upper end down, like screen coordinates.
     pub fn upwards(mut self) -> Self {
         self.axis.range.reverse();
         self
     }
 }
 
-/// Least and largest value with a margin; the extent is never zero.
+/// Least and largest value with a margin of `room` times the extent; the result is never of zero extent.
 pub(super) fn padded(values: impl Iterator<Item = f64>, room: f64) -> [f64; 2] {
     let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
     let width = high - low;
@@ -167,7 +167,7 @@ pub(super) struct Chart {
 }
 
 impl Chart {
-    /// Axes with a grid, a title and a legend; `y` runs [`upwards`](Named::upwards).
+    /// Axes with a grid, a title and a legend; `y` must be reversed by [`upwards`](Named::upwards).
     pub fn new(x: Named, y: Named, layout: &Layout) -> Result<Self, PlotError> {
         let rect = layout.place();
         let right = layout.right.width();
@@ -203,7 +203,7 @@ impl Chart {
         [place(&self.x, x, self.rect.x, self.rect.width), place(&self.y, y, self.rect.y, self.rect.height)]
     }
 
-    /// Screen positions of the points of a path.
+    /// Screen positions of the points of a path, without points that are nearly equal on the screen.
     pub fn on_screen(&self, path: &[[f64; 2]]) -> Vec<[f64; 2]> {
         thinned(path.iter().map(|p| self.at(*p)).collect())
     }
@@ -226,7 +226,7 @@ impl Chart {
         }
     }
 
-    /// The area between two paths over the same x, clipped to the axes.
+    /// The area between two curves, clipped to the axes: points `[x, low, high]`.
     pub fn band(&mut self, points: &[[f64; 3]], color: [u8; 3], opacity: f64) {
         let [left, top, right, bottom] = self.bounds();
         let edge = |p: [f64; 2]| {
@@ -306,7 +306,7 @@ impl Chart {
         self.sheet.text(text, at.map(|v| v.round() as i32), LABEL - 4, anchor, color);
     }
 
-    /// Colors each pixel of the axes' inside by its numbers.
+    /// Colors each pixel inside the axes by its coordinates on the axes.
     pub fn fill(&mut self, color: impl Fn([f64; 2]) -> [u8; 3]) {
         let Chart { sheet, rect, x, y } = self;
         let part = |i: u32, n: u32| (f64::from(i) + 0.5) / f64::from(n);
@@ -316,7 +316,7 @@ impl Chart {
         });
     }
 
-    /// A color bar right of the axes; `color` maps a position on it, from 0 at the bottom to 1.
+    /// A color bar right of the axes; `color` maps a position on the bar, from 0 at the bottom to 1 at the top.
     pub fn bar(&mut self, ends: Named, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         let rect = Rect { x: self.rect.right() + BAR_GAP, width: BAR_WIDTH, ..self.rect };
         self.sheet.colors(rect, color)?;
@@ -331,7 +331,8 @@ impl Chart {
     }
 }
 
-/// The points of a path at least a quarter of a pixel from the last selected one, and its last point.
+/// Selects each point of a path that is at least a quarter of a pixel from the previously selected point, and the last
+/// point.
 fn thinned(path: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     let mut kept: Vec<[f64; 2]> = Vec::with_capacity(path.len());
     let last = path.last().copied();

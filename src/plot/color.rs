@@ -1,8 +1,8 @@
 //! Colors: one perceptually uniform color scale, dark at zero, and the colors of lines and text.
 //!
-//! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal density differences
-//! look equal, also in grayscale and to color-blind readers. A polynomial of degree 6 approximates its 256-color table
-//! (M. Zucker; within 0.009, 0.013 and 0.034 in red, green and blue).
+//! The scale is inferno (matplotlib, CC0): lightness grows evenly from black to pale yellow, so equal density
+//! differences look equal, also in grayscale and to color-blind readers. A polynomial of degree 6 approximates its
+//! 256-color table (M. Zucker; within 0.009, 0.013 and 0.034 in red, green and blue).
 use super::ColorScale;
 
 /// Text and axes.
@@ -50,8 +50,8 @@ pub(super) fn inferno(t: f64) -> [u8; 3] {
     })
 }
 
-/// The color of a time between the ends of a solve, 0 and 1, for a line on white: the scale without its ends, which are too
-/// close to white and to the text color.
+/// The color of a time for a line on white; `t` is 0 at the start of the solve and 1 at its end. The ends of the
+/// color scale are left out, because they are too close to white and to the text color.
 pub(super) fn time_color(t: f64) -> [u8; 3] {
     inferno(0.12 + 0.70 * t)
 }

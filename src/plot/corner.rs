@@ -32,7 +32,8 @@ const DOT: [u8; 3] = [96, 220, 240];
 /// `data` and `samples` are rows `[n, d]`, row-major; d is the number of `names`.
 ///
 /// # Errors
-/// [`PlotError::Nothing`] without two coordinates, data or samples; [`PlotError::Value`] for a value that is not finite.
+/// [`PlotError::Nothing`] for fewer than two coordinates, no data or no samples; [`PlotError::Value`] for a value
+/// that is not finite.
 ///
 /// # Panics
 /// If a length is not a multiple of d.
@@ -89,7 +90,7 @@ fn range(data: &[f64], d: usize, axis: usize) -> [f64; 2] {
     along.sort_by(f64::total_cmp);
     let most = (along.len() - 1) as f64;
     let [from, to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most).round() as usize]);
-    // A nearly constant coordinate still needs a panel.
+    // A panel needs an extent, even if nearly all values of a coordinate are equal.
     let room = if to > from { ROOM * (to - from) } else { from.abs().max(1.0) * ROOM };
     [from - room, to + room]
 }

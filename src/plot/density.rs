@@ -9,7 +9,8 @@ use super::{
     sheet::{Anchor, LABEL, Rect, Sheet},
 };
 
-/// One density as a heat map, with axes in pixel coordinates (y down) and a color bar.
+/// One density as a heat map, with a color bar. Its frame is in pixel coordinates (y down) or in data coordinates
+/// (y up).
 ///
 /// # Errors
 /// [`PlotError::Shape`], [`PlotError::Value`] or [`PlotError::Extent`] for an invalid map.
@@ -19,7 +20,7 @@ pub fn density(title: &str, map: &Heatmap, scale: ColorScale) -> Result<Figure, 
 
 /// The image's density and the learned one side by side, with one color bar.
 ///
-/// Both maps show the extent of `truth`.
+/// The axes of both panels have the extent of `truth`.
 ///
 /// # Errors
 /// As [`density`].
@@ -50,18 +51,18 @@ const BETWEEN: u32 = 28;
 const NAME: u32 = 64;
 const AROUND: u32 = 40;
 
-/// Several densities in rows of equal panels, each with its name and its own color scale. The one color bar shows shares
-/// of each scale.
+/// Several densities in rows of equal panels. A map is given with its name and its own color scale. The common
+/// color bar runs from 0 to 1, where 1 is the upper end of each scale.
 ///
 /// # Errors
-/// As [`density`]; [`PlotError::Nothing`] without a map or a column.
+/// As [`density`]; [`PlotError::Nothing`] without maps, or for zero columns.
 pub fn density_sheet(
     title: &str,
     maps: &[(&str, Heatmap, ColorScale)],
     columns: usize,
 ) -> Result<Figure, PlotError> {
     if maps.is_empty() || columns == 0 {
-        return Err(PlotError::Nothing { what: "densities" });
+        return Err(PlotError::Nothing { what: "densities or columns" });
     }
     let across = columns.min(maps.len()) as u32;
     let rows = maps.len().div_ceil(columns) as u32;
@@ -87,7 +88,7 @@ pub fn density_sheet(
     }
     let bar = Rect { x: end + BAR_GAP, y: top + NAME, width: BAR_WIDTH, height: rows * step_y - NAME };
     sheet.colors(bar, inferno)?;
-    sheet.axis_right(bar, &Axis::round([1.0, 0.0], 5, 1.0), "density / largest of the panel")?;
+    sheet.axis_right(bar, &Axis::round([1.0, 0.0], 5, 1.0), "density / end of the panel's scale")?;
     Ok(sheet.figure)
 }
 

@@ -18,15 +18,17 @@ pub enum PlotError {
     /// A value is NaN or infinite, or a density is negative.
     #[error("{what} {index} is {value}, which cannot be drawn; check what produced it")]
     Value {
-        /// What kind of value.
+        /// The kind of value, as written before the index.
         what: &'static str,
         /// Its index.
         index: usize,
         /// The value.
         value: f64,
     },
-    /// Limits without an extent.
-    #[error("{what} [{from}, {to}] is empty or not finite; give finite ends, the smaller first")]
+    /// Limits that are equal, not finite or in the wrong order.
+    #[error(
+        "{what} [{from}, {to}] is empty or not finite, or its ends are in the wrong order; give two different finite ends, in order"
+    )]
     Extent {
         /// The object with these limits.
         what: &'static str,
@@ -43,10 +45,10 @@ pub enum PlotError {
     },
     /// A solution with too few values for a curve.
     #[error(
-        "a solution with {found} saved values has no curve to draw; keep one with `save_at(SaveAt::dense())`"
+        "a solution with {found} saved values or step times has no curve to draw; save a curve with `save_at(SaveAt::dense())`, and let t1 differ from t0"
     )]
     NoCurve {
-        /// Number of saved values.
+        /// Number of saved values; in `step_sizes`, of step times.
         found: usize,
     },
     /// A component that the state does not have.
@@ -73,7 +75,7 @@ pub enum PlotError {
         /// Its message.
         message: String,
     },
-    /// The figure could not be encoded as PNG.
+    /// The figure could not be encoded as PNG or GIF.
     #[error("figure of {width} x {height} pixels cannot be encoded: {source}")]
     Encode {
         /// Columns.

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Height of a title row.
 const BAND: u32 = 92;
 
-/// An RGB figure, row-major from the top left, at two pixels per unit of length, and the marks drawn in it.
+/// An RGB figure, row-major from the top left. It also stores the lines and texts that were drawn, for SVG files.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
@@ -36,13 +36,13 @@ impl Figure {
         Self { width, height, rgb, marks: Vec::new(), about: String::new() }
     }
 
-    /// The color of a pixel.
+    /// The color of a pixel: red, green, blue.
     pub fn pixel(&self, x: u32, y: u32) -> [u8; 3] {
         let at = self.index(x, y);
         [self.rgb[at], self.rgb[at + 1], self.rgb[at + 2]]
     }
 
-    /// This figure with another on its right; the shorter one is filled with white.
+    /// This figure with another on its right; white fills the space below the shorter figure.
     pub fn hstack(&self, right: &Figure) -> Figure {
         let mut both = Figure::white(self.width + right.width, self.height.max(right.height));
         both.put(self, [0, 0]);
@@ -50,7 +50,7 @@ impl Figure {
         both
     }
 
-    /// This figure with another below it; the narrower one is filled with white.
+    /// This figure with another below it; white fills the space beside the narrower figure.
     pub fn vstack(&self, below: &Figure) -> Figure {
         let mut both = Figure::white(self.width.max(below.width), self.height + below.height);
         both.put(self, [0, 0]);
@@ -70,7 +70,7 @@ impl Figure {
         sheet.figure
     }
 
-    /// Copies a figure's pixels and marks into this one.
+    /// Copies a figure into this one, with its upper left corner at (x, y).
     fn put(&mut self, figure: &Figure, [x, y]: [u32; 2]) {
         let width = 3 * figure.width as usize;
         for (row, pixels) in (y..).zip(figure.rgb.chunks_exact(width.max(1))) {
@@ -124,7 +124,7 @@ impl Figure {
 
     /// The figure as an SVG file in memory: lines and text as vectors, densities and images as pixels.
     ///
-    /// Text uses the viewer's Inter font, or a sans-serif font if it has none.
+    /// Text uses the font Inter if the viewer has it, otherwise another sans-serif font.
     ///
     /// # Errors
     /// [`PlotError::Draw`], and [`PlotError::Encode`] for the pixels.
@@ -132,10 +132,12 @@ impl Figure {
         svg::written(self)
     }
 
-    /// Writes a file, SVG if the path ends in `.svg` and PNG otherwise: to a temporary file, synced, then renamed.
+    /// Writes a file: SVG if the path ends in `.svg`, otherwise PNG. The data go to a temporary file, which is
+    /// synced and then renamed to `path`.
     ///
     /// # Errors
-    /// [`PlotError::Write`] names the file. No partial file remains, and an existing file at `path` is unchanged.
+    /// [`PlotError::Write`], or as [`to_svg`](Self::to_svg) and [`to_png_bytes`](Self::to_png_bytes). No partial file
+    /// remains, and an existing file at `path` is unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
         let path = path.as_ref();
         let is_svg = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("svg"));

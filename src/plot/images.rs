@@ -52,7 +52,7 @@ pub fn image_grid(sheet: &ImageGrid) -> Result<Figure, PlotError> {
         images.len()
     );
     if images.is_empty() || columns == 0 {
-        return Err(PlotError::Nothing { what: "images" });
+        return Err(PlotError::Nothing { what: "images or columns" });
     }
     let zoom = zoom([height, width], columns);
     let [down, across] = [height, width].map(|side| side as u32 * zoom);

@@ -32,9 +32,10 @@ pub struct LossCurve<'a> {
     pub phases: &'a [LossPhase<'a>],
     /// `[update, validation NLL in nats]`, with increasing updates; may be empty.
     pub nll: &'a [[f64; 2]],
-    /// `[update, validation NLL in nats]` of the kept weights; `None` if they are those of the last NLL.
+    /// `[update, validation NLL in nats]` of the best weights, with which the run ends: marked by a ring, and
+    /// in the title if the entropy is unknown. With `None`, the title has the last NLL.
     pub kept: Option<[f64; 2]>,
-    /// Standard error of this NLL, or of the KL divergence if the entropy is known.
+    /// Standard error of the NLL in the title, or of the KL divergence if the entropy is known.
     pub nll_stderr: Option<f64>,
     /// Entropy of the density in nats, the lower bound of the NLL.
     pub entropy: Option<f64>,
@@ -45,16 +46,16 @@ const RIGHT: u32 = 60;
 const TOP: u32 = 110;
 const GAP: u32 = 90;
 const BELOW: u32 = 130;
-/// Space between panels side by side, for the labels of the right one, and its share of the width.
+/// Space between panels side by side, for the labels of the right panel; and the right panel's share of the width.
 const BESIDE: u32 = 150;
 const ENLARGED: f64 = 0.36;
 /// A last phase with a smaller share of the updates is enlarged.
 const SHORT: f64 = 0.15;
-/// Moving average over this share of a phase's points.
+/// The window of the moving average is the number of points of a phase divided by this.
 const SMOOTHED: usize = 30;
 
-/// Draws training losses (thin: every value; thick: a moving average), validation NLL (points; the kept one is a ring)
-/// and entropy (dashed).
+/// Draws the training losses (a thin line) and their moving average (a thick line), the validation NLL (dots; a ring
+/// marks the best weights) and the entropy (dashed).
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a value, [`PlotError::Value`] for a value that is not finite.
@@ -109,7 +110,7 @@ fn is_short(phase: &LossPhase, updates: [f64; 2]) -> bool {
     phase.loss.len() > 1 && last - first < SHORT * (updates[1] - updates[0])
 }
 
-/// The final result as text.
+/// The title: the final validation NLL, or the objective if there is none.
 fn title(&LossCurve { nll, kept, nll_stderr, entropy, phases }: &LossCurve) -> String {
     let error = nll_stderr.map_or_else(String::new, |stderr| format!(" ± {stderr:.3}"));
     match (kept.or(nll.last().copied()), entropy) {
@@ -119,7 +120,7 @@ fn title(&LossCurve { nll, kept, nll_stderr, entropy, phases }: &LossCurve) -> S
         }
         (Some([update, nll]), None) if kept.is_some() => {
             let update = thousands(&format!("{update:.0}"));
-            format!("Validation NLL {nll:.3}{error} nats at update {update} (kept)")
+            format!("Best validation NLL {nll:.3}{error} nats, at update {update}")
         }
         (Some([_, nll]), None) => format!("Validation NLL {nll:.3}{error} nats"),
         (None, _) => phases.last().map_or_else(String::new, |phase| format!("Loss of {}", phase.name)),
@@ -184,7 +185,7 @@ impl<'a> Panel<'a> {
         self.sheet.axis_below(self.rect, &self.x.bare(), "", RIGHT)
     }
 
-    /// The losses of phases; the legend names them if `named`.
+    /// The losses of phases; the legend has their names if `named` is true.
     fn phases(&mut self, phases: &[(usize, &LossPhase)], named: bool) {
         for (i, phase) in phases.iter().rev() {
             let color = SERIES[i % 2];
@@ -196,8 +197,8 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// The validation NLL with a dot per check and a ring around the kept one, and the entropy as a dashed line; they
-    /// are named if `named`.
+    /// The validation NLL with a dot per validation and a ring around `kept`, and the entropy as a dashed line.
+    /// They have names if `named` is true.
     fn validation(&mut self, &LossCurve { nll, kept, entropy, .. }: &LossCurve, named: bool) {
         if let Some(entropy) = entropy {
             let ends = self.x.range.map(|x| self.at([x, entropy]));
@@ -249,13 +250,13 @@ fn check(curve: &LossCurve) -> Result<(), PlotError> {
     Ok(())
 }
 
-/// Least and largest value, at least slightly apart.
+/// Least and largest value; equal values are moved apart by 1.
 fn span(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
     if high > low { [low, high] } else { [low - 0.5, low + 0.5] }
 }
 
-/// Least value, and the quantile that ends the axis: the first updates must not set the scale.
+/// The least value and a quantile, at which the axis ends so that the losses of the first updates do not set its scale.
 fn bulk(values: impl Iterator<Item = f64>, share: f64) -> Option<[f64; 2]> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
@@ -277,7 +278,7 @@ fn averaged(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     points.iter().enumerate().map(|(i, p)| [p[0], mean(i)]).collect()
 }
 
-/// At most 1,500 evenly spaced points, including the last: the figure has no more columns.
+/// At most about 1,500 evenly spaced points, including the last. The figure has too few columns to show more.
 fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let step = points.len().div_ceil(1500).max(1);
     let last = points.len().saturating_sub(1);
@@ -334,7 +335,7 @@ mod tests {
         let curve = |kept| LossCurve { phases: &[], nll: &nll, kept, nll_stderr: Some(0.1), entropy: None };
         assert_eq!(title(&curve(None)), "Validation NLL 7.000 ± 0.100 nats");
         let kept = title(&curve(Some([1745.0, 6.7])));
-        assert_eq!(kept, "Validation NLL 6.700 ± 0.100 nats at update 1,745 (kept)");
+        assert_eq!(kept, "Best validation NLL 6.700 ± 0.100 nats, at update 1,745");
     }
 
     #[test]

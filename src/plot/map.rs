@@ -3,7 +3,7 @@ use super::points::check;
 use super::{Extent, Heatmap, PlotError};
 
 impl Extent {
-    /// Width divided by height; 1 if the data's units are too far apart to share a scale.
+    /// Width divided by height. In data coordinates, 1 if this ratio is below 0.4 or above 2.5: the units then differ.
     pub(super) fn aspect(&self) -> f64 {
         let ratio = (self.x[1] - self.x[0]) / (self.y[1] - self.y[0]).abs();
         if self.is_upward() && !(0.4..=2.5).contains(&ratio) { 1.0 } else { ratio }
@@ -70,7 +70,7 @@ fn weights(i: u32, n: u32, cells: usize, kind: Cells) -> Vec<(usize, f64)> {
     vec![(cell, 1.0 - (at - cell as f64)), (cell + 1, at - cell as f64)]
 }
 
-/// Points counted in cells: a density per square pixel that integrates to the share of points inside the extent.
+/// Points counted in cells, as a density that integrates to the share of points inside the extent.
 #[derive(Debug, Clone)]
 pub(super) struct Histogram {
     pub values: Vec<f64>,
@@ -82,11 +82,12 @@ pub(super) struct Histogram {
 }
 
 impl Histogram {
-    /// For `num_points` points: square cells, `0.7 sqrt(num_points)` along the longer side (about two points per cell, all the
-    /// detail that a sample has), but at most `most` and at least half a pixel in size.
+    /// An empty histogram for `num_points` points. Cells are square on the screen. The longer side has
+    /// `0.7 sqrt(num_points)` cells, which is about two points per cell, but at most `most`; in pixel coordinates also
+    /// at most two per pixel. It has at least 24 cells.
     pub(super) fn new(num_points: usize, frame: Extent, most: f64) -> Self {
         let (width, height) = (frame.x[1] - frame.x[0], (frame.y[1] - frame.y[0]).abs());
-        // On the screen, where axes of different units share a square.
+        // The extent on the screen. Axes of different units are drawn as a square.
         let (across, down) = if frame.is_upward() { (frame.aspect(), 1.0) } else { (width, height) };
         let longer = across.max(down);
         let most = if frame.is_upward() { most } else { most.min(2.0 * longer) };

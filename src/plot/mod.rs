@@ -1,13 +1,14 @@
 //! Figures of solutions, densities, samples, flows and training runs, as PNG and SVG files; flows as GIF animations.
 //!
-//! Functions take solutions of plain states, slices of numbers, extents in pixel coordinates (x to the right, y
-//! **down**) and colors. The module does not depend on tensors, models or training. Every function returns a
-//! [`Figure`] in memory. Only [`Figure::save`] writes to disk, and only complete files: tests need no folder,
-//! and a crash while drawing leaves the previous figure. Every element is drawn into the pixels and stored as a
-//! mark, from which plotters writes SVG. The font is compiled in, so figures are the same on every machine.
-//! Heat maps are written directly into the pixels, so rounding never splits a cell.
+//! Functions take solutions of plain states, slices of numbers, colors and extents. An extent is in pixel
+//! coordinates (x to the right, y **down**) or in data coordinates (y up). The module does not depend on tensors,
+//! models or training. Every function returns a [`Figure`] in memory. Only the methods `save` and `plot...` write
+//! files. A file is written completely or not at all, so a crash leaves the previous figure. Every element is drawn
+//! into the pixels and stored as a mark, from which plotters writes SVG. The font is compiled in, so figures are
+//! the same on every machine. Heat maps are written directly into the pixels, so that rounding never splits a cell.
 //!
-//! One [`ColorScale`] for all figures of a run makes them comparable; each figure that uses a scale shows its color bar.
+//! One [`ColorScale`] for all figures of a run makes them comparable; each figure that uses a scale shows its color
+//! bar.
 //!
 //! # Examples
 //! ```

@@ -12,7 +12,7 @@ const BAR: u32 = 160;
 /// Space between panels, and between small ones.
 pub(super) const GAP: u32 = 60;
 const SMALL_GAP: u32 = 36;
-/// Least space between the labels below two neighbors, a little more than a space character.
+/// Least space between the tick labels of neighboring panels, a little more than a space character.
 const APART: u32 = 12;
 /// Pixels of a single panel, and of each of two.
 pub(super) const ONE: [u32; 2] = [1100, 1046];
@@ -39,7 +39,7 @@ pub struct Plane<'a> {
 }
 
 impl Plane<'_> {
-    /// With the default names of pixel or data coordinates.
+    /// A plane with the default names of pixel or data coordinates.
     pub(super) fn unnamed(frame: Extent, scale: ColorScale) -> Plane<'static> {
         let names = if frame.is_upward() { ["x", "y"] } else { ["x (pixels)", "y (pixels)"] };
         Plane { frame, names, scale }
@@ -109,7 +109,7 @@ impl<'a> Panels<'a> {
         Ok(Self { sheet, rects, plane, gap })
     }
 
-    /// Axes and titles of all panels; only the first names y.
+    /// Axes and titles of all panels; only the first panel has a name and labels on its y axis.
     pub(super) fn axes(&mut self, titles: &[&str]) -> Result<(), PlotError> {
         let Plane { frame, names, .. } = self.plane;
         for (i, (&rect, title)) in self.rects.iter().zip(titles).enumerate() {
@@ -119,7 +119,7 @@ impl<'a> Panels<'a> {
         Ok(())
     }
 
-    /// The color bar right of the last panel.
+    /// The color bar right of the last panel; `clipped` if values lie above the scale.
     pub(super) fn bar(&mut self, clipped: bool) -> Result<(), PlotError> {
         let last = self.rects[self.rects.len() - 1];
         let rect = Rect { x: last.right() + BAR_GAP, width: BAR_WIDTH, ..last };

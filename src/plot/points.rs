@@ -15,18 +15,21 @@ const SMALL: f64 = 110.0;
 /// Lowest position on the color scale of a scattered point: single points stay visible on the dark background.
 const LONE: f64 = 0.3;
 
-/// Points in pixel coordinates as a scatter and as a histogram, side by side on one scale with its color bar.
+/// Points in the coordinates of `frame` as a scatter and as a histogram, side by side on one scale with its
+/// color bar.
 ///
 /// A scattered point has the color of the histogram's density around it, with a minimum brightness. At most the
 /// first 6,000 points are scattered; all are counted. Pass the scale of the true density to compare with it.
 ///
 /// # Errors
-/// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points.
+/// [`PlotError::Value`] for a point that is not finite, [`PlotError::Nothing`] without points,
+/// [`PlotError::Extent`] for a frame without extent.
 pub fn sample_scatter(points: &[[f64; 2]], frame: Extent, scale: ColorScale) -> Result<Figure, PlotError> {
     Plane::unnamed(frame, scale).samples(points)
 }
 
-/// A histogram of points in pixel coordinates; without a given scale it has its own scale.
+/// A histogram of points in the coordinates of `frame`. Without `scale`, the color scale is computed from the
+/// histogram.
 ///
 /// # Errors
 /// As [`sample_scatter`].

@@ -7,7 +7,7 @@ use super::{
     tags::Tag,
 };
 
-/// Opacity of a band.
+/// Opacity of a band, from 0 to 1.
 const PALE: f64 = 0.22;
 /// Half the width of the ends of an error bar.
 const CAP: f64 = 7.0;
@@ -138,7 +138,7 @@ impl Series {
         Entry { name: self.name.clone(), color: self.color, sample: self.sample() }
     }
 
-    /// The name, and the visible ends of the curves.
+    /// The name, and the points of the visible curves beside which it may be placed, best first.
     pub(super) fn tag(&self, chart: &Chart) -> Tag {
         let seen =
             self.paths().iter().rev().flat_map(|path| clip::pieces(&chart.on_screen(path), chart.bounds()));
@@ -208,7 +208,8 @@ fn error_bar(chart: &mut Chart, [x, y, low, high]: [f64; 4], color: [u8; 3]) {
     chart.dot([x, y], 11.0, color);
 }
 
-/// A pale line clipped to the axes, with an arrowhead at its end or, if it is long, along it.
+/// The first part of a path inside the axes as a pale line, with an arrowhead at its end or, if it is long, several
+/// arrowheads along it.
 fn stream(chart: &mut Chart, path: &[[f64; 2]]) {
     let pieces = clip::pieces(&chart.on_screen(path), chart.bounds());
     let Some(piece) = pieces.first().filter(|piece| piece.len() > 1) else { return };

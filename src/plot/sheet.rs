@@ -39,7 +39,7 @@ impl Rect {
         self.y + self.height
     }
 
-    /// Midpoint of the upper edge.
+    /// Horizontal position of the center.
     fn center_x(self) -> i32 {
         (self.x + self.width / 2) as i32
     }
@@ -91,7 +91,7 @@ impl Sheet {
         self.text(text, [over.x as i32, over.y as i32 - 36], TITLE, Anchor::Left, INK);
     }
 
-    /// A smooth curve through screen points, `width` wide. The coverage of a pixel is computed once for the
+    /// An antialiased path through screen points, `width` wide. The coverage of a pixel is computed once for the
     /// whole curve, from the distance to its nearest segment, so joints do not darken. (Wide paths of plotters
     /// are not smooth, and their joints darken.) A single point is a dot.
     pub(super) fn curve(&mut self, points: &[[f64; 2]], width: f64, color: [u8; 3], opacity: f64) {
@@ -171,7 +171,8 @@ impl Sheet {
         self.figure.marks.push(Mark::Raster(rect));
     }
 
-    /// Dots within a raster, also in SVG: screen position and color of each.
+    /// Draws dots, given by screen position and color, into the pixels of a raster. In SVG they are a part of the
+    /// raster.
     pub(super) fn dots(
         &mut self,
         radius: i32,
@@ -258,7 +259,7 @@ impl Sheet {
         Ok(())
     }
 
-    /// Axes around a rectangle with the limits `frame`; y (and x, in small panels) is labeled only if `named`.
+    /// Axes around a rectangle with the limits `frame`. The y axis has a name and labels only if `named` is true.
     pub(super) fn plane_axes(
         &mut self,
         rect: Rect,
@@ -279,14 +280,14 @@ impl Sheet {
         self.raster(rect, |x, y| scale.color(map.on_screen([x, y], [rect.width, rect.height], cells)));
     }
 
-    /// A bar of all colors, from the bottom.
+    /// A bar of colors with an outline: `color(0.0)` at the bottom, `color(1.0)` at the top.
     pub(super) fn colors(&mut self, rect: Rect, color: impl Fn(f64) -> [u8; 3]) -> Result<(), PlotError> {
         self.raster(rect, |_, y| color(1.0 - (f64::from(y) + 0.5) / f64::from(rect.height)));
         self.outline(rect)
     }
 
-    /// The color bar of a scale and its unit, square pixels or the product of the units of two columns; with an
-    /// arrowhead if `clipped` values lie above the scale.
+    /// The color bar of a scale. The label has the unit: per square pixel, or per product of the units of two
+    /// `columns`. If values lie above the scale (`clipped`), the bar ends in an arrowhead.
     pub(super) fn color_bar(
         &mut self,
         rect: Rect,
@@ -313,7 +314,7 @@ fn distance_to_segment(x: [f64; 2], p: [f64; 2], q: [f64; 2]) -> f64 {
     (r[0] - t * d[0]).hypot(r[1] - t * d[1])
 }
 
-/// `per square pixel`, `per 10^k square pixels`.
+/// The unit of a density whose values are drawn multiplied by `10^exponent`.
 fn area_unit(exponent: i32) -> String {
     match exponent {
         0 => "per square pixel".to_owned(),
@@ -323,7 +324,7 @@ fn area_unit(exponent: i32) -> String {
     }
 }
 
-/// The label of a color bar of this height with values times `10^exponent`: the longest of several that fits.
+/// The label of a color bar whose values are multiplied by `10^exponent`: the longest of several that fits its height.
 fn bar_label(columns: Option<[&str; 2]>, exponent: i32, height: u32) -> String {
     let power = if exponent == 0 { String::new() } else { power_of_ten(-exponent) };
     let units = match columns {

@@ -24,8 +24,8 @@ pub struct SpaceTime<'a> {
 ///
 /// # Errors
 /// [`PlotError::Length`] for rows of different lengths or a number of rows other than the number of times,
-/// [`PlotError::Nothing`] with fewer than two times or points in space, [`PlotError::Extent`] for times out of order or x
-/// without extent, [`PlotError::Value`] for values that are not finite.
+/// [`PlotError::Nothing`] with fewer than two times or points in space, [`PlotError::Extent`] for times out of
+/// order or x without extent, [`PlotError::Value`] for values that are not finite.
 pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
     field.check()?;
     let [low, high] = padded(field.rows.iter().flatten().copied(), 0.0);
@@ -48,7 +48,8 @@ pub fn space_time(field: &SpaceTime) -> Result<Figure, PlotError> {
 }
 
 impl SpaceTime<'_> {
-    /// The row before t along the solve, and the fraction of the way from there to the next row.
+    /// The index of the row before t, in the order of the solve, and the position of t between this row (0) and the
+    /// next (1).
     fn row_before(&self, t: f64) -> (usize, f64) {
         let falls = self.ts[0] > self.ts[1];
         let after = self.ts.partition_point(|&other| if falls { other > t } else { other < t });
@@ -68,7 +69,7 @@ impl SpaceTime<'_> {
         }
         let places = self.rows.first().map_or(0, Vec::len);
         if times < 2 || places < 2 {
-            return Err(PlotError::Nothing { what: "two times of two values" });
+            return Err(PlotError::Nothing { what: "grid of two times and two points in space" });
         }
         if let Some(row) = self.rows.iter().find(|row| row.len() != places) {
             let what = "values of a row of a space-time figure";
@@ -127,6 +128,6 @@ mod tests {
         assert!(draw(&[0.0, 1.0], &two, [1.0, 1.0]).contains("x [1, 1] is empty or not finite"));
         assert!(draw(&[0.0, 1.0], &[vec![0.0, 1.0], vec![1.0]], [0.0, 1.0]).contains("1 instead of 2"));
         assert!(draw(&[0.0, 1.0], &[vec![0.0, f64::NAN], vec![1.0, 1.0]], [0.0, 1.0]).contains("is NaN"));
-        assert!(draw(&[], &[], [0.0, 1.0]).contains("no two times"));
+        assert!(draw(&[], &[], [0.0, 1.0]).contains("no grid of two times"));
     }
 }

@@ -1,11 +1,11 @@
 //! Evenly spaced streamlines of a vector field in the plane, and zero contours of a function.
 //!
-//! Streamlines follow B. Jobard and W. Lefer (1997) as implemented in matplotlib: at most one line crosses each cell of a
-//! grid. Seeds go from the border inward, so that long lines come first. Everything is computed in the unit square, because
-//! the axes may have different units.
+//! Streamlines follow B. Jobard and W. Lefer (1997) as implemented in matplotlib: at most one line crosses each
+//! cell of a grid. Seeds go from the border inward, so that long lines come first. Everything is computed in the
+//! unit square, because the axes may have different units.
 use std::collections::BTreeMap;
 
-/// Cells along each side, steps of a line per cell, and the minimum length of a line in sides.
+/// Cells along each side, steps of a line per cell, and the minimum length of a line as a share of a side.
 const CELLS: usize = 26;
 const STEPS: f64 = 12.0;
 const SHORTEST: f64 = 0.12;
@@ -56,7 +56,8 @@ fn cell(u: [f64; 2]) -> Option<usize> {
     (inside(x) && inside(y)).then_some(y as usize * CELLS + x as usize)
 }
 
-/// Points from `start` forward or backward, until the line leaves the square, enters a crossed cell, or stops.
+/// Follows the field from `start`, forward or backward, until the line leaves the square, enters a cell that a line
+/// already crosses, or reaches a zero of the field.
 fn walk(
     start: [f64; 2],
     sign: f64,
@@ -134,7 +135,7 @@ pub(super) fn zeros(frame: Frame, f: &dyn Fn([f64; 2]) -> f64) -> Vec<Vec<[f64; 
 /// A side of a square: its lower left corner, and 0 for x or 1 for y.
 type Side = ([usize; 2], usize);
 
-/// Paths along joined sides, open ones first.
+/// Connects joined sides to paths, open paths first.
 fn chained(points: &BTreeMap<Side, [f64; 2]>, mut joined: BTreeMap<Side, Vec<Side>>) -> Vec<Vec<[f64; 2]>> {
     let mut paths = Vec::new();
     for ends in [1, 2] {

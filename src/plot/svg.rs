@@ -1,4 +1,4 @@
-//! A figure as SVG: plotters draws its marks, in order, over its rasters.
+//! A figure as SVG: plotters draws the marks of the figure, in order, over its rasters.
 //!
 //! plotters uses integer coordinates, so marks are drawn at [`FINE`] units per pixel, and the file states its
 //! display size. Rasters lie below everything else in every figure, so they come first, cut from the finished
@@ -23,7 +23,7 @@ const PIXELS: u32 = 2;
 const FAMILY: &str = "Inter, Helvetica, Arial, sans-serif";
 /// plotters divides font sizes by this.
 const PLOTTERS_SIZE: f64 = 1.24;
-/// Height of an x as a share of the font size: plotters moves a line by half of it.
+/// Height of the letter x as a share of the font size; plotters shifts a line of text by half of it.
 const X_HEIGHT: f64 = 0.54;
 
 pub(super) fn written(figure: &Figure) -> Result<String, PlotError> {

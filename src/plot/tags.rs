@@ -11,7 +11,7 @@ const LINE: f64 = 38.0;
 /// Space between a curve's end and its name.
 const GAP: f64 = 16.0;
 
-/// A name and the ends of its curve on the screen, in order of preference.
+/// A name, and points of its curve on the screen beside which it may be placed, best first.
 #[derive(Debug, Clone)]
 pub(super) struct Tag {
     pub name: String,
@@ -30,11 +30,12 @@ pub(super) fn room(names: impl Iterator<Item = String>) -> u32 {
     GAP as u32 + names.map(|name| text::width(&name, SIZE) as u32).max().unwrap_or(0)
 }
 
-/// Heights of names right of the axes, each as near to its curve's end as its neighbors allow.
+/// Vertical positions of names right of the axes, each as near to its curve's end as the other names allow.
 pub(super) fn stacked(ends: &[f64], [top, bottom]: [f64; 2]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ends.len()).collect();
     order.sort_by(|&a, &b| ends[a].total_cmp(&ends[b]).then(a.cmp(&b)));
-    // Groups of names that touch are centered at the mean of their ends: first height, sum of ends, count.
+    // Names that touch form a group, which is centered at the mean of their curves' ends. A group is this mean and the
+    // number of its names.
     let mut groups: Vec<(f64, usize)> = Vec::new();
     let first = |&(mean, count): &(f64, usize)| {
         let half = 0.5 * LINE * (count - 1) as f64;
@@ -59,8 +60,8 @@ pub(super) fn stacked(ends: &[f64], [top, bottom]: [f64; 2]) -> Vec<f64> {
     found
 }
 
-/// Left ends of the names' center lines inside the axes, each beside an end of its curve and clear of all curves and other
-/// names; `None` if one name does not fit.
+/// Positions of names inside the axes: the left end of the center line of each name. A name is beside a point of its
+/// curve and covers no curve and no other name. `None` if a name does not fit.
 pub(super) fn placed(tags: &[Tag], curves: &[Vec<[f64; 2]>], bounds: Bounds) -> Option<Vec<[f64; 2]>> {
     let mut taken: Vec<Bounds> = Vec::new();
     let mut places = Vec::new();

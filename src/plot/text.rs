@@ -1,16 +1,16 @@
 //! Text in the compiled-in font, with kerning and subpixel positions.
 //!
-//! Glyphs are not placed by plotters, which rounds every advance to a whole pixel and spaces letters unevenly. The font is
-//! Inter Regular, reduced by `.ci/font` to the letters of European languages and mathematical signs.
+//! Glyphs are not placed by plotters, which rounds every advance to a whole pixel and spaces letters unevenly. The
+//! font is Inter Regular, reduced by `.ci/font` to the letters of European languages and mathematical signs.
 //!
-//! A sign and digits after `^` are raised and smaller: `10^-3`.
+//! A sign and the letters and digits after `^` are raised and smaller: `10^-3`.
 use ab_glyph::{Font, FontRef, GlyphId, PxScale, point};
 use std::sync::OnceLock;
 
 /// Font size of a raised run and its height above the line, as shares of the font size of the text.
 const RAISED: f64 = 0.7;
 const LIFT: f64 = 0.36;
-/// Half the height of a digit: the distance from the middle of a line of digits to its baseline.
+/// Half the height of a digit as a share of the font size: the distance from the middle of a line to its baseline.
 pub(super) const HALF_DIGIT: f64 = 0.364;
 /// Levels between no ink and full ink. Few levels make few colors and small files.
 pub(super) const LEVELS: f64 = 16.0;
@@ -76,7 +76,7 @@ fn glyphs(text: &str, size: f64) -> (Vec<(GlyphId, f64)>, f64) {
 /// Calls `ink` with each pixel of a run at a screen position, and the pixel's coverage.
 pub(super) fn cover(run: &str, size: f64, at: [f64; 2], upwards: bool, mut ink: impl FnMut(i32, i32, f64)) {
     let font = font();
-    // This crate scales by the height of a line, not by the font size.
+    // `ab_glyph` scales by the height of a line, not by the font size.
     let scale = size * f64::from(font.height_unscaled()) / f64::from(font.units_per_em().unwrap_or(1000.0));
     let (whole, fraction) = (at.map(f64::floor), at.map(|v| v - v.floor()));
     // Fractional positions along the line, whole pixels across it: baselines stay sharp.

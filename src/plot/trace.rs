@@ -17,7 +17,7 @@ pub(super) struct Trace {
     pub pieces: Vec<Vec<Point>>,
     /// Saved points.
     pub dots: Vec<Point>,
-    /// Events: their index, and the point on the curve, empty without a curve.
+    /// For each event its index, its time, and the values on the curve; no values without dense output.
     pub events: Vec<(usize, Point)>,
     /// Method, tolerances, steps: the description in the figure's files.
     pub about: String,
@@ -76,7 +76,8 @@ pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y
     }
 }
 
-/// Whether the saved values lie on the curve: an event may have saved the state after its reset.
+/// Whether the saved values lie on the curve. Event times are not checked, because the state after a reset may be
+/// saved.
 fn carries_saved<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>, curve: &DenseOutput<Y>) -> bool {
     solution.ts.iter().zip(&solution.ys).all(|(&t, y)| {
         solution.events.iter().any(|occurrence| occurrence.t == t)
@@ -113,7 +114,7 @@ fn sampled<Y: PlainState, O>(
     pieces
 }
 
-/// Whether a path jumps: whether it changes by more than a billionth of the step to `end` can explain.
+/// Whether a state reset changed the values: they differ by more than a billionth of the step to `end` can explain.
 fn jumps(before: &[f64], after: &[f64], end: &[f64]) -> bool {
     let moved =
         |(b, (a, e)): (&f64, (&f64, &f64))| (a - b).abs() > 1e-6 * ((e - a).abs() + a.abs() + b.abs());

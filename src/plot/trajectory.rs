@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Maximum number of components drawn.
 const MOST: usize = SERIES.len();
-/// Maximum number of saved points and of events drawn.
+/// Above this number no saved points are drawn; and the maximum number of events drawn.
 const MOST_DOTS: usize = 400;
 const MOST_EVENTS: usize = 200;
 /// Number of pieces of constant color in a path colored by time.
@@ -52,8 +52,9 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     }
 }
 
-/// Components against t: the dense output, or straight lines between saved points; saved points as dots, events as
-/// vertical lines with rings on the curves. `names` are for the first components; the others are named y0, y1, ...
+/// Components against t. Curves are the dense output, or straight lines between saved points. Saved points
+/// are drawn as dots if there are at most 400. The first 200 events are vertical lines, with dense output
+/// also rings on the curves. `names` are for the first components; component i without a name is named yi.
 ///
 /// Values of a `save_fn` are drawn instead of y. With more than 8 components, 8 are drawn, evenly from first to last.
 ///
@@ -135,7 +136,7 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
     let (from, to) = (trace.pieces[0][0].0, trace.points().last().map_or(0.0, |p| p.0));
     let place = |t: f64| if to == from { 0.0 } else { (t - from) / (to - from) };
     for piece in &trace.pieces {
-        // Neighboring pieces share a point, so that no gap shows between two shades.
+        // Neighboring runs share a point, so that no gap shows between two shades.
         for run in runs(piece, &place) {
             let path: Vec<[f64; 2]> = run.iter().map(|(_, y)| [y[0], y[1]]).collect();
             chart.curve(&path, 2.6, time_color(place(run[run.len() / 2].0)));
@@ -156,7 +157,7 @@ fn in_plane(trace: &Trace, names: [&str; 2]) -> Result<Figure, PlotError> {
             chart.note(name, [x + 20.0, y - 24.0], Anchor::Left, INK);
         }
     }
-    // A solve backward in time also starts at the upper end of the bar.
+    // The lower end of the bar is the start of the solve, also for a solve backward in time.
     let bar = if to == from { [from, from + 1.0] } else { [from, to] };
     chart.bar(Named::new(bar, 6, "t"), time_color)?;
     Ok(chart.finish(&trace.about))
@@ -174,7 +175,7 @@ fn runs<'a>(
     (0..cuts.len() - 1).map(move |i| &piece[cuts[i]..=cuts[i + 1]])
 }
 
-/// The figure size for this aspect ratio; extreme ratios are limited.
+/// The figure size for this aspect ratio; for extreme ratios the whole canvas.
 fn plane_size(aspect: f64) -> Size {
     if (0.4..=2.5).contains(&aspect) { Size::Aspect(aspect) } else { Size::Canvas }
 }
@@ -263,7 +264,10 @@ mod tests {
         let end = Ode::new(circle).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let folder = crate::io::scratch();
         let message = end.plot(folder.path().join("a.png")).unwrap_err().to_string();
-        assert!(message.starts_with("a solution with 1 saved values has no curve"), "{message}");
+        assert!(
+            message.starts_with("a solution with 1 saved values or step times has no curve"),
+            "{message}"
+        );
         let steps = Ode::new(circle).save_at(SaveAt::steps()).solve(0.0, 1.0, [1.0, 0.0]).unwrap();
         let error = steps.plot_phase_portrait(folder.path().join("a.png"), 0, 2).unwrap_err();
         assert!(matches!(error, PlotError::Component { index: 2, components: 2 }), "{error}");

@@ -15,11 +15,11 @@ pub struct MethodCurve<'a> {
     pub points: &'a [[f64; 2]],
 }
 
-/// Margin around the points, in decades of the error and as a share of the decades of the work.
+/// Margin around the points, as a share of their extent in decades.
 const ROOM: f64 = 0.06;
 
-/// Plots work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method. Lower and further left
-/// is better.
+/// Plots work (`unit`: `wall time (ms)`, `function evaluations`) against error, one curve per method. Lower and
+/// further left is better.
 ///
 /// # Errors
 /// [`PlotError::Nothing`] without a point, [`PlotError::Value`] for a value that is not finite or not above 0.
@@ -37,7 +37,7 @@ pub fn work_precision(title: &str, unit: &str, curves: &[MethodCurve]) -> Result
         return Err(PlotError::Value { what: "error or work", index, value: *value });
     }
     if points().next().is_none() {
-        return Err(PlotError::Nothing { what: "error and work" });
+        return Err(PlotError::Nothing { what: "points `[error, work]`" });
     }
     let logs = |curve: &MethodCurve| curve.points.iter().map(|p| p.map(f64::log10)).collect::<Vec<_>>();
     let paths: Vec<Vec<[f64; 2]>> = curves.iter().map(logs).collect();
@@ -128,7 +128,7 @@ mod tests {
             work_precision("", "", &[MethodCurve { name: "m", points }]).unwrap_err().to_string()
         };
         assert!(draw(&[[0.0, 1.0]]).contains("error or work 0 is 0"));
-        assert!(draw(&[]).contains("no error and work"));
+        assert!(draw(&[]).contains("no points `[error, work]`"));
         let one = [MethodCurve { name: "m", points: &[[1e-3, 5.0]] }];
         assert!(work_precision("One point", "wall time (ms)", &one).is_ok());
     }

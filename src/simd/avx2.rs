@@ -1,4 +1,5 @@
-//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails use masked moves.
+//! Lanes on AVX2 with FMA: 8 of f32 and u32, 4 of f64; masks are full registers, tails use masked loads and
+//! stores.
 
 use std::arch::x86_64::*;
 
@@ -358,7 +359,8 @@ impl Int for U32x8 {
     #[inline(always)]
     fn lt(self, other: Self, signed: bool) -> Mask32x8 {
         op!({
-            // There is only a signed comparison: flipping the top bits maps unsigned order to it.
+            // There is only a signed comparison: flipping the top bits maps the unsigned order to the signed
+            // order.
             let flip = _mm256_set1_epi32(if signed { 0 } else { i32::MIN });
             let (x, y) = (_mm256_xor_si256(self.0, flip), _mm256_xor_si256(other.0, flip));
             Mask32x8(_mm256_castsi256_ps(_mm256_cmpgt_epi32(y, x)))

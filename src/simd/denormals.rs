@@ -1,13 +1,13 @@
-//! Flushes denormal numbers to zero while a guard lives.
+//! Flushes denormal numbers to zero as long as a guard exists.
 //!
-//! A product with a denormal operand takes about a hundred times as long as one of normal numbers. After some ten
-//! thousand updates, the saturated units of a trained flow send cotangents of 1e-39 through every matrix product:
-//! an update took 4.6 ms instead of 1.9 ms. Programs of tensors therefore run with flush-to-zero and
+//! A product with a denormal operand takes about a hundred times as long as one of normal numbers. After some
+//! ten thousand updates, the saturated units of a trained flow send cotangents of 1e-39 through every matrix
+//! product: an update took 4.6 ms instead of 1.9 ms. Programs of tensors therefore run with flush-to-zero and
 //! denormals-are-zero, as in other tensor libraries. Solves of plain Rust values do not.
 //!
-//! The mode belongs to a thread. It is restored when the guard is dropped, and suspended ([`Denormals::kept`])
-//! while a thread waits for others and may run other code. Miri has no such register, so the guard has no
-//! effect under Miri.
+//! The mode belongs to a thread. It is restored when the guard is dropped, and suspended
+//! ([`Denormals::kept`]) while a thread waits for others and may run other code. Under Miri, and on
+//! architectures other than x86-64 and AArch64, the guard has no effect.
 
 /// A guard for a floating-point mode of this thread. Dropping it restores the previous mode.
 #[must_use]
@@ -73,9 +73,9 @@ fn write(mode: u64) {
     let mode = mode as u32;
     // SAFETY: it loads the register from `mode`, which differs from the thread's value in two bits that are
     // defined on every x86-64 processor; rounding and exceptions are unchanged. Rust assumes the default
-    // register value for the arithmetic that it compiles or folds itself. The kernels that run under the guard
-    // are called by pointer, so no operation is folded or moved across this line, and only denormal results of
-    // the kernels change.
+    // register value for the arithmetic that it compiles or folds itself. The kernels that run under the
+    // guard are called by pointer, so no operation is folded or moved across this line, and only denormal
+    // results of the kernels change.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 

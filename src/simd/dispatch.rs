@@ -1,5 +1,5 @@
 //! Calls from code that is generic over a level into code compiled for that level. This module depends on
-//! feature names only, not on the wrapped code.
+//! names of CPU features only, not on the wrapped code.
 //!
 //! There are two forms. [`enter`] runs a [`Task`] at once (matrix products, transposes). For kernels that are
 //! called many times through a table, the macro [`entry_points`] defines functions that return a function
@@ -9,7 +9,7 @@ use super::Level;
 use super::lanes::Simd;
 use super::portable::Portable;
 
-/// Work that is written once for all levels.
+/// A task that is written once for all levels.
 pub(crate) trait Task {
     /// # Safety
     /// The level `S` is available, and the task's own conditions on its pointers hold.

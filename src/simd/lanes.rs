@@ -15,11 +15,11 @@ pub(crate) trait Simd: Copy + 'static {
     /// Lanes of u32, also used for i32.
     type U32: Int;
 
-    /// The end of a loop over vectors, read before each vector.
+    /// Returns `n`, the end of a loop over vectors. It is called before each vector.
     ///
-    /// Levels whose vectors are arrays read it from memory: otherwise the optimizer treats such a loop as a
-    /// loop over elements and vectorizes it again across vectors, with gathers, which makes kernels several
-    /// times longer and slower.
+    /// The portable level, whose vectors are arrays, reads it from memory. Otherwise the optimizer treats
+    /// such a loop as a loop over elements and vectorizes it again across vectors, with gathers, which makes
+    /// kernels several times longer and slower.
     #[inline(always)]
     fn end(n: &usize) -> usize {
         *n
@@ -32,9 +32,9 @@ pub(crate) trait Simd: Copy + 'static {
         // SAFETY: as the caller promises.
         unsafe { transpose_block::<u32, 8>(src, lds, dst, ldd) }
     }
-    /// Transposes a 4 x 4 block of double words.
+    /// Transposes a 4 x 4 block of double words; rows are `lds` apart at `src` and `ldd` at `dst`.
     /// # Safety
-    /// As above.
+    /// As for `transpose_8x8`.
     #[inline(always)]
     unsafe fn transpose_4x4(src: *const u64, lds: usize, dst: *mut u64, ldd: usize) {
         // SAFETY: as the caller promises.
@@ -78,7 +78,7 @@ pub(crate) trait Lanes: Copy + 'static {
     unsafe fn store(self, p: *mut Self::Elem);
     /// Writes the first `n < LEN` elements and accesses no memory after them.
     unsafe fn store_part(self, p: *mut Self::Elem, n: usize);
-    /// True where the u32 at `p` is not zero; reads the first `n <= LEN`.
+    /// A mask that is true where the u32 at `p` is not zero. Reads the first `n <= LEN` numbers.
     unsafe fn load_mask(p: *const u32, n: usize) -> Self::Mask;
     /// Writes 1 or 0 for the first `n <= LEN` lanes.
     unsafe fn store_mask(mask: Self::Mask, p: *mut u32, n: usize);
@@ -130,14 +130,14 @@ pub(crate) trait Float: Lanes<Elem: Math> {
 
     /// `self * 2^n` for an integral `n`, correct even if the result is subnormal or infinite.
     ///
-    /// Uses two steps of half the exponent each. Only the last step can round, because the result of the first
-    /// step is normal for `self` in `[1/2, 2]` and `|n| <= 2 * bias`, as in all callers.
+    /// Uses two steps of half the exponent each. Only the last step can round, because the result of the
+    /// first step is normal for `self` in `[1/2, 2]` and `|n| <= 2 * bias`, as in all callers.
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
         let half = n.mul(self.of(Self::Elem::HALF)).floor();
         self.mul(half.exp2_integral()).mul(n.sub(half).exp2_integral())
     }
-    /// `2^n` for an integral `n` in the normal range.
+    /// `2^self`, if `self` is integral and the result is a normal number.
     #[inline(always)]
     fn exp2_integral(self) -> Self {
         let shifted = self.add(self.of(Self::Elem::ROUND));
@@ -177,7 +177,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
         Self::select(other.is_nan(), other, self.at_most(other))
     }
 
-    /// The lanes, as the first `LEN` of 16.
+    /// An array whose first `LEN` entries are the lanes.
     #[inline(always)]
     fn to_array(self) -> [Self::Elem; 16] {
         const { assert!(Self::LEN <= 16) };
@@ -214,7 +214,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     }
 }
 
-/// Lanes of 32-bit integers; `signed` selects their interpretation where it matters.
+/// Lanes of 32-bit integers. `signed` chooses between signed and unsigned comparison.
 pub(crate) trait Int: Lanes<Elem = u32> {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -230,8 +230,8 @@ pub(crate) trait Int: Lanes<Elem = u32> {
     /// The numbers `first..first + LEN` (wrapping) in the lane order that [`Self::store_blocks`] undoes.
     fn block_numbers(self, first: u32) -> Self;
     /// Writes word `j` of block `first + i` to `p[4 i + j]`; `words[j]` holds it in the lane that
-    /// [`Self::block_numbers`] assigned to `first + i`. With this permutation, the 4 x 4 transposes within 128
-    /// bits leave the blocks in order.
+    /// [`Self::block_numbers`] assigned to `first + i`. With this permutation, the 4 x 4 transposes within
+    /// 128 bits leave the blocks in order.
     /// # Safety
     /// `4 LEN` elements are writable at `p`.
     unsafe fn store_blocks(words: [Self; 4], p: *mut u32);

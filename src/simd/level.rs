@@ -3,10 +3,10 @@
 //! not match the feature bits.
 //!
 //! `FLOWLINE_LEVEL=portable`, `avx2` or `avx512` limits the level of all code that is selected at run time:
-//! kernels, lanes, loops over steps of plain Rust values and the vector fields that they call. The variable is
-//! read once, at the first use. A level that the machine does not have is an error; it is not lowered
-//! silently. The variable is for tests at each level, for sanitizers, and for results that agree in bits on
-//! machines with and without FMA.
+//! kernels, lanes, loops over steps of plain Rust values and the vector fields that they call.
+//! [`Level::detect`] reads the variable at its first call. A level that the machine does not have is an
+//! error, and is not replaced by a lower one. The variable is for tests at each level, for sanitizers, and
+//! for results that are bitwise equal on machines with and without FMA.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ const VARIABLE: &str = "FLOWLINE_LEVEL";
 /// A set of instructions that kernels are compiled for, ordered from the simplest to the widest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Arrays of lanes that the compiler maps to the target's baseline (SSE2, NEON, or scalars).
+    /// Arrays of lanes that the compiler maps to the instructions of its target (SSE2, NEON, or scalars).
     Portable,
     /// x86-64 with AVX2 and FMA: 8 lanes of f32, 4 of f64.
     Avx2,
@@ -106,7 +106,7 @@ impl Level {
         Self::Portable
     }
 
-    /// Each level up to the one in use, simplest first. Tests force each in turn.
+    /// Each level up to the one in use, simplest first, for tests and benchmarks that run all of them.
     pub fn available() -> Vec<Self> {
         let best = Self::detect();
         Self::ALL.into_iter().filter(|&level| level <= best).collect()

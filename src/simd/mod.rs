@@ -1,17 +1,18 @@
-//! Lanes of f32, f64 and u32 at the widths of the machine, chosen at run time; `FLOWLINE_LEVEL` selects
-//! narrower lanes (`level`).
+//! Lanes of f32, f64 and u32 at the widths of the machine. The level (the set of instructions) is chosen at
+//! run time; `FLOWLINE_LEVEL` selects a lower one (see `level`).
 //!
-//! This layer knows instruction sets, but not tensors or the computations on lanes. Kernels in other layers
-//! are written once, generic over `lanes::Simd`, and get one entry point per level.
+//! This layer depends on instruction sets, but not on tensors or on the computations on lanes. Kernels in
+//! other layers are written once, generic over `lanes::Simd`, and get one entry point per level.
 //!
 //! Alternatives considered: `std::simd` is unstable; `wide` chooses at compile time; `pulp` and `macerator`
-//! have dispatch but neither exp nor ln, which are half of the code here. Plain loops left to the optimizer
-//! were slow in two cases measured: an in-place raw-pointer loop fails the overlap check and runs scalar (8
-//! times slower), and blocks of fixed size are vectorized again across blocks with gathers (3 times slower).
-//! Explicit intrinsics avoid both problems.
+//! choose at run time, but have neither exp nor ln. Plain loops without
+//! intrinsics were slow in two cases measured: an in-place raw-pointer loop fails the overlap check and runs
+//! scalar (8 times slower), and blocks of fixed size are vectorized again across blocks with gathers (3 times
+//! slower). Explicit intrinsics avoid both problems.
 //!
-//! How a value proves its level: only `unsafe` functions (`splat`, `load`) create a lane value from nothing,
-//! and their caller promises that the level is available. Methods on an existing value are then safe.
+//! How a value proves its level: only `unsafe` functions (such as `splat` and `load`) create a lane value
+//! from nothing, and their caller promises that the level is available. Methods on an existing value are then
+//! safe.
 #![allow(unsafe_code, reason = "intrinsics are reached through unsafe blocks; see the module text")]
 
 #[cfg(all(target_arch = "x86_64", feature = "autodiff"))]

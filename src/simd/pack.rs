@@ -1,10 +1,10 @@
-//! Any number of lanes as plain arrays, for trajectories that step together.
+//! Up to 32 lanes as plain arrays, for trajectories in lockstep.
 //!
-//! A [`Lanes`] holds W numbers and does not depend on a level. Its loops are all inlined, so they become
+//! A [`Lanes`] holds W numbers and does not depend on a level. Its functions are all inlined, so they become
 //! instructions of the level for which the surrounding function is compiled ([`Entry`](super::Entry)). Two
-//! registers of numbers (16 f64 or 32 f32 with AVX-512) hide the latency of one register. With the intrinsic
-//! types of the levels, all code over lanes would be needed once per level. The result of a lane depends only
-//! on this lane, bit for bit.
+//! registers of numbers (16 f64 or 32 f32 with AVX-512) hide the latency of operations on one register. With
+//! the intrinsic types of the levels, all code over lanes would be compiled once per level. The result of a
+//! lane depends only on this lane, bit for bit.
 //!
 //! There is no `PartialOrd` and no `PartialEq`: lanes differ, so code cannot branch on a comparison.
 
@@ -13,12 +13,12 @@ use std::hint::select_unpredictable;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
-/// `[expr; W]` with `expr` of the lane's index, unrolled.
+/// An array of W entries: the expression is evaluated for each lane index, without a loop.
 ///
-/// A loop, even if it is unrolled later, takes the optimizer far longer: after inlining, one function contains
-/// thousands of loops, and the time of loop passes is quadratic in the number of loops (one ensemble: 58 s in
-/// loop passes, of which 23 s in loop rotation). `array::from_fn` is not always inlined, and code that is not
-/// inlined is compiled for the simplest level.
+/// A loop, even if it is unrolled later, takes the optimizer far longer: after inlining, one function
+/// contains thousands of loops, and the time of loop passes is quadratic in the number of loops (one
+/// ensemble: 58 s in loop passes, of which 23 s in loop rotation). `array::from_fn` is not always inlined,
+/// and code that is not inlined is compiled for the simplest level.
 macro_rules! each {
     ($i:ident => $x:expr) => {
         $crate::simd::each!(@lanes $i $x;
@@ -39,7 +39,7 @@ macro_rules! each {
 }
 pub(crate) use each;
 
-/// W numbers that are computed side by side.
+/// W numbers, one per lane.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Lanes<T, const W: usize>(pub(crate) [T; W]);
@@ -48,7 +48,7 @@ pub struct Lanes<T, const W: usize>(pub(crate) [T; W]);
 #[derive(Clone, Copy, Debug)]
 pub struct LaneMask<const W: usize>(pub(crate) [bool; W]);
 
-/// The lowest bit of each byte.
+/// The lowest bit of each byte: bit i is from byte i.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn bits_of(bytes: [u8; 16]) -> u32 {
@@ -57,7 +57,7 @@ fn bits_of(bytes: [u8; 16]) -> u32 {
     unsafe { _mm_movemask_epi8(_mm_slli_epi16::<7>(_mm_loadu_si128(bytes.as_ptr().cast()))) as u32 }
 }
 
-/// The lowest bit of each byte.
+/// The lowest bit of each byte: bit i is from byte i.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn bits_of(bytes: [u8; 16]) -> u32 {
@@ -65,12 +65,12 @@ fn bits_of(bytes: [u8; 16]) -> u32 {
 }
 
 impl<T: Copy + Default, const W: usize> Lanes<T, W> {
-    /// Lanes of these numbers.
+    /// Creates lanes from one number per lane.
     #[inline(always)]
     pub fn new(lanes: [T; W]) -> Self {
         Lanes(lanes)
     }
-    /// The numbers.
+    /// The numbers of all lanes.
     #[inline(always)]
     pub fn to_lanes(self) -> [T; W] {
         self.0
@@ -123,8 +123,9 @@ impl<const W: usize> LaneMask<W> {
     }
     /// The mask as bits: bit i is lane i.
     ///
-    /// Uses a dedicated instruction. From a sum or a chain of shifts over lanes, the optimizer would derive
-    /// the layout of all values before it, and permutations would take a third of the time of a step.
+    /// Uses a dedicated instruction on x86-64. From a sum or a chain of shifts over lanes, the optimizer
+    /// would derive the layout of all values before it, and permutations would take a third of the time of a
+    /// step.
     #[inline(always)]
     pub(crate) fn bits(self) -> u32 {
         const { assert!(W <= 32, "invariant: the bits of a mask fit into a u32") };

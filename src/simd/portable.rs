@@ -1,8 +1,8 @@
-//! Lanes as plain arrays of 128 bits: the reference that every target can build and that the other levels are
-//! tested against. The compiler maps the fixed loops to one register of SSE2 or NEON. Partial loads and stores
-//! are function calls: when they were unrolled into every kernel, they were half of this level's code. The only
-//! instruction set property used here is whether the target has fused multiply-add, because `mul_add` without
-//! it is a call into the C library (30 times slower).
+//! Lanes as plain arrays of 128 bits. Every target can build this level, and the other levels are tested
+//! against it. The compiler maps the loops over lanes to one register of SSE2 or NEON. Partial loads and
+//! stores are function calls: when they were unrolled into every kernel, they were half of this level's code.
+//! The only instruction set property used here is whether the target has fused multiply-add, because
+//! `mul_add` without it is a call into the C library (30 times slower).
 
 use std::ops::{BitAnd, BitOr, Not};
 
@@ -12,7 +12,7 @@ use super::lanes::{Float, Int, Lanes, Mask, Simd};
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// Four lanes of a 32-bit element, or two of a 64-bit one.
+/// Four lanes of a 32-bit element, or two lanes of a 64-bit element; one lane for [`One`].
 #[derive(Clone, Copy)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
@@ -28,10 +28,11 @@ impl Simd for Portable {
     }
 }
 
-/// The token of single elements, the first lane of a vector.
+/// The token of single elements.
 ///
-/// For operations that round once at every level; there is no fused multiply-add. A masked load of one element
-/// waits for a preceding masked store to it (12 to 15 cycles on x86). A plain load does not.
+/// For operations that round once at every level, so not for `mul_add`. At the other levels a single element
+/// is loaded with a mask. Such a load waits for a preceding masked store to the element (12 to 15 cycles on
+/// x86), a plain load does not.
 #[derive(Clone, Copy)]
 pub(crate) struct One;
 
@@ -43,7 +44,7 @@ impl Simd for One {
 
 const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
 
-/// An element, and the mask word of its size.
+/// The type of an element, and the integer type of its size for masks.
 pub(crate) trait Element: Copy + Default + PartialEq + std::fmt::Debug + 'static {
     /// All ones where a mask holds, else zero.
     type Word: Copy + BitAnd<Output = Self::Word> + BitOr<Output = Self::Word> + Not<Output = Self::Word>;
@@ -86,7 +87,7 @@ element! {
 #[derive(Clone, Copy)]
 pub(crate) struct Words<T: Element, const N: usize>([T::Word; N]);
 
-/// `[f(0), f(1), ...]`. The standard library's version is not inlined across codegen units.
+/// `[f(0), f(1), ...]`. `array::from_fn` is not inlined across codegen units.
 #[inline(always)]
 fn each<T: Copy, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
     let mut all = [f(0); N];

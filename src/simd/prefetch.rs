@@ -5,7 +5,7 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Requests that `bytes` bytes at `at` be in the cache before they are read or written.
+/// Requests that the `bytes` bytes from `at` on are loaded into the cache.
 #[inline]
 pub(crate) fn prefetch(at: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(LINE) {
@@ -17,7 +17,7 @@ pub(crate) fn prefetch(at: *const u8, bytes: usize) {
 #[inline]
 fn line(at: *const u8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: every x86-64 machine has the instruction, and it does nothing where there is no memory.
+    // SAFETY: every x86-64 machine has the instruction, and it does nothing for an invalid address.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 

@@ -1,8 +1,9 @@
-//! Safe code compiled for a level, so that a whole loop over lanes uses the machine's widest instructions in a
-//! plain build. This file depends on feature names only, not on the code that it runs.
+//! Safe code compiled for a level, so that a whole loop over lanes uses the machine's widest instructions in
+//! a build without compiler flags. This file depends on names of CPU features only, not on the code that it
+//! runs.
 //!
 //! In contrast to `dispatch::enter`, whose tasks are kernels over the level's own types, this work uses plain
-//! arrays, has no level in its types, and needs no promise from its caller.
+//! arrays, has no level in its types, and is safe to call.
 
 use super::Level;
 use std::marker::PhantomData;
@@ -10,7 +11,8 @@ use std::marker::PhantomData;
 /// Work that is compiled once per level.
 ///
 /// `run`, and everything that it calls on its hot path, must be `#[inline(always)]`: a function that is not
-/// inlined is compiled for the level of the whole crate, SSE2 on x86-64, and is silently several times slower.
+/// inlined is compiled for the level of the whole crate, SSE2 on x86-64, and is silently several times
+/// slower.
 pub(crate) trait Work {
     /// The result.
     type Output;
@@ -53,7 +55,7 @@ pub(crate) trait Call {
     /// [`call`](Call::call) with AVX-512.
     ///
     /// # Safety
-    /// The machine has these features of AVX-512.
+    /// The machine has AVX2, FMA, and AVX-512 F, DQ, BW and VL.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]
     unsafe fn avx512(of: &Self::Of, at: &Self::At, on: &Self::On, out: &mut Self::Out) -> Self::Output {
@@ -65,7 +67,7 @@ pub(crate) trait Call {
 pub(crate) struct Entry<C: Call>(unsafe fn(&C::Of, &C::At, &C::On, &mut C::Out) -> C::Output);
 
 impl<C: Call> Entry<C> {
-    /// The call with the instructions of `level`.
+    /// The call compiled for `level`.
     ///
     /// # Panics
     /// If this machine does not have the level, or the level is not [fused](is_fused).
@@ -74,7 +76,7 @@ impl<C: Call> Entry<C> {
         Self::of(level)
     }
 
-    /// The call with the instructions of this machine's best level.
+    /// The call compiled for the level in use.
     #[inline(always)]
     pub fn best() -> Self {
         Self::of(Level::detect())
@@ -104,16 +106,16 @@ impl<C: Call> Entry<C> {
     /// Calls the function.
     #[inline(always)]
     pub fn call(&self, of: &C::Of, at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
-        // SAFETY: only `at` and `best` create an entry, for a level that the machine was found to have.
+        // SAFETY: only `at` and `best` create an entry, both for a level that the machine has.
         unsafe { (self.0)(of, at, on, out) }
     }
 }
 
-/// A [`Call`] whose first argument is an address of an erased type.
+/// A [`Call`] whose first argument is a pointer without its type.
 type Erased<At, On, Out, Output> = unsafe fn(*const (), &At, &On, &mut Out) -> Output;
 
-/// [`Call::call`] with the type of its first argument erased, for a level that the machine has, or for the
-/// crate's level if none is given.
+/// [`Call::call`] with a pointer as its first argument, compiled for `level`, or for the target of the crate
+/// if `level` is `None`.
 fn erased<C: Call>(level: Option<Level>) -> Erased<C::At, C::On, C::Out, C::Output> {
     let Some(level) = level else {
         unsafe fn plain<C: Call>(of: *const (), at: &C::At, on: &C::On, out: &mut C::Out) -> C::Output {
@@ -162,7 +164,7 @@ pub(crate) struct Bound<'a, At, On: ?Sized, Out: ?Sized, Output> {
 }
 
 impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
-    /// Binds a value to the call with the instructions of `level`, or of the crate's level if none is given.
+    /// Binds a value to the call compiled for `level`, or for the target of the crate if `level` is `None`.
     ///
     /// # Panics
     /// As [`Entry::at`].
@@ -178,13 +180,13 @@ impl<'a, At, On: ?Sized, Out: ?Sized, Output> Bound<'a, At, On, Out, Output> {
     #[inline(always)]
     pub fn call(&self, at: &At, on: &On, out: &mut Out) -> Output {
         // SAFETY: only `to` pairs an address with a call: the address of a `C::Of`, borrowed for as long as
-        // this lives, and the call of the same `C`, compiled for a level that the machine was found to have.
+        // this lives, and the call of the same `C`, compiled for a level that `erased` has checked.
         unsafe { (self.call)(self.of, at, on, out) }
     }
 }
 
-/// Runs `work` at a [fused](is_fused) level with at most AVX2 registers: it is compiled only once, and not
-/// also for AVX-512.
+/// Runs `work` at a [fused](is_fused) level, with AVX2 instructions even if the level is AVX-512. It is
+/// therefore compiled only once.
 ///
 /// # Panics
 /// As [`Entry::at`].

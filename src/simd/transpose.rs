@@ -1,9 +1,9 @@
-//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. AVX2 and AVX-512 both use
-//! them, because 256-bit shuffles run on two ports and 512-bit shuffles on one port.
+//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. AVX2 and AVX-512 both
+//! use them, because 256-bit shuffles run on two ports and 512-bit shuffles on one port.
 
 use std::arch::x86_64::*;
 
-/// Four words each from rows `i` and `i + 4`.
+/// Four words of row `i`, then four words of row `i + 4`.
 #[inline(always)]
 unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
     // SAFETY: the caller promises the rows and AVX.
@@ -13,7 +13,7 @@ unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
     }
 }
 
-/// Two double words each from rows `i` and `i + 2`.
+/// Two double words of row `i`, then two of row `i + 2`.
 #[inline(always)]
 unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
     // SAFETY: the caller promises the rows and AVX.
@@ -23,7 +23,8 @@ unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
     }
 }
 
-/// Halves of rows `i` and `i + 4` are loaded into one register, so that all shuffles stay within halves.
+/// Transposes an 8 x 8 block of words. Halves of rows `i` and `i + 4` are loaded into one register, so that
+/// all shuffles are within 128-bit halves.
 ///
 /// # Safety
 /// Both blocks are valid, and AVX2 is available.
@@ -47,7 +48,7 @@ pub(super) unsafe fn transpose_8x8(src: *const u32, lds: usize, dst: *mut u32, l
     }
 }
 
-/// As [`transpose_8x8`], for double words.
+/// Transposes a 4 x 4 block of double words in the same way.
 ///
 /// # Safety
 /// Both blocks are valid, and AVX2 is available.

@@ -1,14 +1,15 @@
 //! Caches of compiled plans: their contents, and how to clear them.
 //!
-//! There are two kinds. A [`Jit`](super::Jit) owns its programs, which are dropped with it. This module has
-//! weak references to them, so that one call can clear them all. Plans for operations and gradients on concrete
-//! tensors outside `jit` have no owner, so this module caches them by function. Otherwise ten thousand updates
-//! by an optimizer that is not jitted would compile each operation ten thousand times.
+//! There are two kinds of caches. A [`Jit`](super::Jit) owns its programs, which are dropped with it. This
+//! module has weak references to these programs, so that one call can clear them all. Plans for operations
+//! and gradients on concrete tensors outside `jit` have no owner, so this module caches them by function.
+//! Without this cache, ten thousand updates by an optimizer that is not jitted would compile each operation
+//! ten thousand times.
 //!
-//! Both kinds have a maximum number of entries and evict the least recently used entry. No result depends on
-//! the caches: a plan is a function of its program and of the processor. Cached plans contain no arrays,
-//! because constant arrays of a function that runs once become inputs. A cache therefore never keeps data
-//! alive.
+//! Caches of both kinds have a maximum number of entries and evict the least recently used entry. No result
+//! depends on the caches: a plan is a function of its program and of the processor. The cache of this module
+//! keeps no data alive: constant arrays of a function outside `jit` become inputs of its plan, and a function
+//! that still contains an array is not cached.
 
 use super::exec::Compiled;
 use crate::array::Slab;
@@ -29,7 +30,7 @@ static PROGRAMS: Mutex<Slab<Weak<Held>>> = Mutex::new(Slab::new());
 static COMPILES: AtomicUsize = AtomicUsize::new(0);
 static EVICTIONS: AtomicUsize = AtomicUsize::new(0);
 
-/// Counters of the process's compiled plans, without those of loop bodies.
+/// Counters of the compiled plans of this process. Plans of loop bodies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caches {
     /// Programs that jitted functions hold now, at most [`Jit::max_programs`](super::Jit::max_programs) each.
@@ -69,7 +70,7 @@ pub fn caches() -> Caches {
     }
 }
 
-/// Drops all compiled plans and their scratch, including those of jitted functions.
+/// Drops all compiled plans and their scratch memory, including those of jitted functions.
 ///
 /// The next call of a jitted function traces and compiles again; this counts as a trace, but not towards the
 /// limit of [`Jit::max_traces`](super::Jit::max_traces), since the arguments have not changed. A call that is
@@ -77,13 +78,14 @@ pub fn caches() -> Caches {
 pub fn clear_caches() {
     let plans = std::mem::take(&mut *lock(&PLANS));
     // These references are dropped after the lock is released, because dropping the last reference to a
-    // program locks the list to remove its entry.
+    // program locks `PROGRAMS` to remove its entry.
     let programs: Vec<Arc<Held>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
     let compiled: Vec<Arc<Compiled>> = programs.iter().filter_map(|p| lock(&p.compiled).take()).collect();
     drop((plans, compiled));
 }
 
-/// These locks guard sections that cannot panic, so a poisoned lock is still consistent.
+/// Locks `mutex`. The code under these locks cannot panic, so the data are consistent even if a lock is
+/// poisoned.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -95,7 +97,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Holds a program that has just been compiled.
+    /// Stores a program that has just been compiled.
     pub fn new(compiled: Arc<Compiled>) -> Arc<Held> {
         COMPILES.fetch_add(1, Relaxed);
         Arc::new_cyclic(|me| Held {
@@ -104,7 +106,7 @@ impl Held {
         })
     }
 
-    /// The program, unless the caches were cleared.
+    /// The program; `None` after the caches were cleared.
     pub fn get(&self) -> Option<Arc<Compiled>> {
         lock(&self.compiled).clone()
     }
@@ -121,14 +123,14 @@ pub(super) fn evicted() {
     EVICTIONS.fetch_add(1, Relaxed);
 }
 
-/// A plan and its function; functions are compared by fingerprint first.
+/// A plan and its function. The fingerprints of two functions are compared before the functions.
 struct Kept {
     fingerprint: u64,
     func: Func,
     plan: Plan,
 }
 
-/// The plan of a function, cached if the function contains no array.
+/// The plan of a function. It is cached if the function contains neither arrays nor observers.
 pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
     let fingerprint = func.fingerprint();
     let find = |plans: &[Kept]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);

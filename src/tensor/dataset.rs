@@ -1,10 +1,10 @@
 //! Data sets, and their batches of equal shape.
 //!
-//! A compiled step is specific to its shapes, so a smaller batch at the end of an epoch would need a second
-//! program. Both iterators avoid this. [`Dataset::batches`] continues into the next epoch, so that every batch
-//! is full and every row is used equally often. [`Dataset::epoch`] ends after one pass, and fills the last
-//! batch with rows of weight 0. (A smaller batch that is sliced by hand needs only one more trace, because a
-//! jitted function stores one program per signature.)
+//! A jitted function is compiled for the shapes of its arguments, so a smaller batch at the end of an epoch
+//! would need a second program. Two iterators avoid smaller batches. [`Dataset::batches`] continues into the
+//! next epoch, so that every batch is full and every row is used equally often. [`Dataset::epoch`] ends after
+//! one pass, and fills the last batch with rows of weight 0. (A user who slices a smaller batch by hand pays
+//! only one more trace, because a jitted function stores one program per signature.)
 //!
 //! This module uses trees of concrete tensors and keys, and must not depend on where the rows come from. A
 //! batch is a function of (data, key, number of the batch), so a resumed run can skip the batches that it has
@@ -16,7 +16,7 @@ use crate::array::{Array, Data, Shape};
 use crate::error::{Error, Result};
 use rand_core::Rng;
 
-/// A tree of tensors whose first axes all index the same rows.
+/// A tree of tensors whose first axes have the same length: the rows of the data.
 ///
 /// # Examples
 /// ```
@@ -36,7 +36,7 @@ pub struct Dataset<T> {
 }
 
 crate::tree! {
-    /// A batch with a mask.
+    /// A batch, and a mask that marks the rows of the data.
     pub struct MaskedBatch<T> {
         /// The rows.
         pub rows: T,
@@ -46,7 +46,8 @@ crate::tree! {
 }
 
 impl<T: Tree> MaskedBatch<T> {
-    /// The mean of `values`, one value per row, over the rows of the data. `values` has shape `[rows]`.
+    /// The mean of `values` over the rows of the data, without the rows that only fill the batch. `values`
+    /// has shape `[rows]`.
     ///
     /// # Panics
     /// If there is not one value per row.
@@ -73,10 +74,11 @@ impl<T: Tree> MaskedBatch<T> {
 }
 
 impl<T: Tree> Dataset<T> {
-    /// A data set of a tree's leaves, which are not copied.
+    /// A data set of the leaves of `tree`. The leaves are not copied.
     ///
     /// # Errors
-    /// [`Error::Rows`] for a leaf of rank 0, leaves of different length, no leaf or no row.
+    /// [`Error::Rows`] if a leaf has rank 0, the leaves have first axes of different length, or there is no
+    /// leaf or no row.
     ///
     /// # Panics
     /// If a leaf is traced.
@@ -124,8 +126,9 @@ impl<T: Tree> Dataset<T> {
         self.tree.map_leaves(|leaf| Tensor::from_array(take(leaf.array(), which)))
     }
 
-    /// An endless iterator over batches of `n` rows, each epoch in a new random order. A batch may contain the
-    /// end of one epoch and the start of the next, so all batches are full. `skip(k)` copies no rows.
+    /// An endless iterator over batches of `n` rows, each epoch in a new random order. A batch may contain
+    /// the end of one epoch and the start of the next, so all batches are full. `skip(k)` does not copy the
+    /// rows that it skips.
     ///
     /// # Panics
     /// If `n` is 0, or the key is traced.
@@ -156,7 +159,7 @@ pub struct Batches<'a, T> {
     key: Key,
     /// The number of the next batch.
     next: usize,
-    /// The current epoch and its order.
+    /// The current epoch and the order of its rows.
     epoch: Option<(usize, Vec<usize>)>,
 }
 
@@ -217,9 +220,10 @@ impl<T: Tree> Iterator for Epoch<'_, T> {
 
 impl<T: Tree> ExactSizeIterator for Epoch<'_, T> {}
 
-/// A random permutation of 0 .. n determined by the key (Fisher and Yates).
+/// A random permutation of 0 .. n, determined by the key (the shuffle of Fisher and Yates).
 ///
-/// A sample is a 64-bit word times the length, divided by 2^64. Its bias is below n / 2^64.
+/// Each sample from 0 .. k is a 64-bit word times k, divided by 2^64 and rounded down. Its bias is below k /
+/// 2^64.
 fn shuffled(n: usize, key: &Key) -> Vec<usize> {
     let mut rng = key.rng();
     let mut order: Vec<usize> = (0..n).collect();
@@ -230,7 +234,7 @@ fn shuffled(n: usize, key: &Key) -> Vec<usize> {
     order
 }
 
-/// Copies rows of an array.
+/// Copies the rows `which` of an array.
 fn take(a: &Array, which: &[usize]) -> Array {
     let shape = a.shape().with_axis(0, which.len());
     let width = a.shape()[1..].iter().product::<usize>();

@@ -5,7 +5,7 @@ use super::handle::Repr;
 use crate::array::{DType, Data};
 use std::fmt;
 
-/// Tensors with fewer elements are printed in full.
+/// Tensors with fewer than this many elements are printed in full.
 const LONG: usize = 500;
 
 impl fmt::Debug for Tensor {
@@ -17,8 +17,8 @@ impl fmt::Debug for Tensor {
     }
 }
 
-/// Prints the numbers of a concrete tensor, without the middle of long axes. For a traced tensor, prints type
-/// and shape.
+/// Prints the numbers of a concrete tensor, floats with six decimals. From 500 elements on, the middle of
+/// long axes is omitted. For a traced tensor, prints its node, element type and shape.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_traced() {

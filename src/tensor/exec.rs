@@ -1,4 +1,4 @@
-//! Runs functions: compiled plans with reused scratch, and single operations immediately.
+//! Runs functions as compiled plans, and single operations on concrete tensors.
 
 use super::Tensor;
 use super::caches::plan_of;
@@ -10,7 +10,7 @@ use crate::simd::Level;
 use crate::transform::optimize;
 use std::sync::{Arc, Mutex};
 
-/// Counters of the loops in a call.
+/// Counters of the loops in one call of a jitted function.
 pub type RunReport = Counters;
 
 /// A compiled function and a pool of scratch memory: one [`Space`] per call at the peak of concurrent calls.
@@ -20,8 +20,8 @@ pub(super) struct Compiled {
     spaces: Mutex<Vec<Space>>,
 }
 
-/// Scratch of one caller: the workspace, and arrays that hold the results until the run has succeeded, so that
-/// a failed run does not change a caller's buffers.
+/// Scratch memory of one call: the workspace, and arrays that hold the results until the run has succeeded,
+/// so that a failed run does not change a caller's buffers.
 pub(super) struct Space {
     workspace: Workspace,
     pub(super) outputs: Vec<Array>,
@@ -47,7 +47,8 @@ impl Compiled {
         self.spaces.lock().expect("invariant: no panic while the scratch is locked")
     }
 
-    /// Runs on concrete tensors; the results are in the returned scratch, which the caller must give back.
+    /// Runs on concrete tensors. The results are in the returned scratch memory, which the caller must return
+    /// with [`Compiled::give_back`].
     pub(super) fn run(&self, inputs: &[Tensor]) -> Space {
         let space = self.lock().pop();
         let mut space = space.unwrap_or_else(|| Space {
@@ -70,9 +71,9 @@ impl Space {
     }
 }
 
-/// Runs a function on concrete tensors, by a cached plan if there is one.
+/// Runs a function on concrete tensors, with a cached plan if there is one.
 ///
-/// Constant arrays are passed as inputs, because they differ from call to call, but the function does not.
+/// Constant arrays are passed as inputs, because they may differ between calls of the same function.
 pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
     let (func, arrays) = func.with_arrays_as_inputs();
     let plan = plan_of(&func, || Plan::compile(&optimize(&func), Level::detect()));
@@ -92,7 +93,7 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
 }
 
-/// Runs a plan on a temporary workspace, so that outside `jit` no workspace stays allocated.
+/// Runs a plan with a temporary workspace, so that no workspace stays allocated outside `jit`.
 fn run_alone(plan: &Plan, inputs: &[&Array]) -> Vec<Array> {
     let types = plan.output_types().iter();
     let mut outputs: Vec<Array> = types.map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();

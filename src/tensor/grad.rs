@@ -2,7 +2,7 @@
 //!
 //! Each derivative traces its function once, transforms it, and applies the result: the new function runs on
 //! concrete values, or is copied into the enclosing trace, where it may be differentiated again. The argument
-//! of a derivative is an input of its own function, so nested derivatives are free of perturbation confusion.
+//! of each derivative is an input of its own function, so nested derivatives cannot confuse perturbations.
 
 use super::output::{Loss, Output};
 use super::trace::{Check, trace_tree};
@@ -17,8 +17,8 @@ pub(super) fn types(leaves: &[Tensor]) -> Vec<Type> {
     leaves.iter().map(Tensor::ty).collect()
 }
 
-/// Applies the transform of a traced function, whose outputs come first, and returns the error of a failed
-/// check.
+/// Applies a transform of a traced function. The first outputs of `func` are those of the traced function,
+/// which include its checks. A failed check is returned as an error.
 fn run(func: &Func, args: &[Tensor], traced: &Traced) -> Result<Vec<Tensor>> {
     let mut out = apply(func, args);
     for values in out.drain(traced.num_outputs..traced.func.num_outputs()) {
@@ -40,13 +40,13 @@ fn float_leaves(leaves: &[Tensor]) -> Vec<usize> {
     (0..leaves.len()).filter(|&i| leaves[i].dtype().is_float()).collect()
 }
 
-/// Tangents or cotangents of the leaves `which` of `at`.
+/// The tangents or cotangents `of` the leaves `which`. Panics unless they have the types of `at`.
 #[track_caller]
 fn directions(what: &str, at: &[Tensor], of: &[Tensor], which: &[usize]) -> Vec<Tensor> {
     assert!(at.len() == of.len(), "{what} has {} leaves, expected {}", of.len(), at.len());
     let checked = which.iter().map(|&i| {
         let (got, want) = (of[i].ty(), at[i].ty());
-        assert!(got == want, "leaf {i} of {what} is {got}, but its value is {want}: cast or reshape it");
+        assert!(got == want, "leaf {i} of {what} is {got}, expected {want}: cast or reshape it");
         of[i].clone()
     });
     checked.collect()
@@ -62,7 +62,7 @@ fn assemble(leaves: &[Tensor], grads: Vec<Tensor>) -> Vec<Tensor> {
     leaves.iter().map(of).collect()
 }
 
-/// Splits a loss: the tensors that a trace returns, the value first, and the aux.
+/// Splits a loss into the tensors that its trace returns (the value first) and the aux.
 pub(super) fn opened<L: Output<Tree: Loss>>(loss: L) -> Result<(Vec<Tensor>, <L::Tree as Loss>::Aux)> {
     let (value, aux) = loss.into_result()?.open();
     let mut out = aux.leaves();
@@ -97,6 +97,7 @@ pub(super) fn value_with_grad<M: Tree, L: Output<Tree: Loss>>(
 }
 
 /// The value of a loss and its gradient with respect to every float leaf of `at`, in the structure of `at`.
+/// Leaves of other types have the gradient 0.
 ///
 /// # Errors
 /// If the loss returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in
@@ -152,8 +153,8 @@ pub fn grad<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M) -> 
 /// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early.
 ///
 /// # Panics
-/// If the float leaves of `tangent` and `at` differ in type. If `f` does not return a `Result`, the cases
-/// under "Errors" panic.
+/// If `tangent` and `at` differ in number of leaves, or in the type or shape of a float leaf. If `f` does not
+/// return a `Result`, the cases under "Errors" panic.
 #[track_caller]
 pub fn jvp<M: Tree, R: Output>(f: impl FnOnce(&M) -> R, at: &M, tangent: &M) -> R::Of<(R::Tree, R::Tree)> {
     R::answer(derivative_along(|x| f(x).into_result(), at, tangent))
@@ -202,15 +203,16 @@ pub(super) fn along(
 
 /// The vector-Jacobian product: `f(at)` and the map from a cotangent of the result to the cotangent of `at`.
 ///
-/// The map runs `f` again together with its derivative: no intermediate values are stored.
+/// Each call of the map runs `f` again together with its derivative, because no intermediate values are
+/// stored.
 ///
 /// # Errors
 /// If `f` returns a `Result`: its error, a missing reverse derivative, or, on concrete tensors, a solve in `f`
 /// that ended early.
 ///
 /// # Panics
-/// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the float leaves of
-/// the cotangent and the result differ in type.
+/// If `f` does not return a `Result`, the cases under "Errors" panic. The map panics if the cotangent and the
+/// result differ in number of leaves, or in the type or shape of a float leaf.
 #[track_caller]
 pub fn vjp<M: Tree, R: Output>(
     f: impl FnOnce(&M) -> R,
@@ -230,7 +232,8 @@ pub fn vjp<M: Tree, R: Output>(
 
 /// The map from cotangents of results to cotangents of arguments.
 pub(super) struct Pull {
-    /// Arguments.., captures.., cotangents.. to `first` outputs, then the cotangents of float arguments.
+    /// Maps `arguments.., captures.., cotangents..` to `first` outputs, then the cotangents of float
+    /// arguments.
     func: Func,
     first: usize,
     args: Vec<Tensor>,
@@ -239,7 +242,7 @@ pub(super) struct Pull {
 }
 
 impl Pull {
-    /// The outputs of a traced function at `leaves`, and its map.
+    /// The outputs of a traced function at `leaves`, and its [`Pull`].
     pub fn new(traced: Traced, leaves: Vec<Tensor>) -> Result<(Vec<Tensor>, Pull)> {
         let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
         let results = run(&traced.func, &args, &traced)?;

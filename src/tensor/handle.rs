@@ -8,8 +8,9 @@ use std::sync::{Arc, Weak};
 /// An array of numbers, concrete or traced; a cheap handle that is `Send` and `Sync`.
 ///
 /// Element types are f32, f64, i32, u32 and bool. Two operands broadcast as in NumPy. If their element types
-/// differ, bools become numbers and integers become floats. A tensor of rank 0 takes the type of the other
-/// operand. Otherwise f32 becomes f64, and of two integer types the left operand's is used. A plain Rust
+/// differ, a bool becomes the other type, and an integer becomes the float type of the other operand. If both
+/// are floats, or both are integers, a tensor of rank 0 takes the type of the other operand. If no operand or
+/// both have rank 0, f32 becomes f64, and of two integer types the left operand's type is used. A plain Rust
 /// number that the tensor's element type cannot represent (0.5 with integers, -1 with u32) makes the result
 /// f64.
 ///
@@ -137,7 +138,7 @@ impl Tensor {
         self.array().data().get_f64(0)
     }
 
-    /// All elements of a concrete tensor as f64, row-major.
+    /// All elements of a concrete tensor as f64, in row-major order.
     ///
     /// # Panics
     /// For a traced tensor.

@@ -1,4 +1,4 @@
-//! Extreme sizes, constants and numbers that a safe program may pass: each leads to a result or an error.
+//! Extreme sizes, constants and numbers in safe programs: each leads to a result or an error.
 
 use super::*;
 use crate::array::{Array, DType, Shape, refusal};
@@ -53,7 +53,7 @@ fn denormals_are_zeros_in_every_program() {
         x = decay.call(x).unwrap();
     }
     assert_eq!(x.to_vec()[0], 0.0, "jitted");
-    // For single operations and for rows alike.
+    // Single operations and row tiles flush denormals, too.
     let tiny = Tensor::from([[2e-38_f32], [3e-38]]);
     assert_eq!((&tiny * 0.1).to_vec(), [0.0, 0.0], "eager");
     let (rows, _) = map_rows(&[tiny], 1, |x| (vec![&x[0] * 0.1], vec![]));
@@ -78,7 +78,7 @@ fn a_panic_that_is_caught_leaves_the_trace_open() {
 
 #[test]
 fn no_random_words_are_an_empty_tensor() {
-    // The arena holds no other value, so it is empty and has no address.
+    // The program has no other values, so its arena is empty and has no address.
     let draw = jit(|_: Tensor| Key::new(0).bits([0]).cast(DType::F32));
     assert_eq!(draw.call(Tensor::from(1.0_f32)).unwrap().to_vec(), [0.0; 0]);
 }

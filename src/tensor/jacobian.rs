@@ -11,12 +11,11 @@ use crate::error::Result;
 /// over reverse mode. The Hessian itself is never formed.
 ///
 /// # Errors
-/// The errors of [`value_and_grad`](crate::tensor::value_and_grad), or a missing forward derivative of the
-/// gradient.
+/// The errors of [`value_and_grad`](crate::tensor::value_and_grad).
 ///
 /// # Panics
-/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if the float leaves of `v` and `at` differ
-/// in type.
+/// As for [`value_and_grad`](crate::tensor::value_and_grad); also if `v` and `at` differ in number of leaves, or
+/// in the type or shape of a float leaf.
 ///
 /// # Examples
 /// ```
@@ -38,14 +37,15 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 /// The Jacobian of a function of one tensor: entry `[i.., j..]` is the partial derivative of element i of the
 /// result with respect to element j of `at`.
 ///
-/// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode) or of the
-/// result (reverse mode), whichever are fewer. A solve in the function searches its steps only once.
+/// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode), or, if the
+/// result has fewer elements, over those of the result (reverse mode). If the function contains a solve, all
+/// directions share its steps.
 ///
 /// # Errors
 /// The errors of [`vjp`](crate::tensor::vjp).
 ///
 /// # Panics
-/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result has no float elements.
+/// As for [`vjp`](crate::tensor::vjp); also if `at` or the result is not a float tensor.
 ///
 /// # Examples
 /// ```
@@ -84,7 +84,7 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
     Ok(each.reshape(shape))
 }
 
-/// The unit vectors of the shape of x, stacked.
+/// The unit vectors in the shape of `x`, stacked along a new first axis.
 fn unit_vectors(x: &Tensor) -> Tensor {
     let n = x.size();
     let (rows, columns) = (Tensor::iota(DType::I32, [n, 1], 0), Tensor::iota(DType::I32, [1, n], 1));
@@ -143,7 +143,7 @@ mod tests {
         let _ = jacobian(|x: &Tensor| x * 0.5, &Tensor::from([1, 2]));
     }
 
-    /// Blows up before t = 2 from y0 = 1.
+    /// y' = y^2. From y0 = 1 the solution blows up at t = 1, so the solve ends early.
     fn blow_up(y0: &Tensor) -> crate::Result<Tensor> {
         Ok(Ode::new(|_t, y: &Tensor| y.square()).solve(0.0, 2.0, y0)?.y1)
     }

@@ -1,8 +1,9 @@
 //! Functions that are traced once, compiled once, and called many times.
 //!
-//! The signature of a call is the type of every tensor leaf and the value of every static leaf of its
-//! arguments; one program is compiled per signature. The numbers in a tensor are not part of the signature, so
-//! a counter that is a tensor never causes a retrace. A retrace error names the leaf that changed.
+//! The signature of a call consists of the type of every tensor leaf and the value of every static leaf of
+//! its arguments. One program is compiled per signature. The numbers in a tensor are not part of the
+//! signature, so a counter that is a tensor never causes a retrace. A retrace error names the leaf that
+//! changed.
 
 mod programs;
 #[cfg(test)]
@@ -33,8 +34,7 @@ pub trait Traceable<Args> {
     fn run(&self, args: Args) -> Self::Out;
 }
 
-/// The programs. For each program, there is a template: the result of its trace, whose leaves are tensors of
-/// the trace.
+/// The programs, and a template for each: the result of its trace, whose leaves are traced tensors.
 struct Kept<T> {
     programs: Programs,
     templates: Vec<Arc<T>>,
@@ -87,7 +87,8 @@ where
 }
 
 impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
-    /// Makes it an error to trace more than `n` times. The error names the leaf that changed.
+    /// Makes it an error to trace more than `n` times. The error names the leaf that changed. A trace after
+    /// [`clear_caches`](crate::memory::clear_caches) does not count.
     pub fn max_traces(mut self, n: usize) -> Self {
         self.max_traces = n;
         self
@@ -114,14 +115,14 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
-    /// Makes it an error to return non-finite numbers: a call whose result has a NaN or an infinity in a float
-    /// leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks only the values that it
-    /// returns besides the state, such as a loss or a norm. On an error, the state is unchanged. `Jit::step`
-    /// does not check the new state, which may contain intended infinities.
+    /// Makes it an error to return non-finite numbers: a call whose result has a NaN or an infinity in a
+    /// float leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks only the values
+    /// that it returns besides the state, such as a loss or a norm. It does not check the new state, which
+    /// may contain intended infinities. On an error, the state is unchanged.
     ///
-    /// A step with a finite loss and a non-finite gradient therefore passes. To check the gradient, return its
-    /// norm with the loss. Inside another traced function, this setting has no effect: set it on the outer
-    /// `Jit`.
+    /// An update with a finite loss and a non-finite gradient therefore passes. To check the gradient, return
+    /// its norm with the loss. Inside another traced function, this setting has no effect: set it on the
+    /// outer `Jit`.
     ///
     /// # Examples
     /// ```
@@ -137,23 +138,23 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
-    /// How many programs were evicted so far: see [`Jit::max_programs`].
+    /// The number of programs evicted so far; see [`Jit::max_programs`].
     pub fn num_evicted(&self) -> usize {
         lock(&self.kept).programs.num_evicted
     }
 
-    /// How often the function was traced successfully.
+    /// The number of successful traces so far.
     pub fn num_traces(&self) -> usize {
         self.counts.traces.load(Relaxed)
     }
 
-    /// Counters of the last run's loops.
+    /// Counters of the loops in the last run.
     pub fn last_run(&self) -> RunReport {
         *lock(&self.counts.last)
     }
 
-    /// The cost and memory of the program for these arguments, and how its loops stored their states in its
-    /// last run. Traces and compiles the program if it is new.
+    /// The cost and memory of the program for these arguments, and how its loops stored their states in the
+    /// last run of the program. Traces and compiles the program if it is new.
     ///
     /// # Errors
     /// The errors of a call.
@@ -187,7 +188,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         Ok(Ready { program, compiled, template })
     }
 
-    /// Runs a program; returns an error for results that are refused.
+    /// Runs a program; returns an error if a solve ended early or a checked result is not finite.
     fn run(&self, ready: &Ready<T>, leaves: &[Tensor], is_checked: fn(&str) -> bool) -> Result<Space> {
         let Ready { program, compiled, .. } = ready;
         let space = self.counts.run(program.num_outputs, compiled, leaves)?;
@@ -203,7 +204,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         }
     }
 
-    /// Runs with owned arguments. Results reuse the buffers of the arguments if they fit.
+    /// Runs with owned arguments. A result reuses the buffer of an argument if the buffer fits and is not
+    /// shared.
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
@@ -218,15 +220,15 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 }
 
 impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
-    /// One step of a training loop: replaces `state` by the new state, in the buffers of `state` unless they
-    /// are shared. On an error, `state` is unchanged.
+    /// One update of a training loop: replaces `state` by the new state, in the buffers of `state` unless
+    /// they are shared. On an error, `state` is unchanged.
     ///
-    /// A new state with other leaves or static values (such as optimizer moments created in the first step)
+    /// A new state with other leaves or static values (such as optimizer moments created in the first update)
     /// replaces the old state without reusing its buffers.
     ///
     /// # Errors
-    /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`]
-    /// refuses.
+    /// The function's own error, a solve that ended early, a retrace beyond [`Jit::max_traces`], or a result
+    /// that [`Jit::refuse_non_finite`] refuses.
     ///
     /// # Panics
     /// While tracing, if shapes do not fit.
@@ -271,7 +273,8 @@ macro_rules! arity {
             /// buffers of arguments that are not shared.
             ///
             /// # Errors
-            /// A failed solve inside, a retrace beyond [`Jit::max_traces`], a result that [`Jit::refuse_non_finite`] refuses.
+            /// The function's own error, a solve that ended early, a retrace beyond [`Jit::max_traces`], or a
+            /// result that [`Jit::refuse_non_finite`] refuses.
             ///
             /// # Panics
             /// While tracing, if shapes do not fit.

@@ -1,6 +1,6 @@
 //! Keys of the counter-based generator: every random number is Philox4x32-10 of (key, stream, index).
 //!
-//! A key is a leaf of trees, so it may be traced. The random numbers of a training step are a function of its
+//! A key is a tree with one tensor, so it may be traced. The random numbers of an update are a function of a
 //! key and the number of the update, so a resumed run needs no generator state. Samples, splits and folds of
 //! one key use three separate streams (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3").
 
@@ -33,13 +33,14 @@ impl Key {
         Tensor::op(Op::RandomBits { stream }, &[&self.words, start], Some(&Type::array(DType::U32, shape)))
     }
 
-    /// Independent keys.
+    /// `N` independent keys.
     pub fn split<const N: usize>(&self) -> [Key; N] {
         let words = self.stream(SPLITS, &Tensor::from(0u32), Shape::from([N, 2]));
         std::array::from_fn(|i| Key { words: words.index(i) })
     }
 
-    /// Derives a key from this one and a number, such as the index of an update or a row; the number may be traced.
+    /// Derives a key from this one and an integer, such as the index of an update or a row; the integer may
+    /// be traced. Use integers from 0 to 2^31 - 1: `i + 2^31` gives the key of i.
     pub fn fold_in(&self, i: impl Into<Tensor>) -> Key {
         self.folded(&i.into())
     }
@@ -49,12 +50,12 @@ impl Key {
         Key { words: self.stream(FOLDS, &start, Shape::from([2])) }
     }
 
-    /// Uniform random words.
+    /// Uniform random words, u32.
     pub fn bits(&self, shape: impl Into<Shape>) -> Tensor {
         self.stream(DRAWS, &Tensor::from(0u32), shape.into())
     }
 
-    /// Uniform samples from [0, 1), f32, with 24 random bits.
+    /// Uniform samples from [0, 1), f32: 32 random bits, rounded to the 24 significant bits of an f32.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
         self.uniform_draws(shape.into())
     }

@@ -1,8 +1,8 @@
 //! Debugging: finds the operation that first made a loss or its gradient non-finite.
 //!
-//! The reference interpreter evaluates the program of the gradient, and the walk goes backward from a
-//! non-finite value to its origin (`graph::locate`). This is slow and stores every value: use it for one call
-//! after a failure, not for every training step.
+//! The reference interpreter evaluates the program of the gradient, and `graph::locate` walks backward from a
+//! non-finite value to its origin. This is slow and stores every value: use it for one call after a failure,
+//! not for every update.
 
 use super::grad::{opened, types};
 use super::output::{Loss, Output};
@@ -30,8 +30,8 @@ pub enum DiffPass {
 pub struct ValueSummary {
     /// The type, such as `f64[3]`.
     pub ty: String,
-    /// The number involved: the element at the reported index, or the only one; `None` if there is no such
-    /// element.
+    /// The element at the reported index, or the only element. `None` if the value has another shape than the
+    /// result.
     pub number: Option<f64>,
     /// The smallest and the largest element of the value.
     pub range: (f64, f64),
@@ -41,25 +41,26 @@ pub struct ValueSummary {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NanReport {
-    /// The value affected: `the loss`, `the gradient with respect to layers.0.weight`, or `the last step of a
-    /// solve`, which therefore ended early.
+    /// The value that became non-finite: `the loss`, `the gradient with respect to layers.0.weight`, or `the
+    /// last step of a solve` if a solve ended early.
     pub reaches: String,
-    /// The operation, or `argument` if an argument is not finite itself.
+    /// The operation; `argument` if an argument is not finite itself; `solve` for a solve in lockstep.
     pub op: String,
-    /// The path of that argument.
+    /// If `op` is `argument`: the path of its leaf, `the argument` if it is a single tensor, or `a capture of
+    /// the loss`; else `None`.
     pub leaf: Option<String>,
     /// The operands of the operation.
     pub operands: Vec<ValueSummary>,
     /// The result of the operation, at the first element that is not finite.
     pub result: ValueSummary,
-    /// The index of that element.
+    /// The index of this element.
     pub index: Vec<usize>,
     /// Whether the operation belongs to the loss or to its derivative.
     pub pass: DiffPass,
-    /// The accepted step of the innermost solve around the operation, counted from 0, and the time at which
-    /// the step starts.
+    /// The step of the innermost solve around the operation: the number of accepted steps before it, and the
+    /// time at which it starts.
     pub step: Option<(usize, f64)>,
-    /// The first row of the tile of rows around the operation.
+    /// The index of the first row of the outermost tile around the operation.
     pub row: Option<usize>,
 }
 
@@ -74,10 +75,10 @@ pub struct NanReport {
 ///
 /// Values that do not reach the loss or the gradient are ignored, such as the unselected side of a `select`
 /// and rejected steps. The reference interpreter runs the program, so this function is slow, and sums may
-/// differ in the last digits from those of a compiled program.
+/// differ from those of a compiled program in the last digits.
 ///
 /// # Errors
-/// The error of the loss; a loss without a reverse derivative.
+/// The error of the loss, or a missing reverse derivative.
 ///
 /// # Panics
 /// If a leaf of `at` or a capture of `f` is traced: call `debug_nans` outside `jit`.
@@ -240,7 +241,7 @@ impl NanReport {
         }
     }
 
-    /// The report of a solve in lockstep, whose attempts are not examined; the step comes from its outcome.
+    /// The report of a solve in lockstep. Its attempts are not examined; the step is that of its outcome.
     fn solve(reaches: String, row: Option<usize>, step: (usize, f64)) -> NanReport {
         NanReport {
             reaches,

@@ -1,13 +1,13 @@
 //! The tensor handle: a tensor is concrete (a shared buffer) or traced (a node of a program under
 //! construction), and the same code runs on both.
 //!
-//! Operators on concrete tensors run immediately. With at least one traced operand they record a node; concrete
-//! operands become constants, and tracers of an enclosing trace become explicit inputs ("captures") of the
-//! inner one. There is no run-time tape: between two calls only values that the caller holds are alive, and a
-//! trace ends with the call that made it.
+//! Operators on concrete tensors run immediately. With at least one traced operand they record a node;
+//! concrete operands become constants, and traced tensors of an enclosing trace become explicit inputs
+//! ("captures") of the inner trace. There is no run-time tape: between two calls only values that the caller
+//! holds are alive, and a trace ends with the call that made it.
 //!
-//! This module uses graphs and transforms and must not depend on ODEs: `adjoint` adds loops through `trace` and
-//! `apply`.
+//! This module uses graphs and transforms. It does not solve ODEs; of `ode` it uses only the outcomes and
+//! errors of solves. `adjoint` records the loops of a solve through `trace` and `apply`.
 
 pub(crate) mod caches;
 mod cond;
@@ -68,7 +68,7 @@ pub mod extra {
 }
 pub(crate) use extra::*;
 
-// Bounds of public items and expansions of public macros; users need not name them.
+// Used in bounds of public items and in expansions of public macros; users need not name them.
 #[doc(hidden)]
 pub use self::{
     jit::Traceable,

@@ -4,7 +4,7 @@ use super::Tensor;
 use crate::array::{Data, Element};
 
 impl Tensor {
-    /// A copy as an `ndarray` of `T`, converted from any element type (feature `ndarray`).
+    /// A copy as an `ndarray` array of `T`, converted from any element type (feature `ndarray`).
     ///
     /// # Panics
     /// For a traced tensor.
@@ -20,7 +20,7 @@ impl Tensor {
 }
 
 impl<T: Element, D: ndarray::Dimension> From<ndarray::Array<T, D>> for Tensor {
-    /// Does not copy an array in row-major order that starts at its first element.
+    /// Copies the numbers only if the array is not in row-major order, or is part of a larger buffer.
     fn from(a: ndarray::Array<T, D>) -> Self {
         let shape = a.shape().to_vec();
         let a = if a.is_standard_layout() { a } else { a.as_standard_layout().into_owned() };

@@ -1,6 +1,6 @@
 //! `+ - * /` and unary minus between tensors and numbers.
 //!
-//! Numbers are f64 or i32 only: a further impl for f32 would make `(x * 2.0).tanh()` ambiguous.
+//! Plain numbers are f64 or i32 only: a further impl for f32 would make `(x * 2.0).tanh()` ambiguous.
 
 use super::Tensor;
 use crate::graph::BinaryOp;

@@ -41,8 +41,8 @@ impl Tensor {
         Tensor::op(Op::Compare(op), &[&a, &b], None)
     }
 
-    /// A number in the element type of `self` if this type can represent the number, else in f64. If `self` is
-    /// bool, an integer becomes i32.
+    /// A plain number as a tensor. Its element type is that of `self` if this type is a float or represents
+    /// the number exactly, else f64. If `self` is bool, an integer becomes i32.
     pub(super) fn number(&self, x: f64) -> Tensor {
         let dtype = match self.dtype() {
             float @ (DType::F32 | DType::F64) => float,
@@ -53,7 +53,8 @@ impl Tensor {
         Tensor::scalar(dtype, x)
     }
 
-    /// Converts the element type; float to integer truncates, bool becomes 0 or 1.
+    /// Converts the element type as Rust's `as`: a float becomes an integer by truncation and saturation, and
+    /// NaN becomes 0. A bool becomes 0 or 1; to bool, nonzero is true.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Tensor {
         if self.dtype() == dtype {
@@ -66,19 +67,19 @@ impl Tensor {
         Tensor::op(Op::Cast, &[self], Some(&Type::array(dtype, self.shape().clone())))
     }
 
-    /// The same value, treated as a constant in derivatives.
+    /// The same value; derivatives treat it as a constant.
     pub fn stop_gradient(&self) -> Tensor {
         if self.is_traced() { Tensor::op(Op::StopGradient, &[self], None) } else { self.clone() }
     }
 
-    /// The same value; calls `f` with it each time a program computes it, with concrete numbers even if this
+    /// The same value. Each time a program computes this value, it calls `f` with the numbers, even if this
     /// tensor is traced.
     ///
-    /// Use it to inspect a jitted function, a solve or a gradient, not to compute results. `f` may be called
-    /// from any thread, and from several threads at once. Calls with the same argument may be merged. A value
-    /// that a loop does not change is computed, and passed to `f`, once before the loop. An unused value is
-    /// not computed, so use the returned tensor. The derivative is that of the identity; `f` is not called
-    /// with derivatives.
+    /// Use a callback to inspect a jitted function, a solve or a gradient, not to compute results. `f` may be
+    /// called from any thread, and from several threads at once. Repeated computations of the same value may
+    /// be merged. A value that a loop does not change is computed, and passed to `f`, once before the loop.
+    /// An unused value is not computed, so use the returned tensor. The derivative is that of the identity;
+    /// `f` is not called with derivatives.
     ///
     /// # Examples
     /// ```
@@ -111,13 +112,18 @@ impl Tensor {
         self.unary(UnaryOp::Powf(p.to_bits()))
     }
 
-    /// `x^n` by repeated squaring.
+    /// `x^n` by repeated squaring; `1 / x^-n` for negative n.
     #[track_caller]
     pub fn powi(&self, n: i32) -> Tensor {
         if n < 0 {
-            return 1.0 / self.powi(-n);
+            return 1.0 / self.power(n.unsigned_abs());
         }
-        let (mut base, mut n, mut result) = (self.clone(), n, None::<Tensor>);
+        self.power(n.unsigned_abs())
+    }
+
+    #[track_caller]
+    fn power(&self, mut n: u32) -> Tensor {
+        let (mut base, mut result) = (self.clone(), None::<Tensor>);
         while n > 0 {
             if n & 1 == 1 {
                 result = Some(result.map_or_else(|| base.clone(), |r| r * &base));
@@ -178,8 +184,10 @@ impl Tensor {
         Tensor::binary(BinaryOp::Min, self, other)
     }
 
-    /// For a bool tensor: elements of `a` where it is true, else elements of `b`. NaNs in unselected elements
-    /// have no effect.
+    /// For a bool tensor: elements of `a` where this tensor is true, else elements of `b`. NaNs in unselected
+    /// elements do not affect the result. The gradient is NaN, however, if an unselected element was computed
+    /// by an operation with an infinite or NaN derivative, such as `sqrt` at 0: bound the argument of that
+    /// operation.
     #[track_caller]
     pub fn select(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let (a, b) = Tensor::matched("select", a, b);
@@ -191,7 +199,9 @@ impl Tensor {
         Tensor::op(Op::Select, &[&p, &a, &b], None)
     }
 
-    /// `sum of c_i x_i` over tensors of equal type, as a chain of fused multiply-adds in this order.
+    /// `sum of c_i x_i` over tensors of equal float type, as a chain of multiply-adds in this order. They are
+    /// fused at the levels AVX2 and AVX-512, and at the portable level if the compile target has FMA
+    /// (aarch64).
     #[track_caller]
     pub fn lincomb(coeffs: &[f64], xs: &[&Tensor]) -> Tensor {
         Tensor::op(Op::Lincomb { coeffs: coeffs.iter().map(|c| c.to_bits()).collect() }, xs, None)
@@ -259,7 +269,7 @@ unary! {
     erf Erf;
     /// Logical not of a bool tensor.
     not Not;
-    /// Whether x is neither infinite nor NaN.
+    /// Whether x is neither infinite nor NaN; a bool tensor.
     is_finite IsFinite;
 }
 
@@ -334,6 +344,15 @@ mod tests {
             let half = grad(|x: &Tensor| x.softplus().sum(), &Tensor::scalar(dtype, 0.0));
             assert_eq!(half.item(), 0.5);
         }
+    }
+
+    #[test]
+    fn whole_powers_of_any_exponent() {
+        let x = Tensor::from([-2.0, 1.0, 0.5]);
+        assert_eq!(x.powi(0).to_vec(), [1.0; 3]);
+        assert_eq!(x.powi(5).to_vec(), [-32.0, 1.0, 0.03125]);
+        assert_eq!(x.powi(-3).to_vec(), [-0.125, 1.0, 8.0]);
+        assert_eq!(x.powi(i32::MIN).to_vec(), [0.0, 1.0, f64::INFINITY]);
     }
 
     #[test]

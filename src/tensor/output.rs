@@ -1,9 +1,10 @@
 //! The return types of traced closures.
 //!
 //! A closure that cannot fail returns a tree. A closure that solves returns a `flowline::Result` of a tree.
-//! Each transform accepts both and returns the corresponding type: for a closure with `?`, `grad` returns a
-//! `Result`; for other closures, it returns a gradient. `vmap` therefore needs no fallible variant `try_vmap`.
-//! In a closure that ends in `Ok(..)`, the compiler infers the error type, since `Result` is not a tree.
+//! Each transform accepts closures of both kinds: if the closure returns a `Result`, `grad` also returns a
+//! `Result`, otherwise it returns the gradient. `vmap` therefore needs no fallible variant `try_vmap`. In a
+//! closure that ends in `Ok(..)`, the compiler infers the error type, because only one `Result` type is
+//! allowed.
 
 use super::Tensor;
 use super::tree::Tree;
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 pub trait Output {
     /// The tree.
     type Tree: Tree;
-    /// The return type of a transform of the closure that yields an `X`: `X` or `Result<X>`.
+    /// The return type of a transform whose result is an `X`: `X` or `Result<X>`.
     type Of<X>;
     #[doc(hidden)]
     fn into_result(self) -> Result<Self::Tree>;

@@ -1,11 +1,11 @@
-//! The generator of keys as a sequence of plain numbers: for shuffles, held-out points, and users of `rand`.
+//! Plain random numbers from a key: for shuffles, held-out points, and users of `rand`.
 
 use super::Key;
 use crate::graph::philox_block;
 use rand_core::TryRng;
 use std::convert::Infallible;
 
-/// The stream of plain numbers, distinct from the streams of tensors.
+/// The stream of plain numbers. Tensors use other streams.
 const PLAIN: u32 = 3;
 
 /// Philox4x32-10 as a sequential generator for `rand` and `rand_distr`.

@@ -59,7 +59,7 @@ impl Tensor {
     /// Maximum over the given axes, which are removed; NaN if any element is NaN.
     ///
     /// # Panics
-    /// If a reduced axis is empty.
+    /// If a reduced axis is empty and the result is not.
     #[track_caller]
     pub fn max_axes(&self, axes: &[usize]) -> Tensor {
         self.extremum("max", ReduceOp::Max, axes)
@@ -68,7 +68,7 @@ impl Tensor {
     /// Minimum over the given axes, which are removed; NaN if any element is NaN.
     ///
     /// # Panics
-    /// If a reduced axis is empty.
+    /// If a reduced axis is empty and the result is not.
     #[track_caller]
     pub fn min_axes(&self, axes: &[usize]) -> Tensor {
         self.extremum("min", ReduceOp::Min, axes)
@@ -153,7 +153,8 @@ impl Tensor {
             return rows.reshape([batch, &[m, n]].concat());
         }
         if is_one(self) {
-            // The inner index comes first: the columns of all entries become the columns of one matrix.
+            // The inner index becomes the first axis, so that the columns of all matrices are the columns of
+            // one matrix.
             let last = batch.len();
             let wide = other.reshape([batch, &[k, n]].concat());
             let to: Vec<usize> = [last].into_iter().chain(0..last).chain([last + 1]).collect();
@@ -188,6 +189,6 @@ mod tests {
             assert!(said.ends_with(": axis 0 of f32[0] is empty"), "{said}");
         }
         assert!(refusal(|| rows().max_axes(&[1])).contains("axis 1 of f32[2,0] is empty"));
-        assert_eq!(rows().max_axes(&[0]).size(), 0, "a maximum over rows of no columns");
+        assert_eq!(rows().max_axes(&[0]).size(), 0, "a maximum over rows without columns");
     }
 }

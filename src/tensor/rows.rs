@@ -8,21 +8,22 @@ use crate::error::{Error, Result};
 use crate::graph::{Builder, Func, MAX_ROWS, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// Runs `f` on tiles of about `target` rows of `rows` (arrays of equal first axis), in parallel; each tile runs
-/// on one thread from start to end.
+/// Runs `f` on tiles of about `target` rows, in parallel. The arrays in `rows` must have equally long first
+/// axes. Each tile runs on one thread from start to end.
 ///
 /// `f` receives the rows of its tile and returns (row results, sums). The row results are concatenated, and
-/// the sums are added in tile order. Both support derivatives in forward and reverse mode. The split depends
-/// only on the shapes, so results do not depend on the number of threads. The result for a row can depend only
-/// on rows of the same tile: an adaptive solve in `f`, for example, chooses its steps per tile.
+/// the sums are added in tile order. Derivatives exist in forward and reverse mode. The split depends only on
+/// the number of rows and `target`, so results do not depend on the number of threads. The result for a row
+/// can depend only on rows of the same tile: an adaptive solve in `f`, for example, chooses its steps per
+/// tile.
 ///
 /// # Errors
 /// If `f` returns a `Result`: its error, or, on concrete tensors, a solve in `f` that ended early, with its
 /// outcome. If an operand is traced, such a solve is an error of the call that runs the program.
 ///
 /// # Panics
-/// If there are no rows, the first axes differ, `target` is 0, or a row result does not have the tile's rows.
-/// If `f` does not return a `Result`, the cases under "Errors" panic.
+/// If there are no rows or more than 2^32, the first axes differ, `target` is 0, or a row result does not
+/// have the tile's rows. If `f` does not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```
@@ -47,8 +48,11 @@ type Found = (Vec<Tensor>, Vec<Tensor>);
 #[track_caller]
 fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>) -> Result<Found> {
     let n = rows.first().map_or(0, |x| x.shape()[0]);
-    assert!(n > 0 && rows.iter().all(|x| x.shape()[0] == n), "map_rows: first axes must be equal and not 0");
-    assert!(target > 0, "map_rows: a tile needs at least one row");
+    assert!(
+        n > 0 && rows.iter().all(|x| x.shape()[0] == n),
+        "map_rows: the first axes must be equally long and not empty"
+    );
+    assert!(target > 0, "map_rows: `target` is 0, but a tile needs at least one row");
     assert!(
         n <= MAX_ROWS,
         "map_rows: {n} rows exceed the limit of {MAX_ROWS}; split them into several calls"
@@ -74,8 +78,9 @@ fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>)
     Ok((results, sums))
 }
 
-/// The number of rows per tile: balanced, at most about 5/4 of `target`, a divisor of `rows` if there is one
-/// nearby, and at least two tiles from 32 rows on.
+/// The number of rows per tile: the rows are divided evenly among as few tiles of at most `target` rows as
+/// possible. The closest divisor of `rows` between 5/8 and 5/4 of this number replaces it. From 32 rows on,
+/// there are at least two tiles.
 pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     let tiles = rows.div_ceil(target).max(if rows >= 32 { 2 } else { 1 });
     let balanced = rows.div_ceil(tiles);
@@ -83,7 +88,7 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
     near.rev().filter(|t| rows.is_multiple_of(*t)).min_by_key(|t| t.abs_diff(balanced)).unwrap_or(balanced)
 }
 
-/// Traces `f` for a tile; also returns the numbers of its row results and sums.
+/// Traces `f` for a tile. Also returns the number of its row results and the number of its sums.
 fn body(
     rows: &[Tensor],
     tile: usize,
@@ -106,8 +111,8 @@ fn body(
     Ok((Traced { num_outputs: func.num_outputs(), func, captures }, counts))
 }
 
-/// Converts checks, the outputs from `first` on, to row results: each row of the tile receives the worst row of
-/// the check.
+/// Converts the checks of solves, the outputs from `first` on, to row results: each row of the tile receives
+/// the worst row of the check.
 fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     let again = trace(&f.input_types(), &mut |x| {
         let mut out = apply(f, x);
@@ -125,8 +130,9 @@ fn spread_checks(f: &Func, first: usize, tile: usize) -> Func {
     again.func
 }
 
-/// The first whole row with the highest status: combining columns of several rows would mix the time of one
-/// solve with the step of another. There are several rows if a tile contains tiles.
+/// The first row of a check with the highest status. The row is selected as a whole, because maxima of single
+/// columns would mix the time of one solve with the step of another. There are several rows if a tile
+/// contains tiles.
 pub(super) fn worst_row(check: &Tensor) -> Tensor {
     let n = check.shape()[0];
     if n == 1 {

@@ -60,7 +60,7 @@ impl Tensor {
         self.permute(&(0..self.rank()).rev().collect::<Vec<_>>())
     }
 
-    /// Axis i of the result is axis `perm[i]`.
+    /// Axis i of the result is axis `perm[i]` of this tensor.
     #[track_caller]
     pub fn permute(&self, perm: &[usize]) -> Tensor {
         if perm.iter().copied().eq(0..self.rank()) {
@@ -69,7 +69,7 @@ impl Tensor {
         Tensor::op(Op::Transpose { perm: perm.to_vec() }, &[self], None)
     }
 
-    /// Elements `range` of one axis.
+    /// Elements `range` of axis `axis`; the other axes are whole.
     #[track_caller]
     pub fn slice(&self, axis: usize, range: Range<usize>) -> Tensor {
         assert!(
@@ -192,18 +192,17 @@ impl Tensor {
 
     /// Rows of the first axis: `y[i.., ..] = x[index[i..], ..]`.
     ///
-    /// A negative index counts from the end: -1 is the last row. This requires that the index is known when
-    /// the operation is recorded, that is, that it is a concrete tensor. A tensor captured by a function under
-    /// [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative stays concrete. An index that is an
-    /// argument of such a function, or is computed from an argument, is not known: it is clamped to the axis,
-    /// so a negative index takes row 0.
+    /// A negative index counts from the end: -1 is the last row. This requires a concrete index. A tensor
+    /// captured by a function under [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative stays
+    /// concrete. An index that is an argument of such a function, or is computed from an argument, is traced.
+    /// A traced index is clamped to the axis, so a negative index selects row 0.
     ///
     /// # Shapes and units
     /// x `[n, ..]`; index of any shape with values from -n to n - 1, cast to i32; y has the index's shape,
     /// followed by `[..]`.
     ///
     /// # Panics
-    /// If a known index is out of range, or there are no rows.
+    /// If a concrete index is out of range, or there are no rows.
     ///
     /// # Examples
     /// ```
@@ -219,7 +218,7 @@ impl Tensor {
         self.take_clamped(&self.known_rows("take", index))
     }
 
-    /// [`Tensor::take`] with an index that is clamped to the axis, known or not.
+    /// [`Tensor::take`] with an index that is clamped to the axis, whether it is concrete or traced.
     #[track_caller]
     pub(crate) fn take_clamped(&self, index: &Tensor) -> Tensor {
         Tensor::op(Op::Gather, &[self, &index.cast(DType::I32)], None)
@@ -234,14 +233,14 @@ impl Tensor {
     /// x and y `[n, ..]`; index of any shape; updates have the index's shape, followed by `[..]`.
     ///
     /// # Panics
-    /// If a known index is out of range, or the updates have another shape or element type.
+    /// If a concrete index is out of range, or the updates have another shape or element type.
     #[track_caller]
     pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
         let index = self.known_rows("scatter_add", index);
         Tensor::op(Op::ScatterAdd, &[self, &index.cast(DType::I32), updates], None)
     }
 
-    /// An index into the first axis. If its numbers are known, negative indices are converted.
+    /// An index into the first axis. If the index is concrete, negative numbers are converted.
     #[track_caller]
     fn known_rows(&self, name: &str, index: &Tensor) -> Tensor {
         let Some(&n) = self.shape().first().filter(|&&n| n > 0 && !index.is_traced()) else {

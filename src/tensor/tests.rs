@@ -25,7 +25,7 @@ fn operands_broadcast_and_promote() {
 #[test]
 fn integers_and_bools_keep_their_values_beside_numbers() {
     let n = Tensor::from([3u32, 5]);
-    assert_eq!((&n + -1).to_vec(), [2.0, 4.0], "not 0 added: u32 cannot hold -1");
+    assert_eq!((&n + -1).to_vec(), [2.0, 4.0], "u32 cannot represent -1, so the result is f64");
     assert_eq!(((&n * 2).dtype(), (&n * 0.5).to_vec()), (DType::U32, vec![1.5, 2.5]));
     assert_eq!((Tensor::from([1, 2]) * 3e9).to_vec(), [3e9, 6e9]);
     let mask = n.gt(Tensor::from(4u32));
@@ -67,7 +67,7 @@ fn leading_axes_of_a_product_broadcast() {
         let (x, y) = (of(a), of(b));
         let z = x.matmul(&y);
         assert_eq!(&z.shape()[..], c, "{a:?} {b:?}");
-        // The same result from a product with axes of length 1 and a sum.
+        // The same result as from an elementwise product and a sum over the inner axis.
         let (x, y) = (
             if a.len() == 1 { x.expand_dims(0) } else { x },
             if b.len() == 1 { y.expand_dims(1) } else { y },
@@ -126,7 +126,7 @@ fn the_last_axis_of_a_number_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "leaf 0 of a tangent is f64[3], but its value is f32[2]")]
+#[should_panic(expected = "leaf 0 of a tangent is f64[3], expected f32[2]")]
 fn a_tangent_of_another_type_is_refused_while_it_is_traced_too() {
     let f = jit(|v: Tensor| jvp(|x: &Tensor| x.square(), &Tensor::from([1.0f32, 2.0]), &v).1);
     let _ = f.call(Tensor::from([1.0, 2.0, 3.0]));
@@ -270,7 +270,7 @@ fn derivatives_nest() {
     let second = grad(|x: &Tensor| gradient(x), &x);
     let want = 2.0 * 0.7f64.cos() - 0.7 * 0.7f64.sin();
     assert!((second.item() - want).abs() < 1e-12);
-    // A derivative with respect to a value that the inner function also captures does not confuse the two.
+    // The inner function captures the variable of the outer derivative.
     let mixed = grad(|x: &Tensor| x * grad(|y: &Tensor| x * y, &Tensor::from(1.0)), &x);
     assert!((mixed.item() - 1.4).abs() < 1e-12);
     let (y, dy) = jvp(|x: &Tensor| grad(|x: &Tensor| x.exp() * x, x), &x, &Tensor::from(1.0));
@@ -318,7 +318,7 @@ fn a_loss_may_carry_more_than_its_value() {
     let error = failed.map(|_| ()).unwrap_err();
     assert!(
         matches!(error, crate::Error::Retrace { max_traces: 2, .. }),
-        "the loss's own error comes out: {error}"
+        "the error of the loss is returned: {error}"
     );
 }
 
@@ -402,12 +402,12 @@ fn an_observer_sees_each_value_once_wherever_it_is_computed_and_changes_no_deriv
     assert_eq!(*seen.lock().unwrap(), [9.0, 9.0]);
 }
 
-/// `ln(1 + e^x)` by the standard library, accurate to below an ulp of f64.
+/// `ln(1 + e^x)` from functions of the standard library.
 fn softplus_reference(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// The largest error in ulps of the reference; numbers below the smallest normal number count as zero.
+/// The largest error, in ulps of the reference. Numbers below `least` have the ulp of `least`.
 fn softplus_off<T: Copy + Into<f64>>(x: &[T], found: &[f64], digits: i32, least: f64) -> f64 {
     let off = |(&x, &y): (&T, &f64)| {
         let want = softplus_reference(x.into());
@@ -435,7 +435,7 @@ fn softplus_is_within_4_ulp_wherever_it_is_normal() {
 
 #[test]
 fn arrays_that_tiles_capture_are_operands_of_a_plan_that_is_kept() {
-    // Two tiles of seven rows and one of one, whose body captures them too.
+    // 15 rows: two tiles of seven rows and one tile of one row. All bodies capture the arrays.
     let waves =
         |rows: usize| (Tensor::iota(DType::F64, [rows, 3], 0) * 1.7 + Tensor::from([0.1, 0.2, 0.3])).sin();
     let (x, w, bias) = (waves(15), waves(3), waves(1).index(0));
@@ -451,7 +451,7 @@ fn arrays_that_tiles_capture_are_operands_of_a_plan_that_is_kept() {
     let (lifted, arrays) = f.with_arrays_as_inputs();
     crate::graph::verify(&lifted).unwrap();
     assert!(!lifted.holds_data());
-    assert_eq!(arrays.len(), 3, "each array once");
+    assert_eq!(arrays.len(), 3, "each array is an operand once");
     let s = Tensor::from(1.5);
     let jitted = jit(|s: Tensor| value_and_grad(loss, &s)).call(s.clone()).unwrap();
     let eager = value_and_grad(loss, &s);

@@ -1,10 +1,10 @@
 //! Traces: running a closure on tracers records a function.
 //!
-//! The call of [`trace`] that made a trace owns it; tracers have weak references to it. An operation with
-//! operands of several traces belongs to the innermost trace (the youngest, because an inner trace always
-//! begins later), and operands of the other traces become its captures. A value computed only from outer
-//! tracers is recorded in the outer trace, so computations that do not depend on a loop's state are hoisted
-//! automatically.
+//! The call of [`trace`] that made a trace owns it. A *tracer* is a traced tensor; it has a weak reference to
+//! its trace. An operation with operands of several traces belongs to the innermost trace (the youngest,
+//! because an inner trace always begins later), and operands of the other traces become its captures. A value
+//! computed only from outer tracers is recorded in the outer trace, so computations that do not depend on a
+//! loop's state are hoisted automatically.
 
 use super::exec;
 use super::handle::{Repr, Tensor};
@@ -31,10 +31,10 @@ struct State {
     builder: Builder,
     /// Values of enclosing traces, in the order of their inputs.
     captures: Vec<Tensor>,
-    /// (serial of a trace, node in it) to its input node in this trace. The map is only looked up, never
-    /// iterated.
+    /// Maps (serial of an outer trace, node in that trace) to the node in this trace with the same value. The
+    /// map is only looked up, never iterated.
     captured: HashMap<(u64, NodeId), NodeId>,
-    /// Values to check after a run: see [`Check`].
+    /// Values to check after a run; see [`Check`].
     checks: Vec<Check>,
 }
 
@@ -62,13 +62,13 @@ impl Check {
         })
     }
 
-    /// Whether the check passed, as a bool tensor of rank 0, for programs.
+    /// Whether the check passes, as a bool tensor of rank 0, for use in programs.
     pub fn is_passed(&self) -> Tensor {
         let worst = self.values.column(0).max();
         worst.le(status::COMPLETED)
     }
 
-    /// Checks concrete values now; traced ones are checked after the program has run.
+    /// Checks concrete values now; traced values are checked after the program has run.
     pub fn settle(self) -> Result<(), Error> {
         if self.values.is_traced() {
             register_check(self);
@@ -89,7 +89,7 @@ impl Trace {
         Tensor(Repr::Traced { trace: Arc::downgrade(self), id, ty: Arc::new(state.builder.ty(id).clone()) })
     }
 
-    /// The operand of a broadcast in this trace, and the broadcast.
+    /// If the node is a broadcast, its operand and its operation.
     fn repeated(self: &Arc<Self>, id: NodeId) -> Option<(Tensor, Op)> {
         let state = self.lock();
         let node = state.builder.node(id);
@@ -98,8 +98,9 @@ impl Trace {
 
     /// The node of `x` in this trace.
     ///
-    /// A broadcast of an outer trace is repeated in this trace, so that a row of biases, and its cotangent,
-    /// remains a row for the kernels that add it.
+    /// If `x` is a broadcast in an outer trace, only its operand is captured, and the broadcast is repeated
+    /// in this trace. A row of biases, and its cotangent, therefore remains a row for the kernels that add
+    /// it.
     fn lift(&self, state: &mut State, x: &Tensor) -> NodeId {
         match &x.0 {
             // Uniform arrays such as zeros become splat constants, because equal splats are merged and equal
@@ -176,8 +177,8 @@ pub(crate) struct Traced {
 
 /// Runs `f` once on tracers of the given types and returns the recorded function.
 ///
-/// `f` is behind a pointer, like all code in this file that depends on closures: `f` runs only once, and
-/// generic code would be compiled for every closure.
+/// `f` is called through a pointer, because it runs only once, and generic code would be compiled for every
+/// closure.
 pub(crate) fn trace(types: &[Type], f: &mut dyn FnMut(&[Tensor]) -> Vec<Tensor>) -> Traced {
     let trace = Arc::new(Trace { serial: SERIAL.fetch_add(1, Relaxed), state: Mutex::default() });
     let inputs: Vec<Tensor> = {
@@ -210,8 +211,8 @@ pub(crate) fn try_trace<E>(
     failure.map_or(Ok(traced), Err)
 }
 
-/// [`try_trace`] for a function of a tree like `at`, whose leaves have the given types; returns the trace of
-/// the returned tensors and the other returned value.
+/// [`try_trace`] for a function of a tree like `at`, whose leaves have the given types. The function returns
+/// tensors, which become the outputs of the trace, and another value, which is passed through.
 pub(super) fn trace_tree<A: Tree, R, E>(
     types: &[Type],
     at: &A,
@@ -238,15 +239,15 @@ pub(crate) fn apply(func: &Func, args: &[Tensor]) -> Vec<Tensor> {
     outputs.into_iter().map(|id| trace.tensor(&state, id)).collect()
 }
 
-/// Adds `check` to its trace, to be checked after a run. The caller itself must check concrete values.
+/// Adds `check` to its trace, so that it is checked after a run. Does nothing if the values are concrete.
 pub(crate) fn register_check(check: Check) {
     if let Some(trace) = innermost([&check.values]) {
         trace.lock().checks.push(check);
     }
 }
 
-/// Rewrites bodies so that they have a common list of captures: each body takes its own arguments, then all
-/// captures of all bodies. Checks are dropped.
+/// Rewrites bodies so that they have a common list of captures: each body takes its own arguments, then the
+/// captures of all bodies. Outputs that are checks are removed.
 pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
     let mut captures: Vec<Tensor> = Vec::new();
     for x in bodies.iter().flat_map(|b| &b.captures) {
@@ -272,7 +273,7 @@ pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
 }
 
 impl Tensor {
-    /// Whether both are the same node of the same trace.
+    /// Whether both tensors are the same node of the same trace.
     fn is(&self, other: &Tensor) -> bool {
         match (&self.0, &other.0) {
             (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => {

@@ -28,7 +28,7 @@ impl TreePath {
         self.0.push(name.to_owned());
     }
 
-    /// Goes back up.
+    /// Goes back up one level.
     #[doc(hidden)]
     pub fn leave(&mut self) {
         self.0.pop();
@@ -45,7 +45,7 @@ impl fmt::Display for TreePath {
 pub enum Leaf<'a> {
     /// An array: traced, differentiated, saved.
     Tensor(&'a Tensor),
-    /// Part of the program.
+    /// A value that is part of the program.
     Static(&'a dyn fmt::Debug),
 }
 
@@ -95,7 +95,7 @@ pub trait Tree: Clone + 'static {
     {
         let mut leaves = leaves.into_iter();
         self.map(&mut TreePath::default(), &mut |path, _| {
-            leaves.next().unwrap_or_else(|| panic!("invariant: a tensor for leaf {path}"))
+            leaves.next().unwrap_or_else(|| panic!("with_leaves: no tensor for leaf {path}"))
         })
     }
 
@@ -108,11 +108,10 @@ pub trait Tree: Clone + 'static {
     }
 }
 
-/// Trees whose leaves are all tensors, so that they can be an ODE state.
+/// Trees that can be an ODE state. A solve does not change their static leaves.
 pub trait TensorTree: Tree {}
 
-/// A tree of tensors that is not a tuple: a `Tensor`, or a [`tree!`](crate::tree!) whose fields are all such
-/// trees.
+/// A [`TensorTree`] that is not a tuple: a `Tensor`, or a struct of [`tree!`](crate::tree!).
 ///
 /// Tuples are excluded because tuples of plain Rust numbers are also states.
 pub trait LoneTree: TensorTree {}
@@ -169,7 +168,7 @@ sequences! {
     [T: Tree, const N: usize] [T; N], |s: &[T; N], g| s.each_ref().map(g);
 }
 
-/// Adds no level to a path: `bias`, not `bias.0`. Whether it is `Some` is static.
+/// An `Option` adds no level to a path: `bias`, not `bias.0`. Whether it is `Some` is static.
 impl<T: Tree> Tree for Option<T> {
     fn each<'a>(&'a self, path: &mut TreePath, f: &mut dyn FnMut(&TreePath, Leaf<'a>)) {
         match self {
@@ -248,12 +247,12 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// The number of elements in all tensor leaves: the weights of a model.
+/// The number of elements in all tensor leaves: for a model, the number of its weights.
 pub fn num_elements(tree: &impl Tree) -> usize {
     tree.leaves().iter().map(Tensor::size).sum()
 }
 
-/// A table of the tensor leaves: path, shape, element type, number of elements.
+/// A table of the tensor leaves: path, element type, shape, number of elements; the last line has the total.
 pub fn tree_summary(tree: &impl Tree) -> String {
     let leaves = tree.named_leaves();
     let width = leaves.iter().map(|(p, _)| p.len()).max().unwrap_or(0).max(5);
@@ -266,7 +265,8 @@ pub fn tree_summary(tree: &impl Tree) -> String {
 }
 
 /// Defines a struct or an enum that is a [`Tree`](crate::tensor::Tree): derives `Clone` and `Debug`, and
-/// implements the methods of `Tree`. Fields without tensors are static.
+/// implements the methods of `Tree`. Fields without tensors are static. The fields of a struct have names.
+/// Variants of an enum have named fields, one field without a name, or none; an enum has no type parameters.
 ///
 /// # Examples
 /// ```

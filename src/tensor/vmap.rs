@@ -1,8 +1,8 @@
 //! `vmap`: a transform adds an axis of examples to a function of one example.
 //!
-//! As for a derivative, `vmap` traces its function once, transforms it, and applies the result. `vmap`
-//! therefore nests with derivatives in any order. The gradient of the mean of mapped losses contracts over
-//! examples inside its products. Mapped gradients are gradients per example.
+//! Like a derivative, `vmap` traces its function once, transforms it, and applies the result. It therefore
+//! nests with derivatives in any order. The gradient of the mean of mapped losses contracts over examples
+//! inside its products. Mapped gradients are gradients per example.
 
 use super::output::Output;
 use super::trace::{Check, trace_tree};
@@ -21,10 +21,11 @@ pub(crate) use crate::transform::Searches;
 /// ..., &(xs, ys))`. To map along another axis, `permute` first.
 ///
 /// The examples are computed together: elementwise functions on longer arrays, and products with shared
-/// weights as one product with more rows. A solve, a loop and [`map_rows`](super::map_rows) in `f` run for
-/// each example alone, in parallel, so each solve chooses its own steps. If only the directions of a
-/// derivative are mapped (a Jacobian), all directions share one solve. For many small solves in lockstep, see
-/// `Batching`. For rows that share their steps, see [`map_rows`](super::map_rows).
+/// weights as one product with more rows. A solve, [`map_rows`](super::map_rows), and a
+/// [`cond`](super::cond()) with one predicate per example run for each example alone, in parallel, so each
+/// solve chooses its own steps. If only the directions of a derivative are mapped (a Jacobian), all
+/// directions share one solve. For many small solves in lockstep, see `Batching::PerRow`. For rows that share
+/// their steps, see [`map_rows`](super::map_rows).
 ///
 /// For the gradient of a mean over examples, take the gradient of the mean, `grad(|m| vmap(..).mean(),
 /// &model)`: its products contract over examples. The mean of mapped gradients would first compute the gradient
@@ -131,13 +132,13 @@ fn examples(over: &[(String, Tensor)]) -> usize {
     known[0]
 }
 
-/// The name of a leaf in messages; the leaf of a lone tensor has no path.
+/// The name of a leaf in messages. If the argument is a tensor, its leaf has no path.
 fn named(path: &str) -> String {
     if path.is_empty() { "the argument".to_owned() } else { format!("leaf {path}") }
 }
 
 /// Maps `f` over the `rows` entries of the first axes of `rowed`, with `shared` unchanged, and stacks the
-/// results: [`vmap`] with a choice of how searches run.
+/// results: [`vmap`] for lists of tensors, with a choice of how searches run.
 ///
 /// # Errors
 /// The error of `f` while it is recorded.

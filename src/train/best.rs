@@ -1,10 +1,10 @@
 //! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
 //!
-//! An image or a toy density is not overfitted, so the last average is the best. A file of points is overfitted
-//! sooner or later: runs on points validate ten times per phase and store the averaged weights with the lowest
-//! NLL in a separate file. Validation happens at fixed updates, not at fixed times, so a resumed run ends with
-//! the same weights as an uninterrupted one. Under a time limit, validation happens at fixed tenths of a
-//! phase's seconds.
+//! Runs on an image or a toy density do not overfit, so they use the averaged weights after the last update.
+//! Runs on points or image sets overfit sooner or later. They validate about ten times per phase and store
+//! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
+//! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they
+//! happen at tenths of a phase's seconds, fewer if a check takes long, and at the end of the phase.
 //!
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.
@@ -16,7 +16,7 @@ use crate::io::{IoError, read_checkpoint, write_checkpoint};
 use crate::tensor::{Tensor, Tree};
 use serde::{Deserialize, Serialize};
 
-/// Validation checks per phase.
+/// Approximate number of validation checks per phase.
 pub(super) const MEASURES: u64 = 10;
 
 /// The result of a validation check.
@@ -27,7 +27,7 @@ pub(super) struct Measured {
     pub update: u64,
 }
 
-/// The header of the file.
+/// The header of the file of the best weights.
 #[derive(Serialize, Deserialize)]
 struct Named {
     /// The run's [`id`](RunInfo::run): the folder may hold weights of an older run.
@@ -41,7 +41,7 @@ struct Named {
 pub(super) struct Best {
     /// `None` before the first check.
     pub measured: Option<Measured>,
-    /// In buffers that nothing else shares.
+    /// Its buffers are not shared with other tensors.
     pub flow: Flow,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
     done == phase.updates || done.is_multiple_of((phase.updates / MEASURES).max(1))
 }
 
-/// Checks of [`is_due`] after update `from`, up to and including `to`.
+/// Number of validation checks after update `from`, up to and including update `to`.
 pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
     for phase in &config.phases {
@@ -67,7 +67,7 @@ impl Best {
         Best { measured: None, flow: copy(like) }
     }
 
-    /// Stores the weights if they are better than the best so far.
+    /// Stores the weights, also in the folder if there is one, if they are better than the best so far.
     pub(super) fn keep(
         &mut self,
         measured: Measured,
@@ -85,8 +85,8 @@ impl Best {
         Ok(())
     }
 
-    /// The best weights of the run up to a checkpoint. A file written after the checkpoint is accepted: the resumed run
-    /// finds the same weights again.
+    /// Reads the best weights of the run whose checkpoint is at `update`. The file may be newer than the
+    /// checkpoint: the resumed run computes the same weights again.
     pub(super) fn read(
         folder: &RunFolder,
         header: &RunInfo,

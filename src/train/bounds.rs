@@ -6,13 +6,13 @@ use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError};
 use crate::error::Result;
 use crate::io::process;
 
-/// Maximum number of layers of all vector fields along all directions that one step may compile. 1,024 take
-/// some 20 s.
+/// Maximum number of layers of a model that may be compiled, counted over all blocks, once for the velocity
+/// and once per direction of the divergence. Compiling 1,024 layers takes about 20 s.
 const LAYERS: usize = 1024;
 /// Values stored per weight: model, average, two moments, gradient, and copies of three of them during an update.
 const COPIES: u64 = 8;
 
-/// Refuses models that do not fit into memory or take more than a minute to compile.
+/// Refuses models that do not fit into memory or take too long to compile.
 ///
 /// # Errors
 /// [`TrainError::Layers`], [`TrainError::Memory`].
@@ -29,7 +29,7 @@ pub(super) fn check_model(config: &TrainConfig) -> Result<()> {
     check_fits(config, &format!("a model of at least {weights} weights"), COPIES * 4 * weights)
 }
 
-/// Refuses an update whose plan needs more than the free memory.
+/// Refuses an update whose compiled program needs more than the free memory.
 ///
 /// # Errors
 /// [`TrainError::Memory`].

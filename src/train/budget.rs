@@ -1,17 +1,17 @@
 //! The length of a run: a number of updates, or seconds that its phases share.
 //!
 //! Under a time limit the number of updates is not fixed. Each phase gets a share of the run's time, and its
-//! schedule follows the elapsed part of it: a loaded machine makes fewer updates, but the schedule still ends
-//! on time. Reading, compiling, validating and saving take time from the phase in which they happen. The rest
-//! of the limit is for the final evaluation and the figures, which process only as much as this time allows
-//! ([`Deadline`]).
+//! schedule follows the elapsed fraction of this share: a loaded machine makes fewer updates, but the
+//! schedule still ends on time. The time for reading, compiling, validating and saving counts as time of the
+//! phase in which they happen. The rest of the limit is for the final evaluation and the figures, which
+//! process only as much as this time allows ([`Deadline`]).
 
 use super::{PlotsKind, TrainError};
 use crate::eval::Deadline;
 use std::time::{Duration, Instant};
 
-/// Share of a limit that is reserved for the end, and its maximum in seconds; never more than half of the
-/// limit.
+/// Share of a limit that is reserved for the final evaluation and the figures (the end of the run), and its
+/// maximum in seconds. The reserve is never more than half of the limit.
 const END_SHARE: f64 = 0.25;
 const END_MOST_S: f64 = 120.0;
 
@@ -50,8 +50,8 @@ impl Limit {
 }
 
 impl Clock {
-    /// For a process started at `started`. Under a limit the phases share the training time; the figures belong to the
-    /// end.
+    /// For a process started at `started`. Under a limit the phases share the training time according to
+    /// `shares`. `plots` sets the minimum time for the end.
     pub fn new(started: Instant, limit_s: Option<f64>, shares: &[f64], plots: PlotsKind) -> Clock {
         let least_s = end_least_s(plots);
         let limit = limit_s.map(|seconds| {
@@ -66,8 +66,9 @@ impl Clock {
         Clock { started, earlier_s: 0.0, limit }
     }
 
-    /// Continues after earlier processes that took this many seconds. Without a recorded time the number of updates is
-    /// fixed: the counters are lost, or an older version began the run and fixed it.
+    /// Continues after earlier processes that took this many seconds. If no time was recorded, the limit is
+    /// removed: the file of counters is lost, or an older version began the run, and the number of updates is
+    /// fixed.
     pub fn resume(&mut self, earlier_s: Option<f64>) {
         match earlier_s {
             Some(seconds) => self.earlier_s = seconds,
@@ -119,14 +120,16 @@ impl Clock {
         (self.seconds() / limit.end()).clamp(0.0, 1.0)
     }
 
-    /// Refuses a limit whose first phase ended before its first update, after `compiled_s` seconds of compiling.
+    /// Refuses a limit if the time of the first phase is over before its first update; `compiled_s` is the
+    /// time that compiling took.
     ///
     /// # Errors
     /// [`TrainError::NoTime`].
     pub fn check(&self, compiled_s: f64) -> Result<(), TrainError> {
         match &self.limit {
             Some(limit) if self.seconds() >= limit.ends[0] => {
-                // As much time for training as has passed, plus the share of the end.
+                // If the reserve is a share of this limit, training has twice the time that has passed: half
+                // of it remains for updates.
                 let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * limit.least_s);
                 Err(TrainError::NoTime { limit_s: limit.seconds, compiled_s, least_s })
             }

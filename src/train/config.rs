@@ -13,14 +13,14 @@ use serde_json::Value;
 pub(super) struct DataShape {
     /// Number of columns.
     pub dim: usize,
-    /// Height, width and channels, where rows are images.
+    /// Height, width and channels, if the rows are images.
     pub image: Option<[usize; 3]>,
     /// Number of classes, 0 without labels.
     pub classes: usize,
 }
 
 impl DataShape {
-    /// For points in the plane.
+    /// The shape of points in the plane.
     pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0 };
 }
 
@@ -36,20 +36,22 @@ pub struct TrainConfig {
     pub seed: u64,
     /// The optimizer of every phase; each phase starts with a new optimizer state.
     pub optimizer: OptimizerKind,
-    /// The decoupled weight decay; 0 for optimizers without one.
+    /// The decoupled weight decay of any optimizer. If an option sets the optimizer, it is 0 except for AdamW
+    /// and Lion.
     pub weight_decay: f64,
     /// The maximum global norm of a gradient; `None` does not clip.
     pub clip_norm: Option<f64>,
     /// Whether the learning rate decays to 0 by a cosine in each phase.
     pub cosine: bool,
-    /// How pixel values of images are transformed.
+    /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Early stopping: validation checks in a row without improvement after which the run ends.
+    /// Early stopping on points and image sets: validation checks in a row without improvement after which
+    /// the run ends. Without effect on other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
-    /// Parts of a batch with separate random numbers, so that as many ranks can share an update. The results depend on
-    /// the number of shards, to the bit, but not on the number of ranks.
+    /// Number of parts of a batch, each with its own random numbers, so that up to this many ranks can share
+    /// an update. The weights depend on the number of shards, but not on the number of ranks.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub shards: usize,
     /// The phases, in order.
@@ -70,9 +72,9 @@ fn is_one(shards: &usize) -> bool {
 pub struct Phase {
     /// The objective.
     pub objective: Objective,
-    /// The number of updates; under a time limit, the number made.
+    /// The number of updates; under a time limit, the number made so far.
     pub updates: u64,
-    /// Points per update.
+    /// Points or images per update.
     pub batch: usize,
     /// The peak learning rate.
     pub lr: f64,
@@ -131,7 +133,7 @@ impl TrainConfig {
         }
     }
 
-    /// The phase of an update, counted from 1.
+    /// The phase of an update; updates are counted from 1.
     pub(super) fn phase_of(&self, update: u64) -> &Phase {
         let mut end = 0;
         let of = |p: &&Phase| {
@@ -141,7 +143,8 @@ impl TrainConfig {
         self.phases.iter().find(of).unwrap_or(&self.phases[self.phases.len() - 1])
     }
 
-    /// Changes the total number of updates in proportion, with at least one per phase if there are enough.
+    /// Changes the total number of updates. The phases keep their proportions, with at least one update each
+    /// if there are enough.
     pub fn with_updates(mut self, updates: u64) -> TrainConfig {
         let (mut left, mut weight) = (updates, self.updates().max(1));
         let mut after = self.phases.len() as u64;
@@ -155,7 +158,7 @@ impl TrainConfig {
         self
     }
 
-    /// Copies the updates per phase from a configuration with the same number of phases.
+    /// Copies the updates per phase from another configuration, if it has the same number of phases.
     pub(super) fn with_updates_of(mut self, other: &TrainConfig) -> TrainConfig {
         if self.phases.len() == other.phases.len() {
             self.phases.iter_mut().zip(&other.phases).for_each(|(a, b)| a.updates = b.updates);

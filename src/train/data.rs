@@ -1,10 +1,11 @@
 //! Preparation of the data: the source of batches, the validation and test parts, and the frames that a
 //! checkpoint stores.
 //!
-//! Files are split by the seed into training, validation (selects the weights) and test (scored once, at the
-//! end). Images and toy densities can be sampled without limit, so their test points are new samples. A toy is
-//! trained on a fixed million of its points, because sampling in each update would need eight more programs. A
-//! model of W weights loses about W / 2N nats on N points: 0.005 for a million points.
+//! Tables and image sets are split by the seed into training, validation (selects the weights) and test
+//! (scored once, at the end). Images and toy densities can be sampled without limit, so their test points are
+//! new samples. A toy is trained on a fixed million of its points, because sampling in each update would need
+//! eight more compiled programs. A model of W weights loses about W / 2N nats on N points: 0.005 for 10,000
+//! weights and a million points.
 
 use super::config::DataShape;
 use super::state::{Source, Tables};
@@ -22,11 +23,10 @@ use std::sync::Arc;
 
 /// Training points of a toy density.
 const TOY_POINTS: usize = 1 << 20;
-/// Separates this use of a seed from all others.
+/// Combined with a run's seed, so that these two uses have their own random numbers.
 const TOY_STREAM: u64 = 0x70f5_0f7e_57da_7a01;
 const VALIDATION_STREAM: u64 = 0x5eed_0f7e_57da_7a00;
-/// Maximum number of points of a file's part that are scored, chosen by the seed; also the validation points of a known
-/// density.
+/// Maximum number of validation points, and of test points of a table. The seed chooses them.
 const MEASURED: usize = 4_000;
 
 /// Data ready for training.
@@ -38,10 +38,10 @@ pub(super) struct Prepared {
 }
 
 impl TrainingData {
-    /// A hash of the data: equal for equal sets of points.
+    /// A hash of the training data and of the given validation and test data.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(super) fn fingerprint(&self) -> Result<u64> {
         Ok(match self {
             TrainingData::Image(image) => image.fingerprint(),
@@ -97,7 +97,7 @@ impl TrainingData {
             Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
-        // The hash does not include the test rows, because the weights do not depend on them.
+        // The hash does not include a separate test set, because the weights do not depend on it.
         let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
         let frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test }, parts))
@@ -114,8 +114,8 @@ impl TrainingData {
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test: None }, parts))
     }
 
-    /// Points and, if they lie in the plane, the window of their figures, whose color scale is that of the target
-    /// density.
+    /// Prepares points and, if they lie in the plane, the window of their figures. The color scale of the
+    /// window is that of the target density, or of the histogram of the points.
     fn over(&self, train: &Points, points: PointsFrame, held_out: HeldOut, parts: Parts) -> Prepared {
         let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(train, &points));
         if let Some(frame) = &mut image {
@@ -139,7 +139,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
     }
 }
 
-/// A set of images, split, with its pixel transform.
+/// Splits a set of images, and fits its pixel transform if none is given.
 fn prepare_images(
     set: &Arc<ImageSet>,
     given: &Given<Arc<ImageSet>>,
@@ -187,7 +187,8 @@ fn check_other(set: &ImageSet, others: &ImageSet) -> Result<()> {
 }
 
 impl Prepared {
-    /// Sets the level ends of models that were configured before the images were read.
+    /// Sets the level ends of vector fields that have them. They depend on the images, so the configuration
+    /// cannot contain them.
     pub(super) fn set_ends(&self, flow: &mut Flow) {
         let Some(images) = self.held_out.images() else { return };
         let PixelTransform::Marginals(marginals) = &images.transform else { return };

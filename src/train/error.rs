@@ -11,9 +11,9 @@ pub enum TrainError {
     /// An option is out of range.
     #[error("{option}={value}: must be {range}")]
     Option {
-        /// Its name.
+        /// The option as on the command line.
         option: &'static str,
-        /// Its value.
+        /// The value given.
         value: String,
         /// The allowed values.
         range: &'static str,
@@ -81,7 +81,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed with another split of the same data.
     #[error(
-        "the run in {} split its rows into {was}; these options give {asked}; repeat its --validation and --test",
+        "the run in {} split its rows into {was}; these options give {asked}; give the same --validation and --test as that run",
         folder.display()
     )]
     OtherParts {
@@ -113,11 +113,11 @@ pub enum TrainError {
         remedy: &'static str,
     },
     /// The run was stopped on request.
-    #[error("stopped after update {update} of {updates}; {}", kept(folder.as_ref()))]
+    #[error("stopped after update {update}{}; {}", of(*updates), kept(folder.as_ref()))]
     Stopped {
         /// Updates done.
         update: u64,
-        /// Updates of the whole run.
+        /// Updates of the whole run; under a time limit, the expected number for the phases begun so far.
         updates: u64,
         /// The run folder, if there is one.
         folder: Option<PathBuf>,
@@ -137,28 +137,28 @@ pub enum TrainError {
         /// Bytes available.
         free: u64,
     },
-    /// Too many layers to compile in reasonable time.
+    /// The model has too many layers to compile in reasonable time.
     #[error(
-        "--depth={depth} --blocks={blocks} --probes={probes}: this configuration compiles {layers} layers per step; the limit is {limit}; make one of these options smaller"
+        "--depth={depth} --blocks={blocks} --probes={probes}: this configuration compiles {layers} layers; the limit is {limit}; make one of these options smaller"
     )]
     Layers {
-        /// Hidden layers.
+        /// Hidden layers per vector field.
         depth: usize,
-        /// Vector fields.
+        /// Number of vector fields.
         blocks: usize,
-        /// Probes, 2 where the divergence is exact.
+        /// Probes; with the exact divergence, the number of coordinates.
         probes: usize,
-        /// Layers of all vector fields along all directions.
+        /// Layers of all vector fields, for the velocity and for each direction of the divergence.
         layers: usize,
         /// The limit.
         limit: usize,
     },
-    /// Unknown method.
-    #[error("--solver={name}: unknown method; choose one of {known}")]
+    /// No explicit method has this name.
+    #[error("--solver={name}: no explicit method has this name; choose one of {known}")]
     Solver {
         /// The name given.
         name: String,
-        /// The known names.
+        /// The names of the explicit methods.
         known: String,
     },
     /// Adaptive steps need a method with an error estimate.
@@ -173,7 +173,7 @@ pub enum TrainError {
     },
     /// The time limit is too short to train.
     #[error(
-        "a time limit of {limit_s} s leaves no time to train: compiling took {compiled_s:.1} s, and scores and figures need a part of it; allow at least {least_s:.0} s"
+        "a time limit of {limit_s} s leaves no time to train: compiling took {compiled_s:.1} s, and scores and figures need a part of the limit; allow at least {least_s:.0} s"
     )]
     NoTime {
         /// The limit in seconds.
@@ -183,7 +183,7 @@ pub enum TrainError {
         /// A sufficient limit in seconds.
         least_s: f64,
     },
-    /// A batch cannot be cut into this many shards.
+    /// A batch cannot be divided into this many shards.
     #[error("--shards={shards} does not divide a batch of {batch} points: choose a divisor of {batch}")]
     Shards {
         /// Number of shards.
@@ -202,7 +202,7 @@ pub enum TrainError {
         shards: usize,
     },
     /// The thread pool cannot be started.
-    #[error("--threads {threads}: {reason}; ask for fewer")]
+    #[error("--threads {threads}: {reason}; give a smaller number")]
     Threads {
         /// Number of threads.
         threads: usize,
@@ -212,18 +212,18 @@ pub enum TrainError {
     /// A solve in an update ended early.
     #[error("{}, at update {update} ({objective}); {}", stopped(outcome), remedy(outcome, *lr))]
     Diverged {
-        /// The reason, with t and step.
+        /// Why the solve ended, with t and the number of steps.
         outcome: crate::ode::Outcome,
         /// The update.
         update: u64,
         /// The phase's objective.
         objective: &'static str,
-        /// The phase's learning rate.
+        /// The phase's peak learning rate.
         lr: f64,
     },
     /// The loss is not finite although every solve succeeded.
     #[error(
-        "the loss is {loss} at update {update} ({objective}); lower the learning rate (--lr {lr}) and train again"
+        "the loss is {loss} at update {update} ({objective}); lower the learning rate with --lr (its peak in this phase was {lr}) and train again"
     )]
     Loss {
         /// The loss.
@@ -232,9 +232,14 @@ pub enum TrainError {
         update: u64,
         /// The phase's objective.
         objective: &'static str,
-        /// The phase's learning rate.
+        /// The phase's peak learning rate.
         lr: f64,
     },
+}
+
+/// The total number of updates; a rank under a time limit does not know it.
+fn of(updates: u64) -> String {
+    if updates == 0 { String::new() } else { format!(" of {updates}") }
 }
 
 fn kept(folder: Option<&PathBuf>) -> String {
@@ -251,5 +256,5 @@ fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {
     if let crate::ode::Outcome::MaxSteps { .. } = outcome {
         return "loosen --rtol and --atol, or give --fixed-steps, and train again".to_owned();
     }
-    format!("lower the learning rate (--lr {lr}) and train again")
+    format!("lower the learning rate with --lr (its peak in this phase was {lr}) and train again")
 }

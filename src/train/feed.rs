@@ -1,9 +1,9 @@
 //! Batches of images, a function of (seed, update): read, dequantized and transformed during the previous update.
 //!
-//! Row i of update u is image `u * batch + i` of an endless list of shuffled epochs: every image occurs once
-//! before any image occurs again, and a batch may span two epochs. The noise of a shard depends on the indices
-//! of update and shard alone, so a rank reads only its own shards, and a resumed run reads the same batches as
-//! an uninterrupted one. Only one batch is prefetched.
+//! Row i of update u is image `u * batch + i` of an endless sequence of shuffled epochs: every image occurs
+//! once before any image occurs again, and a batch may span two epochs. The noise of a shard depends on the
+//! seed and the indices of update and shard alone, so a rank reads only its own shards, and a resumed run
+//! reads the same batches as an uninterrupted one. Only one batch is prefetched.
 
 use crate::data::{DataError, ImageSet, PixelTransform, dequantize};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Separates this use of a seed from all others.
+/// Combined with a run's seed, so that these two uses have their own random numbers.
 const ORDER_STREAM: u64 = 0x70f5_0f7e_57da_7a12;
 const NOISE_STREAM: u64 = 0x70f5_0f7e_57da_7a13;
 
@@ -27,7 +27,7 @@ pub struct Feed {
 /// Selected shards of an update's batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// Counted from 0.
+    /// The index of the update, from 0.
     pub update: u64,
     /// Rows of the whole batch.
     pub batch: usize,
@@ -51,19 +51,19 @@ struct Reader {
     train: Vec<u32>,
     transform: PixelTransform,
     seed: u64,
-    /// The order of an epoch, and its index.
+    /// The index of an epoch, and its images in shuffled order.
     order: Mutex<(u64, Vec<u32>)>,
 }
 
 impl Feed {
-    /// A feed of the images with the indices `train`.
+    /// A feed of the images whose indices are in `train`.
     pub(super) fn new(images: Arc<ImageSet>, train: &[usize], transform: PixelTransform, seed: u64) -> Feed {
         let train: Vec<u32> = train.iter().map(|&i| i as u32).collect();
         let reader = Reader { images, train, transform, seed, order: Mutex::new((u64::MAX, Vec::new())) };
         Feed { reader: Arc::new(reader), ahead: Mutex::new(None) }
     }
 
-    /// Number of columns.
+    /// Number of pixel values of an image.
     pub fn dim(&self) -> usize {
         self.reader.images.dim()
     }
@@ -73,11 +73,11 @@ impl Feed {
         self.reader.images.labels().is_some()
     }
 
-    /// The rows `[batch / shards, dim]` of each selected shard and the classes `[batch / shards]`; starts to prefetch
-    /// the next update.
+    /// The rows `[batch / shards, dim]` of each selected shard and, with labels, the classes `[batch /
+    /// shards]`; starts to prefetch the next update.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// As [`ImageSet::rows`].
     pub(super) fn batch(&self, wanted: &Wanted) -> Result<Vec<(Tensor, Option<Tensor>)>> {
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = ahead.take().filter(|ahead| ahead.wanted == *wanted);

@@ -12,12 +12,12 @@ use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
 use crate::tensor::Tensor;
 
-/// Disjoint from the keys of updates, which fold in small numbers.
+/// Folded into the key of a run for its samples. Updates fold in their number, which is smaller.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
 /// Fraction of the remaining time that sampling may take.
 const DRAWS: f64 = 0.4;
 
-/// The figures of a set of images.
+/// Draws the figures of a set of images.
 pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<()> {
     if session.plots == PlotsKind::None {
         return Ok(());
@@ -31,12 +31,12 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<
     gallery.draw(ema, &key, session.update, by)?;
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
     loss(session)?;
-    // The sampling program, and the program of trajectories.
+    // Two programs were compiled: one for samples, one for trajectories.
     session.compiles += 2;
     Ok(())
 }
 
-/// The figure of points outside of the plane.
+/// Draws the figure of points with one coordinate or more than two.
 pub(super) fn space(session: &mut Session) -> Result<()> {
     if session.plots == PlotsKind::None {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
         return Ok(());
     };
     let (flow, standard) = (&session.state.ema, session.header.standard());
-    // The program of samples, or of the density on a line.
+    // One program is compiled: for samples, or for the density of points with one coordinate.
     session.compiles += 1;
     if points.dim() == 1 {
         return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
@@ -58,7 +58,7 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     figures::corner(folder, points, &samples)
 }
 
-/// The figures of a density over the plane, from its values there.
+/// Draws the figures of a density over the plane; `learned` are its values.
 pub(super) fn plane(
     session: &mut Session,
     image: &ImageFrame,
@@ -78,7 +78,7 @@ pub(super) fn plane(
     let on_stage = &mut session.trainer.on_stage;
     let (points, way) =
         figures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
-    // The sampling program, and the program of trajectories.
+    // Two programs were compiled: one for samples, one for trajectories.
     session.compiles += 2;
     if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
         let (_, rows, cols) = *learned;
@@ -101,7 +101,7 @@ pub(super) fn plane(
     Ok(())
 }
 
-/// The loss curve of a run.
+/// Draws the loss curve of a run.
 pub(super) fn loss(session: &Session) -> Result<()> {
     let Some(folder) = session.folder.as_ref().filter(|_| session.plots != PlotsKind::None) else {
         return Ok(());
@@ -111,8 +111,9 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     loss_curve(folder, &session.header.config, (unit, shift), session.kept, frames.entropy_nats())
 }
 
-/// The loss of every update and the validation NLLs. A weighted likelihood is divided by the mean weight, so that its
-/// lower bound is the entropy too; `reported_nats` is added where NLLs are reported in the data's units.
+/// Draws the loss of every update and the validation NLLs. The loss of maximum likelihood is divided by
+/// `mean_weight`, so that its lower bound is the entropy, and `reported_nats` is added, so that it has the
+/// coordinates of the NLLs.
 fn loss_curve(
     folder: &RunFolder,
     config: &TrainConfig,
@@ -121,7 +122,7 @@ fn loss_curve(
     entropy: Option<f64>,
 ) -> Result<()> {
     let rows: Vec<Row> = metrics::read(&folder.file(METRICS_FILE))?;
-    // A finished run whose rows were lost has no curve.
+    // If the rows of a finished run were lost, there is nothing to draw.
     if rows.is_empty() {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! The end of a run: the best weights, the test part, the total probability, the report.
 //!
 //! The test part is scored once, with the final weights. Under a time limit each task may take a share of the
-//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, at a rate
-//! that it measures itself, so it also ends in time on a loaded machine.
+//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, and
+//! measures the time per item while it runs, so it also ends in time on a loaded machine.
 
 use super::best::Measured;
 #[cfg(feature = "plot")]
@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
 
-/// Fractions of the remaining time for scoring and then for the plane.
+/// Fractions of the remaining time: for scores of points and the table of tolerances; for the total
+/// probability, or the test score of images.
 const MEASURES: f64 = 0.3;
 const PLANE: f64 = 0.5;
 
@@ -84,7 +85,7 @@ fn is_early(update: u64, updates: u64) -> bool {
     4 * update <= updates
 }
 
-/// The evaluation of a set of images.
+/// Evaluates a run on a set of images.
 fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.stage(Activity::Measuring)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -100,7 +101,7 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), pixels))
 }
 
-/// The total probability over the plane.
+/// Computes the total probability over the plane, and draws the figures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
@@ -119,7 +120,7 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
     if mass.outer >= OUTER_MASS {
         let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
-            "warning: the density reaches far beyond the {what}: within 4 times its sides the total probability is {:.4}, of which {:.1e} lies at the edge",
+            "warning: the density reaches far beyond the {what}: the total probability is {:.4}, of which {:.1e} lies in the outermost band of the domain (up to 4 times the longer side of the {what})",
             mass.total, mass.outer
         );
         (session.trainer.on_note)(&text);

@@ -21,7 +21,7 @@ pub(super) fn run(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
     if world.is_root() { lead(trainer, world) } else { follow(trainer, world) }
 }
 
-/// Compares everything that determines the results, before anything is written.
+/// Compares everything that determines the results between the ranks, before anything is written.
 fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
     let mine = || -> Result<[(&'static str, String); 4]> {
         let (options, config) = trainer.settle()?;
@@ -44,7 +44,7 @@ fn executable() -> String {
     Fnv::of(bytes).text()
 }
 
-/// Rank 0 runs the session and reports its end to the others.
+/// Rank 0 runs the session and reports its end to the other ranks.
 fn lead(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
     let session = world.agree(trainer.begin())?;
     let team = session.team.clone();

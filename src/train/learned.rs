@@ -12,8 +12,8 @@ use crate::tensor::{Key, Tensor};
 use std::ops::Deref;
 use std::path::Path;
 
-/// A trained flow of an image, of points or of images. It dereferences to [`Fitted`], which evaluates, samples and
-/// plots it.
+/// A trained flow of an image, of points, of a toy density or of a set of images. It dereferences to
+/// [`Fitted`], which evaluates, samples and plots it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct TrainedFlow {
@@ -23,8 +23,8 @@ pub struct TrainedFlow {
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// The numbers of the run; `None` if the run was read from its folder. [`report`](Self::report) returns
-    /// them as text.
+    /// Scores and costs of the run; `None` if the run was read from its folder. [`report`](Self::report)
+    /// returns the scores as text.
     pub train_report: Option<TrainReport>,
 }
 
@@ -47,8 +47,8 @@ impl TrainedFlow {
         TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
     }
 
-    /// The scores of the model, one per line, each with its standard error. For a run read from its folder, the
-    /// number of updates.
+    /// The scores of the model, one per line, means with their standard errors. For a run read from its
+    /// folder, the number of updates.
     pub fn report(&self) -> String {
         match &self.train_report {
             Some(report) => report.to_string(),
@@ -59,7 +59,7 @@ impl TrainedFlow {
     /// Reads a run folder.
     ///
     /// # Errors
-    /// The checkpoint is missing, damaged or of another version.
+    /// The checkpoint is missing, damaged or of an incompatible version.
     pub fn open(folder: impl AsRef<Path>) -> Result<TrainedFlow> {
         let path = folder.as_ref().join(MODEL_FILE);
         let checkpoint = read_checkpoint::<RunInfo>(&path)?;
@@ -87,7 +87,7 @@ impl Cnf<AnyVelocityField> {
     /// The flow of a run folder, with its averaged weights.
     ///
     /// # Errors
-    /// The checkpoint is missing, damaged or of another version.
+    /// The checkpoint is missing, damaged or of an incompatible version.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         Ok(TrainedFlow::open(folder)?.fitted.flow)
     }

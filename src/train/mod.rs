@@ -1,4 +1,5 @@
-//! Training a flow on an image, points or a toy density: configuration, training loop, run folder.
+//! Training a flow on an image, points, a toy density or a set of images: configuration, training loop, run
+//! folder.
 //!
 //! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module uses all
 //! layers below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress
@@ -6,12 +7,14 @@
 //!
 //! - [`TrainOptions`] is what the user sets; `presets` turn it into a complete [`TrainConfig`]. The checkpoint holds
 //!   both.
-//! - `step` is one update as a jitted call; its state is a tree, and randomness is a function of (key, update).
+//! - `step` is one update, a jitted function. Its state is a tree, and its random numbers are a function of
+//!   (key, update).
 //! - `run` is the builder; it decides whether there is a run to resume.
 //! - `session` is the loop. Whatever depends on the clock (checkpoints, validation, figures) reads the state and never
 //!   writes it: **a run with a fixed number of updates that is killed and resumed is bit-identical to an uninterrupted
 //!   one.**
-//! - Files are split into training, validation (selects the weights) and test (scored once, at the end).
+//! - Tables and image sets are split into training, validation (selects the weights) and test (scored once,
+//!   at the end).
 //! - [`eval`](crate::eval) scores and plots the trained flow; it does not depend on training.
 //!
 //! # Examples
@@ -25,7 +28,7 @@
 //!     .run()?;
 //! # #[cfg(feature = "plot")]
 //! flow.plot_density("density.png", 512)?;
-//! println!("{}", flow.report()); // the KL divergence and its standard error
+//! println!("{}", flow.report()); // the KL divergence and the other scores
 //! # Ok::<(), flowline::Error>(())
 //! ```
 

@@ -8,7 +8,7 @@ use super::config::DataShape;
 use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
-use crate::ode::{ConfigError, Method};
+use crate::ode::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -23,16 +23,16 @@ pub struct TrainOptions {
     /// Total number of updates over all phases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<u64>,
-    /// Total time budget in seconds: training, evaluation and figures.
+    /// Total time budget in seconds, in place of `updates`: training, evaluation and figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<f64>,
-    /// Points per update, in every phase.
+    /// Points or images per update, in every phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
-    /// Width of the hidden layers.
+    /// Width of the hidden layers; of a U-Net, the channels at its finest level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<usize>,
-    /// Number of hidden layers.
+    /// Number of hidden layers; of a U-Net, the number of levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
     /// Number of vector fields, composed in sequence.
@@ -41,22 +41,22 @@ pub struct TrainOptions {
     /// How the divergence is computed in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divergence: Option<DivergenceKind>,
-    /// Probes of the Hutchinson estimator.
+    /// Probes of the Hutchinson estimator, which this option selects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probes: Option<usize>,
     /// The ODE method in training.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub solver: Option<String>,
-    /// Relative tolerance in training.
+    /// Relative tolerance in training; 1e-4 if only `atol` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtol: Option<f64>,
-    /// Absolute tolerance in training.
+    /// Absolute tolerance in training; 1e-4 if only `rtol` is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub atol: Option<f64>,
     /// Number of equal steps in training, instead of tolerances.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed_steps: Option<usize>,
-    /// Number of checkpoints for the gradient of a solve.
+    /// Maximum number of states stored for the gradient of a solve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkpoints: Option<usize>,
     /// The optimizer.
@@ -65,19 +65,19 @@ pub struct TrainOptions {
     /// The training objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveKind>,
-    /// The model for images.
+    /// The model for image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
-    /// The pixel transform.
+    /// The pixel transform of image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
-    /// Weight of the kinetic energy of the path in maximum likelihood.
+    /// Weight of the kinetic energy of the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinetic: Option<f64>,
-    /// Weight of the squared Frobenius norm of the Jacobian along the path.
+    /// Weight of the squared Frobenius norm of the Jacobian along the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jacobian: Option<f64>,
-    /// Early stopping: validation checks in a row without improvement after which the run ends.
+    /// Early stopping, on points and image sets: checks in a row without improvement that end the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
     /// Peak learning rate of the first phase; later phases scale with it.
@@ -89,7 +89,7 @@ pub struct TrainOptions {
     /// The seed of all random numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Which figures to draw. Figures do not affect training, so checkpoints do not store this option.
+    /// Which figures to draw: without effect on the weights, except under a time limit; not in checkpoints.
     #[serde(skip)]
     pub plots: Option<PlotsKind>,
 }
@@ -167,16 +167,17 @@ names! {
 names! {
     /// Which figures a run draws.
     PlotsKind {
-        /// All, during training and at the end.
+        /// All figures, during training and at the end.
         All = "all",
-        /// `density.png` and the loss.
+        /// Only `loss.png` and one more: `density.png`, or `corner.png` for points with more than two
+        /// coordinates, or `samples.png` during training for image sets.
         Density = "density",
-        /// None.
+        /// No figures.
         None = "none",
     }
 }
 names! {
-    /// Which optimizer.
+    /// The optimizer of a run.
     OptimizerKind {
         /// Adam.
         Adam = "adam",
@@ -196,7 +197,7 @@ names! {
         AdaBelief = "adabelief",
         /// NAdam: Adam with Nesterov momentum.
         NAdam = "nadam",
-        /// RAdam: Adam that starts as momentum.
+        /// RAdam: Adam whose first updates use only momentum.
         RAdam = "radam",
         /// Lion: the sign of a momentum, with decoupled weight decay.
         Lion = "lion",
@@ -205,7 +206,7 @@ names! {
     }
 }
 
-/// Options of the model and its solver: names, and whether they are set.
+/// Options of the model and its solver: field name and command-line option.
 const OF_A_FLOW: [(&str, &str); 13] = [
     ("width", "--width"),
     ("depth", "--depth"),
@@ -285,10 +286,12 @@ impl TrainOptions {
             check_tolerances(rtol, atol)?;
         }
         let Some(name) = &self.solver else { return Ok(()) };
-        let method: Method = name.parse().map_err(|e| match e {
-            ConfigError::UnknownMethod { name, known } => TrainError::Solver { name, known }.into(),
-            e => Error::from(e),
-        })?;
+        // Solves on tensors have explicit methods only.
+        let Some(method) = name.parse().ok().filter(|method: &Method| method.is_explicit()) else {
+            let explicit = Method::ALL.into_iter().filter(|method| method.is_explicit());
+            let known = explicit.map(|method| method.tableau().name).collect::<Vec<_>>().join(", ");
+            return Err(TrainError::Solver { name: name.clone(), known }.into());
+        };
         let adaptive = self.rtol.map(|_| "--rtol").or(self.atol.map(|_| "--atol"));
         if let (Some(option), None) = (adaptive, method.tableau().b_err) {
             return Err(TrainError::NoErrorEstimate { method: method.tableau().name, option }.into());
@@ -324,7 +327,7 @@ impl TrainOptions {
         Ok(run.clone())
     }
 
-    /// Whether one more option leaves a run unchanged.
+    /// Whether the configuration of a run is the same with one more option.
     fn agrees(
         &self,
         (option, value): (&str, &Value),
@@ -337,7 +340,7 @@ impl TrainOptions {
             "time_limit" => with.time_limit == self.time_limit,
             _ => {
                 let found = match &with.preset {
-                    // The configuration is in the checkpoint only.
+                    // A configuration given by the user is known only from the checkpoint.
                     Some(given @ Preset::Given(_)) if *given != config.preset => return false,
                     Some(Preset::Given(_)) => config.clone().with(with),
                     _ => TrainConfig::of(with, shape),
@@ -347,7 +350,7 @@ impl TrainOptions {
         }
     }
 
-    /// These options, overridden by those given in `other`.
+    /// These options, overridden by those given in `others`.
     pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
         macro_rules! either {
             ($($field:ident)*) => {
@@ -363,7 +366,7 @@ impl TrainOptions {
     /// Refuses options of the model and its solver when a flow is given.
     ///
     /// # Errors
-    /// [`TrainError::Option`] for the first such option.
+    /// [`TrainError::Useless`] for the first such option.
     pub(super) fn check_given_flow(&self) -> Result<(), Error> {
         let given = self.to_map();
         let found = OF_A_FLOW.iter().find_map(|(name, flag)| Some((*flag, given.get(*name)?)));

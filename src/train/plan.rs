@@ -1,4 +1,6 @@
-//! The cost of an update, planned from the configuration without running it; with adaptive steps, the cost of one step.
+//! The cost of an update, planned from the configuration without running it. With adaptive steps, whose
+//! number is unknown, operations are those of one step per solve, and memory is that of the maximum number of
+//! steps.
 
 use super::{Objective, Phase, Steps, TrainConfig};
 use crate::backend::work::{Trips, work};
@@ -21,11 +23,11 @@ pub enum FlopsOf {
 pub struct PhasePlan {
     /// The objective.
     pub objective: Objective,
-    /// Number of updates.
+    /// Number of updates; under a time limit, the default number.
     pub updates: u64,
-    /// Points per update.
+    /// Points or images per update.
     pub batch: usize,
-    /// Kernels and loops of the program, each counted once, not once per run.
+    /// Kernels and loops of the program, each counted once, however often it runs.
     pub kernels: usize,
     /// Floating-point operations.
     pub flops: f64,
@@ -34,9 +36,9 @@ pub struct PhasePlan {
     /// What `flops` and `bytes_moved` are counted over: an update, or one step per solve where the number of adaptive
     /// steps is unknown.
     pub flops_of: FlopsOf,
-    /// Peak bytes of workspace.
+    /// Peak bytes of workspace on one thread; with adaptive steps, for solves of the maximum number of steps.
     pub peak_bytes: u64,
-    /// Peak bytes without memory reuse.
+    /// `peak_bytes` if no two intermediate values shared memory.
     pub peak_bytes_without_reuse: u64,
     /// How the solves store states for the backward pass.
     pub states: Vec<StatesPlan>,
@@ -46,7 +48,7 @@ pub struct PhasePlan {
 }
 
 impl PhasePlan {
-    /// For a phase whose update has this plan.
+    /// The cost of the updates of a phase, from the plan of one update.
     pub(super) fn of(config: &TrainConfig, phase: &Phase, plan: &PlanReport) -> PhasePlan {
         let (steps, most_steps) = config.steps();
         let is_adaptive = matches!(config.model.solve.steps, Steps::Adaptive { .. });

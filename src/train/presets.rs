@@ -12,16 +12,17 @@ use super::{
 };
 use crate::ode::Method;
 
-/// Training tolerance when only one of the two is given.
+/// Relative or absolute tolerance in training, if only the other one is given.
 const DEFAULT_TOLERANCE: f64 = 1e-4;
 
-/// Fourier features of the default model, their largest frequency `e^max`, and its hidden layers.
+/// Of the default model: number of Fourier features, logarithm of their largest frequency, width and number
+/// of hidden layers.
 const FEATURES: usize = 24;
 const LOG_FREQUENCY_MAX: f64 = 2.6;
 const WIDTH: usize = 80;
 const DEPTH: usize = 3;
-/// For points: features and width, for at most 9,300 weights in the plane and more in higher dimensions; the largest
-/// dimension with the exact divergence.
+/// For points: features and width in the plane (at most 9,300 weights), features, frequency and width in
+/// other dimensions, and the largest dimension with the exact divergence.
 const POINTS_FEATURES: usize = 16;
 const POINTS_WIDTH: usize = 56;
 const SPACE_FEATURES: usize = 32;
@@ -37,7 +38,7 @@ pub(super) const MAXIMUM_LIKELIHOOD: Phase =
 /// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal
 /// steps with 96 evaluations. Ten equal steps (60 evaluations) lose 0.002 nats.
 const TOLERANCE: f64 = 1e-3;
-/// For methods without an error estimate.
+/// Number of steps of a method without an error estimate.
 const FIXED_STEPS: usize = 16;
 /// The share of maximum likelihood in the training time under a time limit.
 pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
@@ -45,7 +46,7 @@ const WEIGHT_DECAY: f64 = 1e-5;
 /// Lion's learning rates are smaller, so its decay is larger.
 const LION_WEIGHT_DECAY: f64 = 1e-3;
 const CLIP_NORM: f64 = 1.0;
-/// For SGD with momentum.
+/// Momentum of SGD with momentum.
 pub(super) const MOMENTUM: f64 = 0.9;
 
 /// Number of boundaries between a U-Net's ranges of pixel values; they are fitted to the images.
@@ -79,7 +80,8 @@ fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
 /// Peak learning rate of maximum likelihood without flow matching before it.
 const ALONE_LR: f64 = 1e-3;
 
-/// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level.
+/// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level,
+/// but at most 8 times that of the finest.
 fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
     match field {
         FieldConfig::UNet { .. } => (0..depth).map(|level| width << level.min(3)).collect(),
@@ -87,7 +89,7 @@ fn layers(field: &FieldConfig, width: usize, depth: usize) -> Vec<usize> {
     }
 }
 
-/// The tolerances, if at least one is given.
+/// The relative and absolute tolerance, if at least one is given; the other one is the default.
 pub(super) fn tolerances(options: &TrainOptions) -> (f64, f64) {
     (options.rtol.unwrap_or(DEFAULT_TOLERANCE), options.atol.unwrap_or(DEFAULT_TOLERANCE))
 }
@@ -121,7 +123,8 @@ fn apply(solve: &mut SolveConfig, options: &TrainOptions) {
 }
 
 impl TrainConfig {
-    /// The configuration for these options; under a time limit it still has the default number of updates.
+    /// The configuration for these options and data in the plane; under a time limit it still has the default
+    /// number of updates.
     pub fn new(options: &TrainOptions) -> TrainConfig {
         TrainConfig::of(options, DataShape::PLANE)
     }
@@ -148,7 +151,7 @@ impl TrainConfig {
         config.with(options)
     }
 
-    /// The configuration, changed by the options.
+    /// This configuration, changed by the options.
     pub(super) fn with(self, options: &TrainOptions) -> TrainConfig {
         let mut config = self;
         config.shards = options.shards.unwrap_or(config.shards);
@@ -185,7 +188,7 @@ impl TrainConfig {
         }
     }
 
-    /// The model and the pixel transform for images.
+    /// Sets the model and the pixel transform for images.
     fn set_images(&mut self, options: &TrainOptions, image: [usize; 3], classes: usize) {
         self.pixels = Some(options.pixels.unwrap_or(PixelTransformKind::Marginals));
         let (field, hidden) = match options.field.unwrap_or(ModelKind::UNet) {

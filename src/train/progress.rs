@@ -22,12 +22,13 @@ pub struct Progress {
     pub objective: Objective,
     /// Loss of the last batch.
     pub loss: f64,
-    /// Its unit; nats of points are in standardized coordinates, unlike their NLL.
+    /// The unit of the loss. For points, nats are in standardized coordinates; the validation NLL is in the
+    /// units of the data.
     pub loss_unit: &'static str,
-    /// Milliseconds per update, averaged over about the last 50.
+    /// Milliseconds per update, averaged over about the last 50 of the phase.
     pub ms: f64,
     /// Estimated seconds until the last update, from the usual cost of later phases relative to the current
-    /// phase.
+    /// phase; under a time limit, the seconds of training that remain.
     pub seconds_left: f64,
     /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,
@@ -62,7 +63,7 @@ impl fmt::Display for Activity {
     }
 }
 
-/// `update 400/2000  1.234 nats  0.021 s/update  34 s left`
+/// Prints `update 400/2000  1.234 nats  0.021 s/update  34 s left`
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Progress { update, updates, loss, .. } = self;

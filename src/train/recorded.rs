@@ -1,9 +1,9 @@
-//! `counters.json`: counts of a run that are not in its metrics rows. This file also reads both back.
+//! `counters.json`: counts of a run that are not in `metrics.csv`. This module also reads both files.
 //!
-//! A checkpoint must be a function of the options alone, so it cannot hold times and memory use; they are
-//! stored beside it.
-//! The file is written before each checkpoint. It names its run and the part of `metrics.csv` that it covers. A damaged
-//! file is refused; without the file a resumed run reports only its own counts.
+//! A checkpoint must be a function of options and data alone, so it cannot contain times and memory use; they
+//! are stored beside it. The file is written before each checkpoint except the first. It names its run and
+//! the part of `metrics.csv` that it covers. A damaged file is refused; without the file a resumed run
+//! reports only its own counts.
 
 use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
@@ -21,12 +21,13 @@ use std::path::Path;
 pub(super) struct Counters {
     /// The run's [`id`](super::RunInfo::run).
     pub run: String,
-    /// Seconds of the run up to the checkpoint, over all its processes, without the end; `None` in older runs.
+    /// Seconds of the run up to the checkpoint, over all its processes, without the final evaluation; `None`
+    /// in older runs.
     pub seconds: Option<f64>,
-    /// Updates of the validation checks of a run under a time limit.
+    /// Updates after which validation was checked for the best weights, in a run under a time limit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measured_at: Vec<u64>,
-    /// The rows of `metrics.csv` at that time.
+    /// The part of `metrics.csv` that existed at the checkpoint.
     pub metrics: Option<Extent>,
     /// Seconds from the start of the process to the end of its first update, for the latest process that made one.
     pub first_update_s: Option<f64>,
@@ -34,9 +35,9 @@ pub(super) struct Counters {
     pub plan_peak_bytes: u64,
     /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// Peak resident memory of any process of the run.
+    /// Peak resident memory of any process of the run, in MB of 10^6 bytes.
     pub peak_rss_mb: f64,
-    /// Threads of the latest process.
+    /// Number of threads of the latest process.
     pub threads: usize,
     /// Bits/dim by tolerance, once a run on images has ended.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +45,7 @@ pub(super) struct Counters {
     /// The final scores, once the run has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
-    /// Per phase.
+    /// Counts of each phase.
     pub phases: Vec<PhaseCounters>,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct PhaseCounters {
     pub accepted: f64,
     /// The number of updates in these sums.
     pub updates: u64,
-    /// The operations of an update as a function of its steps; `None` before the first update.
+    /// Mean operations per update; `None` before the first update.
     pub work: Option<Work>,
 }
 

@@ -1,11 +1,11 @@
-//! The report of a run in numbers; [`tally`](super::tally) counts them.
+//! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
 use super::{Objective, Scores, ToleranceRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The numbers of a run.
+/// Scores, times and costs of a run.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct TrainReport {
@@ -18,12 +18,13 @@ pub struct TrainReport {
     /// Mean negative log-likelihood (NLL): in standardized coordinates for an image, in the units of the data
     /// for points, of pixel values for a set of images.
     ///
-    /// For a known density `entropy_nats + gap_nats`, from the test points. For files `validation_nats`: the lowest of
-    /// several checks on the rows that selected the weights, and so biased low; report `test_nll_nats` instead.
+    /// For a known density `entropy_nats + gap_nats`, from the test points. For points and image sets
+    /// `validation_nats`: the lowest of several checks on the rows that selected the weights, and so biased
+    /// low; report `test_nll_nats` instead.
     pub nll_nats: f64,
     /// Its standard error; `None` for one row.
     pub nll_stderr_nats: Option<f64>,
-    /// Mean NLL of the validation rows, which selected the weights of a run on files.
+    /// Mean NLL of the validation rows, which selected the weights of a run on points or image sets.
     pub validation_nats: f64,
     /// Its standard error over the rows.
     pub validation_stderr_nats: Option<f64>,
@@ -50,7 +51,7 @@ pub struct TrainReport {
     /// Its standard error over images, noise and probes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_bits_per_dim_stderr: Option<f64>,
-    /// Bits/dim of a few images by solver tolerance.
+    /// Bits/dim of a few validation images by solver tolerance.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tolerances: Vec<ToleranceRow>,
     /// Entropy of the target density, if known: the lower bound of the NLL.
@@ -74,27 +75,28 @@ pub struct TrainReport {
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
-    /// Programs that this process traced and compiled.
+    /// Number of programs that this process traced and compiled.
     pub compiles: usize,
     /// The update from which the run was resumed.
     pub resumed_from_update: Option<u64>,
     /// Maximum number of states stored for a gradient.
     pub states_kept_max: u64,
-    /// Planned peak bytes of an update in the last phase, whose solves `checkpoints` affects.
+    /// Planned peak memory of an update in the last phase, in bytes. The option `checkpoints` changes it.
     pub plan_peak_bytes: u64,
-    /// Peak resident memory of any process of the run.
+    /// Peak resident memory of any process of the run, in MB of 10^6 bytes.
     pub peak_rss_mb: f64,
-    /// Seconds of training until the KL divergence was first below each bound, in nats.
+    /// Seconds of updates until a validation first found a KL divergence below each bound, in nats; `None` if
+    /// none did.
     pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
     /// Number of threads.
     pub threads: usize,
     /// The seed.
     pub seed: u64,
-    /// The files of the run folder: name to path.
+    /// The paths of the figures, the metrics and the checkpoint in the run folder, by name without extension.
     pub files: BTreeMap<String, String>,
 }
 
-/// The numbers of a phase.
+/// Times and costs of a phase.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
@@ -102,15 +104,15 @@ pub struct PhaseReport {
     pub objective: Objective,
     /// Number of updates.
     pub updates: u64,
-    /// Wall time of the updates, without validation and figures.
+    /// Wall time of the updates in seconds, without validation and figures.
     pub seconds: f64,
-    /// Median time per update, without the first updates.
+    /// Median milliseconds per update, without the first 10 updates (at most half of all).
     pub ms_per_update: f64,
     /// Function evaluations per update.
     pub field_evals_per_update: f64,
     /// Steps recomputed for gradients, per update.
     pub recomputed_steps_per_update: f64,
-    /// Kernels and loops of the program, each counted once, not once per run.
+    /// Kernels and loops of the program, each counted once, however often it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<usize>,
     /// Floating-point operations per update, from the program and the number of solver steps.
@@ -119,25 +121,25 @@ pub struct PhaseReport {
     /// Bytes that kernels read and write per update, in any cache or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_moved_per_update: Option<f64>,
-    /// Times that the step function was traced.
+    /// Number of times that the program of an update was traced.
     pub traces: usize,
-    /// Live buffers after update 100 of the phase, if the phase has as many updates.
+    /// Live buffers after update 100 of the phase, if the phase has 100 updates.
     pub live_buffers_at_100: Option<usize>,
     /// Live buffers after the last update.
     pub live_buffers_at_end: usize,
-    /// Bytes of live buffers after update 100.
+    /// Bytes of live buffers after update 100 of the phase.
     pub live_bytes_at_100: Option<usize>,
     /// Bytes of live buffers after the last update.
     pub live_bytes_at_end: usize,
-    /// Resident memory after update 100.
+    /// Resident memory after update 100 of the phase, in MB of 10^6 bytes.
     pub rss_mb_at_100: Option<f64>,
-    /// Resident memory after the last update.
+    /// Resident memory after the last update, in MB of 10^6 bytes.
     pub rss_mb_at_end: f64,
-    /// Validation NLL at the end of the phase; for a known density, entropy plus KL divergence.
+    /// The last validation NLL of the phase; for a known density, entropy plus KL divergence.
     pub nll_nats: Option<f64>,
     /// Its standard error.
     pub nll_stderr_nats: Option<f64>,
-    /// KL divergence over the validation points at the end of the phase, if the entropy is known.
+    /// The last KL divergence over the validation points in the phase, if the entropy is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_nats: Option<f64>,
     /// Its standard error.
@@ -146,7 +148,7 @@ pub struct PhaseReport {
 }
 
 impl TrainReport {
-    /// The scores of the model by name, each with its standard error: test scores first.
+    /// The scores of the model by name, means with their standard errors: test scores first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         self.scores().figures()
     }

@@ -35,11 +35,11 @@ use std::time::{Duration, Instant, SystemTime};
 /// The header of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
-    /// Identifies the run: a hash of this header and the initial state, and under a time limit also of the current
-    /// time. The other files of the folder contain it too. Empty in older checkpoints.
+    /// Identifies the run: a hash of this header and the initial state, and under a time limit also of the
+    /// current time. `counters.json` and `best.safetensors` contain it too. Empty in older checkpoints.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run: String,
-    /// The options as they were given.
+    /// The options as they were given, with the preset for the kind of data if none was given.
     pub options: TrainOptions,
     /// The resulting configuration.
     #[serde(rename = "recipe")]
@@ -53,7 +53,7 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    /// A hash of this header and this state: runs with the same bits have the same hash.
+    /// A hash of this header and this state. Without a time limit, bit-identical runs have the same hash.
     pub(super) fn id(&self, state: &TrainState) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
         let mut hash = Fnv::of(header.to_string().into_bytes());
@@ -73,7 +73,8 @@ impl RunInfo {
         self.config.model.dim
     }
 
-    /// The transform between standardized coordinates and the data's: pixels, or the units of points.
+    /// The transform between standardized coordinates and the coordinates of the data: pixels, or the units
+    /// of points.
     pub fn standard(&self) -> Standardizer {
         self.frames.standard(self.dim())
     }
@@ -83,11 +84,11 @@ impl RunInfo {
 ///
 /// Methods may be called in any order. Nothing is checked or built before [`Trainer::run`] or [`Trainer::plan`].
 pub struct Trainer<'a> {
-    /// The caller's flow; otherwise the configuration's model is initialized.
+    /// The caller's flow; `None` initializes the model of the configuration.
     flow: Option<Flow>,
     pub(super) data: TrainingData,
     options: TrainOptions,
-    /// Overridden by options; by default the preset for the kind of data.
+    /// The caller's configuration, overridden by options; `None` uses the preset for the kind of data.
     config: Option<TrainConfig>,
     pub(super) folder: Option<PathBuf>,
     pub(super) started: Instant,
@@ -150,7 +151,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets which figures are drawn; all by default.
+    /// Which figures are drawn; all by default.
     pub(super) fn plots(&self) -> PlotsKind {
         self.options.plots.unwrap_or(PlotsKind::All)
     }
@@ -173,8 +174,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run in this folder is
-    /// resumed: the result is bit-identical to an uninterrupted run. Without a folder nothing is written.
+    /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run in this folder
+    /// is resumed. Without a time limit, the result is bit-identical to that of an uninterrupted run. Without
+    /// a folder nothing is written.
     pub fn run_dir(mut self, path: impl AsRef<Path>) -> Self {
         self.folder = Some(path.as_ref().to_owned());
         self
@@ -187,8 +189,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a predicate that is called before every update and every part of the end. When it returns true, the run is
-    /// saved and ends with [`TrainError::Stopped`].
+    /// Sets a predicate that is called before every update and before every part of the final evaluation.
+    /// When it returns true, the run is saved and ends with [`TrainError::Stopped`].
     pub fn stop_when(mut self, f: impl FnMut() -> bool + 'a) -> Self {
         self.stop = Box::new(f);
         self
@@ -201,7 +203,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, a density
-    /// that extends far beyond the image or the points.
+    /// that extends far beyond the image or the points, restored best weights, an effect of a time limit.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -215,10 +217,10 @@ impl<'a> Trainer<'a> {
 
     /// Shares the updates with the other ranks of a job, which make the same call with the same data and options.
     ///
-    /// A batch is cut into [`shards`](Self::shards), at least one per rank. The weights depend on the number of shards,
-    /// never on the number of ranks, so a run may be resumed on fewer or more ranks. Only rank 0 writes the run folder,
-    /// validates, and calls `on_update`, `on_note` and `on_stage`. All ranks call `stop_when`, and all stop after the
-    /// same update.
+    /// A batch is divided into [`shards`](Self::shards), at least one per rank. The weights depend on the
+    /// number of shards, never on the number of ranks, so a run may be resumed on fewer or more ranks. Only
+    /// rank 0 writes the run folder, validates, and calls `on_update`, `on_note` and `on_stage`. All ranks
+    /// call `stop_when`, and all stop after the same update.
     ///
     /// # Examples
     /// ```
@@ -236,22 +238,22 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the number of parts of each batch, 1 by default. Parts have separate random numbers, so that as many ranks
-    /// can share an update. The results depend on this number, to the bit.
+    /// Sets the number of parts of each batch, 1 by default. Each part has its own random numbers, so that up
+    /// to this many ranks can share an update. The weights depend on this number.
     pub fn shards(mut self, shards: usize) -> Self {
         self.options.shards = Some(shards);
         self
     }
 
-    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default, or
-    /// ten times the longest update if that is longer. Rank 0 then saves the run and returns
+    /// Sets the deadline after which a rank that does not answer is considered lost: 60 seconds by default,
+    /// but at least ten times the longest update so far. Rank 0 then saves the run and returns
     /// [`WorldError::Silent`](crate::world::WorldError::Silent), which names the lost rank.
     pub fn silent_after(mut self, deadline: Duration) -> Self {
         self.silent = deadline;
         self
     }
 
-    /// Sets the start of the process, for time limits and the time of the first update; the default is now.
+    /// Sets the start of the process, for time limits and the first update; by default [`Trainer::new`].
     pub fn started(mut self, at: Instant) -> Self {
         self.started = at;
         self
@@ -285,8 +287,8 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// Options that are out of range, exclude each other, or have no effect for the data or the given flow; a
     /// configuration or a flow of another dimension than the data; a folder that cannot be written, is in use by
-    /// another process, or holds another run or a damaged one (nothing is changed then); a solve that ended early; a
-    /// loss that is not finite. The last checkpoint stays intact.
+    /// another process, or holds another run or a damaged one (nothing is changed then); too little memory or
+    /// time; a failed solve; a loss that is not finite; a stop; a lost rank. The last checkpoint is intact.
     pub fn run(self) -> Result<TrainedFlow> {
         match self.world.filter(|world| world.size() > 1) {
             Some(world) => super::follow::run(self, world),
@@ -307,7 +309,7 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         let resumed = found.is_some();
-        // The split uses the run's own seed, and pixel values its own transform.
+        // The run's own configuration determines the split and the pixel transform.
         let mut prepared = match &found {
             Some(checkpoint) => self.data.prepare(&checkpoint.header.config, None)?,
             None => self.data.prepare(&config, None)?,
@@ -338,7 +340,7 @@ impl<'a> Trainer<'a> {
         let config = if let Some(config) = &self.config {
             check_kind(&options, &self.data)?;
             if let Some(other) = options.preset.as_ref().filter(|asked| **asked != config.preset) {
-                let (value, reason) = (other.name().to_owned(), "the given config has its own");
+                let (value, reason) = (other.name().to_owned(), "the given configuration has its own preset");
                 return Err(TrainError::Useless { option: "--preset", value, reason }.into());
             }
             options.preset = Some(config.preset.clone());
@@ -363,7 +365,7 @@ impl<'a> Trainer<'a> {
         }
         let (dim, name, of_data) = (config.model.dim, self.data.name(), self.data.dim());
         if dim != of_data {
-            let reason = format!("the flow has {dim} dimensions and the points of {name} have {of_data}");
+            let reason = format!("the flow has {dim} dimensions, but the points of {name} have {of_data}");
             return Err(Error::Model { reason });
         }
         Ok((options, config))
@@ -387,7 +389,8 @@ fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
     match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
         None => Ok(()),
         Some((option, value)) => {
-            let (value, reason) = (value.to_owned(), "it needs a set of images, and the data are not one");
+            let (value, reason) =
+                (value.to_owned(), "it needs a set of images, but the data are of another kind");
             Err(TrainError::Useless { option, value, reason }.into())
         }
     }

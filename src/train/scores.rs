@@ -35,7 +35,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The scores by name, each with its standard error: test scores first.
+    /// The scores by name, means with their standard errors: test scores first.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let with_error = |mean, stderr| Estimate { mean, stderr, count: 0 };
         let mut all = Vec::new();

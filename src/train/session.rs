@@ -5,8 +5,8 @@
 //! bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the clock
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
-//! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder, [`alarm`]
-//! has the clock.
+//! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
+//! [`alarm`] determines when to do so.
 
 mod alarm;
 mod keep;
@@ -57,7 +57,7 @@ pub(super) struct Session<'a> {
     pub(super) clock: Clock,
     /// The pixel transform as stored in a checkpoint.
     pub(super) pixels: Option<PixelTables>,
-    /// The step functions of the phases, once compiled.
+    /// The programs of each phase, from compilation to the end of the phase.
     pub(super) steps: Vec<Option<Step>>,
     pub(super) tallies: Tallies,
     metrics: Option<Metrics>,
@@ -70,7 +70,7 @@ pub(super) struct Session<'a> {
     pub(super) compiles: usize,
     /// The last validation score.
     pub(super) last_score: Option<Score>,
-    /// The best weights, for points and sets of images, which can be overfitted.
+    /// The best weights, for runs on points and sets of images, which may overfit.
     pub(super) best: Option<Best>,
     /// The validation NLL of the final weights and their update, at the end of the run.
     pub(super) kept: Option<Measured>,
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// Runs the remaining phases, then the end.
+    /// Runs the remaining phases, then the final evaluation.
     pub(super) fn run(mut self) -> Result<TrainedFlow> {
         self.stopped = self.is_out_of_patience();
         for phase in 0..self.header.config.phases.len() {
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
         Err(TrainError::Stopped { update: self.update, updates, folder }.into())
     }
 
-    /// Reports a part of the end before it starts.
+    /// Reports a part of the final evaluation before it starts, unless a stop is requested.
     pub(super) fn stage(&mut self, stage: Activity) -> Result<()> {
         self.check_stop()?;
         (self.trainer.on_stage)(stage, 0.0);
@@ -200,7 +200,8 @@ impl<'a> Session<'a> {
         self.header.config.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    /// Whether all updates of a phase, or all of its seconds, are done. The first update is always made.
+    /// Whether all updates of a phase, or all of its seconds, are done. The first update of a run is always
+    /// made.
     fn is_over(&self, phase: usize) -> bool {
         match self.clock.left_s(phase) {
             None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
@@ -231,7 +232,7 @@ impl<'a> Session<'a> {
             .sum()
     }
 
-    /// Compiles the step of a phase, after a check that its memory is free.
+    /// Compiles the programs of a phase, and checks that there is enough free memory to run them.
     fn prepare(&mut self, phase: usize) -> Result<()> {
         if self.steps[phase].is_some() {
             return Ok(());
@@ -263,8 +264,8 @@ impl<'a> Session<'a> {
         self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
     }
 
-    /// Whether a check for the best weights is due. Under a time limit checks are due at fixed parts of a phase, unless
-    /// they would take too much of it, and at its end.
+    /// Whether a check for the best weights is due. Under a time limit, checks are due at each tenth of a
+    /// phase's seconds, unless they would take too much time, and at the end of the phase.
     fn is_due(&mut self, phase: usize, last: bool) -> bool {
         if self.best.is_none() {
             return false;
@@ -417,13 +418,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Stores the counts of a phase's program for the report, and drops the program.
+    /// Counts the traces of a phase's programs for the report, and drops the programs.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }
 
-/// The unit of a loss: points are standardized.
+/// The unit of a loss. The likelihood of points is in standardized coordinates.
 fn loss_unit(objective: Objective, is_of_points: bool) -> &'static str {
     match objective {
         Objective::MaximumLikelihood if is_of_points => "nats (standardized)",

@@ -36,7 +36,7 @@ tree! {
 pub struct Stored {
     model: Flow,
     ema: Flow,
-    /// The name in checkpoints.
+    /// The spelling of this field is part of the checkpoint format.
     optimiser: OptState,
     key: Key,
     update: Tensor,
@@ -45,7 +45,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// From a state; buffers are shared, not copied.
+    /// The contents of the checkpoint of a state; buffers are shared, not copied.
     pub fn of(state: &TrainState, pixels: Option<PixelTables>) -> Stored {
         let TrainState { model, ema, optimizer, key, update } = state.clone();
         Stored { model, ema, optimiser: optimizer, key, update, pixels }
@@ -66,9 +66,9 @@ impl Stored {
 /// The source of batches.
 #[derive(Clone)]
 pub enum Source {
-    /// Tables on the device; an update samples them itself.
+    /// Tables as tensors; an update samples from them.
     Tables(Tables),
-    /// Images, read for each update.
+    /// Images; the rows of each update are read before it.
     Feed(Arc<Feed>),
 }
 
@@ -85,10 +85,11 @@ impl Source {
         }
     }
 
-    /// The data for the shards `which` of the `shards` of update `update`, counted from 0.
+    /// The data for the shards `which` of an update, whose batch has `shards` shards. `update` is counted
+    /// from 0.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub fn shards(
         &self,
         update: impl FnOnce() -> u64,
@@ -110,7 +111,7 @@ impl Source {
 }
 
 tree! {
-/// The data on the device.
+/// The data as tensors.
 pub enum Tables {
     /// An image.
     Image(ImageTables),
@@ -132,7 +133,7 @@ pub struct Rows {
 }
 
 tree! {
-/// Points on the device.
+/// Points as a tensor.
 pub struct PointsTable {
     /// Standardized coordinates, `[n, d]`.
     pub rows: Tensor,
@@ -140,13 +141,13 @@ pub struct PointsTable {
 }
 
 tree! {
-/// An [`ImageDensity`] on the device.
+/// An [`ImageDensity`] as tensors.
 pub struct ImageTables {
     /// Centers of the pixels, `[n, 2]`, standardized.
     pub positions: Tensor,
-    /// The alias method's probability to keep a bucket, `[n]`.
+    /// Probability that a bucket's own pixel is the sample, `[n]`.
     pub alias_prob: Tensor,
-    /// The alias of a bucket, used if the bucket is not kept, `[n]`.
+    /// The pixel that is the sample otherwise, `[n]`.
     pub alias_index: Tensor,
     /// Loss weight of a pixel's points, `[n]`.
     pub weight: Tensor,
@@ -187,12 +188,12 @@ impl Tables {
         Tables::Points(PointsTable { rows })
     }
 
-    /// `rows` independent samples: for an image, a pixel by the alias method plus Gaussian jitter; for points,
-    /// uniformly chosen rows.
+    /// `rows` independent samples: for an image, a pixel by the alias method plus Gaussian jitter; for
+    /// points, uniformly chosen rows. Prepared rows of images are returned as they are.
     ///
     /// # Numerics
-    /// The bucket is `floor(n u)` with a 32-bit u in f64: in f32 some pixels of a large image would be sampled up to n
-    /// / 2^24 too often, and some never.
+    /// The bucket is `floor(n u)` with a 32-bit u in f64: in f32 the frequencies of some pixels of a large
+    /// image would be wrong by a fraction of up to n / 2^24.
     pub fn draw(&self, rows: usize, key: &Key) -> Batch {
         match self {
             Tables::Image(image) => image.draw(rows, key),

@@ -70,7 +70,7 @@ pub struct Means {
 }
 
 impl Means {
-    /// From the sum over all shards.
+    /// The means from the sum of [`Gradient::means`] over all shards.
     pub fn of(sums: &[f64]) -> Means {
         Means { loss: sums[0], steps: sums[1], field_evals: sums[2] }
     }
@@ -88,7 +88,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// The step of a phase that begins after `first` updates.
+    /// The programs of a phase that begins after `first` updates.
     pub fn new(config: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
         let (config, phase, shards) = (config.clone(), *phase, config.shards);
         let rows = phase.batch / shards;
@@ -122,7 +122,7 @@ impl Step {
     /// Prepares the rows of the shards `which` of the next update; returns the inputs of their gradients.
     ///
     /// # Errors
-    /// A file of images is missing or truncated.
+    /// A file of images cannot be read.
     pub fn inputs(&self, state: &TrainState, which: Range<usize>) -> Result<Vec<Inputs>> {
         let batch = self.rows * self.shards;
         let tables = self.source.shards(|| state.update.item() as u64, batch, self.shards, which.clone())?;
@@ -138,7 +138,7 @@ impl Step {
     /// Computes the gradient of a shard.
     ///
     /// # Errors
-    /// A solve that ended early, with its t and step.
+    /// A solve that ended early, with its t and number of steps.
     pub fn gradient(&self, model: &Flow, inputs: Inputs) -> Result<Gradient> {
         self.gradient.call(model.clone(), inputs)
     }
@@ -165,7 +165,7 @@ impl Step {
         self.gradient.last_run()
     }
 
-    /// The cost of an update with `shards` shards; compiles it if it has not run.
+    /// The cost of an update with `shards` shards; compiles its programs if they have not run.
     ///
     /// # Errors
     /// An error of tracing.
@@ -249,7 +249,8 @@ struct Part {
 }
 
 impl Part {
-    /// The key of this shard, derived from the key of the batch. A batch with one shard uses its own key.
+    /// The key of this shard, derived from the key of the batch. If the batch has only one shard, it is the
+    /// key of the batch.
     fn key(&self, of_batch: &Key) -> Key {
         if self.shards == 1 { of_batch.clone() } else { of_batch.fold_in(&self.shard) }
     }

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 const GAPS: [(&str, f64); 3] = [("0.12", 0.12), ("0.08", 0.08), ("0.05", 0.05)];
 /// The update of a phase after which memory is measured, for comparison with the end of the phase.
 const NOTED: usize = 100;
-/// Updates with preallocated counts, so that memory does not grow with them.
+/// Maximum number of updates per phase for which memory is allocated at the start, so that it does not grow
+/// during the run.
 const KEPT_AHEAD: u64 = 1 << 18;
 /// First updates of a phase that are excluded from the median time.
 const UNSTEADY: usize = 10;
@@ -24,7 +25,7 @@ const UNSTEADY: usize = 10;
 /// Counts of one phase.
 #[derive(Debug)]
 struct Tally {
-    /// Counts from rows that are not averaged over the rows.
+    /// The part of the report that is not an average over the rows.
     report: PhaseReport,
     ms: Vec<f32>,
     field_evals: u64,
@@ -129,14 +130,14 @@ impl Tallies {
         }
     }
 
-    /// Adds the mean operations per update of this process's programs to the counters.
+    /// Stores the mean operations per update of this process's programs in the counters.
     pub(super) fn settle(&mut self) {
         for (tally, counters) in self.phases.iter().zip(&mut self.counters.phases) {
             counters.work = tally.work(counters).or(counters.work);
         }
     }
 
-    /// The phases with updates; the counters must be [settled](Self::settle).
+    /// Reports of the phases that have updates. Call [`settle`](Self::settle) before.
     pub(super) fn phase_reports(&self) -> Vec<PhaseReport> {
         let phases = self.phases.iter().zip(&self.counters.phases).filter(|(tally, _)| !tally.ms.is_empty());
         phases.map(|(tally, counters)| tally.report(counters, self.entropy_nats)).collect()

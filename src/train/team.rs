@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The deadline for an answer: this duration, or this many times the longest update if that is longer.
+/// The deadline for an answer of a rank: `SILENT`, or `SILENT_UPDATES` times the longest update if that is
+/// longer.
 pub(super) const SILENT: Duration = Duration::from_secs(60);
 const SILENT_UPDATES: u32 = 10;
 
@@ -40,7 +41,7 @@ pub(super) enum Order {
     Fail { message: String },
 }
 
-/// A rank's view of the team.
+/// The ranks of a run, as one of them sees them.
 pub(super) struct Team<'a> {
     world: Option<&'a World>,
     shards: usize,
@@ -216,7 +217,7 @@ fn shard_sum(step: &Step, state: &TrainState, inputs: &super::step::Inputs) -> R
     Ok(Sum { few: means.to_vec(), many })
 }
 
-/// A gradient from its values, with the leaves of a model.
+/// A gradient with the leaves of `like`, from its values in order.
 fn flow(like: &Flow, numbers: &[f32]) -> Flow {
     let mut at = 0;
     like.map_leaves(|leaf| {
@@ -226,7 +227,7 @@ fn flow(like: &Flow, numbers: &[f32]) -> Flow {
     })
 }
 
-/// An error as sent between ranks: enough for every rank to return the same.
+/// An error as sent between ranks: enough for every rank to return the same error.
 #[derive(Serialize, Deserialize)]
 enum Message {
     /// A solve that ended early, as bits of its values, which may be infinite.

@@ -36,12 +36,13 @@ pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
     }
 }
 
-/// Inserts a copy of a node with other operands.
+/// Inserts a copy of a node of type `ty` with the operands `args`.
 pub(super) fn push_as(b: &mut Builder, op: Op, args: &[NodeId], ty: &Type) -> NodeId {
     b.push(op, args, Some(ty))
 }
 
-/// Inserts the nodes of `f` with `args` for its inputs, each through `push`; returns all of them.
+/// Inserts the nodes of `f`, with `args` in place of its inputs and each other node through `push`. Returns
+/// the new node of each node of `f`.
 pub(super) fn rebuild(
     b: &mut Builder,
     f: &Func,
@@ -67,8 +68,8 @@ pub(super) enum Source {
     Spread(usize, Vec<usize>),
 }
 
-/// `f` with inputs of the given types, which replace its own according to `sources`, and with the outputs
-/// `outputs` of its own.
+/// `f` with inputs of the given types and only the outputs `outputs`. `sources` has the replacement of each
+/// input of `f`.
 pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[usize]) -> Func {
     let (mut b, ids) = Builder::with_inputs(types);
     let mut args = Vec::with_capacity(sources.len());
@@ -85,7 +86,7 @@ pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[us
     b.finish(&kept)
 }
 
-/// Which inputs of a function its outputs depend on.
+/// Which inputs of a function a node or an output reads.
 pub(super) fn used_inputs(f: &Func) -> Vec<bool> {
     let mut used = vec![false; f.nodes().len()];
     f.outputs().iter().chain(f.nodes().iter().flat_map(|n| &n.args)).for_each(|id| used[id.index()] = true);

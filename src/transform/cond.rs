@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// A builder with the inputs of a branch, then further ones.
+/// A builder with the inputs of a branch and `more` inputs, and the nodes of both.
 fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, Vec<NodeId>, Vec<NodeId>) {
     let mut types = branch.input_types();
     types.extend(more);

@@ -1,10 +1,10 @@
 //! Derivatives of functions with custom rules, and the pass that replaces these functions by their bodies.
 //!
-//! A rule is inserted as ordinary nodes on the function's operands and results. A derivative of a derivative
-//! therefore differentiates the rule's nodes and, where the rule reads a result, applies the function's rules
-//! again. Without a reverse rule, the reverse derivative is the transpose of the forward rule, which is linear
-//! in its tangents. Without a forward rule, the forward derivative is that of the body, because a reverse rule
-//! need not be linear (gradient clipping is not) and then has no transpose.
+//! A rule is inserted as ordinary nodes, which read the function's operands and results. A derivative of a
+//! derivative therefore differentiates the rule's nodes. Where the rule reads a result, the derivative
+//! applies the function's rules again. Without a reverse rule, the reverse derivative is the transpose of the
+//! forward rule, which is linear in its tangents. Without a forward rule, the forward derivative is that of
+//! the body, because a reverse rule need not be linear (gradient clipping is not) and then has no transpose.
 
 use super::TransformError;
 use super::bodies::{map_bodies, push_as};
@@ -14,7 +14,7 @@ use crate::graph::{Builder, Custom, Func, NodeId, Op};
 
 type Found = Vec<Option<NodeId>>;
 
-/// Operands and results, the first inputs of both rules.
+/// The operands and the results of the function: the first inputs of both rules.
 fn primals(b: &mut Builder, c: &Custom, x: &[NodeId], y: NodeId) -> Vec<NodeId> {
     let mut args = x.to_vec();
     args.extend((0..c.num_outs).map(|k| b.proj(y, k)));
@@ -45,7 +45,7 @@ pub(super) fn vjp_custom(b: &mut Builder, c: &Custom, rule: &vjp::Rule) -> Resul
     let cotangents = match (&c.vjp, &c.jvp) {
         (None, Some(forward)) => transpose(b, c, forward, &args, rule)?,
         (given, _) => {
-            let given = given.as_ref().expect("invariant: one of the rules is there");
+            let given = given.as_ref().expect("invariant: there is a rule");
             let at = rule.x.len();
             let g = c.float_outs().into_iter().map(|k| or_zero(b, rule.g[k], args[at + k]));
             let g: Vec<NodeId> = g.collect();
@@ -76,8 +76,8 @@ fn transpose(
     Ok(found.split_off(primals.len()))
 }
 
-/// The same function with custom functions replaced by their bodies, also inside other bodies. Runs after
-/// differentiation.
+/// The same function with custom functions replaced by their bodies, also inside other bodies. To be called
+/// after differentiation.
 pub fn inline_custom(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     // Each node's replacement: itself, or the values of a custom function.

@@ -1,12 +1,13 @@
 //! Differentiable dependence between values.
 //!
-//! Only this module defines where derivatives flow: from floats to floats, but not through `stop_gradient`, not
-//! through piecewise constants and not into schedules. The flow of a loop is the transitive closure of the flow
-//! of its step, so a value that is only carried beside a solve is not differentiated with it. Forward and
-//! reverse mode both use these definitions and must have no rules of their own.
+//! Only this module defines which values have derivatives with respect to which others: floats with respect
+//! to floats, but not through `stop_gradient`, not through piecewise constants and not into schedules. The
+//! dependence in a loop is the transitive closure of the dependence in its step. A carried value that does
+//! not depend on the arguments is therefore not differentiated. Forward and reverse mode both use these
+//! definitions and must not add their own.
 //!
-//! Each node stores a set of inputs, not a single flag, because loops need to know which output depends on
-//! which input. One pass then answers all queries.
+//! Each node has a set of inputs, not a single flag, because loops need to know which output depends on which
+//! input. One pass over the function therefore answers all queries.
 
 use crate::graph::{Cond, Custom, Func, Loop, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
 
@@ -89,7 +90,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
         Op::Loop(l) => loop_flows(l),
         Op::Tiles(t) => {
             let mut of_outputs = output_dependence(&t.body);
-            // Only the last tile may read a capture: a value that was broadcast over its rows before the split.
+            // The tail may read a shared operand that the body does not read.
             let of_tail = t.tail.iter().flat_map(output_dependence);
             of_outputs.iter_mut().zip(of_tail).for_each(|(body, tail)| body.join(&tail));
             of_outputs.iter().map(|s| s.iter().filter(|&k| k > 0).map(|k| k - 1).collect()).collect()
@@ -102,8 +103,8 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     }
 }
 
-/// With a rule, every result may depend on every input, regardless of the body. An example is rounding with
-/// the gradient of the identity.
+/// With a rule, every float result may depend on every float input, regardless of the body. An example is
+/// rounding with the gradient of the identity.
 fn custom_flows(c: &Custom) -> Vec<Set> {
     let results = (0..c.body.num_outputs()).map(|k| k < c.num_outs && c.body.output_type(k).is_float());
     if c.jvp.is_none() && c.vjp.is_none() {
@@ -120,7 +121,8 @@ fn cond_flows(c: &Cond) -> Vec<Set> {
     both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
-/// For each output of a step, the inputs from `head` on that it depends on; the step times are data.
+/// For each output of a step, the inputs from `head` on that it depends on. The inputs before `head` are
+/// flags and step times, which are data.
 fn step_dependence(f: &Func, head: usize) -> Vec<Set> {
     output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= head).collect()).collect()
 }
@@ -143,7 +145,7 @@ fn carried(step: &Func, head: usize, num_carry: usize) -> Vec<Set> {
     sets
 }
 
-/// Transitive closure: `sets[j]` absorbs `sets[i]` if it holds input `at + i`.
+/// Transitive closure: `sets[j]` absorbs `sets[i]` if `sets[j]` contains `at + i`.
 fn close(sets: &mut [Set], at: usize, n: usize) {
     loop {
         let before = sets.to_vec();
@@ -178,7 +180,7 @@ pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
     flows
 }
 
-/// A state depends on the same operands as the carry.
+/// A sequence of states depends on the same operands as the carry.
 fn loop_flows(l: &Loop) -> Vec<Set> {
     let all = carried(&l.body, 4, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
     let mut flows: Vec<Set> = all.collect();

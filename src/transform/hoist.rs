@@ -1,13 +1,13 @@
 //! Loop-invariant code motion: moves computations that depend only on captures out of loop bodies.
 //!
-//! A body runs thousands of times on the same captures. Nodes that depend only on captures are computed
+//! A body may run thousands of times on the same captures. Nodes that depend only on captures are computed
 //! outside and become additional captures: products and functions of weights, random numbers from captured
 //! keys, transposes. If a product uses a transposed capture, the capture is transposed once, outside, since
 //! kernels read the other layout faster. Views and repetitions (broadcasts, reshapes, slices) stay in the
 //! body: they are cheap there and would need memory outside.
 //!
-//! Alternatives considered: leaving this to the backend, which sees one body at a time and cannot change the
-//! signature of a loop; moving all invariant nodes, which replaces registers by memory traffic.
+//! The backend cannot do this, because it sees one body at a time and cannot change the signature of a loop.
+//! Moving views, too, would replace registers by memory traffic.
 
 use super::bodies::{map_bodies, push_as};
 use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Tiles, Type};
@@ -100,7 +100,7 @@ impl<'a> Outside<'a> {
         Outside { b, captures, found: vec![] }
     }
 
-    /// The bodies without the nodes that move out. Each body is given with the index of its first capture.
+    /// The bodies without the nodes that move out. Each body comes with the index of its first capture.
     fn hoist(&mut self, bodies: &[(&Func, usize)]) -> Vec<Func> {
         let moved: Vec<_> = bodies.iter().map(|(f, at)| self.moved(f, *at)).collect();
         let types: Vec<Type> = self.found.iter().map(|&id| self.b.ty(id).clone()).collect();
@@ -128,7 +128,7 @@ impl<'a> Outside<'a> {
         moved
     }
 
-    /// Inserts an invariant node of a body outside.
+    /// Copies an invariant node of a body, and the nodes that it reads, to the outside of the loop.
     fn bring_out(&mut self, f: &Func, at: usize, id: NodeId, outer: &mut HashMap<NodeId, NodeId>) -> NodeId {
         if let Some(&known) = outer.get(&id) {
             return known;
@@ -206,7 +206,8 @@ fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
         .collect()
 }
 
-/// Whether operand `k` of node `i` is an invariant matrix that a product with a varying one reads transposed.
+/// Whether node `i` is a product that varies, and its operand `k` an invariant matrix that it reads
+/// transposed.
 fn reads_turned(f: &Func, fixed: &[bool], i: usize, k: usize) -> bool {
     let node = &f.nodes()[i];
     let Op::Dot { ta, tb } = node.op else { return false };

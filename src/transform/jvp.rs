@@ -1,8 +1,8 @@
 //! Forward mode: tangents are propagated together with their values.
 //!
 //! A zero tangent is absent, so no nodes are emitted for values that do not depend on the arguments. Only
-//! floats have tangents. The rules emit ordinary nodes beside the original ones; equal nodes merge, so a
-//! derivative of a derivative needs no other mechanism.
+//! floats have tangents. The rules emit ordinary nodes beside the original nodes, and equal nodes merge. A
+//! derivative of a derivative therefore needs no other mechanism.
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::{cond, custom, loops, partials, sequence, tiles};
@@ -11,8 +11,9 @@ use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceO
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
 ///
 /// The inputs are those of `f`, then one tangent per input in `wrt`. The outputs are those of `f`, then one
-/// tangent per float output, zero if it does not depend on `wrt`. Other outputs have no tangent. At a tie of a
-/// maximum, each operand gets half of the derivative. Along a solve, the accepted step times are held fixed.
+/// tangent per float output, which is zero if the output does not depend on `wrt`. Other outputs have no
+/// tangent. At a tie of a maximum, each operand gets half of the derivative. Along a solve, the accepted step
+/// times are held fixed.
 ///
 /// # Panics
 /// If an input in `wrt` is not a float or is listed twice.
@@ -181,7 +182,7 @@ impl Rule<'_> {
         }
     }
 
-    /// The same operation on tangents, in which it is linear.
+    /// The same operation on tangents; the operation is linear in these operands.
     fn again(&self, b: &mut Builder, args: &[NodeId]) -> NodeId {
         b.push(self.node.op.clone(), args, Some(&self.node.ty))
     }
@@ -208,7 +209,7 @@ impl Rule<'_> {
         (!args.is_empty()).then(|| b.push(Op::Lincomb { coeffs }, &args, None))
     }
 
-    /// The mean of the tangents at which the extremum is attained.
+    /// The mean of the tangents of the elements that equal the extremum.
     fn extremum(&self, b: &mut Builder, axes: &[usize]) -> Option<NodeId> {
         let (d, zero) = (self.dx[0]?, b.splat_like(self.x[0], 0.0));
         let taken = Taken::new(b, self.x[0], self.y, axes);
@@ -218,7 +219,7 @@ impl Rule<'_> {
     }
 }
 
-/// Where an extremum over axes is attained, and how often.
+/// The elements that equal an extremum over axes, and their number.
 pub(super) struct Taken {
     pub(super) mask: NodeId,
     pub(super) count: NodeId,

@@ -1,12 +1,13 @@
 //! Derivatives of loops: the derivative of a loop is a loop over the derivative of its step.
 //!
-//! The search itself is not differentiated: its accepted step times are data, and a step leads from one to the
-//! next. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of jvp(step) along the
-//! schedule of the same search, and jvp(Rev) = Rev of jvp(bwd). A Rev stores no states of its own backward
-//! pass. Its vjp exists only if all forward states are stored, and is in `sequence`.
+//! The search itself is not differentiated: its accepted step times are data, and a step leads from one step
+//! time to the next. So vjp(Solve) = vjp(Scan) = [`Rev`] along the schedule, jvp(Solve) = [`Scan`] of
+//! jvp(step) along the schedule of the same search, and jvp(Rev) = Rev of jvp(bwd). A Rev stores no states of
+//! its own backward pass. Its vjp exists only if all forward states are stored; `sequence` implements it. The
+//! *doubled* step or loop computes values and tangents together.
 //!
-//! Carried values have no tangent if they do not depend on the arguments, and no cotangent if no output with a
-//! cotangent depends on them. The search's ext values have neither.
+//! Carried values have no tangent if they do not depend on the arguments, and no cotangent if no output with
+//! a cotangent depends on them. The ext values of a search have neither tangents nor cotangents.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -91,7 +92,7 @@ struct Moving {
     head: usize,
     carry: Vec<usize>,
     captures: Vec<usize>,
-    /// Captures among these whose tangent is zero: an unused input.
+    /// Those of `captures` whose tangent is zero. The body of the loop does not read this tangent.
     still: Vec<usize>,
 }
 
@@ -122,7 +123,7 @@ impl Moving {
         ids
     }
 
-    /// Splits the inputs of a doubled step into values and tangents, in the order of the step's.
+    /// Splits the inputs of a doubled step into values and tangents, in the order of the step's inputs.
     fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Found) {
         let first = self.head + num_carry;
         let at = first + self.carry.len();
@@ -138,7 +139,7 @@ impl Moving {
         (x, d)
     }
 
-    /// `step` with tangents beside its values; among the taps, only the tangents of those in `taps`.
+    /// The doubled step. Instead of its taps, it returns the tangents of the taps in `taps`.
     fn step(&self, step: &Func, num_carry: usize, taps: &[usize]) -> Func {
         let (mut b, ids) = Builder::with_inputs(&self.types(step, num_carry));
         let (x, d) = self.split(&ids, num_carry, step.num_inputs() - self.head - num_carry);
@@ -196,8 +197,8 @@ pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
     }
 }
 
-/// Values, captures and cotangents are doubled. The old tape holds no tangents. If a state has a tangent, a
-/// Scan of the doubled step fills a new tape.
+/// Values, captures and cotangents are doubled. The tape of the forward pass has no tangents. If a state has
+/// a tangent, a Scan of the doubled step therefore fills a new tape.
 pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
@@ -207,7 +208,8 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
     let moving_cts: Vec<usize> = (0..r.num_ct).filter(|&j| rule.active[j]).collect();
     let moving_taps = present(&rule.dx[taps.clone()]);
     let moving_sums: Vec<usize> = (r.num_ct..rule.active.len()).filter(|&k| rule.active[k]).collect();
-    // The tangent of a sum is listed in `wrt` under its capture's tangent, so each of these captures needs one.
+    // `wrt` lists the tangent of a sum under the tangent of its capture, so the captures of these sums need
+    // tangents.
     let summed: Vec<usize> = moving_sums.iter().map(|&k| r.wrt[k - r.num_ct]).collect();
     let (some, is_summed) = (|c: usize| d_captures[c].is_some(), |c: usize| summed.contains(&c));
     let moving = Moving {
@@ -259,7 +261,7 @@ fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
     (0..r.num_carry).filter(|&j| flows[j].iter().any(|k| moves.contains(k - 1))).collect()
 }
 
-/// `bwd` with tangents: outputs ct.., their tangents.., sums.., their tangents...
+/// `bwd` with tangents. Its outputs are `ct..`, their tangents, `sums..`, and their tangents.
 fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]: [&[usize]; 3]) -> Func {
     let (nc, np) = (r.num_carry, r.num_captures());
     let mut types = moving.types(&r.step, nc);
@@ -346,8 +348,8 @@ fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Re
     Ok(out)
 }
 
-/// The backward loop that stores no states: `inverse` recovers the state before each trip, at which `bwd` is
-/// evaluated.
+/// The backward loop that needs no stored states: `inverse` recovers the state before each trip, and `bwd` is
+/// evaluated at this state.
 fn retraced(
     num_carry: usize,
     inverse: &Func,

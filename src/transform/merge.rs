@@ -1,9 +1,9 @@
 //! Merges tiles over the same rows, so that common values are computed once.
 //!
-//! The tiles of a gradient repeat the primal computation. To merge two tiles, both bodies are inlined into one
-//! builder, where operands that are the same value outside become one input. Equal nodes then merge, which may
-//! be a whole solve. Two tiles can merge unless one of them needs an output of the other. If the cotangents are
-//! constants, the tiles of a gradient need no output of the primal tiles.
+//! The tiles of a gradient repeat the primal computation. To merge two tiles, both bodies are inlined into
+//! one builder, where operands that are the same value outside become one input. Equal nodes then merge; such
+//! a node may be a whole solve. Two tiles can merge unless one of them needs an output of the other. If the
+//! cotangents are constants, the tiles of a gradient need no output of the primal tiles.
 
 use super::bodies::push_as;
 use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles};
@@ -52,7 +52,7 @@ fn dependents(f: &Func, of: usize) -> Vec<bool> {
     needs
 }
 
-/// `f` with two of its tiles merged into one node, after the operands of both.
+/// `f` with two of its tiles merged into one node, which comes after the operands of both.
 fn merged(f: &Func, first: usize, second: usize) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let later = dependents(f, first);
@@ -99,7 +99,7 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
     };
     let (x_rowed, x_shared) = x.split_at(p.num_rowed);
     let (y_rowed, y_shared) = y.split_at(q.num_rowed);
-    // An operand that occurs twice in one list has its first index both times.
+    // If an operand occurs twice in a list, both occurrences get the index of the first.
     let (rowed, shared) = (union(x_rowed, y_rowed), union(x_shared, y_shared));
     let find =
         |all: &[NodeId], id: NodeId| all.iter().position(|&a| a == id).expect("invariant: in the union");
@@ -123,7 +123,7 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
         };
         let mut outputs = b.inline(f, &inputs(x_rowed, x_shared));
         outputs.extend(b.inline(g, &inputs(y_rowed, y_shared)));
-        // Merges the inner tiles of tiles.
+        // Tiles inside the bodies merge, too.
         merge_tiles(&b.finish(&outputs))
     };
     let tail = p.tail.as_ref().zip(q.tail.as_ref()).map(|(f, g)| body(f, g));

@@ -1,10 +1,10 @@
-//! Graph to graph: derivatives, batching, simplification, hoisting and merging.
+//! Transforms of graphs: derivatives, batching, simplification, hoisting and merging.
 //!
 //! Every transform maps closed functions ([`crate::graph::Func`]) to closed functions, and derivatives are
 //! always with respect to a function's inputs. Transforms therefore nest in any order, without markers that
-//! separate the arguments of different derivatives. Each transform is tested alone: the interpreter runs the
-//! function before and after it. Transforms may depend on loops and tiles, but not on ODEs, tensor handles or
-//! the machine.
+//! separate the arguments of different derivatives. Each transform has its own tests, which interpret a
+//! function before and after the transform. Transforms may depend on loops and tiles, but not on ODEs, tensor
+//! handles or the machine.
 
 mod batch;
 mod bodies;
@@ -31,12 +31,12 @@ pub use residuals::{First, Residuals, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 
-/// Converts a function to the form that is compiled. Gradients are merged with the forward tiles that they
-/// share values with, the function is simplified, and loop-invariant computations move out of loops.
+/// Converts a function to the form that is compiled. Tiles of a gradient are merged with forward tiles that
+/// compute the same values, the function is simplified, and loop-invariant computations move out of loops.
 ///
 /// Tiles are merged before their bodies are simplified, because simplification adapts a body to its
-/// surroundings, after which equal parts of two bodies may differ. Simplification runs again at the end
-/// because hoisting leaves unused captures.
+/// surroundings, so that equal parts of two bodies may differ afterwards. Simplification runs again at the
+/// end because hoisting leaves unused captures.
 pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
     let f = simplify::simplify_outside(&erase_stop_gradient(&inline_custom(f)));
     simplify(&hoist(&simplify(&merge_tiles(&f))))

@@ -1,8 +1,8 @@
 //! Partial derivatives of elementwise functions: one table for both directions.
 //!
-//! A partial multiplies a tangent in forward mode and a cotangent in reverse mode. It is an enum, not a factor
-//! node, so that `1`, `-1` and division need no product. The choice in a maximum is also a select, not a
-//! product, so that a value that was not chosen never leads to `0 * inf`.
+//! A partial derivative multiplies a tangent in forward mode and a cotangent in reverse mode. It is an enum,
+//! not a node, so that `1`, `-1` and division need no product. The derivative of a maximum uses a select, not
+//! a product, so that a value that is not the maximum never leads to `0 * inf`.
 
 use crate::graph::{BinaryOp, Builder, CompareOp, NodeId, UnaryOp};
 
@@ -71,8 +71,8 @@ pub(super) fn unary(b: &mut Builder, op: UnaryOp, x: NodeId, y: NodeId) -> Parti
             Partial::Times(b.mul(y, rest))
         }
         UnaryOp::Erf => {
-            // e^(-x^2) is a node of its own: all derivatives share one exp, and a density in the same function
-            // shares it too.
+            // e^(-x^2) is a separate node, so that all derivatives, and a density in the same function, share
+            // one exp.
             let square = b.mul(x, x);
             let falling = b.neg(square);
             let bell = b.unary(UnaryOp::Exp, falling);
@@ -98,7 +98,7 @@ fn power(b: &mut Builder, p: f64, x: NodeId) -> Partial {
     Partial::Times(b.scale(raised, p))
 }
 
-/// The derivative of `y = op(x0, x1)` by operand `k`.
+/// The derivative of `y = op(x0, x1)` with respect to operand `k`.
 pub(super) fn binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], y: NodeId, k: usize) -> Partial {
     match (op, k) {
         (BinaryOp::Add, _) | (BinaryOp::Sub, 0) => Partial::One,

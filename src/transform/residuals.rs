@@ -1,12 +1,12 @@
 //! Residuals: values that a forward trip computed and a backward trip would recompute, identified so that they
 //! can be stored.
 //!
-//! The derivative of a step starts by recomputing the step. The forward body has already computed many of
-//! these values for the same step times and the same state, with the same operations and therefore with the
-//! same bits. These values are the *residuals*. [`residuals`] finds them and splits the backward body into two
-//! parts: [`Residuals::again`] recomputes the residuals from the state, and [`Residuals::backward`] takes them
-//! as inputs. The executor decides for each trip whether to store or to recompute them. No result depends on
-//! this decision.
+//! The derivative of a step starts by recomputing the step. The forward body has already computed many of the
+//! recomputed values for the same step times and the same state, with the same operations and therefore with
+//! the same bits. These values are the *residuals*. [`residuals`] finds them and splits the backward body
+//! into two parts: [`Residuals::again`] recomputes the residuals from the state, and [`Residuals::backward`]
+//! has them as inputs. The executor decides for each trip whether to store or to recompute the residuals. No
+//! result depends on this decision.
 //!
 //! The first stage of an adaptive step is the last stage of the previous step. There are therefore two kinds
 //! of residuals: those that the trip itself computed, and those that the previous trip computed at its end
@@ -14,10 +14,10 @@
 //!
 //! The search compares nodes, not numbers: a value of the backward body equals a value of the forward body if
 //! both are the same operation on equal values, starting from the state, the step times and the captures
-//! ([`pair`]). The search therefore runs on finished bodies, whose constants and layouts no longer change.
+//! ([`pair`]). The search therefore runs on optimized bodies, whose constants and layouts no longer change.
 //! Recording the residuals during differentiation would fix them before simplification, and would add them to
-//! the signature of every loop and to every rule for loops. [`kept`] chooses the residuals that are worth their
-//! memory traffic.
+//! the signature of every loop and to every rule for loops. [`kept`] chooses the residuals that are worth
+//! their memory traffic.
 
 mod kept;
 mod pair;
@@ -36,25 +36,26 @@ pub struct Residuals {
     pub again: Func,
     /// The body of the backward pass, with the residuals after its inputs.
     pub backward: Func,
-    /// Replaces the previous trip for the first trip; `None` if no trip takes residuals from the previous one.
+    /// Replaces the previous trip for the first trip. `None` if trips reuse nothing of the previous trip.
     pub first: Option<First>,
 }
 
 /// The residuals that the first trip would take from a previous trip.
 #[derive(Clone, Debug)]
 pub struct First {
-    /// The number of residuals of this kind; they come last.
+    /// The number of residuals from the previous trip; they are the last residuals.
     pub num: usize,
-    /// From the inputs of the loop's body: these residuals, then a value for each of `carried`.
+    /// Computes these residuals, then a value for each of `carried`, from the inputs of the loop's body.
     pub body: Func,
-    /// Indices of search-carried values that trips reuse as values of the backward body. From the second trip
-    /// on, the carried and the computed values are equal. The residuals of the first trip are valid only if
-    /// these values are bit-equal at the start of the search.
+    /// Indices of values that the search carries, and that trips reuse as values of the backward body. From
+    /// the second trip on, the carried and the recomputed values are equal. The residuals of the first trip
+    /// are valid only if these values are bit-equal at the start of the search.
     pub carried: Vec<usize>,
 }
 
 /// The residuals of the backward pass `rev` and of the loop that filled its tape. `None` if the loop runs in
-/// lockstep (its attempts are not its rows' steps) or if every value is as cheap to recompute as to read.
+/// lockstep, where an attempt is not a step of every row, or if every value is as cheap to recompute as to
+/// read.
 pub fn residuals(f: &Func, rev: NodeId) -> Option<Residuals> {
     let Op::Rev(r) = &f.node(rev).op else { return None };
     if r.rows().is_some() {

@@ -1,12 +1,12 @@
-//! Derivatives of the general loop. The forward derivative is a loop in the same direction, the reverse
-//! derivative is a loop in the opposite direction.
+//! Derivatives of the general loop ([`Loop`]). The forward derivative is a loop in the same direction, and
+//! the reverse derivative is a loop in the opposite direction.
 //!
 //! The states of a loop are among its values, and are stored if a node reads them. The reverse derivative
 //! reads the states and recomputes none. The cotangent of a sequence is a sequence. The general loop is
 //! therefore closed under differentiation of any order. A [`Rev`] that stores all states equals two general
-//! loops: one computes the states, and one runs backward along them. The derivative of the `Rev` is that of
-//! these two loops. If the number of stored states is bounded, no such form has the same memory bound, so the
-//! reverse derivative is an error.
+//! loops: one computes the states, and one runs backward along them. The reverse derivative of the `Rev` is
+//! that of these two loops. If the number of stored states is bounded, the two loops would not keep the bound
+//! on the memory, so the reverse derivative of the `Rev` is an error.
 
 use super::TransformError;
 use super::bodies::{Source, resign};
@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// The ranges of a loop's operands among the node's, by kind; the body's inputs have indices 3 higher.
+/// The ranges of operand indices of a loop node, by kind. The corresponding inputs of the body have indices
+/// that are 3 higher.
 struct Operands {
     carry: Range<usize>,
     xs: Range<usize>,
@@ -65,13 +66,13 @@ pub(super) fn add(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     b.proj(all, first)
 }
 
-/// first, last, t, t_next
+/// The types of first, last, t, t_next.
 fn trip_types() -> [Type; 4] {
     use crate::array::DType::{Bool, F64};
     [Bool, Bool, F64, F64].map(Type::scalar)
 }
 
-/// A forward loop without carried values, and without values that it reads or stores.
+/// A forward loop that carries no values and reads, stores, sums and taps none; callers set what they need.
 fn plain(body: Func) -> Loop {
     Loop {
         body,
@@ -109,7 +110,7 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
             inputs.push(l.body.input_type(k + 3).clone());
         }
     }
-    // Outputs after the carry, by their index in the body; the node's value index is num_carry higher.
+    // Outputs of the body after the carry, by index. Their index among the node's values is num_carry higher.
     let kept: Vec<usize> =
         (l.num_carry..l.body.num_outputs()).filter(|k| rule.active[k + l.num_carry]).collect();
     let (mut body, ids) = Builder::with_inputs(&inputs);
@@ -177,8 +178,8 @@ impl Request {
         Request { wrt, states, given }
     }
 
-    /// The transpose of a trip: from ct.., state.., x.., ct of states.., ct of ys.., capture.., ct of sums..,
-    /// row.., ct of taps.. to the needed cotangents.
+    /// The transpose of a trip. It maps `ct.., state.., x..`, ct of `states..`, ct of `ys..`, `capture..`, ct
+    /// of `sums..`, `row..`, ct of `taps..` to the needed cotangents.
     fn body(&self, l: &Loop) -> Result<Func, TransformError> {
         let [ys, sums, taps] = &self.given;
         let (of, out) = (|k: usize| l.body.input_type(k).clone(), |k: &usize| l.body.output_type(*k).clone());
@@ -268,7 +269,7 @@ fn stored(policy: Policy) -> Result<(), TransformError> {
     }
 }
 
-/// The reverse derivative of a reverse loop, through the two loops that it equals.
+/// The reverse derivative of a [`Rev`], computed as that of the two loops that it equals.
 pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
     stored(policy_of(b, rule.x[1]))?;
     if r.rows().is_some() {
@@ -286,8 +287,8 @@ pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Foun
     Ok(found)
 }
 
-/// A reverse loop that stores every state, as two loops: from schedule, carry0.., captures.., ct_carry..,
-/// ct_tapped.. to ct_carry0.., ct_captures...
+/// A [`Rev`] that stores every state, as two loops. The function maps `schedule, carry0.., captures..,
+/// ct_carry.., ct_tapped..` to `ct_carry0.., ct_captures..`.
 fn as_loops(r: &Rev, types: &[Type]) -> Func {
     let (mut b, x) = Builder::with_inputs(types);
     let (nc, np) = (r.num_carry, r.num_captures());
@@ -300,8 +301,8 @@ fn as_loops(r: &Rev, types: &[Type]) -> Func {
     operands.extend((0..nc).map(|j| b.proj(walked, first_state + j)));
     operands.extend(captures);
     operands.extend(&cts[r.num_ct..]);
-    // From the order of a backward step's inputs, state.., captures.., ct.., to a loop's: ct.., state..,
-    // captures...
+    // Converts the order of inputs of a backward step, `state.., captures.., ct..`, to that of a loop, `ct..,
+    // state.., captures..`.
     let place = |k: usize| match k {
         k if (4..4 + nc + np).contains(&k) => k + r.num_ct,
         k if (4 + nc + np..4 + nc + np + r.num_ct).contains(&k) => k - nc - np,

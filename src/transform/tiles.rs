@@ -2,8 +2,8 @@
 //!
 //! The tangent of a row is a row, and the tangent of a shared value is shared. In reverse, the cotangent of a
 //! sum over tiles is shared, and the cotangent of a shared value is a sum over tiles. The tiles of a vjp
-//! recompute the primal values that they need; a separate pass merges them with the forward tiles where
-//! possible.
+//! recompute the primal values that they need; a separate pass (`merge`) merges them with the forward tiles
+//! where possible.
 
 use super::jvp::{self, jvp_into, or_zero};
 use super::vjp::{self, vjp_into};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 type Found = Vec<Option<NodeId>>;
 
-/// The inputs of a derived body: row0, rowed.., extra rowed.., shared.., extra shared...
+/// The inputs of the derivative of a body: `row0, rowed..`, further rowed, `shared..`, further shared.
 struct Layout {
     rowed: usize,
     shared: usize,
@@ -30,8 +30,8 @@ impl Layout {
         types
     }
 
-    /// The body's own inputs, the extra rowed ones and the extra shared ones; `first` is 1 in a body, which has
-    /// row0, and 0 at the node.
+    /// Splits inputs into the body's own inputs, the further rowed inputs and the further shared inputs.
+    /// `first` is 1 in a body, which has row0, and 0 for the operands of the node.
     fn split(&self, ids: &[NodeId], first: usize) -> (Vec<NodeId>, Vec<NodeId>, Vec<NodeId>) {
         let (own, rest) = ids.split_at(first + self.rowed);
         let (rowed, rest) = rest.split_at(self.extra_rowed);

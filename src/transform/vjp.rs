@@ -1,10 +1,9 @@
 //! Reverse mode: cotangents are propagated from the outputs back to the inputs.
 //!
-//! The function is inserted once, then its nodes are visited from the last to the first. A node is visited only
-//! if a cotangent reached it and it depends on an argument, so inactive nodes need no work. An absent cotangent
-//! is zero and becomes an array only if it is a result. There are no separate steps for linearization and
-//! transposition: each rule emits the transposed nodes itself. (JAX needs both steps because its rules run
-//! Python. A table of rules over a closed set of ops does not need them.)
+//! The function is inserted once, then its nodes are visited from the last to the first. A node is visited
+//! only if a cotangent reached it and it depends on an argument, so inactive nodes need no work. An absent
+//! cotangent is zero and becomes an array only if it is a result. Unlike JAX, reverse mode here has no
+//! separate steps for linearization and transposition: each rule emits the transposed nodes itself.
 
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{Taken, add, float_input, or_zero, spread};
@@ -19,8 +18,10 @@ use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 /// gets half of the derivative. Along a solve, the accepted step times are held fixed.
 ///
 /// # Errors
-/// [`TransformError::SecondReverse`] if a path from `wrt` to `outs` goes through a reverse loop that does not
-/// store every state; [`TransformError::ForwardOnly`] if it goes through a loop without reverse derivatives.
+/// If a path from `wrt` to `outs` goes through a loop without a reverse derivative:
+/// [`TransformError::SecondReverse`] for a reverse loop that does not store every state,
+/// [`TransformError::SecondReverseOfRows`] for a reverse loop in lockstep, [`TransformError::ForwardOnly`]
+/// for a loop that has only forward derivatives.
 ///
 /// # Panics
 /// If an output in `outs` or an input in `wrt` is not a float, or an input is listed twice.
@@ -117,7 +118,7 @@ pub(super) struct Rule<'a> {
     pub(super) node: &'a Node,
     pub(super) x: &'a [NodeId],
     pub(super) y: NodeId,
-    /// Cotangents of the values; at least one is present.
+    /// The cotangents of the values; at least one is present.
     pub(super) g: &'a [Option<NodeId>],
     /// Which operands depend on the inputs of the derivative.
     pub(super) on: &'a [bool],
@@ -279,9 +280,9 @@ fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId 
     b.reshape(sum, from.clone())
 }
 
-/// A sum over a batch of products, as one product with a longer inner index: computes the cotangent of a matrix
-/// that a batch shares at once, not once per entry. `None` if the operands that must be transposed for this
-/// product are larger than the batch of products.
+/// A sum over a batch of products, as one product with a longer inner index. This computes the cotangent of a
+/// matrix that a batch shares in one product, not in one product per entry. `None` if the operands that must
+/// be transposed for this product are larger than the batch of products, or if `g` is no such sum.
 fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId> {
     let node = b.node(g).clone();
     let Op::Dot { ta, tb } = node.op else { return None };

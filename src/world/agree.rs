@@ -3,17 +3,17 @@
 use super::{World, WorldError};
 
 impl World {
-    /// The machine that a rank runs on.
+    /// The name of the machine on which a rank runs; "this process" for threads.
     pub fn host(&self, rank: usize) -> String {
         self.collective.borrow().host(rank)
     }
 
-    /// The result of this rank if every rank succeeded; otherwise all ranks return the error of the first rank that
-    /// failed.
+    /// The result of this rank if every rank succeeded; otherwise all ranks return the error of the first
+    /// rank that failed.
     ///
     /// # Errors
-    /// The rank that failed returns its own error. The other ranks return [`WorldError::Rank`] with the message
-    /// of that error.
+    /// The first rank that failed returns its own error. The other ranks return [`WorldError::Rank`] with the
+    /// message of that error. Also the errors of [`World::all_gather`].
     pub fn agree<T, E>(&self, mine: Result<T, E>) -> Result<T, E>
     where
         E: std::fmt::Display + From<WorldError>,
@@ -36,7 +36,8 @@ impl World {
     /// Compares named values that must be equal on all ranks.
     ///
     /// # Errors
-    /// [`WorldError::Differs`] on all ranks: the first rank and the first value that differ from rank 0.
+    /// [`WorldError::Differs`] on all ranks. It names the first rank with a different value, and the first
+    /// such value.
     pub(crate) fn compare(&self, values: &[(&str, String)]) -> Result<(), WorldError> {
         let mine = values.iter().map(|(_, value)| value.replace('\0', " ")).collect::<Vec<_>>().join("\0");
         let all = self.all_gather(mine.as_bytes())?;

@@ -13,13 +13,15 @@ pub trait Collective {
     fn size(&self) -> usize;
     /// The name of the machine that a rank runs on.
     fn host(&self, rank: usize) -> String;
-    /// Gathers the bytes of every rank into `all`, in order.
+    /// Gathers the bytes of every rank into `all`, in order of the ranks.
     ///
     /// # Errors
-    /// A rank has ended, does not answer in time, or makes a different call.
+    /// If a rank has ended, does not answer in time, or makes a different call. Under MPI there are no
+    /// errors: a silent rank aborts the job.
     fn all_gather(&mut self, mine: &[u8], all: &mut Parts, wait: &mut Patience<'_>)
     -> Result<(), WorldError>;
-    /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their senders.
+    /// Sends part i of `mine` to rank i; `all` becomes the parts for this rank, in the order of their
+    /// senders.
     ///
     /// # Errors
     /// As [`Collective::all_gather`].
@@ -36,12 +38,12 @@ pub trait Collective {
     fn broadcast(&mut self, bytes: &mut Vec<u8>, wait: &mut Patience<'_>) -> Result<(), WorldError>;
 }
 
-/// How long a call waits, and a callback for the case that it gives up.
+/// How long a call waits for other ranks, and what it calls before it gives up.
 pub struct Patience<'a> {
     /// The longest wait; `None` waits forever.
     pub deadline: Option<Duration>,
-    /// Called with the error before the call gives up. Under MPI nothing runs after it: a pending call cannot be
-    /// canceled, so the job is aborted.
+    /// Called with the error before the call gives up. Under MPI nothing runs after it: a pending call cannot
+    /// be canceled, so the job is aborted.
     pub on_silent: OnSilent<'a>,
 }
 
@@ -89,7 +91,7 @@ impl Parts {
         &self.bytes
     }
 
-    /// Removes all parts; the capacity is kept.
+    /// Removes all parts. The memory stays allocated.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();

@@ -1,18 +1,18 @@
 //! Errors between ranks.
 
-/// Why ranks cannot work together.
+/// Why a call between ranks failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorldError {
     /// Ranks did not answer a call in time.
     #[error(
-        "{} did not answer within {seconds} s: the last checkpoint can be resumed on other machines",
+        "{} did not answer within {seconds} s; a training run can be resumed from its last checkpoint, on any machines",
         names(ranks)
     )]
     Silent {
         /// Index and host of each rank that did not answer.
         ranks: Vec<(usize, String)>,
-        /// The deadline.
+        /// The deadline, in seconds.
         seconds: u64,
     },
     /// A rank ended while others wait for it.
@@ -23,9 +23,9 @@ pub enum WorldError {
         /// Its host.
         host: String,
     },
-    /// A rank makes a different call from this rank's call.
+    /// Another rank makes a different call than this rank.
     #[error(
-        "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: the ranks run different programs"
+        "rank {rank} ({host}) calls {theirs} where this rank calls {ours}: all ranks must make the same calls in the same order"
     )]
     OtherCall {
         /// Its index.
@@ -40,7 +40,7 @@ pub enum WorldError {
     /// A value that must be equal on all ranks differs.
     #[error("{what} differs on rank {rank} ({host}): {theirs}, but rank 0 has {ours}")]
     Differs {
-        /// Index of the first rank that differs.
+        /// The index of the first rank whose value differs.
         rank: usize,
         /// Its host.
         host: String,
@@ -61,7 +61,7 @@ pub enum WorldError {
         /// Its message.
         message: String,
     },
-    /// MPI did not start.
+    /// MPI did not start, or has been initialized before.
     #[error("MPI cannot be used: {reason}")]
     Mpi {
         /// The reason.

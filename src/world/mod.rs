@@ -1,9 +1,10 @@
 //! Ranks: threads or processes that work on one job and exchange bytes.
 //!
-//! A [`World`] is one rank's view of the job. A [`Collective`] transports the bytes: not at all for a single
-//! rank, through shared memory for threads, with MPI for processes. The rest is the same for all transports:
-//! common errors, comparison of values that must be equal on all ranks, and [sums](sum) whose order depends on
-//! the number of parts, never on the number of ranks. So almost every test can run on threads.
+//! A [`World`] is one rank's view of the job. A [`Collective`] transports the bytes: through shared memory
+//! for threads, with MPI for processes; a single rank needs no transport. The rest is the same for all
+//! transports: common errors, comparison of values that must be equal on all ranks, and [sums](sum) whose
+//! order depends on the number of parts, never on the number of ranks. Almost every test can therefore run on
+//! threads.
 //!
 //! All ranks make the same calls in the same order. This layer does not depend on models, data or files.
 
@@ -24,7 +25,7 @@ mod tree;
 pub use error::WorldError;
 
 pub mod extra {
-    //! The transport of bytes between ranks, and the traffic of a rank.
+    //! The transport of bytes between ranks, and counters of a rank's traffic.
     pub use super::Traffic;
     pub use super::collective::{Collective, Parts, Patience};
 }
@@ -50,12 +51,12 @@ pub struct World {
     traffic: Cell<Traffic>,
 }
 
-/// The traffic of a rank.
+/// Counters of what a rank has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Collective calls.
+    /// The number of collective calls.
     pub calls: u64,
-    /// Bytes for other ranks; the repeats inside a broadcast are not counted.
+    /// Bytes that this rank sent to other ranks. Bytes that it passed on inside a broadcast are not counted.
     pub bytes: u64,
 }
 
@@ -65,23 +66,26 @@ impl World {
         World::of(Box::new(alone::Alone))
     }
 
-    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns the results in order of the
-    /// ranks.
+    /// Runs `job` on `ranks` threads, each with a rayon pool of one thread, and returns the results in order
+    /// of the ranks.
     ///
-    /// If a rank ends while others wait for it, their calls return [`WorldError::Ended`].
+    /// If a rank ends while others wait for it, the calls of the others return [`WorldError::Ended`].
     ///
     /// # Panics
-    /// If a rank panics, after all have ended; if `ranks` is 0 or the system cannot start the threads.
+    /// If a rank panics (after all ranks have ended), if `ranks` is 0, or if the system cannot start the
+    /// threads.
     pub fn threads<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
         threads::run(ranks, job)
     }
 
-    /// The world of a process started by `mpirun`, `srun` or another MPI launcher; a single rank in any other process.
+    /// The world of a process started by `mpirun`, `srun` or another MPI launcher; a single rank in any other
+    /// process.
     ///
-    /// Call it once per process, on the thread that trains or solves, and inside the rayon pool if there is one.
+    /// Call it once per process, on the thread that trains or solves, and inside the rayon pool if there is
+    /// one.
     ///
     /// # Errors
-    /// MPI cannot be initialized, or was initialized before.
+    /// If MPI cannot be initialized, or was initialized before.
     #[cfg(feature = "mpi")]
     pub fn mpi() -> Result<World, WorldError> {
         Ok(World::of(Box::new(mpi::Mpi::new()?)))
@@ -105,7 +109,7 @@ impl World {
         self.collective.borrow().size()
     }
 
-    /// Whether this is rank 0, which owns the files and the terminal.
+    /// Whether this is rank 0, the only rank of a training run that writes files and reports progress.
     pub fn is_root(&self) -> bool {
         self.rank() == 0
     }
@@ -115,25 +119,29 @@ impl World {
         self.traffic.get()
     }
 
-    /// This rank's part of `n` items. Parts are contiguous, in order of the ranks, and differ in size by at most 1.
+    /// This rank's part of `n` items. Parts are contiguous, in order of the ranks, and differ in size by at
+    /// most 1.
     pub fn part(&self, n: usize) -> Range<usize> {
         part(n, self.rank(), self.size())
     }
 
-    /// How long a call waits for other ranks before it returns [`WorldError::Silent`]; `None` waits forever.
+    /// Sets how long a call waits for other ranks before it returns [`WorldError::Silent`]; `None` waits
+    /// forever. Under MPI, such a call does not return: it aborts the job.
     pub fn set_deadline(&self, deadline: Option<Duration>) {
         self.deadline.set(deadline);
     }
 
-    /// Gathers the bytes of all ranks.
+    /// Gathers the bytes of all ranks, in order of the ranks.
     ///
     /// # Errors
-    /// A rank has ended, does not answer before the deadline, or makes a different call.
+    /// Between threads: if a rank has ended, does not answer before the deadline, or makes a different call.
+    /// Under MPI there are no errors: a silent rank aborts the job, see [`World::set_deadline`].
     pub fn all_gather(&self, mine: &[u8]) -> Result<Parts, WorldError> {
         self.all_gather_or(mine, &mut |_| {})
     }
 
-    /// [`World::all_gather`] that calls `on_silent` before it gives up on ranks. Under MPI the job is then aborted.
+    /// [`World::all_gather`] that calls `on_silent` before it gives up on ranks. Under MPI the job is then
+    /// aborted.
     pub(crate) fn all_gather_or(&self, mine: &[u8], on_silent: OnSilent<'_>) -> Result<Parts, WorldError> {
         let mut all = Parts::default();
         let others = self.size() - 1;
@@ -172,10 +180,10 @@ impl World {
     }
 }
 
-/// Called with the error before a call gives up on silent ranks.
+/// A callback that receives the error before a call gives up on silent ranks.
 pub(crate) type OnSilent<'a> = &'a mut dyn FnMut(&WorldError);
 
-/// Part `i` when `n` items are cut into `of` contiguous parts.
+/// Part `i` of `n` items that are cut into `of` contiguous parts.
 pub(crate) fn part(n: usize, i: usize, of: usize) -> Range<usize> {
     let cut = |i: usize| (n as u128 * i as u128 / of as u128) as usize;
     cut(i)..cut(i + 1)

@@ -1,8 +1,10 @@
 //! Ranks as processes, over MPI.
 //!
 //! Calls are non-blocking collectives that are polled, so that a silent rank is detected at the deadline. A
-//! pending call cannot be canceled: the job is aborted after rank 0 has reported. Lengths differ between ranks
-//! and are sent first; then all ranks send blocks of the maximum length.
+//! pending call cannot be canceled: after the deadline, rank 0 (or another rank, if rank 0 is silent) reports
+//! the silent ranks and aborts the job.
+//! Lengths may differ between ranks, so they are sent first; then all ranks send blocks of the maximum
+//! length.
 
 use super::{Collective, Parts, Patience, WorldError};
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
@@ -15,8 +17,9 @@ use std::time::{Duration, Instant};
 const WAITING: i32 = 0x666c;
 /// Bytes of the buffer for such reports.
 const REPORTS: usize = 1 << 16;
-/// A call is polled without a pause for this long, then with pauses that grow to the longest.
+/// A call is polled without pauses for this long.
 const BUSY: Duration = Duration::from_millis(2);
+/// After that, the pauses between two polls grow up to this one.
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// A process of an MPI job.
@@ -31,9 +34,11 @@ impl Mpi {
     pub(super) fn new() -> Result<Mpi, WorldError> {
         let unusable = |reason: &str| WorldError::Mpi { reason: reason.to_owned() };
         let (mut universe, threading) = initialize_with_threading(Threading::Funneled)
-            .ok_or_else(|| unusable("this process has initialized it before"))?;
+            .ok_or_else(|| unusable("this process has initialized it before: call `World::mpi` only once"))?;
         if threading < Threading::Funneled {
-            return Err(unusable("it allows no other threads in the process (MPI_THREAD_FUNNELED)"));
+            return Err(unusable(
+                "it does not support processes with threads (MPI_THREAD_FUNNELED): use another MPI library",
+            ));
         }
         universe.set_buffer_size(REPORTS);
         let world = universe.world();
@@ -56,10 +61,11 @@ impl Mpi {
             };
             let waited = since.elapsed();
             if let Some(deadline) = wait.deadline {
-                // From half the deadline on, waiting ranks report to rank 0 at each quarter. Rank 0 discards what
-                // came before its first quarter: such a report says nothing about this wait. A rank may wait in
-                // another call than rank 0, because a call can be complete on some ranks only. Rank 0 gives up
-                // first, because it can save the run and name the silent ranks.
+                // From half the deadline on, waiting ranks report to rank 0 at each quarter of the deadline.
+                // After its first quarter, rank 0 discards older reports, because they may belong to an
+                // earlier call. A rank may wait in another call than rank 0, because a call can be complete
+                // on some ranks only. Rank 0 gives up first, because it can save the run and name the silent
+                // ranks.
                 if waited > deadline / 4 * (turns + 1) {
                     turns += 1;
                     if self.rank() == 0 && turns == 1 {
@@ -90,7 +96,7 @@ impl Mpi {
                 silent[rank] = false;
             }
         } else {
-            // Only rank 0 can be silent: otherwise it would have given up earlier.
+            // Only rank 0 can be silent: if it were waiting, it would have given up earlier.
             silent = (0..self.size()).map(|rank| rank == 0).collect();
         }
         let ranks = silent.iter().enumerate().filter(|(_, silent)| **silent);
@@ -127,7 +133,7 @@ impl Mpi {
 }
 
 impl Drop for Mpi {
-    /// A rank that panics must not finalize MPI, because finalizing waits for the other ranks.
+    /// Aborts the job if the rank panics, because finalizing MPI would wait for the other ranks.
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.world.abort(1);

@@ -2,17 +2,17 @@
 //!
 //! A rank adds the subtrees of the [tree](super::tree) in its range and sends their sums. Short arrays are
 //! gathered by all ranks. Long arrays are cut into one chunk per rank: each rank receives its chunk from all
-//! ranks, adds it in tree order and sends the result to all. That transfers `8 W (P - 1) / P` bytes per rank
-//! for W f32 numbers and one subtree per rank; gathering would receive `4 W (P - 1)`.
+//! ranks, adds it in tree order and sends the result to all. For W f32 numbers, P ranks and one subtree per
+//! rank, each rank sends `8 W (P - 1) / P` bytes; gathering would send `4 W (P - 1)`.
 
 use super::tree::{cut, fold, roots};
 use super::{OnSilent, Parts, World, WorldError, part};
 use std::ops::Range;
 
-/// Arrays up to this many bytes per rank are gathered; longer arrays are sent in chunks.
+/// Arrays of at most this many bytes are gathered; longer arrays are sent in chunks.
 const GATHERED: usize = 32 << 10;
 
-/// The addends: a short and a long array.
+/// An addend or a sum: a short array and a long array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     /// Losses and counters.
@@ -34,12 +34,12 @@ fn add(a: &mut [f32], b: &[f32]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
 }
 
-/// An error of a rank, as bytes.
+/// The error of a rank.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     /// The first rank that failed.
     pub rank: usize,
-    /// Its message.
+    /// The error, as bytes.
     pub message: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn subtrees(world: &World, parts: usize) -> Vec<Range<usize>> {
     roots(parts, &world.part(parts))
 }
 
-/// The sum of a subtree, whose parts `one` computes in parallel.
+/// The sum over a subtree. `one` computes a part; parts are computed in parallel.
 pub(crate) fn local<E: Send>(
     node: Range<usize>,
     one: &(impl Fn(usize) -> Result<Sum, E> + Sync),
@@ -62,8 +62,8 @@ pub(crate) fn local<E: Send>(
 }
 
 impl World {
-    /// The sum over all `parts` parts, from the sums of this rank's [subtrees] or its error. All ranks return the same
-    /// result.
+    /// The sum over all `parts` parts, from the sums of this rank's [subtrees] or its error. All ranks return
+    /// the same result: the sum, or the error of the first rank that failed.
     pub(crate) fn sum(
         &self,
         parts: usize,
@@ -71,7 +71,7 @@ impl World {
         on_silent: OnSilent<'_>,
     ) -> Result<Result<Sum, Failure>, WorldError> {
         let sizes = mine.as_ref().map_or((0, 0), |sums| (sums[0].few.len(), sums[0].many.len()));
-        // The lengths are equal on all ranks, so all take the same branch.
+        // All ranks without an error have the same lengths. If a rank has an error, no sum is computed.
         let is_gathered = 4 * sizes.1 <= GATHERED;
         let mut head = Vec::new();
         match &mine {
@@ -144,8 +144,8 @@ impl World {
         Ok(read(self.all_gather_or(&bytes, on_silent)?.bytes()))
     }
 
-    /// Adds the sums of all ranks' subtrees in tree order. `read(bytes, n, k)` reads the k-th of n sums that a rank
-    /// sent.
+    /// Adds the sums of all ranks' subtrees in tree order. `read(bytes, n, k)` reads the k-th of n sums that
+    /// a rank sent.
     fn fold<T>(
         &self,
         parts: usize,

@@ -89,7 +89,7 @@ fn one(i: usize, len: usize) -> Sum {
 #[test]
 fn a_sum_has_the_same_bits_on_any_number_of_ranks_gathered_and_in_chunks() {
     for parts in [1, 3, 16, 21] {
-        // Up to 8,192 numbers are gathered; no number of ranks here divides these lengths.
+        // Up to 8,192 numbers are gathered. The two longer lengths are odd, so chunks differ in size.
         for len in [0, 1, 5, 8_192, 8_193, 20_011] {
             let whole = local(0..parts, &|i| Ok::<_, ()>(one(i, len))).unwrap();
             for ranks in [1, 2, 3, 4, 16].into_iter().filter(|&ranks| ranks <= parts) {
@@ -115,7 +115,7 @@ fn chunks_send_as_many_bytes_as_the_formula_says() {
         world.sum(16, mine, &mut |_| {}).unwrap().unwrap();
         world.traffic()
     });
-    // Two losses and a flag with the gradient, to each other rank.
+    // The gradient in chunks; a flag and two losses to every other rank.
     let (gradient, head) = (8 * len * (ranks - 1) / ranks, (1 + 2 * 8) * (ranks - 1));
     assert!(sent.iter().all(|sent| (sent.calls, sent.bytes) == (3, (gradient + head) as u64)), "{sent:?}");
 }

@@ -1,7 +1,7 @@
 //! Ranks as threads of one process.
 //!
-//! Each call has a `Round` in shared memory. A rank stores the bytes that it sends, waits until the bytes that
-//! it needs are stored, and copies them. The last rank removes the round. Nothing is polled.
+//! Each call has a `Round` in shared memory. A rank stores the bytes that it sends, waits until the bytes
+//! that it needs are stored, and copies them. The last rank removes the round. A rank sleeps while it waits.
 
 use super::{Collective, Parts, Patience, World, WorldError};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(super) const HERE: &str = "this process";
 
 /// Runs a job on each of `ranks` threads.
 pub(super) fn run<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
-    assert!(ranks > 0, "a world has at least one rank");
+    assert!(ranks > 0, "`World::threads`: ranks=0, must be at least 1");
     let hub = Arc::new(Hub { size: ranks, rounds: Mutex::default(), news: Condvar::new() });
     let (hub, job) = (&hub, &job);
     std::thread::scope(|scope| {
@@ -21,7 +21,7 @@ pub(super) fn run<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Ve
             scope.spawn(move || {
                 let _ended = Ended { hub, rank };
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-                let pool = pool.expect("a thread for the pool of a rank");
+                let pool = pool.expect("cannot start a thread for a rank's pool");
                 let seat = || Seat { hub: hub.clone(), rank, round: 0 };
                 pool.install(|| job(&World::of(Box::new(seat()))))
             })
@@ -47,7 +47,7 @@ struct Rounds {
     ended: Vec<usize>,
 }
 
-/// The state of a call.
+/// The state of a collective call.
 struct Round {
     call: &'static str,
     /// The parts that each rank has sent so far.
@@ -83,7 +83,7 @@ struct Seat {
 }
 
 impl Seat {
-    /// Sends `mine`, and returns the parts that the ranks `from` have sent.
+    /// Sends `mine`, and waits for the parts that the ranks in `from` send.
     fn exchange(
         &mut self,
         call: &'static str,

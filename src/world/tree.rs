@@ -1,11 +1,12 @@
 //! The summation tree over parts. It depends only on their number.
 //!
-//! An interval of parts is cut at the largest power of two below its length. The order of a sum therefore does
-//! not depend on how the parts are distributed: a rank adds the subtrees in its own range and sends their sums.
+//! An interval of parts is cut at the largest power of two below its length. The order of a sum therefore
+//! does not depend on how the parts are distributed: a rank adds the subtrees in its own range and sends
+//! their sums.
 
 use std::ops::Range;
 
-/// The cut of an interval of at least two parts.
+/// The index at which an interval of at least two parts is cut.
 pub(crate) fn cut(node: &Range<usize>) -> usize {
     node.start + (node.len().next_power_of_two() >> 1)
 }
@@ -30,8 +31,8 @@ fn gather(node: Range<usize>, range: &Range<usize>, found: &mut Vec<Range<usize>
     gather(at..node.end, range, found);
 }
 
-/// The sum of a node. `next` is called for nodes in order; it returns the sum of a node, or `None` where `fold` must
-/// add the sums of its two halves.
+/// The sum of a node (an interval of parts). `next` is called for nodes in order. It returns the sum of a
+/// node, or `None` if `fold` must add the sums of its two halves.
 pub(crate) fn fold<T, E>(
     node: Range<usize>,
     next: &mut impl FnMut(&Range<usize>) -> Result<Option<T>, E>,

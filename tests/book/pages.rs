@@ -152,7 +152,9 @@ fn direct(program: &mut Program, comment: &str) -> Result<(), String> {
     } else if let Some(factor) = wanted.strip_prefix("factor ").and_then(|f| f.parse().ok()) {
         program.factor = Some(factor);
     } else {
-        return Err(format!("no such direction: {comment}"));
+        return Err(format!(
+            "unknown comment {comment}; known: `book: replace OLD => NEW`, `book: factor NUMBER`"
+        ));
     }
     Ok(())
 }

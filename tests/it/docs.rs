@@ -183,7 +183,7 @@ fn a_page_gives_programs_and_outputs_or_an_error() {
     assert!(wrong("It prints:\n```text\n1\n```").contains("without a program"));
     assert!(wrong("<!-- book: replace a => b -->\n```rust\n```").contains("no `a`"));
     assert!(wrong("```rust\n```\n<!-- book: factor 3 -->\nIt prints:\n").contains("directly in front"));
-    assert!(wrong("<!-- book: skip -->\n```rust\n```").contains("no such direction"));
+    assert!(wrong("<!-- book: skip -->\n```rust\n```").contains("unknown comment"));
 }
 
 #[test]

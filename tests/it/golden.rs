@@ -11,9 +11,9 @@
 //! func(...) { ... }
 //! ```
 //!
-//! Comma-separated passes run in sequence. `== error` instead of `== out` holds the error message of an invalid graph. A file
-//! may hold several cases. With `GOLDEN=write` in the environment, the current outputs are written: review the difference,
-//! then commit it.
+//! Comma-separated passes run in sequence. `== error` instead of `== out` holds the error message of an invalid
+//! graph. A file may hold several cases. With `GOLDEN=write` in the environment, the current outputs are written:
+//! review the difference, then commit it.
 
 use flowline::__internal::graph::{Func, verify};
 use flowline::__internal::transform::{hoist, jvp, merge_tiles, optimize, simplify, vjp};
@@ -35,7 +35,7 @@ fn apply(name: &str, f: &Func) -> Func {
     }
 }
 
-/// A file in parts: the comment, then kind, argument and text of each section.
+/// The parts of a file: its comment, then the kind, the argument and the text of each section.
 struct Golden {
     comment: String,
     sections: Vec<(String, String, String)>,
@@ -56,7 +56,7 @@ fn split(text: &str) -> Golden {
     golden
 }
 
-/// The empty line that ends a section, if there is one.
+/// The empty line at the end of a section, or nothing.
 fn gap(body: &str) -> &str {
     if body == "\n" || body.ends_with("\n\n") { "\n" } else { "" }
 }

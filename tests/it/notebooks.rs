@@ -1,4 +1,5 @@
-//! The notebooks contain the code of the programs in `examples/`, which are compiled here, and were run in order.
+//! The notebooks contain the code of the programs in `examples/`, which `cargo test` compiles. Their cells were run in
+//! order.
 
 use serde_json::Value;
 use std::fs;

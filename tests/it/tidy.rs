@@ -1,9 +1,10 @@
-//! The house rules that a program can check: layers, headers, where `unsafe` and printing may live.
+//! The house rules that a program can check: layers, headers, lengths, words, and where `unsafe` and printing may
+//! occur.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every module may use itself and the modules in its row; the order is the order of the layers.
+/// The modules in the order of their layers. A module may use itself and the modules in its row.
 const LAYERS: &[(&str, &[&str])] = &[
     ("simd", &[]),
     ("world", &[]),
@@ -107,7 +108,7 @@ fn each_layer_uses_only_those_above_its_line() {
             }
         }
     }
-    assert!(wrong.is_empty(), "a layer uses one below it:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "a module uses a module that its row does not list:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -201,8 +202,8 @@ const TERMS: &[(&str, &str)] = &[
     ("told", "printed, reported, given"),
 ];
 
-/// Phrases in which such a word has its usual meaning: "mass" is a term of physics, and of the matrix M of M y' = f; the host
-/// of a rank is its machine.
+/// Phrases in which such a word has its usual meaning: "mass" is a term of physics and of the mass matrix, and the
+/// host of a rank is its machine.
 const ALLOWED: &[&str] = &[
     "center of mass",
     "mass matrix",

@@ -3,8 +3,8 @@
 
     tests/reference/check.py FILE...
 
-Each line of a file is a program in flowline's text form with its arguments and results. It is evaluated here in f64 with
-forward derivatives: along every element of the arguments (`e`), along one direction (`w`), and along both (`ew`, the second
+Each line of a file is a program in flowline's text form with its arguments and results. This script evaluates it in f64 with
+forward derivatives: along each element of the arguments (`e`), along one direction (`w`), and along both (`ew`, the second
 derivatives). Unlike flowline, this script uses neither reverse mode nor program transforms: the cotangents of the arguments
 are sums over `e`, and the cotangents of the cotangents are sums over `ew`.
 
@@ -20,7 +20,7 @@ import sys
 import numpy as np
 
 TOLERANCE = {"f32": 1e-5, "f64": 1e-12}
-# Values closer than this to a discontinuity are skipped.
+# Programs with a value closer than this to a discontinuity are skipped.
 NEAR = {"f32": 1e-4, "f64": 1e-10}
 
 
@@ -40,7 +40,7 @@ class Number:
 
 
 def still(v, k=1):
-    """A float with zero derivatives along k directions."""
+    """A float array with zero derivatives along k directions."""
     return Number(v, np.zeros((k, *v.shape)), np.zeros_like(v), np.zeros((k, *v.shape)))
 
 
@@ -116,14 +116,14 @@ def unary(name, p, x, near):
 
 
 def close(a, b, near):
-    """Refuses numbers that almost tie; exact ties are ties in every precision."""
+    """Raises `Jump` for numbers that are almost equal; equal numbers are equal in every precision."""
     gap = np.abs(a - b)
     if np.any((gap > 0) & (gap < near * np.maximum(1, np.abs(a)))):
         raise Jump
 
 
 def jumps(v, near):
-    """Refuses numbers close to an integer."""
+    """Raises `Jump` for numbers close to an integer but not equal to it."""
     finite = np.where(np.isfinite(v), v, 0.5)
     close(finite, np.round(finite), near)
 
@@ -358,7 +358,7 @@ class Program:
 
 
 def arguments(program, x, wrt, dx):
-    """Arguments with a direction per element, and dx."""
+    """The arguments with their derivatives along each element and along dx; and the sizes of those in `wrt`."""
     sizes = {k: x[k].size for k in wrt}
     total, at, numbers = sum(sizes.values()), 0, []
     for k, v in enumerate(x):
@@ -373,7 +373,7 @@ def arguments(program, x, wrt, dx):
 
 
 def expected(line):
-    """The program's float type, and its results by name with the largest intermediate value."""
+    """The program, and its results by name, each with the largest intermediate value."""
     program = Program(line["text"])
     shaped = lambda flat, shape: np.array(flat, dtype=float).reshape(shape)
     types = [program.types[i] for i in program.inputs]
@@ -407,7 +407,7 @@ def expected(line):
 
 
 def check(line):
-    """The difference, if any."""
+    """A description of the first difference, or None."""
     program, results = expected(line)
     for name, (want, largest) in results.items():
         got = line[name]

@@ -1,6 +1,6 @@
-//! Training of a flow with a step counter in the training loop.
+//! Training of a flow with an update counter in the training loop.
 //!
-//! If a plain integer among the arguments were part of the program, every step would compile a new program.
+//! If a plain integer among the arguments were part of the program, every update would compile a new program.
 //! Here a counter is a tensor of the state, and the error for a static counter names its leaf.
 
 use super::watch::{Report, Watch, on_threads};

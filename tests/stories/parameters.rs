@@ -12,7 +12,7 @@ fn loss(model: &Mlp, x: &Tensor) -> Tensor {
     &sums[0] * (1.0 / x.shape()[0] as f64)
 }
 
-/// Gradient steps: new tensors replace the old ones.
+/// The model after an update by gradient descent, in new tensors.
 fn descended(model: &Mlp, x: &Tensor) -> Mlp {
     let slope = grad(|model: &Mlp| loss(model, x), model);
     let mut slopes = slope.leaves().into_iter();

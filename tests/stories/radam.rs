@@ -1,7 +1,7 @@
 //! RAdam in a loop, jitted and eager, and a version that chooses its branch with `cond`.
 //!
 //! The update of RAdam has two branches, chosen by a counter. The crate's RAdam chooses with `select`; the
-//! hand-written version uses `cond`, whose branch depends on a value that changes per step. The counter is a
+//! hand-written version uses `cond`, whose branch depends on a value that changes in each update. The counter is a
 //! tensor, a traced `cond` contains both branches, and eager operations use cached plans.
 
 use super::watch::{Report, Watch, on_threads};

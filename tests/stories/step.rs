@@ -1,4 +1,4 @@
-//! A training step with an adaptive solve inside; no buffer remains when all is dropped.
+//! An update of training with an adaptive solve inside. No buffer remains after all values are dropped.
 
 use super::watch::{Live, Report, Watch, on_threads};
 use flowline::memory;
@@ -14,7 +14,7 @@ fn loss(model: &Mlp, y0: &Tensor) -> flowline::Result<Tensor> {
 
 pub fn run(iterations: usize) -> Report {
     on_threads(1, || {
-        // A first run creates what is created once per process.
+        // The first run allocates what is created once per process.
         train(1);
         memory::clear_caches();
         let before = Live::now();

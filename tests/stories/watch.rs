@@ -93,7 +93,7 @@ impl Watch {
         }
     }
 
-    /// Ends the last iteration.
+    /// Ends the measurement.
     pub fn end(self, traces: usize) -> Report {
         let after = memory::caches();
         Report {
@@ -119,13 +119,13 @@ pub struct Report {
     pub compiles: usize,
     pub compiles_after_100: usize,
     pub evictions: usize,
-    /// After 100 iterations, or the last if there were fewer.
+    /// After 100 iterations, or after the last iteration if there were fewer.
     pub at_100: Live,
     pub at_end: Live,
     pub peak_bytes: usize,
     /// Further measurements.
     pub measured: Vec<(&'static str, f64)>,
-    /// An error that the test provokes.
+    /// The message of an error that the test provokes.
     pub said: String,
 }
 
@@ -141,7 +141,7 @@ impl Report {
         self.measured.iter().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no {name}")).1
     }
 
-    /// Asserts that no more is live at the end than after 100 iterations, and nothing was compiled since.
+    /// Asserts that as much is live at the end as after 100 iterations, and that nothing was compiled in between.
     #[track_caller]
     pub fn is_flat(&self) {
         let what = |live: &Live| [live.buffers as isize, live.bytes as isize, live.blocks, live.heap_bytes];

@@ -24,9 +24,11 @@ const QUICK_S: f64 = 15.0;
 
 const DATA: &str = "\
 What to learn:
-image.png|jpg|bmp|gif|webp  darker pixels are more probable
-points.csv|tsv|npy, -       one point per row; - is standard input
-folder, IDX(.gz), 3-D .npy  a set of images
+image.png|jpg|bmp|gif|webp  image; darker pixels are more probable
+points.csv|tsv|npy          a table with one point per row
+-                           a table on standard input
+folder, IDX file (or .gz),  a set of images of equal size
+.npy with 3 or 4 axes
 moons, 8gaussians, pinwheel, circles, 2spirals, checkerboard,
 rings, swissroll            toy densities
 [default: a built-in image]";
@@ -43,28 +45,31 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns [default: all numeric columns]
+    /// Columns of a table (.csv, .tsv or standard input) to learn, by heading or by number from 1 [default: all
+    /// numeric columns]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
-    /// Separator [default: guessed]
+    /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = INPUT)]
     pub delimiter: Option<Delimiter>,
-    /// Class of each image: IDX, .npy or .csv
+    /// For image sets: class of each image, a whole number from 0; an IDX, .npy or .csv file
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub labels: Option<PathBuf>,
-    /// Validation data, to select weights [default: a random tenth]
+    /// For tables and image sets: data that select the best weights [default: a random tenth of DATA]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation: Option<PathBuf>,
-    /// Classes of --validation
+    /// Class of each image in --validation; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub validation_labels: Option<PathBuf>,
-    /// Test data, for the final scores [default: a random tenth]
+    /// For tables and image sets: data for the final scores, not used in training [default: a random tenth of
+    /// DATA]
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test: Option<PathBuf>,
-    /// Classes of --test
+    /// Class of each image in --test; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
-    /// marginals, logit [default: marginals]
+    /// For image sets: transform of pixel values, marginals (by the distribution of each pixel) or logit
+    /// [default: marginals]
     #[arg(long, value_name = "NAME", help_heading = INPUT, hide_possible_values = true,
         value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
     pub pixels: Option<PixelTransformKind>,
@@ -73,108 +78,123 @@ pub struct Args {
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
-    /// Hidden width [default: 80; points 56, 3-D 96; unet 32]
+    /// Width of the hidden layers; for unet, channels of the finest level [default: 80; tables, toy densities
+    /// 56, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
-    /// Hidden layers [default: 3; unet 2]
+    /// Number of hidden layers; for unet, number of levels [default: 3; unet 2]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub depth: Option<usize>,
-    /// Vector fields in sequence [default: 1]
+    /// Number of vector fields, applied in sequence [default: 1]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub blocks: Option<usize>,
 
-    /// flow-matching, maximum-likelihood, both [default: both; images flow-matching]
+    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both; image sets
+    /// flow-matching]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     pub objective: Option<ObjectiveKind>,
-    /// exact, hutchinson [default: exact up to 8 dimensions]
+    /// Divergence in maximum likelihood: exact, hutchinson [default: exact up to 8 dimensions, otherwise
+    /// hutchinson]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(DivergenceKind::NAMES, DivergenceKind::ALL))]
     pub divergence: Option<DivergenceKind>,
-    /// Probes of the Hutchinson estimator [default: 1]
+    /// Number of random probes of the Hutchinson estimator; implies --divergence hutchinson [default: 1]
     #[arg(long, value_name = "K", help_heading = OBJECTIVE, allow_negative_numbers = true)]
     pub probes: Option<usize>,
-    /// Weight of the path's kinetic energy [default: 0]
+    /// Weight of the kinetic energy of the paths in the maximum-likelihood loss [default: 0]
     #[arg(long, value_name = "X", visible_alias = "kinetic-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub kinetic: Option<f64>,
-    /// Weight of the squared Jacobian norm [default: 0]
+    /// Weight of the squared Frobenius norm of the Jacobian in the maximum-likelihood loss [default: 0]
     #[arg(long, value_name = "X", visible_alias = "jacobian-weight", help_heading = OBJECTIVE,
         allow_hyphen_values = true)]
     pub jacobian: Option<f64>,
 
-    /// Runge-Kutta method: tsit5, dopri5, vern7, rk4 ... [default: tsit5]
+    /// Explicit Runge-Kutta method, for example tsit5, dopri5, vern7, rk4 [default: tsit5]
     #[arg(long, value_name = "NAME", visible_alias = "method", help_heading = SOLVER)]
     pub solver: Option<String>,
-    /// Relative tolerance [default: 1e-3]
+    /// Relative tolerance [default: 1e-3; 1e-4 if --atol is given]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub rtol: Option<f64>,
-    /// Absolute tolerance [default: 1e-3]
+    /// Absolute tolerance in standardized coordinates [default: 1e-3; 1e-4 if --rtol is given]
     #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
     pub atol: Option<f64>,
-    /// N equal steps per vector field, without error control
+    /// Take N equal steps per vector field, without error control [default: 16 for methods without an error
+    /// estimate]
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
     pub fixed_steps: Option<usize>,
-    /// Stored states per gradient [default: what fits into 32 MiB]
+    /// Number of states that a gradient stores; the others are recomputed [default: as many as fit into 32
+    /// MiB]
     #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
     pub checkpoints: Option<usize>,
 
-    /// adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb [default: adamw]
+    /// Optimizer: adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb
+    /// [default: adamw]
     #[arg(long, value_name = "NAME", help_heading = OPTIMIZER, hide_possible_values = true,
         value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
     pub optimizer: Option<OptimizerKind>,
-    /// Peak learning rate of the first phase; later phases scale with it [default: 6e-3; images 2e-3]
+    /// Peak learning rate of the first phase; later phases scale with it [default: 6e-3; image sets 2e-3;
+    /// maximum-likelihood alone 1e-3]
     #[arg(long, value_name = "X", help_heading = OPTIMIZER, allow_hyphen_values = true)]
     pub lr: Option<f64>,
-    /// Points per update [default: 4096, then 512; points 2048, then 512; images 128]
+    /// Points or images per update [default: 4096 in flow matching (tables, toy densities: 2048), 512 in
+    /// maximum likelihood; image sets 128]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub batch: Option<usize>,
-    /// Total updates [default: 16160; points 12160; images 4000]
+    /// Number of updates of all phases together [default: flow matching 16000 (tables, toy densities 12000;
+    /// image sets 4000), maximum likelihood 160 (image sets 100)]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub updates: Option<u64>,
-    /// Stop after N validations without improvement, 10 per phase; points and images [default: never]
+    /// For tables and image sets: stop after N validations in a row without improvement; a phase has about 10
+    /// validations [default: never]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 
-    /// Parts of a batch, at least one per rank; the weights depend on it [default: 1]
+    /// Divide each batch into N equal parts, so that up to N MPI ranks share an update; the weights depend on
+    /// N [default: 1]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub shards: Option<usize>,
-    /// Quick first run: 15 seconds, coarse figures
+    /// First look: the same as --time-limit 15; figures may be coarse
     #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
     pub quick: bool,
-    /// Time limit in seconds, including scores and figures
+    /// Time limit of the whole run in seconds, including scores and figures; replaces the number of updates
     #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
     pub time_limit: Option<f64>,
-    /// Option set: default, points, images, diffrax [default: chosen by DATA]
+    /// Set of defaults: default, points, images or, for a single image, diffrax (the CNF example of diffrax)
+    /// [default: chosen by DATA]
     #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
     pub preset: Option<Preset>,
-    /// Options from a TOML file; the command line takes precedence
+    /// TOML file of options; options on the command line take precedence
     #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
-    /// Random seed [default: 0]
+    /// Random seed of the split of DATA, of initial weights, batches and noise [default: 0]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Threads; they do not change the results [default: all]
+    /// Number of threads, 1 to 1024; the results do not depend on it [default: RAYON_NUM_THREADS, or one per
+    /// core]
     #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub threads: Option<usize>,
-    /// Continue the run in --out, bit for bit
+    /// Continue the run in --out, or begin it if there is none; without a time limit, the result has the bits
+    /// of an uninterrupted run
     #[arg(long, help_heading = RUN, conflicts_with = "restart")]
     pub resume: bool,
-    /// Start again; the old run moves to DIR.1
+    /// Start a new run in --out; the files of the old run move to DIR.1, or DIR.2, ... if that exists
     #[arg(long, help_heading = RUN)]
     pub restart: bool,
-    /// Dry run: print the cost per update
+    /// Print the operations and the memory of an update of each phase, without training
     #[arg(long, help_heading = RUN)]
     pub plan: bool,
 
-    /// Run folder [default: runs/ and the name of DATA; -2, -3, ... if taken]
+    /// Folder of the run [default: runs/ and the name of DATA; -2, -3, ... is added if it exists; to resume
+    /// or restart, the last that exists]
     #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
-    /// Figures to draw: all, density, none [default: all]
+    /// Figures to draw: all, density (only the density and the loss curve), none [default: all]
     #[arg(long, value_name = "WHICH", help_heading = OUTPUT, hide_possible_values = true,
         value_parser = names(PlotsKind::NAMES, PlotsKind::ALL))]
     pub plots: Option<PlotsKind>,
-    /// Progress as text or jsonl [default: text]
+    /// Format of progress on standard error: text, jsonl [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = OUTPUT, hide_possible_values = true,
         value_parser = names(&["text", "jsonl"], &[false, true]))]
     pub log_format: Option<bool>,

@@ -9,7 +9,7 @@ use flowline::train::{TrainError, TrainingData};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The data to learn, by the kind of DATA: a table, the name of a toy density if no such file exists, a set of
+/// Opens DATA: the built-in image if DATA is not given, a table, a toy density if no file has its name, a set of
 /// images, points as `.npy`, otherwise an image.
 ///
 /// # Errors
@@ -101,13 +101,13 @@ fn is_image_set(path: &Path) -> Result<bool> {
     Ok(is("gz") || is("idx") || name.ends_with("-ubyte"))
 }
 
-/// Refuses held-out files for an image or a toy density, which can be sampled without limit.
+/// Refuses `--validation` and `--test` for an image or a toy density, from which any number of points can be drawn.
 fn check_given(args: &Args, data: TrainingData) -> Result<TrainingData> {
     let given = [("--validation", &args.validation), ("--test", &args.test)];
     match given.into_iter().find_map(|(option, path)| Some((option, path.as_ref()?))) {
         None => Ok(data),
         Some((option, path)) => {
-            let reason = "an image or a toy density generates its own held-out points";
+            let reason = "flowline draws new validation and test points from an image or a toy density";
             Err(useless(option, path.display().to_string(), reason))
         }
     }
@@ -117,7 +117,7 @@ fn useless(option: &'static str, value: String, reason: &'static str) -> CliErro
     TrainError::Useless { option, value, reason }.into()
 }
 
-/// A suggestion for DATA that does not exist.
+/// The error for DATA that does not exist, with a suggestion.
 fn missing(path: &Path) -> CliError {
     let (name, toys) = (path.to_string_lossy(), ToyDensity::ALL.map(ToyDensity::name));
     let hint = match nearest(&name, toys) {

@@ -1,4 +1,4 @@
-//! `flowline train`: learn the density of an image, points, a toy density or a set of images.
+//! `flowline train`: learns the density of an image, points, a toy density or a set of images.
 
 mod args;
 mod data;
@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The name of the built-in image.
+/// The default name of a run on the built-in image.
 const EMBEDDED: &str = "flowlines";
 /// Maximum number of threads.
 const MAX_THREADS: usize = 1024;
@@ -46,7 +46,7 @@ pub fn run(args: &Args, started: Instant) -> Result<()> {
     pool.install(|| train(args, &options, started))
 }
 
-/// Adds the nearest known name to an error about an unknown one.
+/// Adds the nearest method name to an error about an unknown method.
 fn suggested(error: Error) -> CliError {
     match error {
         Error::Train(TrainError::Solver { name, known }) => {
@@ -75,7 +75,7 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     }
     let trainer = trainer.run_dir(&folder);
     let trainer = if args.restart { trainer.restart() } else { trainer };
-    // Without handlers a signal ends the run like any program; its last checkpoint remains.
+    // If no handler can be installed, a signal ends the run at once; its last checkpoint remains.
     let signals = Signals::watch().ok();
     let bar = RefCell::new(Bar::new(args.log_format.unwrap_or(false)));
     let learned = trainer
@@ -98,7 +98,8 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     Ok(())
 }
 
-/// The end of a rank other than 0. Rank 0 prints every error that all ranks return; other errors are printed here.
+/// Converts the result of a rank other than 0. Rank 0 prints the errors that all ranks return. A rank that has lost
+/// contact with others prints its own error.
 fn followed(learned: flowline::Result<TrainedFlow>, signals: Option<&Signals>) -> Result<()> {
     match learned {
         Ok(_) => Ok(()),

@@ -75,7 +75,7 @@ fn next(folder: &Path, report: &TrainReport, is_images: bool, dim: usize) -> Str
 pub fn print_plan(trainer: &Trainer) -> Result<()> {
     let (plans, peak) = (trainer.plan()?, Peak::measure());
     if is_json() {
-        // The last phase solves; `--checkpoints` changes its peak memory.
+        // The peak memory of the last phase. In maximum likelihood it depends on `--checkpoints`.
         let plan_peak = plans.last().map_or(0, |p| p.peak_bytes);
         let most = plans.iter().max_by(|a, b| a.flops.total_cmp(&b.flops));
         let (flops, flops_of) = most.map_or((0.0, FlopsOf::Update), |p| (p.flops, p.flops_of));
@@ -91,8 +91,9 @@ pub fn print_plan(trainer: &Trainer) -> Result<()> {
     Ok(())
 }
 
-/// The plan as a table. `memory` is the number of bytes read and written; `at peak` is the time that the operations
-/// would take at the measured rate of matrix products.
+/// The plan as a table. `memory` is the number of bytes read and written, `workspace` the peak memory, `no reuse` the
+/// peak memory if no buffer were reused. `at peak` is the time of the operations at the measured rate of matrix
+/// products.
 fn plan_text(weights: usize, plans: &[PhasePlan], peak: &Peak) -> String {
     let mut table = Table::default();
     table.row("weights", grouped(weights as u64)).row("machine", machine::line(peak));

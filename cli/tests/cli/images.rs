@@ -83,7 +83,7 @@ fn a_set_with_classes_is_trained_described_sampled_and_scored() {
         "{err}"
     );
 
-    place.fails("sample run -n 5 --out no.npy", 1, &["2 classes", "--label K"]);
+    place.fails("sample run -n 5 --out no.npy", 1, &["2 classes", "choose one with --label"]);
     place.fails("sample run -n 5 --label 2 --out no.npy", 1, &["--label=2", "classes 0 to 1"]);
     place.fails("log-prob run bars.idx --out no.csv", 1, &["has no labels"]);
     place.fails("density run --grid 16 --out no.png", 2, &["two coordinates"]);

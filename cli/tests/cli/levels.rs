@@ -4,7 +4,7 @@ use crate::place::{Place, SMALL, json, text};
 use flowline::__internal::simd::Level;
 use std::process::Output;
 
-/// The program at a level.
+/// Runs the program at an instruction level.
 fn at(place: &Place, level: &str, arguments: &str) -> Output {
     place.command(arguments).env("FLOWLINE_LEVEL", level).output().unwrap()
 }

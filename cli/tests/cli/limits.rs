@@ -5,7 +5,7 @@ use crate::resuming::wait_for_checkpoint;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How far a process may exceed its limit: a stall of the machine in a final part that cannot be shortened.
+/// How far a process may exceed its limit: the machine may stall in the last part of a run, which cannot be shortened.
 const SLACK: Duration = Duration::from_secs(2);
 
 #[test]

@@ -56,8 +56,8 @@ impl Place {
         self.output(arguments).0
     }
 
-    /// Runs a command that must fail with this exit code and a message of one to three lines that contains these words, and
-    /// must leave no files behind.
+    /// Runs a command that must fail with this exit code and a message of one to three lines that contains these
+    /// words, and must leave no files behind.
     pub fn fails(&self, arguments: &str, code: i32, words: &[&str]) {
         let before = self.names();
         let output = self.run(arguments);
@@ -70,7 +70,7 @@ impl Place {
         assert_eq!(self.names(), before, "{arguments} left something behind");
     }
 
-    /// The names in the folder, except the image.
+    /// The sorted names in the folder, except `tiny.png`.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<String> = entries

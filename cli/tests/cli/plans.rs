@@ -37,7 +37,7 @@ fn a_plan_runs_nothing_and_reports_memory_and_operations() {
 #[test]
 fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     let place = Place::new();
-    // Three of them are by maximum likelihood: the mean is reported, not the sum.
+    // Three of the updates are by maximum likelihood. Their mean cost is reported, not the sum.
     let options = format!("train tiny.png --updates 300 {SMALL}");
     let plan = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --threads 1 --out run"));
@@ -70,14 +70,14 @@ fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
         "{text}"
     );
 
-    // Adaptive: a plan counts one step per solve, a run the steps taken.
+    // With adaptive steps, a plan counts one step per solve, and a run counts the steps taken.
     let options = "train tiny.png --updates 20 --width 8 --depth 1 --batch 64 --rtol 1e-4";
     let step = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --out adaptive"));
     let solved = &json(&place.done("info adaptive --json"))["phases"][1];
     let steps = number(solved, "flops_per_update") / number(&step["phases"][1], "flops");
     assert!(steps > 1.5 && steps < 200.0, "{steps}");
-    // Without its counters a run reports no work; everything else remains.
+    // Without `counters.json`, `info` reports no cost of updates, but everything else.
     fs::remove_file(place.path("run/counters.json")).unwrap();
     assert_eq!(json(&place.done("info run --json"))["phases"].as_array().unwrap().len(), 0);
     assert!(!place.done("info run").contains("kernels"));

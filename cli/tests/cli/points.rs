@@ -44,7 +44,7 @@ fn a_toy_density_is_learned_by_name_and_reported_in_its_units() {
     assert!((value - grid.data[1]).abs() < 1e-3, "{value} {:?}", grid.data);
 }
 
-/// Writes 300 points in 3-D, each coordinate at another scale.
+/// Writes 300 points in 3-D, each coordinate on a different scale.
 fn orbit(place: &Place) {
     let rows: Vec<String> = (0..300)
         .map(|i| f64::from(i) * 0.7)
@@ -75,7 +75,13 @@ fn points_of_a_file_keep_their_columns_and_invalid_ones_leave_no_files() {
     assert!(text.starts_with("mass,speed,height\n") && text.lines().count() == 51);
     place.done("log-prob runs/orbit orbit.csv --out values.npy");
     assert_eq!(flowline::io::read_npy(place.path("values.npy")).unwrap().shape, [300]);
-    place.fails("density runs/orbit --grid 8", 2, &["points have 3"]);
+    place.fails(
+        "log-prob runs/orbit orbit.csv --labels orbit.csv",
+        2,
+        &["--labels=orbit.csv", "set of images"],
+    );
+    place.fails("log-prob runs/orbit orbit.csv --draws 2", 2, &["--draws=2", "set of images"]);
+    place.fails("density runs/orbit --grid 8", 2, &["data of this run have 3"]);
     place.fails("train orbit.csv --validation odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
     place.fails("train orbit.csv --test odd.csv --out run", 1, &["odd.csv", "cannot be read"]);
     place.fails("train moons --test orbit.csv", 2, &["--test=orbit.csv", "leave --test out"]);
@@ -124,7 +130,7 @@ fn a_run_holds_as_many_buffers_at_its_end_as_before_its_first_validation() {
     keeps_its_buffers(&place.done(&format!("train orbit.csv --json {options}")));
 }
 
-/// Writes 200 normally distributed points in two columns, by row number.
+/// Writes 200 normally distributed points to `p.csv`; `row` formats the two coordinates of a point.
 fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
     let bell = |i: u32| (-2.0 * ((f64::from(i) + 0.5) / 200.0).ln()).sqrt() * (f64::from(i) * 2.4).cos();
     let rows: Vec<String> = (0..200).map(|i| row(bell(i), bell((i * 77 + 5) % 200))).collect();

@@ -15,6 +15,10 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("train tiny.png --rtol 1e-4 --fixed-steps 5", &["--fixed-steps", "--rtol"]),
         ("train tiny.png --solver rk4 --rtol 1e-4", &["--solver=rk4", "no error estimate", "--fixed-steps"]),
         ("train tiny.png --solver rk5", &["--solver=rk5", "did you mean rk4?", "tsit5"]),
+        (
+            "train tiny.png --solver rodas5p",
+            &["--solver=rodas5p", "no explicit method has this name", "vern9"],
+        ),
         ("train tiny.png --lr -1e-3", &["--lr=-0.001", "above 0"]),
         ("train tiny.png --time-limit NaN", &["--time-limit=NaN"]),
         ("train tiny.png --updates 5 --time-limit 5", &["--updates", "--time-limit"]),

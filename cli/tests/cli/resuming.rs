@@ -28,7 +28,7 @@ fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     wait_for_checkpoint(&place, "killed", &mut child);
     child.kill().unwrap();
     child.wait().unwrap();
-    // Killed again immediately, in the middle of a write.
+    // Killed again soon after its start. The partial file stands for a kill in the middle of a write.
     let mut child = place.command(&format!("{train} --out killed --resume")).spawn().unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -91,7 +91,7 @@ fn resuming_requires_the_same_options() {
     place.image("other.png", [16, 12], |x, _| x as u8);
     place.fails("train other.png --out run --resume", 1, &["other.png", "16 x 12"]);
     assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
-    // The same options, a part of them, or the defaults written out.
+    // A run can be resumed with the same options, with some of them, or with defaults given explicitly.
     place.done(&format!("{train} --resume"));
     place.done("train tiny.png --out run --resume --seed 2 --optimizer adamw");
     assert_eq!(fs::read(place.path("run/model.safetensors")).unwrap(), model);
@@ -122,7 +122,7 @@ fn other_versions_and_damaged_checkpoints_are_refused() {
     let path = place.path("run/model.safetensors");
     let model = fs::read(&path).unwrap();
     let format = br#"\"format\":2"#;
-    let at = model.windows(format.len()).position(|w| w == format).expect("the format stands in the header");
+    let at = model.windows(format.len()).position(|w| w == format).expect("the header contains the format");
     let mut other = model.clone();
     other[at + format.len() - 1] = b'7';
     fs::write(&path, &other).unwrap();

@@ -78,7 +78,7 @@ fn a_run_writes_its_files_and_reports_every_field() {
     uses_of_a_run(&place);
 }
 
-/// The commands on a run folder: points, grids and values agree.
+/// Runs the commands that read a run folder. Points, grids and values agree.
 fn uses_of_a_run(place: &Place) {
     assert!(place.done("info runs/tiny").contains("16 x 12 pixels"));
     place.done("sample runs/tiny -n 300 --out a.npy");
@@ -105,7 +105,8 @@ fn uses_of_a_run(place: &Place) {
     assert!(long.shape == [5000, 2] && long.data[..600] == a.data[..]);
     let grid = flowline::io::read_npy(place.path("grid.npy")).unwrap();
     assert_eq!(grid.shape, [8, 8]);
-    // The other command gives the same values at the same points: row 1, column 6 of 20 x 16 pixels from (-2, -2).
+    // `log-prob` returns the same value at the same point, the center of row 1, column 6 of the grid. The grid covers
+    // 20 x 16 pixels from (-2, -2).
     let [x, y] = [-2.0 + 20.0 * 6.5 / 8.0, -2.0 + 16.0 * 1.5 / 8.0];
     fs::write(place.path("points.csv"), format!("x,y\n{x},{y}\n")).unwrap();
     let value: f64 = place.done("log-prob runs/tiny points.csv").trim().parse().unwrap();
@@ -130,7 +131,7 @@ fn uses_of_a_run(place: &Place) {
     place.fails("density runs/tiny --grid 9 --margin 1e6 --out no.npy", 2, &["--margin=1000000", "at most"]);
 }
 
-/// The color scale at the right end of each figure is the run's.
+/// Checks that each figure has the color scale of the run, at its right end.
 fn one_scale(place: &Place) {
     let beside = |name: &str| {
         let image = raster::decode(&fs::read(place.path(name)).unwrap()).unwrap();
@@ -154,7 +155,7 @@ fn the_diffrax_preset_has_one_phase_of_maximum_likelihood() {
     assert_eq!(phase["field_evals_per_update"], 120.0);
     let info = json(&place.done("info run --json"));
     assert_eq!(info["header"]["recipe"]["model"]["t1"], 0.5);
-    // Files always hold the older name.
+    // Run folders store the older name of the preset.
     assert_eq!(info["header"]["options"]["preset"], "documented");
 }
 

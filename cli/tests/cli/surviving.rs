@@ -1,16 +1,16 @@
 //! Runs survive kills at every write, full disks, signals, closed pipes, and damaged or locked folders.
 //!
-//! Only builds with debug assertions read `FLOWLINE_FAULT` (`src/io/fault.rs`); without them, the tests that need it are
-//! skipped.
+//! Only builds with debug assertions read `FLOWLINE_FAULT` (`src/io/fault.rs`); without them, the tests that need
+//! it are skipped.
 
 use crate::place::{Place, SMALL, json, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// A run on 1-D points: few writes, no figures over the plane, and the best weights are stored.
+/// A run on 1-D points, which has few writes, draws no figures over the plane, and stores the best weights.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
-/// Fewer write steps than such a run has, and more.
+/// A lower and an upper bound of the number of write steps of such a run.
 const STEPS: [u64; 2] = [20, 200];
 
 fn line() -> Place {
@@ -43,7 +43,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Fails each write step in turn until a run completes.
+/// Calls `tried` with every `stride`-th write step, which it makes fail, until a run completes.
 fn at_steps(stride: usize, mut tried: impl FnMut(u64) -> bool) {
     let through = (1..STEPS[1]).step_by(stride).find(|&step| tried(step));
     assert!(
@@ -152,7 +152,7 @@ fn a_damaged_run_is_refused_and_restarts_on_request() {
     place.fails(&format!("{LINE} --out whole --resume"), 1, &["no model.safetensors", "--restart"]);
     place.done(&format!("{LINE} --out whole --restart"));
     assert!(fs::read(&model).unwrap() == whole);
-    // A command that reads a damaged table of rows reports it.
+    // `info` reports a damaged `metrics.csv` and describes the rest.
     let metrics = place.path("whole/metrics.csv");
     let rows = fs::read_to_string(&metrics).unwrap();
     fs::write(&metrics, rows.replacen("\n2,", "\n2x,", 1)).unwrap();

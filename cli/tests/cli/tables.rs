@@ -7,7 +7,7 @@ use std::io::Write;
 
 const SMALL: &str = "--updates 5 --width 4 --depth 1 --batch 16 --fixed-steps 2";
 
-/// 60 people: a number, a name, height and weight.
+/// Writes a table of 60 people: a number, a name, height and weight.
 fn people(place: &Place) {
     let mut text = "id,name,height_cm,weight_kg\n".to_owned();
     for i in 0..60 {
@@ -58,7 +58,10 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     place.fails(
         "log-prob all bare.csv",
         1,
-        &["bare.csv line 1", "2 columns of numbers instead of 3 (id, height_cm, weight_kg)\n"],
+        &[
+            "bare.csv line 1",
+            "2 columns of numbers instead of 3 (id, height_cm, weight_kg); give a table with these columns\n",
+        ],
     );
     let renamed = table.replace("height_cm", "height");
     fs::write(place.path("renamed.csv"), renamed).unwrap();

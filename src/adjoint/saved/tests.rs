@@ -1,4 +1,4 @@
-//! Saved times on tensors: plain states' values, gradients on the frozen grid, and times outside the interval.
+//! Saved times on tensors: the values of plain states, gradients on a frozen grid, and times outside the interval.
 
 use crate::adjoint::{Adjoint, TensorSolution};
 use crate::array::DType;

@@ -140,7 +140,7 @@ fn a_backward_solve_follows_the_times_of_the_forward_one() {
 
 #[test]
 fn integrals_of_the_parameters_make_no_step_shorter() {
-    // A term that is 0, but whose derivative adds -a to q'.
+    // `p - p.stop_gradient()` is 0, but its derivative makes q' = -a * part.
     let attempts = |bent: bool| {
         let f = jit(move |p: Tensor| {
             grad(
@@ -242,7 +242,7 @@ fn a_backward_solve_runs_in_tiles_in_f32_and_beside_captured_integers() {
 
 #[test]
 fn a_backward_solve_that_ends_early_gives_nan() {
-    // Forward, y' = -y^3 is tame; backward from y1 it diverges once it misses the start.
+    // Backward in time, solutions of y' = -y^3 grow. With the tighter tolerance, the backward solve ends early.
     let of = |atol| {
         let adjoint = Adjoint::Backsolve { rtol: Some(0.0), atol: Some(atol) };
         let f = |y0: &Tensor| {

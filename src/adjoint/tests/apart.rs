@@ -7,7 +7,7 @@ use crate::tensor::{Tensor, debug_nans, value_and_grad};
 
 const TOL: f64 = 1e-7;
 
-/// y' = -k y from 1, from 0 to 5: its end and the error of that, in tolerances.
+/// Solves y' = -k y, y(0) = 1 to t = 5: the outcome, and the error of y(5) in tolerances.
 fn damped(k: f64, adjoint: Adjoint) -> (Outcome, f64) {
     let ode = Ode::new(move |_t, y: &Tensor| y * -k).rtol(TOL).atol(TOL).adjoint(adjoint);
     let end = ode.allow_incomplete().solve(0.0, 5.0, Tensor::from(1.0)).unwrap();
@@ -42,7 +42,7 @@ fn a_damped_solve_meets_the_tolerance_or_ends_with_a_reason() {
     assert!(damped(10.0, Adjoint::Direct).1 < 1.0);
 }
 
-/// The square of the end of y' = tanh(W y) - k y from 0 to 4, and its gradients.
+/// |y(4)|^2 for y' = tanh(W y) - k y from t = 0, and its gradient with respect to W.
 fn network(w: &Tensor, k: f64, adjoint: Adjoint) -> crate::Result<(Tensor, Tensor)> {
     let y0 = Tensor::from([1.0, -0.5, 0.3]);
     value_and_grad(
@@ -93,8 +93,8 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
 
 #[test]
 fn a_backward_pass_that_does_not_find_the_start_gives_nan() {
-    // With steps this short the states stay together, for a solution that tends to 1. The solve damps by e^-40,
-    // and the backward pass amplifies rounding by the inverse.
+    // The solution tends to 1. With steps this short, the two states stay close. The solve damps errors by e^-40,
+    // so the backward pass amplifies rounding errors by e^40.
     let gradients = |k: f64, adjoint: Adjoint| {
         let y0 = Tensor::from([0.3, 0.2]);
         let end = move |k: &Tensor| {

@@ -29,7 +29,7 @@ fn bounce(p: &Ball, adjoint: Adjoint) -> TensorSolution<Tensor> {
     ode.max_events(12).adjoint(adjoint).solve(0.0, 3.0, y0).unwrap()
 }
 
-/// Its bounces, the height at t = 3 and the gradients of both with respect to height and restitution.
+/// The times of its bounces and its height at t = 3, for a restitution e.
 fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
     let first = (2.0 * height / GRAVITY).sqrt();
     let (mut times, mut flight) = (vec![first], 2.0 * first);
@@ -48,7 +48,7 @@ fn closed_form(height: f64, e: f64) -> (Vec<f64>, f64) {
 
 fn differences(f: impl Fn(f64, f64) -> f64, (a, b): (f64, f64)) -> [f64; 2] {
     let h = 1e-5;
-    // Of fourth order.
+    // A central difference of fourth order.
     let gradient = |f: &dyn Fn(f64) -> f64| (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h);
     [gradient(&|d| f(a + d, b)), gradient(&|d| f(a, b + d))]
 }
@@ -213,8 +213,8 @@ fn the_function_of_one_event_never_sees_a_state_that_another_is_to_change() {
         let ode = ode.on_event(Event::falling(), |_t, y| y + 1.5, |_t, y| *y = &*y * 2.0);
         ode.solve(0.0, 2.0, y0).unwrap().y1
     };
-    // 1 falls to 1/2 at t = 1/2, becomes its square root minus 1.3, falls to -3/2, is doubled and falls on:
-    // only y0 shifts both times.
+    // y falls from 1 to 1/2 at t = 1/2, becomes sqrt(1/2) - 1.3, falls to -3/2, is doubled and falls again. A change
+    // of y0 shifts both events by the same time, so dy1/dy0 is 1.
     let (y, gradient) = value_and_grad(at, &Tensor::from(1.0));
     let second = 0.5 + (0.5_f64.sqrt() - 1.3 + 1.5);
     close(&[y.item(), gradient.item()], &[-3.0 - (2.0 - second), 1.0], 1e-12);

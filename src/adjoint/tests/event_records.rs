@@ -1,5 +1,5 @@
-//! Events that do not end a solve, or that change its state: plain states' events, and all saved values around
-//! them.
+//! Events on tensors that do not end a solve, or that change its state: they equal those of plain states, and so
+//! do all saved values around them.
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
@@ -12,7 +12,7 @@ pub(super) fn flipped(y: &Tensor, factor: &Tensor) -> Tensor {
     Tensor::stack(&[&y.index(0), &-(factor * y.index(1))])
 }
 
-/// Equal to 1e-12; absolute for small numbers.
+/// Asserts equality up to 1e-12: relative, or absolute for numbers below 1.
 fn near(got: &[f64], want: &[f64]) {
     assert_eq!(got.len(), want.len());
     for (i, (a, b)) in got.iter().zip(want).enumerate() {
@@ -42,7 +42,7 @@ fn zeros_of_an_oscillator_are_counted_where_they_are_without_a_step_being_change
     close(&y1.to_vec(), &plain.y1.to_vec(), 1e-12);
 }
 
-/// The same three events on plain states: one that is recorded, one that kicks, one that ends the solve.
+/// The same four events on plain states and on tensors: one is recorded, two change the state, one ends the solve.
 macro_rules! watched {
     ($ode:expr, $y:ident, $at:expr, $kick:expr) => {
         $ode.event(Event::crossing(), |_t, $y| $at)
@@ -135,7 +135,7 @@ fn a_solve_with_adaptive_steps_continues_after_an_event_as_plain_states_do() {
             close(&got.y1.to_vec(), &plain.y1, 1e-9);
         }
     }
-    // Every third step counts over all steps, not per piece.
+    // Every third step is saved, counted over all pieces.
     let plain = Ode::new(field).controller(ConstantStepSize { dt0: 0.11 });
     let plain = plain.on_event(Event::crossing(), |_t, y| y[0], |_t, y| y[1] *= 0.7);
     let plain = plain.save_at(SaveAt::steps()).solve(0.0, 7.0, [1.0, 0.5]).unwrap();
@@ -144,7 +144,7 @@ fn a_solve_with_adaptive_steps_continues_after_an_event_as_plain_states_do() {
     let ode =
         ode.on_event(Event::crossing(), |_t, y| y.index(0), |_t, y| *y = flipped(y, &Tensor::from(-0.7)));
     let got = ode.max_steps(300).solve(0.0, 7.0, f64s(&[1.0, 0.5])).unwrap();
-    // t0 is the first.
+    // The first row is t0.
     let (n, num_saved) = (plain.ts.len(), got.num_saved.item() as usize);
     assert_eq!(num_saved, 1 + (n - 1).div_ceil(3));
     for (k, y) in got.ys.to_vec().chunks(2).take(num_saved).enumerate() {
@@ -241,7 +241,7 @@ fn a_terminal_reset_records_the_state_before_it_and_ends_with_the_state_after() 
     let got = ode.solve(0.0, 1.0, Tensor::from(0.0)).unwrap();
     assert!(matches!(got.outcome(), Outcome::Event { index: 0, .. }));
     close(&[got.y1.item(), got.events().unwrap().y.to_vec()[0]], &[2.0, 0.5], 1e-14);
-    // One step would contain both times, and a sample of it is the root itself.
+    // One step would contain both saved times, and one of its samples is the root itself.
     let ys = got.ys.to_vec();
     close(&ys[..3], &[0.0, 0.25, 0.5], 1e-14);
     assert!(got.num_saved.item() == 3.0 && ys[3..].iter().all(|y| y.is_nan()));

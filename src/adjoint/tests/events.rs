@@ -1,4 +1,4 @@
-//! Events on tensors: plain states' times and states, closed forms, and derivatives through event times.
+//! Events on tensors: equal to those of plain states and to closed forms, with derivatives through event times.
 
 use super::f64s;
 use super::steps::{close, pushed_tensor};
@@ -52,7 +52,8 @@ fn the_end_and_all_saved_values_equal_those_of_plain_states() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Bosh3, Method::Vern7, Method::CashKarp] {
         for sign in [1.0, -1.0] {
             let end = 6.0 * sign;
-            // On the same grid: step sizes depend on error estimates, which are differences of much larger numbers.
+            // On the same grid: step sizes depend on error estimates, which are differences of much larger numbers
+            // and so depend on rounding.
             let grid = Ode::new(field).method(method).solve(0.0, end, [1.0, 0.5]).unwrap().step_times;
             let grid = StepTo { ts: grid };
             let plain = Ode::new(field).method(method).controller(grid.clone()).save_at(save_at(sign));
@@ -136,7 +137,7 @@ fn a_boolean_condition_has_a_time_and_no_derivative() {
 fn a_solve_whose_event_does_not_occur_is_the_solve_without_events() {
     let solve = |watched: bool, y0: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| y.sin());
-        // Its value and derivative are infinite at zeros, where the state never is.
+        // The value and the derivative of this function are infinite at 0, but the state is never 0.
         let ode =
             if watched { ode.event(Event::rising().terminal(), |_t, y: &Tensor| -y.ln() - 9.0) } else { ode };
         ode.solve(0.0, 1.0, y0).unwrap()
@@ -161,7 +162,7 @@ fn problem() -> (Problem, Vec<f64>) {
     (p, vec![0.1, 0.4, 0.7, 1.1, 1.5, 1.9, 2.3, 2.8, 3.3])
 }
 
-/// The time and the state of the event, a saved time before it, the steps up to it and the dense output.
+/// A sum over the time and the state of the event, a saved time before it, the steps up to it and the dense output.
 fn loss(p: &Problem, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y))
         .controller(StepTo { ts: grid.to_vec() });

@@ -16,7 +16,7 @@ vector_field! {
 }
 
 vector_field! {
-    /// The square root of a negative number from t = 1/2 on.
+    /// NaN after t = 1/2: the square root of a negative number.
     struct Walled<R> { rate: R }
     fn eval(&self, t, y: &[R; 1]) -> [R; 1] {
         [-self.rate * y[0] + (0.5 - t).sqrt() * 0.0]
@@ -58,7 +58,7 @@ fn same(a: &End, b: &End) {
     };
     let ((kind, t, step), (other, t_other, step_other)) = (numbers(&a.outcome), numbers(&b.outcome));
     assert_eq!((kind, step, a.num_saved), (other, a.num_steps, b.num_saved));
-    // How often a step is halved before a wall depends on rounding.
+    // How often a step is shortened before t = 1/2 depends on rounding.
     assert_eq!(step_other, if kind == 0 { step } else { b.num_steps });
     close(&[t, a.t, a.y], &[t_other, b.t, b.y], 1e-7);
     close(&[a.t], &[t], 1e-15);
@@ -69,11 +69,12 @@ fn incomplete<S>(result: Result<S, SolveError<S>>, row: Option<usize>) -> (Outco
     match result {
         Err(SolveError::Incomplete { outcome, row: of, partial, .. }) if of == row => (outcome, *partial),
         Err(error) => panic!("{error}"),
-        Ok(_) => panic!("it ended early"),
+        Ok(_) => panic!("the solve must end with an error"),
     }
 }
 
-/// All drivers on y' = -2 y that ends early: by a step limit, or by a field that is NaN from t = 1/2 on.
+/// How the solve of y' = -2 y ends in each driver, if it ends early: at the step limit, or if `walled` because the
+/// field is NaN after t = 1/2.
 fn ends(walled: bool) -> Vec<End> {
     let most = if walled { 100_000 } else { 3 };
     let wall = move |t: f64| if walled && t > 0.5 { f64::NAN } else { 0.0 };
@@ -100,7 +101,7 @@ fn ends(walled: bool) -> Vec<End> {
     let mut steps = plain.stepper(0.0, 1.0, [1.0]).unwrap();
     let error = loop {
         match steps.step() {
-            Ok(step) => assert!(step.is_some(), "it ended early"),
+            Ok(step) => assert!(step.is_some(), "the solve must end with an error"),
             Err(error) => break error,
         }
     };
@@ -145,11 +146,13 @@ fn too_few_steps_and_nan_are_one_error_with_the_partial_solution() {
         }
     }
     let blow_up = odeint(|_t, y: &f64| y * y, 1.0, &[0.0, 0.5, 2.0]);
-    let Err(SolveError::Incomplete { partial, .. }) = blow_up else { panic!("it ended early") };
+    let Err(SolveError::Incomplete { partial, .. }) = blow_up else {
+        panic!("the solve must end with an error")
+    };
     assert_eq!(partial.ts, [0.0, 0.5]);
 }
 
-/// The parts of a failed field.
+/// The parts of the error of a field that failed.
 #[track_caller]
 fn failed<S>(error: SolveError<S>) -> (f64, u64, String, S) {
     match error {
@@ -180,7 +183,7 @@ fn a_field_that_fails_is_one_error_with_the_solution_up_to_the_last_good_step() 
     let mut steps = by_hand.stepper(0.0, 1.0, [1.0]).unwrap();
     let error = loop {
         match steps.step() {
-            Ok(step) => assert!(step.is_some(), "the field fails"),
+            Ok(step) => assert!(step.is_some(), "the field must fail"),
             Err(error) => break error,
         }
     };

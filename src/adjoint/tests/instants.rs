@@ -1,5 +1,4 @@
-//! Simultaneous events on tensors act together, as on plain states, and have the derivatives of finite
-//! differences.
+//! Simultaneous events on tensors act together, as on plain states, and their derivatives equal finite differences.
 
 use super::f64s;
 use super::steps::close;
@@ -7,14 +6,14 @@ use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::ode::{Event, Method, Ode, Outcome};
 use crate::tensor::{Tensor, jit, value_and_grad};
 
-/// y with the sign of component i flipped.
+/// y with component i multiplied by `-factor`.
 fn turned(y: &Tensor, i: usize, factor: &Tensor) -> Tensor {
     let n = y.size();
     let is_own = Tensor::iota(crate::array::DType::F64, [n], 0).eq(i as f64);
     is_own.select(&-(y * factor), y)
 }
 
-/// Free flight of n points with n velocities, each scaled at its wall.
+/// Free flight of n points with n velocities. An event multiplies the velocity of its point by `-factor`.
 fn flight(
     n: usize,
     events: &[(usize, Event, f64)],
@@ -34,7 +33,7 @@ fn flight(
     ode
 }
 
-/// Gradients of `f`, whose two central differences must be equal.
+/// Asserts that the gradients of `f` with respect to y0 and the factor equal central differences.
 fn gradients_equal_finite_differences(f: impl Fn(&Tensor, &Tensor) -> Tensor, y0: &[f64], factor: f64) {
     let (_, (dy, df)) =
         value_and_grad(|(y, factor): &(Tensor, Tensor)| f(y, factor), &(f64s(y0), Tensor::from(factor)));

@@ -41,7 +41,7 @@ fn gradient(
             };
             let ode = Ode::new(field).method(method).adjoint(adjoint);
             let solution = match is_adaptive {
-                // The first step is too long.
+                // The first step is too long and is rejected.
                 true => ode
                     .controller(PidController { dt0: Some(1.25), ..PidController::default() })
                     .rtol(1e-6)
@@ -88,7 +88,7 @@ fn a_backward_pass_that_has_every_stage_calls_no_field() {
             assert_eq!((run.recomputed, run.remade), (0, 0), "{method:?} {adjoint:?}");
             assert_eq!(calls.load(Relaxed), STEPS * stages, "{method:?} {adjoint:?}");
         }
-        // Without stored stages the field is called as often again.
+        // Without stored stages the field is called twice as often.
         let calls = Arc::new(AtomicUsize::new(0));
         gradient(method, false, Adjoint::recursive_checkpoint(STEPS), &calls);
         assert_eq!(calls.load(Relaxed), 2 * STEPS * stages, "{method:?}");
@@ -110,7 +110,7 @@ fn the_first_stage_of_an_adaptive_step_is_that_of_the_step_before() {
     }
 }
 
-/// The gradient through a search that starts from a first stage of zeros, under the given adjoint.
+/// The gradient through a search that starts with y0 in place of the carried first stage f(t0, y0).
 fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let types = [[9, 9], [3, 9]].map(|shape| Type::array(DType::F32, shape));
     let traced = trace(&types, &mut |x| {
@@ -124,7 +124,7 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let mut nodes = traced.func.nodes().to_vec();
     let solve = nodes.iter().position(|n| matches!(n.op, Op::Solve(_))).unwrap();
     let Op::Solve(s) = nodes[solve].op.clone() else { unreachable!() };
-    // The last carried value of the state's type; y0 itself has that type too.
+    // The first stage is the last carried value that has the type of y0.
     let y0 = nodes[solve].args[s.first_carry()];
     let mut carried = s.first_carry()..s.first_carry() + s.num_carry + s.num_ext;
     let is_like_y0 = |k: &usize| traced.func.node(nodes[solve].args[*k]).ty == traced.func.node(y0).ty;

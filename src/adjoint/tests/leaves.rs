@@ -13,7 +13,7 @@ struct Pools { fast: Tensor, slow: Vec<Tensor>, stage: usize }
 }
 type Nested = (Tensor, (Pools, Tensor));
 
-/// Three random tensors and one of f32, in a tree in a tuple in a tuple.
+/// Four random tensors of f64 and one of f32, in a tree in a tuple in a tuple.
 fn nested(key: u64) -> Nested {
     let [a, b, c, d] = Key::new(key).split();
     let numbers = |key: &Key, n: usize| key.normal([n]).cast(DType::F64);

@@ -67,7 +67,7 @@ fn solve(
     Ok(ode.solve(0.0, 1.2, &p.y0)?)
 }
 
-/// Falls through 0 somewhere in the interval, at a different time per row.
+/// An event function that falls through 0 within the interval, at a different time for each row.
 fn front(t: Tensor, y: &Tensor) -> Tensor {
     1.1 - t - y.square().sum() * 0.3
 }

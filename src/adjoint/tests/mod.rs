@@ -1,4 +1,4 @@
-//! Solves on tensors: plain states' values, and gradients of the accepted steps.
+//! Solves on tensors have the values of plain states, and the gradients of the accepted steps.
 
 mod adjoints;
 mod apart;
@@ -161,7 +161,7 @@ fn a_first_step_of_zero_is_refused_while_times_are_traced() {
         let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 0.0 });
         Ok(ode.solve(0.0, t1, Tensor::from(1.0))?.y1)
     });
-    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite, not 0"));
+    assert!(f.call(1.0).unwrap_err().to_string().starts_with("dt0=0e0: must be finite and not 0"));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_failed_solve_in_a_tile_is_an_error_on_concrete_rows_too() {
     let (y1, _) = tiles(&rows(0.25)).unwrap();
     assert!((y1[0].to_vec()[4] - 0.5).abs() < 1e-5);
     let Err(crate::Error::Solve(SolveError::Incomplete { outcome, .. })) = tiles(&rows(1.0)) else {
-        panic!("it ended early")
+        panic!("the solve must end with an error")
     };
     assert!(matches!(outcome, Outcome::StepSizeTooSmall { t, .. } if (t - 1.0).abs() < 1e-3), "{outcome}");
     let e = value_and_grad(|y0: &Tensor| crate::Result::Ok(tiles(y0)?.0[0].sum()), &rows(1.0)).unwrap_err();
@@ -232,7 +232,7 @@ fn a_failure_in_nested_tiles_is_reported_as_by_its_own_solve() {
     let Err(crate::Error::Solve(SolveError::Incomplete { outcome, .. })) =
         outer(&f64s(&[0.1, 0.1, 0.9, 0.1, 0.2, 0.2, 0.2, 0.2]))
     else {
-        panic!("it ended early")
+        panic!("the solve must end with an error")
     };
     assert_eq!(outcome, alone);
 }

@@ -92,6 +92,6 @@ fn solves_in_stages_are_reported_where_they_ran() {
     f.call(1.0).unwrap();
     let plan = f.plan(&(Tensor::from(1.0),)).unwrap();
     let (_, first) = plan.bodies.iter().find(|(body, _)| *body == "first stage").unwrap();
-    // The attempts run it once per stage; the start runs it once.
+    // The attempts run the inner solve once per stage; the start runs it once.
     assert_eq!(first.all_loops().iter().map(|l| l.last.unwrap().runs).collect::<Vec<_>>(), [1]);
 }

@@ -68,8 +68,8 @@ fn the_gradient_is_exact_up_to_rounding_that_grows_as_the_coupling_to_the_minus_
         let (error, growth) = (difference(n, coupling), coupling.powi(-(n as i32)));
         assert!(error <= 64.0 * f64::EPSILON * growth, "N {n}, coupling {coupling}: {error:e}, {growth:e}");
     }
-    assert!(difference(40, 0.5) > 1e-8, "rounding does grow");
-    assert!(difference(50, 0.5).is_nan(), "y0 is not found again");
+    assert!(difference(40, 0.5) > 1e-8, "rounding errors grow");
+    assert!(difference(50, 0.5).is_nan(), "y0 is not recovered");
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn gradients_equal_central_differences_on_the_rows_own_grids() {
     }
 }
 
-/// A field that is NaN past t = 1, for rows of which some take one step and others hundreds.
+/// A solve to t = 1 with a field that is NaN after t = 1. Some rows take one step, others hundreds.
 fn until_one(rate: &Tensor, y0: &Tensor, adjoint: Adjoint, batching: Batching) -> TensorSolution<Tensor> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| -(y * rate).square() * y * (1.0 - t).sqrt().exp());
     ode.rtol(1e-9).atol(1e-11).adjoint(adjoint).batching(batching).solve(0.0, 1.0, y0).unwrap()
@@ -273,14 +273,14 @@ fn a_row_that_fails_leaves_the_others_as_they_are_and_is_named() {
         let Err(crate::Error::Solve(SolveError::Incomplete { row: Some(row), outcome, .. })) =
             jitted.call(bad.clone())
         else {
-            panic!("it failed")
+            panic!("the solve must fail")
         };
         assert_eq!((row, outcome), (2, got.outcome()));
         let tiles = map_rows(&[Tensor::concat(&[&good, &bad], 0)], 4, |x| {
             Ok((vec![blow_up(&x[0], batching)?.y1], vec![]))
         });
         let Err(crate::Error::Solve(SolveError::Incomplete { row: Some(row), .. })) = tiles else {
-            panic!("it failed")
+            panic!("the solve must fail")
         };
         assert_eq!(row, 6);
     }
@@ -297,7 +297,7 @@ fn a_state_without_rows_and_groups_without_any_are_refused() {
     let pair = (Tensor::zeros([3, 2]), Tensor::zeros([2]));
     let ode = Ode::new(|_t, y: &(Tensor, Tensor)| y.clone()).batching(Batching::PerRow);
     let e = ode.solve(0.0, 1.0, &pair).unwrap_err().to_string();
-    assert!(e.ends_with("but the leaves have shapes [3,2], [2]"), "{e}");
+    assert!(e.ends_with("but the leaves have shapes [3,2], [2]; use `Batching::Joint`"), "{e}");
     let uneven = Ode::new(|_t, y: &Tensor| -y).rtol(vec![1e-3, 1e-4]).batching(Batching::Groups(2));
     let e = crate::Error::from(uneven.solve(0.0, 1.0, Tensor::ones([3])).unwrap_err());
     assert!(matches!(e, crate::Error::Config(ConfigError::UnevenGroups { rows: 3, size: 2 })), "{e}");

@@ -18,7 +18,8 @@ fn grid() -> Vec<f64> {
     Ode::new(field).rtol(1e-6).atol(1e-6).solve(0.0, 2.0, [1.0, 0.5]).unwrap().step_times
 }
 
-/// The squares of the states at saved times inside steps and at the end, on that grid if it is given.
+/// The sum of y1 and of the squares of the saved states, some of them inside steps; steps follow `grid` unless it is
+/// empty.
 fn loss(p: &Tensor, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|_t, y: &Tensor| rate(p, y)).adjoint(adjoint).save_at([0.3, 0.31, 1.234, 2.0]);
     let ode = match grid {

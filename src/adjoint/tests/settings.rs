@@ -34,7 +34,7 @@ type Plain = Ode<'static, [f64; 2], Pushed>;
 type OnTensors = Ode<'static, Tensor, Closure<fn(Tensor, &Tensor) -> Tensor>>;
 type Ensemble = EnsembleBuilder<'static, f64, fn(&f64) -> (Pushed, [f64; 2]), f64, 2>;
 
-/// Runs a driver on a problem: all its results, or an error before anything ran.
+/// The results of a driver as text, or the message of an error before the solve started.
 type Found = Result<String, String>;
 
 fn found<S: Debug>(result: Result<impl Debug, SolveError<S>>) -> Found {
@@ -161,7 +161,7 @@ fn rodas5p(ode: Plain) -> Plain {
     ode.method(Method::Rodas5P)
 }
 
-/// Not exact, so that it shows in the result.
+/// A Jacobian that is not exact, so that its use shows in the result.
 fn jacobian(ode: Plain) -> Plain {
     ode.jacobian(|_t, _y, jacobian| (jacobian[(0, 1)], jacobian[(1, 0)]) = (1.0, -2.001))
 }
@@ -170,7 +170,7 @@ fn time_derivative(ode: Plain) -> Plain {
     ode.time_derivative(|_t, _y, f_t| *f_t = [0.0, 1.001])
 }
 
-/// Without an entry that is not 0.
+/// A pattern that lacks a nonzero entry of the Jacobian, so that its use shows in the result.
 fn sparsity(ode: Plain) -> Plain {
     ode.jacobian_sparsity(Sparsity::pattern([(0, 1)]))
 }
@@ -274,7 +274,7 @@ fn line(name: &str) -> String {
     format!("| {name} | {} |\n", cells.join(" | "))
 }
 
-/// After a change of what is read, copy the printed table into `settings.md`.
+/// If another setting is read or refused on purpose, copy the printed table into `settings.md`.
 #[test]
 fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     let head = "| setting | `solve` | constant steps | `StepTo` | `stepper` | `forward_sensitivity` | ensemble | tensors | in `jit` |\n\

@@ -9,7 +9,7 @@ fn decay(p: &Tensor, y: &Tensor) -> Tensor {
     -(p * y)
 }
 
-/// y1 and dy1/dp of n steps of Euler over one unit of time: `(1 - p h)^n` and `-(1 - p h)^(n - 1)`.
+/// y1 and dy1/dp of n steps of Euler over one unit of time, for y0 = 1: `(1 - p h)^n` and `-(1 - p h)^(n - 1)`.
 #[test]
 fn a_few_steps_and_their_gradient() {
     let n = 3;

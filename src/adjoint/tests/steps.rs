@@ -1,4 +1,4 @@
-//! Saved steps and dense output on tensors: plain states' values, and gradients on the frozen grid.
+//! Saved steps and dense output on tensors: the values of plain states, and gradients on a frozen grid.
 
 use super::f64s;
 use crate::adjoint::Adjoint;

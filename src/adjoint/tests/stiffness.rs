@@ -1,5 +1,4 @@
-//! Stiffness is detected by every driver on tensors, where plain states detect it, and detection changes no
-//! solve.
+//! Every driver on tensors detects stiffness at the same time as plain states do, and detection changes no solve.
 
 use super::*;
 use crate::adjoint::Batching;
@@ -15,7 +14,7 @@ fn rate(k: &Tensor, t: &Tensor, y: &Tensor) -> Tensor {
     -((y - t.cos()) * k)
 }
 
-/// When a solve of plain states over [0, 10] with the tolerances of tensors detects it.
+/// When a solve of plain states over `[0, 10]` with the tolerances of tensors detects stiffness.
 fn on_plain(k: f64, method: Method) -> Option<f64> {
     let ode = Ode::new(move |t: f64, y: &f64| -((y - t.cos()) * k)).method(method);
     let warnings = ode.solve(0.0, 10.0, 0.0).unwrap().warnings;
@@ -32,12 +31,12 @@ fn times(solution: &TensorSolution<Tensor>) -> Vec<f64> {
     solution.warnings().iter().map(|Warning::Stiff { t }| *t).collect()
 }
 
-/// Whether it was detected once, at `t` up to rounding.
+/// Whether stiffness was detected once, at `t` up to rounding.
 fn is_at(detected: &[f64], t: f64) -> bool {
     detected.len() == 1 && relative(detected[0], t) < 1e-6
 }
 
-/// When it is detected in eager solves from 0 with a given rate.
+/// When stiffness is detected in an eager solve with y0 = 0 and the rate k.
 fn eager(k: f64, method: Method, adjoint: Adjoint) -> Vec<f64> {
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(k), &t, y)).method(method).adjoint(adjoint);
     times(&ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap())
@@ -78,7 +77,7 @@ fn every_adjoint_whose_steps_are_the_methods_notices_it() {
     {
         assert!(is_at(&eager(RATE, Method::Tsit5, adjoint), expected), "{adjoint:?}");
     }
-    // Its map is unstable before the method is, and the solve ends at once.
+    // The reversible map is unstable at shorter steps than the method, and the solve ends early.
     let ode = Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
     let ode = ode.adjoint(Adjoint::reversible()).allow_incomplete();
     let ended = ode.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
@@ -90,7 +89,7 @@ fn every_adjoint_whose_steps_are_the_methods_notices_it() {
     assert!(times(&ended).is_empty());
 }
 
-/// Four groups of one row: its state, and the rate at which it relaxes to cos t.
+/// Four rows: the state of each, and the rate at which it relaxes to cos t.
 fn rows() -> Tensor {
     Tensor::from([[0.0, 1.0], [0.0, RATE], [0.0, 3.0], [0.0, 2.0 * RATE]])
 }
@@ -144,7 +143,7 @@ fn it_is_detected_through_events() {
     let ends = ode().event(Event::rising().terminal(), |t: Tensor, _: &Tensor| t - 9.0);
     let ends = ends.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(is_at(&times(&ends), first(&there.warnings)), "{:?} {:?}", ends.warnings(), there.warnings);
-    // Events about every ten steps, also between suspicious checks.
+    // Events occur about every ten steps, also between suspicious checks.
     let there =
         expected.event(Event::crossing(), |t: f64, _: &f64| (t * 200.0).sin()).solve(0.0, 3.0, 0.0).unwrap();
     let many = ode().event(Event::crossing(), |t: Tensor, _: &Tensor| (t * 200.0).sin()).max_events(400);
@@ -153,14 +152,14 @@ fn it_is_detected_through_events() {
     assert!(is_at(&times(&many), first(&there.warnings)), "{:?} {:?}", many.warnings(), there.warnings);
 }
 
-/// The output of a program besides the end of the solve.
+/// The output of a program besides y1 and the gradient.
 #[derive(Clone, Copy, PartialEq)]
 enum Returned {
     Nothing,
     TensorSolution,
 }
 
-/// The end of a solve over [0, 2] and its gradient with respect to the rate.
+/// y1 of a solve over `[0, 2]`, its gradient with respect to the rate, and the leaves that `returned` selects.
 fn gradient(how: How, returned: Returned, k: &Tensor) -> (Tensor, Tensor, Vec<Tensor>) {
     let loss = |k: &Tensor| {
         let ode = Ode::new(|t: Tensor, y: &Tensor| rate(k, &t, y)).method(how.method).adjoint(how.adjoint);
@@ -203,7 +202,7 @@ fn reading_the_warning_changes_neither_solve_nor_gradient() {
     let mut all = every_way(Method::Tsit5);
     all.push(How { adjoint: Adjoint::reversible(), ..all[0] });
     for how in all {
-        // A backward pass of these two cannot recover a solution that is damped so strongly.
+        // The backward passes of `Backsolve` and `Reversible` cannot recover a solution with such strong damping.
         let is_mild = matches!(how.adjoint, Adjoint::Backsolve { .. } | Adjoint::Reversible { .. });
         let k = if is_mild { 1.0 } else { RATE };
         let of = |returned: Returned| jit(move |k: Tensor| gradient(how, returned, &k)).call(k).unwrap();
@@ -215,7 +214,7 @@ fn reading_the_warning_changes_neither_solve_nor_gradient() {
     }
 }
 
-/// The searches of a function, nested ones included, and whether there is a `cond`.
+/// Collects `(num_carry, num_ext)` of each search of a function, nested ones included, and whether there is a `cond`.
 fn searches(f: &Func, found: &mut Vec<(usize, usize)>, has_choice: &mut bool) {
     for node in f.nodes() {
         if let Op::Solve(s) = &node.op {

@@ -24,8 +24,8 @@ fn save_at(bits: u32, sign: f64) -> SaveAt {
     save_at
 }
 
-/// On plain states and on tensors: rotates on given steps, with events recorded or terminal as `$events`
-/// selects.
+/// Solves a rotation on given steps, for plain states and for tensors. `$events` selects which events are recorded
+/// and which are terminal.
 macro_rules! round {
     ($field:expr, $y0:expr, $x:expr, ($save_at:expr, $sign:expr, $events:expr)) => {{
         let (sign, events): (f64, &str) = ($sign, $events);
@@ -68,7 +68,7 @@ fn every_mix_is_saved_on_tensors_as_on_plain_states() {
                 assert!(plain.ts.windows(2).all(|pair| pair[0] * sign < pair[1] * sign), "{what}");
                 assert!(ts[n..].iter().chain(&ys[2 * n..]).all(|x| x.is_nan()), "{what}");
                 if events == "none" && bits & 8 == 0 {
-                    assert_eq!(rows, n, "{what}: room for more than there is");
+                    assert_eq!(rows, n, "{what}: more rows than saved times");
                 }
                 assert_eq!(got.dense().is_ok(), plain.dense().is_ok());
                 if let (Ok(a), Ok(b)) = (got.dense(), plain.dense()) {
@@ -101,7 +101,7 @@ fn times_known_only_when_it_runs_are_merged_all_the_same() {
         assert!(at.to_vec()[n..].iter().chain(&ys.to_vec()[n..]).all(|x| x.is_nan()));
     }
     assert_eq!(call.num_traces(), 1);
-    // The cotangent of a merged row belongs to the state that was kept.
+    // The cotangent of a merged row belongs to the state that the row contains.
     let gradient = grad(|ts: &Tensor| merged(&Tensor::from(0.0), ts).1.sum(), &f64s(&[0.5, 1.0]));
     close(&gradient.to_vec(), &[-(-0.5_f64).exp(), -(-1.0_f64).exp()], 1e-6);
 }

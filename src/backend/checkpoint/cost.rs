@@ -1,8 +1,8 @@
 //! Closed forms for the minimum number of steps that deliver states in reverse order from a few stored states.
 //!
-//! Binomial coefficients saturate at `u64::MAX`. A saturated coefficient is only used in comparisons: because
-//! `r` is the smallest repetition number, every coefficient that is subtracted is bounded by the result. A
-//! table by dynamic programming would cost O(c N^2) and need N; these closed forms cost O(r).
+//! Binomial coefficients saturate at `u64::MAX`. No result depends on a saturated coefficient: r is the
+//! smallest number with C(k + r, k) >= m, so every coefficient that is used is at most r m. A table by
+//! dynamic programming would cost O(c N^2) and need N in advance. The closed forms cost O(r).
 
 use super::Kept;
 
@@ -37,7 +37,7 @@ fn repetitions(k: u64, m: u64) -> u64 {
     match k {
         1 => m - 1,
         2 => {
-            // (r + 1)(r + 2) / 2 >= m; the square root is exact or one too small.
+            // The smallest r with (r + 1)(r + 2) / 2 >= m, from the root of the quadratic.
             let r = ((8 * m - 7).isqrt() - 1) / 2;
             r - u64::from(r > 0 && r * (r + 1) / 2 >= m) + u64::from((r + 1) * (r + 2) / 2 < m)
         }
@@ -89,8 +89,8 @@ pub fn extra_steps(kept: &[Kept], n: usize, c: usize) -> u64 {
 /// The distance from a stored state to the next one to store, for m states and k >= 2 slots: the largest
 /// optimal distance, min(C(k + r - 1, k), m - C(k + r - 2, k - 1)).
 ///
-/// The smallest is max(C(k + r - 2, k), m - C(k + r - 1, k - 1)). All distances between are optimal; the
-/// largest one stores least often.
+/// The smallest optimal distance is max(C(k + r - 2, k), m - C(k + r - 1, k - 1)). All distances between the
+/// two are optimal. The largest stores the fewest states.
 ///
 /// # Panics
 /// Unless k >= 2 and m >= 2.
@@ -110,7 +110,8 @@ pub fn next_distance(k: usize, m: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// D(k, m) by its recurrence: run s steps, store, deliver the states above, then the states below.
+    /// T(k, m) by its recurrence: run s steps, store the state, deliver the states after it, then the states
+    /// before it.
     fn table(k_max: usize, m_max: usize) -> Vec<Vec<u64>> {
         let mut d: Vec<Vec<u64>> = vec![vec![0; m_max + 1]; k_max + 1];
         for k in 1..=k_max {

@@ -1,9 +1,9 @@
 //! The forward sweep: decides online which states are stored.
 //!
 //! One rule serves known and unknown numbers of steps. If the number is unknown and all slots are occupied, a
-//! new state replaces the stored state whose loss costs least. It does so only if a sweep ending now would
-//! then need no more extra steps than without the replacement (a tie replaces). If the number is known, the
-//! states of the optimal placement are pinned, and the same rule manages the slots that are not yet needed. A
+//! new state replaces the stored state whose loss costs least. It does so only if the replacement would not
+//! increase the extra steps of a sweep that ended now (a tie replaces). If the number is known, the states of
+//! the optimal placement are pinned, and the same rule uses the slots that the placement does not need yet. A
 //! wrong expected number therefore costs some extra steps, but is never an error.
 //!
 //! Between two replacements, the cost of each candidate is a constant plus one closed form for two slots. A
@@ -16,9 +16,10 @@ use super::cost::{next_distance, steps_to_deliver};
 pub struct Kept {
     /// The n of y_n.
     pub index: usize,
-    /// The slot that holds it.
+    /// The slot that holds y_n.
     pub slot: usize,
-    /// Whether it belongs to the placement for the expected number of steps.
+    /// Whether the rule must not replace this state: it is y_0, or it belongs to the placement for the
+    /// expected number of steps.
     pinned: bool,
 }
 
@@ -35,7 +36,7 @@ pub struct Recorder {
     costs: Option<Costs>,
 }
 
-/// The next state in the placement for the expected number, with the remaining slots and states.
+/// The next state in the placement for the expected number of steps, with the remaining slots and states.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
     index: usize,
@@ -43,15 +44,16 @@ struct Pin {
     states: usize,
 }
 
-/// Constants of the replacement rule between two replacements, for c stored states p_0, ..., p_{c-1}.
+/// Terms of the replacement rule that are constant between two replacements, for c stored states p_0, ...,
+/// p_{c-1}.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
     /// W without the last interval's term.
     stay: u64,
-    /// The p_i with 1 <= i < c - 1 whose loss costs least, and this cost without the term of the last
-    /// interval.
+    /// The unpinned p_i with 1 <= i < c - 1 whose loss costs least, and this cost without the term of the
+    /// last interval.
     inner: Option<(usize, u64)>,
-    /// The same cost for p_{c-1}.
+    /// The same cost for p_{c-1}; `None` if it is pinned.
     last: Option<u64>,
 }
 
@@ -115,8 +117,8 @@ impl Recorder {
         Some(slot)
     }
 
-    /// The index in `kept` of the state to replace by y_n, if the replacement does not increase the cost or is
-    /// required.
+    /// The index in `kept` of the state to replace by y_n, if a state can be replaced and the replacement is
+    /// required or does not increase the cost.
     fn exchange(&mut self, n: usize, must: bool) -> Option<usize> {
         let c = self.slots;
         if c == 1 {
@@ -155,9 +157,9 @@ impl Recorder {
 
 /// The constants of [`Costs`] for a full table, c = `kept.len()` >= 2.
 ///
-/// Losing p_i shifts every later state down by one: interval j then has c - j slots for what was interval j +
-/// 1, and intervals i - 1 and i merge. One pass from the end maintains the sums of the terms before
-/// (`prefix`) and after (`suffix`).
+/// Without p_i, intervals i - 1 and i merge, and every later interval j + 1 becomes interval j, with c - j
+/// slots. One pass from the end maintains the sums of the terms before (`prefix`) and after (`suffix`) the
+/// merged interval.
 fn costs(kept: &[Kept]) -> Costs {
     let c = kept.len();
     let gap = |j: usize| kept[j + 1].index - kept[j].index;
@@ -190,7 +192,7 @@ mod tests {
         r
     }
 
-    /// The largest W / E over `from..=n` steps; one sweep serves all lengths.
+    /// The largest W / E over 1 to n steps; one sweep serves all lengths.
     fn worst(n: usize, c: usize) -> f64 {
         let (mut r, mut worst) = (Recorder::new(c, None), 1.0_f64);
         for i in 0..n {

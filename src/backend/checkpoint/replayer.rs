@@ -1,10 +1,10 @@
 //! The backward sweep: delivers y_{N-1}, ..., y_0 from the stored states.
 //!
-//! The replayer is an iterator of [`Action`]s over a stack of stored states and one running state. The slot of
-//! a delivered state is free. States on the way to the wanted state are stored in free slots at the optimal
-//! distances, so the number of extra steps is exactly W (see [`super::cost`]). Recursion over subranges would
-//! give the same sequence. An explicit stack is reused without allocation, and returns control to the owner of
-//! the states between actions.
+//! The replayer is an iterator of [`Action`]s over a stack of stored states and one running state. The slot
+//! of a delivered state becomes free. On the way to the requested state, states at the optimal distances are
+//! stored in free slots, so the number of extra steps is exactly W (see [`super::cost`]). Recursion over
+//! subranges would give the same sequence. An explicit stack is reused without allocation, and returns
+//! control to the owner of the states between actions.
 
 use super::cost::next_distance;
 use super::{Kept, Recorder};
@@ -85,7 +85,7 @@ impl Replayer {
         self.num_extra
     }
 
-    /// The slot of the last stored state before the delivered ones: the next to load.
+    /// The slot of the last stored state that is not delivered yet; the next `Load` reads this slot.
     pub fn next_slot(&self) -> Option<usize> {
         self.stack.last().map(|&(_, slot)| slot)
     }

@@ -1,8 +1,8 @@
 //! Layout of a value in a buffer: an offset and a stride per axis.
 //!
-//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. A view holds
-//! only lengths and strides. Strides are counted in elements and are never negative, since no operation
-//! reverses an axis.
+//! Reshapes, broadcasts, slices and transposes only change this description; no element moves. A view
+//! consists of an offset, lengths and strides. Strides are counted in elements and are never negative, since
+//! no operation reverses an axis.
 
 use crate::array::Shape;
 
@@ -32,7 +32,8 @@ impl View {
         self.dims.iter().map(|d| d.len).product()
     }
 
-    /// Axis `i` becomes axis `at[i]` of `shape`; axes of length 1 stretch, new axes repeat.
+    /// Axis `i` becomes axis `at[i]` of `shape`. Along axes of length 1 and new axes, the elements are
+    /// repeated.
     pub fn broadcast(&self, at: &[usize], shape: &Shape) -> View {
         let mut dims: Vec<Dim> = shape.iter().map(|&len| Dim { len, stride: 0 }).collect();
         for (d, &axis) in self.dims.iter().zip(at) {
@@ -46,7 +47,7 @@ impl View {
         View { offset: self.offset, dims: perm.iter().map(|&p| self.dims[p]).collect() }
     }
 
-    /// Elements `start[i] .. limit[i]` of each axis.
+    /// Elements `start[i] .. limit[i]` of each axis `i`.
     pub fn slice(&self, start: &[usize], limit: &[usize]) -> View {
         let dims = self.dims.iter().zip(start.iter().zip(limit));
         View {
@@ -76,8 +77,8 @@ impl View {
         Some(View { offset: self.offset, dims })
     }
 
-    /// The minimal axes that visit the same elements in the same order, outermost first; `[]` for one
-    /// element, one axis of length 0 for none.
+    /// The fewest axes that visit the same elements in the same order, outermost first. The result is `[]`
+    /// for one element, and one axis of length 0 if there are no elements.
     pub fn pattern(&self) -> Vec<Dim> {
         if self.size() == 0 {
             return vec![Dim { len: 0, stride: 1 }];

@@ -1,9 +1,9 @@
 //! The leading axes of kernels that run once per entry of a batch.
 //!
-//! A batch holds only the number of entries and their distances in each buffer. Iterating over the entries
+//! A batch stores only the number of entries and their distances in each buffer. Iterating over the entries
 //! allocates nothing, because an allocation takes longer than an 8 x 8 product.
 
-/// An axis: the number of entries, and their distance in each of `N` buffers, in elements.
+/// A batch axis: the number of entries, and the distance between entries in each of `N` buffers, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Axis<const N: usize> {
     pub len: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Axis<const N: usize> {
 pub(crate) struct Batch<const N: usize>(Box<[Axis<N>]>);
 
 impl<const N: usize> Batch<N> {
-    /// The minimal axes that visit the same entries in the same order.
+    /// The fewest axes that visit the same entries in the same order.
     pub fn new(axes: impl Iterator<Item = Axis<N>>) -> Batch<N> {
         let mut out: Vec<Axis<N>> = Vec::new();
         for axis in axes.filter(|a| a.len != 1) {
@@ -39,7 +39,7 @@ impl<const N: usize> Batch<N> {
         self.0.iter().map(|a| a.len).product()
     }
 
-    /// Calls `f` with the offsets of each entry, in elements from the first.
+    /// Calls `f` with the offsets of each entry in the `N` buffers, in elements from the first entry.
     #[inline]
     pub fn each(&self, mut f: impl FnMut([usize; N])) {
         if self.0.is_empty() {

@@ -1,6 +1,6 @@
 //! Addresses of a loop's body, bound before each trip, and the running state of a backward pass.
 //!
-//! This file knows the meaning of a body's inputs, but not the order of trips.
+//! This file defines the meaning of a body's inputs; the callers determine the order of trips.
 
 use super::exec::{Workspace, execute};
 use super::plan::{INPUTS, Plan};
@@ -8,7 +8,7 @@ use super::step::{Env, Loc};
 use super::tape::{Layout, Schedule};
 use std::ptr::{copy_nonoverlapping, from_ref, null_mut};
 
-/// The addresses of a body.
+/// The plan of a body, and the workspace that holds its addresses.
 pub(super) struct Body<'a> {
     pub plan: &'a Plan,
     pub ws: &'a mut Workspace,
@@ -37,7 +37,7 @@ impl Body<'_> {
         }
     }
 
-    /// Inputs 0 .. 4 of a step: first, last, t, t_next.
+    /// Binds inputs 0 to 3 of step `n`: whether it is the first, whether it is the last, t, and t_next.
     pub fn step(&mut self, schedule: &Schedule, n: usize) {
         let (first, last) = (n == 0, n + 1 == schedule.count() && schedule.reached);
         let flag = |set: bool| from_ref(&FLAGS[usize::from(set)]).cast();
@@ -53,7 +53,7 @@ impl Body<'_> {
     }
 }
 
-/// The two truth values, as words.
+/// False and true, as stored in buffers.
 static FLAGS: [u32; 2] = [0, 1];
 
 /// The running state of a backward pass: in a slot, or in a running buffer.

@@ -1,6 +1,6 @@
 //! Sets of small integers, for reachability between units.
 
-/// A set of small integers.
+/// A set of small integers, one bit each.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Bits(Vec<u64>);
 

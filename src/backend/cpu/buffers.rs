@@ -1,4 +1,4 @@
-//! The buffers of a plan under construction: owner, size and location.
+//! The buffers of a plan under construction: their sizes and locations.
 //!
 //! This file stores only sizes and locations. The memory plan assigns offsets.
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) enum Home {
     /// In the workspace.
     Arena,
-    /// In the workspace, preserved between runs.
+    /// In the workspace; the contents are preserved between runs.
     Kept,
     /// The caller's input `k`.
     Input(usize),
@@ -26,14 +26,14 @@ pub(crate) enum Home {
     Iota { dtype: DType },
 }
 
-/// A buffer.
+/// The size and the location of a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub bytes: usize,
     pub home: Home,
 }
 
-/// All buffers of a plan, and the buffers of the nodes that own one.
+/// All buffers of a plan, and the location of each node that has one.
 #[derive(Default)]
 pub(crate) struct Buffers {
     pub list: Vec<Buffer>,

@@ -1,9 +1,10 @@
 //! Merges pairs of arithmetic instructions of a strip program.
 //!
-//! A strip instruction costs its L1 traffic: two loads and a store for one product. If the result of a sum,
-//! difference or product is read only by one other such instruction, one merged instruction computes both in
-//! registers. The derivative of tanh, `g (1 - x^2)`, is also one instruction. Each part is rounded as before,
-//! so no bit of a result changes. The pass knows drafts of instructions and their readers, not nodes.
+//! The cost of a strip instruction is its L1 traffic: two loads and a store for one product. If the result of
+//! a sum, difference or product is read only by one other such instruction, one merged instruction computes
+//! both in registers. The product with the derivative of tanh, `g (1 - x^2)`, is also one instruction. Each
+//! part is rounded as before, so no bit of a result changes. The pass works on drafts of instructions, not on
+//! nodes.
 
 use super::codegen::{Draft, Gen, Held, Value};
 use super::kernels::{Arith, Elem, StripOp, strip};

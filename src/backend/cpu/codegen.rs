@@ -38,13 +38,13 @@ pub(super) struct Value(pub(super) u32);
 pub(super) enum Held {
     /// In a register, from its instruction to its last use.
     Register { elem: Elem },
-    /// In memory, at this stream.
+    /// In memory: the index of its stream in [`Gen::inputs`].
     Stream(usize),
 }
 
 /// An instruction on values.
 pub(super) struct Draft {
-    /// Its operation, if other instructions may absorb it.
+    /// The operation, if the instruction may be merged with another instruction.
     pub op: Option<(StripOp, Elem)>,
     pub run: StripFn,
     /// The same operation on a single element, if its result has the same bits at all levels.
@@ -60,9 +60,9 @@ pub(super) struct Input {
     pub access: Access,
     pub elem: Elem,
     pub dims: Vec<Dim>,
-    /// A constant: its buffer must be as long as a strip.
+    /// The constant that the stream repeats, if any. Its buffer must be as long as a strip.
     pub splat: Option<(DType, u64)>,
-    /// The operand in the graph, to find equal ones.
+    /// The operand in the graph; equal operands share a stream.
     pub operand: Option<Operand>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Gen<'a> {
     pub(super) flops: usize,
 }
 
-/// The program of fused unit `unit`; nodes that have a buffer are written to it.
+/// The program of fused unit `unit`. The value of a node that has a buffer is written to this buffer.
 pub(crate) fn generate(
     func: &Func,
     units: &Units,
@@ -317,7 +317,8 @@ impl Gen<'_> {
         }
     }
 
-    /// The preferred strip length: a multiple of the operands' row length, small enough for L1.
+    /// The preferred strip length, small enough for L1: if possible, a multiple or a divisor of the longest
+    /// row of an operand.
     pub(super) fn strip_len(&self, registers: usize) -> usize {
         let widest = self.widest();
         let live = (registers + self.inputs.len()).max(1);

@@ -28,9 +28,9 @@ impl Cond {
     }
 
     /// # Safety
-    /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
+    /// The locations are valid in `env`, and the workspaces are prepared for the bodies.
     pub unsafe fn run(&self, env: Env, inner: &mut [Workspace]) {
-        // SAFETY: locations of this plan; a truth value is a word.
+        // SAFETY: locations of this plan; a truth value is a `u32`.
         unsafe {
             let chosen = usize::from(env.at(self.pred).cast::<u32>().read() == 0);
             let mut body = Body { plan: &self.branches[chosen], ws: &mut inner[self.space + chosen] };

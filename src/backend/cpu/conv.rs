@@ -7,9 +7,9 @@
 //! of the same matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
 //!
 //! Adjacent rows of the padded image share the zeros between them, and results at those positions are
-//! discarded: 6 % of all results at 14 x 14, 12 % at 7 x 7. Images are convolved one by one, so results do not
-//! depend on the number of images. A sum adds the rows of taps one after the other, each in the order of the
-//! matrix product.
+//! discarded: 6 % of all results at 14 x 14, 11 % at 7 x 7. Images are convolved one by one, so results do
+//! not depend on the number of images. A sum adds the products with the rows of taps one after the other;
+//! each product has the order of a matrix product.
 
 use super::batch::Batch;
 use super::kernels::{Elem, Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
@@ -23,13 +23,13 @@ use std::ptr::{copy_nonoverlapping, write_bytes};
 pub(crate) enum Form {
     /// The result, from an image and a kernel.
     Result,
-    /// The result, from a kernel whose taps are reversed and whose channels are exchanged.
+    /// The result, from an image and a kernel whose taps are reversed and whose channels are exchanged.
     Turned,
     /// The kernel, from an image and a result.
     Kernel,
 }
 
-/// A convolution of `num` images `[height, width, c]` to `[out.0, out.1, o]`.
+/// A convolution of `num` images `[height, width, c]` to `num` results `[out[0], out[1], o]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConvShape {
     pub num: usize,
@@ -44,7 +44,7 @@ pub(crate) struct ConvShape {
     pub hi: [usize; 2],
 }
 
-/// A convolution per entry of a batch.
+/// One convolution per entry of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Conv {
     pub form: Form,
@@ -64,7 +64,8 @@ impl ConvShape {
         self.sides[1] + self.lo[1].max(self.hi[1])
     }
 
-    /// Positions computed per image: a pitch per row, except the last.
+    /// Positions computed per image: `pitch` for each row of the result except the last, and `out[1]` for the
+    /// last row.
     fn positions(&self) -> usize {
         (self.out[0] - 1) * self.pitch() + self.out[1]
     }
@@ -74,7 +75,7 @@ impl ConvShape {
         self.kernel[0] * self.kernel[1] * self.c * self.o
     }
 
-    /// Bytes of the padded image, of the positions of an image, and of a kernel.
+    /// Bytes of the padded image, of the results at all computed positions of an image, and of a kernel.
     fn parts(&self, elem: usize) -> [usize; 3] {
         let padded = self.lo[1] + (self.lo[0] + self.sides[0] + self.hi[0]) * self.pitch();
         [padded * self.c, self.positions() * self.o, self.taps()].map(|len| aligned(len * elem))
@@ -147,13 +148,13 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Copies an image into the padded one; the padding stays zero.
+    /// Copies an image into the padded image; the padding stays zero.
     unsafe fn pad(&self, image: *const u8) {
         let s = &self.conv.shape;
         let row = s.sides[1] * s.c * self.elem;
         for r in 0..s.sides[0] {
             let to = (s.lo[1] + (s.lo[0] + r) * s.pitch()) * s.c * self.elem;
-            // SAFETY: the row lies in both.
+            // SAFETY: the row lies in both images.
             unsafe { copy_nonoverlapping(image.add(r * row), self.padded.add(to), row) };
         }
     }
@@ -174,7 +175,8 @@ impl Run<'_> {
         }
     }
 
-    /// Offsets of the windows of a row of taps, and of that row of a kernel, in bytes.
+    /// For row `i` of the taps, in bytes: the offset of its windows in the padded image, and its offset in a
+    /// kernel.
     fn row_of_taps(&self, i: usize) -> (usize, usize) {
         let s = &self.conv.shape;
         (i * s.pitch() * s.c * self.elem, i * s.kernel[1] * s.c * s.o * self.elem)

@@ -1,6 +1,6 @@
-//! Steps that move elements: views into buffers, rows by index, random words.
+//! Steps that copy elements (views, rows by index) or fill a buffer with random words.
 //!
-//! They know only addresses and strides.
+//! The steps contain only addresses and strides.
 
 use super::access::{Dim, View};
 use super::batch::{Axis, Batch};
@@ -9,7 +9,7 @@ use super::step::{Access, Env, Loc};
 use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, write_bytes};
 
-/// An axis of a move: its length and the strides on both sides, in elements.
+/// An axis of a copy: its length, and the strides in source and destination, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MoveDim {
     pub len: usize,
@@ -24,12 +24,12 @@ pub(crate) struct Move {
     pub dst: Loc,
     pub elem: usize,
     pub dims: Box<[MoveDim]>,
-    /// Bytes at `zero.0` to zero first (the padding of a pad).
+    /// The location and the number of bytes to fill with zeros first; these become the padding of a pad.
     pub zero: Option<(Loc, usize)>,
 }
 
 impl Move {
-    /// The minimal axes that pair the elements of two views with the same shape.
+    /// The fewest axes that pair the elements of two views with the same shape.
     pub fn dims(src: &View, dst: &View) -> Box<[MoveDim]> {
         if src.size() == 0 {
             return Box::new([MoveDim { len: 0, src: 1, dst: 1 }]);
@@ -108,8 +108,8 @@ unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
     }
 }
 
-/// Writes `rows` by `cols` elements transposed, per entry of a batch: element (r, c) at
-/// `src + r row_stride + c` to `dst + c rows + r`.
+/// Transposes `rows` by `cols` elements per entry of a batch: copies the element at `src + r stride + c` to
+/// `dst + c rows + r`.
 #[derive(Clone, Debug)]
 pub(crate) struct TransposeCopy {
     pub src: Loc,
@@ -124,8 +124,8 @@ pub(crate) struct TransposeCopy {
 }
 
 impl TransposeCopy {
-    /// The transposes that copy a view into a contiguous buffer, if transposes suffice: (batch, rows, cols,
-    /// stride).
+    /// The transposes that copy a view into a contiguous buffer, as (batch, rows, cols, stride). `None` if
+    /// the view is not a batch of transposed matrices.
     pub fn of(view: &View) -> Option<(Batch<2>, usize, usize, usize)> {
         let pattern = view.pattern();
         let &[ref outer @ .., Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] = &pattern[..] else {
@@ -157,7 +157,7 @@ impl TransposeCopy {
     }
 }
 
-/// Copies rows by index.
+/// Copies row `index[i]` of `src` to row `i` of `dst`.
 #[derive(Clone, Debug)]
 pub(crate) struct Gather {
     pub src: Loc,
@@ -171,10 +171,10 @@ pub(crate) struct Gather {
     pub row: usize,
 }
 
-/// Element `i` of an index, clamped to the valid rows.
+/// Element `i` of an index array, clamped to the valid rows.
 ///
 /// # Safety
-/// The index has more than `i` elements.
+/// The index array has more than `i` elements.
 unsafe fn clamped(index: *const i32, i: usize, rows: usize) -> usize {
     // SAFETY: the caller's promise.
     let k = unsafe { index.add(i).read_unaligned() };
@@ -196,7 +196,7 @@ impl Gather {
     }
 }
 
-/// Adds rows by index to the contents of `dst`, in order.
+/// Adds row `i` of `updates` to row `index[i]` of `dst`, in the order of `i`.
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterAdd {
     pub dst: Loc,
@@ -228,7 +228,7 @@ impl ScatterAdd {
     }
 }
 
-/// Fills with random words.
+/// Fills a buffer with random words.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     pub key: Loc,

@@ -9,7 +9,7 @@ use super::step::{Access, Cost, Env, Loc};
 use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, null};
 
-/// `C = A B` per entry of a batch. A has any strides; rows of B and C are contiguous.
+/// `C = A B` per entry of a batch. A may have any strides; each row of B and C is contiguous.
 #[derive(Clone, Debug)]
 pub(crate) struct Dot {
     pub a: Loc,
@@ -23,7 +23,8 @@ pub(crate) struct Dot {
     pub layer: Option<Layer>,
 }
 
-/// The epilogue of a product: `activation((A B + term) gate + shift)`, with the bits of separate kernels.
+/// The epilogue of a product: `activation((A B + term) gate + shift)`. The result is bitwise equal to that of
+/// separate kernels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     pub term: Option<Term>,
@@ -32,10 +33,10 @@ pub(crate) struct Layer {
     pub activation: Activation,
 }
 
-/// The term that a product is added to.
+/// The term that is added to a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Term {
-    /// A row, the same for every row.
+    /// A row that is added to every row of the product.
     Bias(Loc),
     /// A contiguous matrix, which may share its bytes with C.
     Matrix(Loc),
@@ -43,9 +44,9 @@ pub(crate) enum Term {
 
 /// The batch and the product of each entry, from the views of both operands; C is contiguous.
 ///
-/// If the entries of an innermost axis share one B and their rows of A are equally spaced, they are merged
-/// into one product with more rows. The bits of an element do not depend on the number of rows, and B is read
-/// only once.
+/// If the entries along the innermost axis share one B and their rows of A are equally spaced, these entries
+/// become one product with more rows. The bits of an element do not depend on the number of rows, and B is
+/// read only once.
 pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
     let ((outer_a, [m, k]), (outer_b, [rows_b, n])) = (matrices(a), matrices(b));
     let mut shape = Gemm {
@@ -76,7 +77,7 @@ pub(crate) fn products(a: &View, b: &View) -> (Batch<3>, Gemm) {
     (batch, shape)
 }
 
-/// The leading axes, and the two of a matrix.
+/// The leading axes, and the two axes of a matrix.
 fn matrices(view: &View) -> (&[Dim], [Dim; 2]) {
     let (outer, matrix) =
         view.dims.split_last_chunk().expect("invariant: operands of a product are matrices");
@@ -107,8 +108,8 @@ impl Dot {
     }
 
     /// # Safety
-    /// The locations are valid for the shapes, the written one overlaps no other, and the level is
-    /// available.
+    /// The locations are valid for the shapes, the written location overlaps no other except a
+    /// [`Term::Matrix`], and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let elem = if self.double { Elem::F64 } else { Elem::F32 }.size();
         let mut s = self.shape;

@@ -14,10 +14,11 @@ use crate::simd::denormals::Denormals;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// Memory that a run writes besides its outputs: intermediate values, registers, addresses.
+/// Memory that a run writes besides its outputs: intermediate values, registers, addresses, and the states
+/// that loops store.
 ///
-/// The caller owns it and keeps it between runs. A workspace works for any plan: it takes the shape of the
-/// plan that it is used with, and keeps this shape until it is used with another plan.
+/// The caller owns it and can use it for many runs. A workspace works for any plan: its memory is allocated
+/// for the first plan that it runs, and again if the next run has another plan.
 #[derive(Default)]
 pub struct Workspace {
     plan: Option<Plan>,
@@ -37,14 +38,15 @@ impl Workspace {
         Workspace::default()
     }
 
-    /// A workspace for a plan.
+    /// A workspace with the memory that a plan needs.
     pub fn of(plan: &Plan) -> Workspace {
         let mut ws = Workspace::new();
         ws.prepare(plan);
         ws
     }
 
-    /// Counts of the loops in the last run, summed over bodies and tiles.
+    /// Counts of the loops in the last run: sums over all bodies and tiles, and the maximum of
+    /// `states_kept_max`.
     pub fn counters(&self) -> Counters {
         let mut sum = self.loops.counters;
         self.each_inner(&mut |ws| {
@@ -80,7 +82,7 @@ impl Workspace {
         self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
     }
 
-    /// Takes the shape of a plan.
+    /// Allocates the memory that a plan needs, unless the last run had the same plan.
     pub(crate) fn prepare(&mut self, plan: &Plan) {
         if self.plan.as_ref().is_some_and(|p| Arc::ptr_eq(&p.0, &plan.0)) {
             return;
@@ -147,7 +149,7 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 /// aligned for its elements. An output overlaps no other output and no input. The thread flushes denormals.
 pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     let arena = ws.bases[ARENA as usize];
-    // SAFETY: the registers lie behind the arena in one allocation.
+    // SAFETY: the registers follow the arena in the same allocation.
     let scratch = unsafe { arena.add(aligned(inner.arena_bytes)) };
     let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
     for step in &inner.steps {

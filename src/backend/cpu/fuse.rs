@@ -7,20 +7,21 @@
 //! in topological order. A search for the best partition (as burn-fusion does over operation streams) would
 //! cost more than it saves, because the main gain is that chains of elementwise operations stay in L1.
 //!
-//! Reachability is stored as bit sets. The pass does not know kernels or memory.
+//! Reachability is stored as bit sets. The pass does not depend on kernels or on the memory plan.
 
 use super::bits::Bits;
 use super::places::{Geometry, Operand, Place, is_layout, place};
 use crate::graph::{Func, Op};
 
-/// More operations per unit gain nothing and slow down register allocation.
+/// The maximum number of nodes per unit. More nodes gain nothing and slow down register allocation.
 const MAX_NODES: usize = 256;
-/// More operand streams do not fit into L1 together.
+/// The maximum number of buffers that a unit reads. Strips of more buffers do not fit into L1 together.
 const MAX_STREAMS: usize = 24;
 /// Below this number of elements, a transposed view is read in place without a copy, and streams are so short
 /// that their number is not limited.
 const SMALL: usize = 256;
-/// A constant is stored repeated up to this many bytes; a larger one is written by a kernel in each run.
+/// A repeated constant of at most this many bytes is stored in the plan. A kernel writes a larger one in each
+/// run.
 const MAX_SPLAT_BYTES: usize = 16 << 10;
 
 /// The kind of a unit.
@@ -48,7 +49,7 @@ pub(crate) struct Unit {
     pub(super) preds: Vec<usize>,
     /// The predecessors that must finish before it starts.
     pub(super) blocking: Vec<usize>,
-    /// The roots that it reads and does not compute.
+    /// The roots of its operands, including those that the unit computes itself after a merge.
     roots: Vec<usize>,
 }
 
@@ -60,9 +61,9 @@ pub(crate) struct Units {
     pub places: Vec<Place>,
     /// The places of the operands of each computed node.
     pub operands: Vec<Vec<Place>>,
-    /// The unit that computes a root, before mergers.
+    /// The unit that computes a root, before merges.
     pub(super) made_by: Vec<Option<usize>>,
-    /// The unit that absorbed a merged unit.
+    /// The unit that absorbed each unit; the unit itself if it was not merged.
     merged: Vec<usize>,
     /// Units that a unit depends on, directly or indirectly.
     pub(super) reach: Vec<Bits>,
@@ -179,7 +180,7 @@ impl Units {
         }
     }
 
-    /// The place of a batch of matrices `id` with contiguous rows.
+    /// The place of node `id`, a batch of matrices; if its rows are not contiguous, they are first copied.
     fn rows(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
             Place::At(o) if o.view.dims.last().is_some_and(|d| d.stride != 1 && d.len != 1) => {
@@ -189,7 +190,7 @@ impl Units {
         }
     }
 
-    /// The place of node `id` in memory.
+    /// The place of node `id`; a large repeated constant is first written to a buffer.
     fn held(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
             Place::Splat { .. } if func.nodes()[id].ty.bytes() > MAX_SPLAT_BYTES => self.moved(id, func),
@@ -197,7 +198,7 @@ impl Units {
         }
     }
 
-    /// The place of node `id` as a contiguous buffer.
+    /// The place of node `id` in a contiguous buffer; other views are first copied.
     fn whole(&mut self, id: usize, func: &Func) -> Place {
         match &self.places[id] {
             Place::At(o) if !o.view.is_linear() => self.moved(id, func),

@@ -1,7 +1,7 @@
 //! Layers: products with a row bias or an added matrix, a gate, a shift and an activation.
 //!
 //! The kernel finishes rows while they are in L1. This saves a pass over the result, and the result has the
-//! same bits as that of separate kernels. The pass determines which nodes belong together, not how they run.
+//! same bits as that of separate kernels. This file determines which nodes belong to a layer.
 
 use super::fuse::{Kind, Units, insert};
 use super::kernels::K_BLOCK;
@@ -20,7 +20,8 @@ pub(super) enum Part {
 }
 
 impl Units {
-    /// The part of each node in a product's unit, and the place of its operand for the terms.
+    /// The part of each node in a product's unit, and the place of the matrix or row that the node adds or
+    /// multiplies.
     pub(super) fn parts<'a>(
         &'a self,
         nodes: &'a [usize],
@@ -49,11 +50,10 @@ impl Units {
     }
 
     /// Appends node `id` to a product's unit if it adds a row or a matrix, multiplies by a row, adds another
-    /// row, or is the activation after these operations. Such a layer is finished while its rows are in cache.
-    /// No other node may read the intermediate values.
+    /// row, or is the activation after these operations. No other node may read the intermediate values.
     pub(super) fn layer(&mut self, func: &Func, id: usize, op: &Op) -> bool {
         let args = &func.nodes()[id].args;
-        // Of two products, the later one adds to the earlier one.
+        // The later operand comes first: in a sum of two products, the later product adds to the earlier one.
         let both = || {
             let mut both = [(0, 1), (1, 0)].map(|(k, other)| (args[k].index(), args[other].index()));
             both.sort_unstable_by(|a, b| b.cmp(a));

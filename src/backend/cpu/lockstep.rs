@@ -3,9 +3,10 @@
 //! The rows' accepted trips are aligned at the start: trip n of a replay is the n-th accepted trip of each
 //! row. For a row with c accepted trips, the state before trip n of the replay is the state before its own
 //! trip min(n, c - 1). One checkpoint rule, driven by the row with the most trips, serves all rows. A slot is
-//! assigned when the first row reaches its index, and each row writes its part on arrival. For a row that has
-//! ended, the parts of all later slots are filled with the state before its last trip, which is parked for
-//! this purpose. Bodies do not change rows that are not live. This file decides which rows are live.
+//! assigned to a state when the first row reaches this state, and each row writes its part of the slot when
+//! it reaches the state. For a row that has ended, the parts of all later slots are filled with the state
+//! before its last trip, which is parked for this purpose. Bodies do not change rows that are not live. This
+//! file decides which rows are live.
 
 use super::bind::Body;
 use super::loops;
@@ -20,11 +21,12 @@ pub(crate) struct Rows {
     pub num: usize,
     /// first, last, live: a word per row.
     pub flags: [Loc; 3],
-    /// t and t_next of a step, or alternately the step times before and after an attempt.
+    /// In a replay, t and t_next of a step. In a search, the step times before and after an attempt; the two
+    /// buffers alternate.
     pub step_times: [Loc; 2],
     /// accept, running, reached of an attempt: a word per row.
     pub verdicts: [Loc; 3],
-    /// For each row the state before its last accepted trip, if a tape is filled.
+    /// For each row, the state before its last accepted trip; empty if no tape is filled.
     pub parked: Box<[Loc]>,
 }
 
@@ -135,7 +137,7 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Number of a body's inputs before the carried ones.
+    /// Number of inputs of a body that precede the carried values.
     pub fn head(&self) -> usize {
         match self {
             Along::One(_) => 4,
@@ -143,13 +145,13 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Binds a body's inputs before the carried ones, for trip `n`.
+    /// Binds the inputs of a body that precede the carried values, for trip `n`.
     pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, trip: Trip, env: Env) {
         let (rows, schedules, furthest) = match self {
             Along::One(schedule) => return body.step(schedule, n),
             Along::Each(rows, schedules, furthest) => (rows, schedules, *furthest),
         };
-        // SAFETY: a word or a number for each row lies there.
+        // SAFETY: each of these locations holds a word or a number for each row.
         unsafe {
             let [first, last, live] = rows.flags.map(|l| env.at(l).cast::<u32>());
             let [t, t_next] = rows.step_times.map(|l| env.at(l).cast::<f64>());
@@ -171,7 +173,8 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Stores the state before trip `n` of a forward pass, given in `state`, if the rule selects it.
+    /// Stores the state before trip `n` of a forward pass, given in `state`, if the checkpoint rule selects
+    /// it. In lockstep, also parks the rows that take part in the trip.
     pub unsafe fn keep(&self, tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
         // SAFETY: the caller's promise; a slot has the layout's bytes.
         unsafe {
@@ -195,7 +198,8 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Copies the taps of trip `n` to the rows of the `num` times.
+    /// Copies the taps of trip `n` to the tapped rows that it holds. In lockstep, each row of the batch has
+    /// `num` tapped rows.
     pub unsafe fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -208,7 +212,8 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Binds the cotangents of the taps of trip `n` at the `num` times as inputs of a body, from `first` on.
+    /// Binds the cotangents of the taps of trip `n` as inputs of a body, from `first` on. In lockstep, each
+    /// row of the batch has `num` tapped rows.
     pub unsafe fn bind_cotangents(
         &self,
         body: &mut Body<'_>,

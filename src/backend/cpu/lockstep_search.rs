@@ -20,11 +20,11 @@ struct Search<'a> {
     tape: &'a mut Tape,
     /// Number of states offered to the checkpoint rule.
     visited: usize,
-    /// For each row, a word: whether the row still runs.
+    /// A word for each row: 1 while the row runs, else 0.
     live: *mut u32,
     /// accept, running and reached of each row.
     verdicts: [*mut u32; 3],
-    /// Alternately the step times before and after an attempt.
+    /// The step times before and after an attempt; the two buffers alternate.
     step_times: [*mut f64; 2],
 }
 
@@ -105,7 +105,7 @@ impl<'a> Search<'a> {
         self.s.tapped.map_or(0, |tapped| tapped.taps.num_rows())
     }
 
-    /// A row accepts its next trip, from `state` to the step time `to`.
+    /// Records that a row accepted a trip, from `state` to the step time `to`.
     unsafe fn accept(&mut self, row: usize, state: &[Loc], to: f64) {
         let (n, num, env) = (self.schedules[row].count(), self.num_tapped_rows(), self.env);
         // SAFETY: locations of this plan.
@@ -124,7 +124,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Stores a row of the state before its trip `n` if the rule selects it, and parks it.
+    /// Stores a row of the state before its trip `n` if the checkpoint rule selects this state, and parks the
+    /// row.
     unsafe fn keep(&mut self, row: usize, n: usize, state: &[Loc]) {
         let Search { s, rows, env, schedules, tape, visited, live, .. } = self;
         let (layout, env) = (&s.layout, *env);

@@ -1,7 +1,7 @@
 //! How loops store the states for their backward passes: the policy, its slots and the result.
 //!
-//! The policy and its slots are known at compile time and are in the plan's report. The result is read from a
-//! workspace after a run. This file does not run loops.
+//! The policy and its slots are known when the plan is compiled and are in its report. The result is read
+//! from a workspace after a run.
 
 use super::exec::Workspace;
 use super::report::{PlanReport, Space};
@@ -43,7 +43,7 @@ pub struct LoopReport {
     pub policy: Policy,
     /// The maximum number of stored states; `None` for one per step.
     pub slots: Option<usize>,
-    /// The result of the last run; `None` before the first.
+    /// The result of the last run; `None` before the first run.
     pub last: Option<LoopRun>,
     shape: TapeShape,
     tape: usize,
@@ -193,13 +193,13 @@ impl Workspace {
 }
 
 impl PlanReport {
-    /// Calls `f` with the report of every loop, including those in bodies.
+    /// Calls `f` with the report of every loop with a backward pass, including the loops in bodies.
     pub(crate) fn each_loop(&mut self, f: &mut dyn FnMut(&mut LoopReport)) {
         self.loops.iter_mut().for_each(&mut *f);
         self.bodies.iter_mut().for_each(|(_, body)| body.each_loop(f));
     }
 
-    /// The reports of all loops with a backward pass, including those in bodies.
+    /// The reports of all loops with a backward pass, including the loops in bodies.
     pub fn all_loops(&self) -> Vec<&LoopReport> {
         let inner = self.bodies.iter().flat_map(|(_, body)| body.all_loops());
         self.loops.iter().chain(inner).collect()

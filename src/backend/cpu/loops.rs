@@ -1,9 +1,9 @@
 //! Loop drivers: they run the plan of a body trip by trip.
 //!
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
-//! trip copies them; captured values are bound once. Control does not return to the caller between trips, and
-//! a loop allocates nothing once schedule and tape have their capacity. This file implements the contract of
-//! the loop operations (`graph::loops`).
+//! trip copies them; captured values are bound once. Control does not return to the caller between trips. A
+//! loop allocates nothing once its schedule and tape have the capacity that they need. This file implements
+//! the contract of the loop operations (`graph::loops`).
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
@@ -22,9 +22,9 @@ use std::ptr::copy_nonoverlapping;
 pub(crate) struct Carried {
     /// The values that the first trip receives.
     pub initial: Box<[Loc]>,
-    /// The buffers that the last trip writes, and every second trip before it.
+    /// The buffers that trips 0, 2, 4, ... write. At the end they hold the values of the last trip.
     pub result: Box<[Loc]>,
-    /// The buffers that the other trips write.
+    /// The buffers that trips 1, 3, 5, ... write.
     pub other: Box<[Loc]>,
     pub bytes: Box<[usize]>,
 }
@@ -41,14 +41,14 @@ pub(crate) struct Solve {
     /// The values that the step carries, then those that only the search carries.
     pub carried: Carried,
     pub captures: Box<[Loc]>,
-    /// Present in lockstep.
+    /// The additional buffers of a loop in lockstep.
     pub rows: Option<Rows>,
     pub layout: Layout,
     /// The residuals of the attempt, stored if the tape has room.
     pub left: Option<Left>,
-    /// Whether the tape is read.
+    /// Whether a backward pass reads the tape.
     pub records: bool,
-    /// Whether the schedule is read.
+    /// Whether another operation or a tap reads the schedule.
     pub is_replayed: bool,
     pub schedule: usize,
     pub tape: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Rev {
     pub captures: Box<[Loc]>,
     pub rows: Option<Rows>,
     pub layout: Layout,
-    /// Two states for recomputation.
+    /// Two buffers for recomputed states, which alternate.
     pub running: [Box<[Loc]>; 2],
     pub cotangents: Carried,
     pub tap_cotangents: Box<[TapCotangent]>,
@@ -108,7 +108,7 @@ pub struct Counters {
     pub accepted: u64,
     /// Steps that backward passes recomputed to restore states.
     pub recomputed: u64,
-    /// Steps whose stages backward passes recomputed for the derivative, in loops that can store them.
+    /// Steps whose stages backward passes recomputed for the derivative, in loops that can store stages.
     pub remade: u64,
     /// The maximum number of states stored by one tape, or of values stored by one sequence.
     pub states_kept_max: usize,
@@ -125,7 +125,7 @@ pub(crate) struct LoopSpace {
     pub counters: Counters,
 }
 
-/// A backward pass's own slots, for states that must not overwrite the tape.
+/// The replayer of a backward pass, and its own slots for states that must not overwrite the tape.
 pub(crate) struct Replay {
     pub replayer: Replayer,
     pub slots: Slots,
@@ -169,7 +169,7 @@ impl Carried {
         self.before(n + 1)
     }
 
-    /// Moves the values to the result buffers after `trips` trips.
+    /// Copies the values after `trips` trips to the result buffers, if they are in the other buffers.
     pub(super) unsafe fn settle(&self, env: Env, trips: usize) {
         if trips % 2 == 1 {
             return;
@@ -216,7 +216,7 @@ impl Rev {
     }
 }
 
-/// Stores the state before step `n` if the rule selects it; returns its slot.
+/// Stores the state before step `n` if the checkpoint rule selects it; returns its slot.
 pub(super) unsafe fn keep(
     tape: &mut Tape,
     n: usize,
@@ -242,7 +242,7 @@ impl Counters {
 
 impl LoopSpace {
     /// # Safety
-    /// The locations are valid in `env`, and the workspaces have the bodies' shapes.
+    /// The locations are valid in `env`, and the workspaces are prepared for the bodies.
     pub unsafe fn solve(&mut self, s: &Solve, env: Env) {
         if let Some(rows) = &s.rows {
             // SAFETY: the caller's promise.

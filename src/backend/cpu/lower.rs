@@ -1,6 +1,6 @@
 //! Lowers units to steps: assigns buffers to roots and a kernel to each unit.
 //!
-//! Offsets in the arena are assigned later.
+//! The memory plan assigns offsets in the arena later.
 
 use super::access::{Dim, View};
 use super::buffers::{Buffers, Home};
@@ -24,7 +24,7 @@ use crate::graph::{Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 use crate::transform::Residuals;
 
-/// Below this number of elements, a transpose through registers is not faster.
+/// Below this number of elements, a transpose through registers is not faster than a strided copy.
 const MIN_TRANSPOSE: usize = 64;
 
 /// Steps in order, with locations that name buffers.
@@ -40,7 +40,7 @@ pub(crate) struct Lowered {
     pub loops: Vec<LoopReport>,
     /// Ring buffers of deferred products.
     pub rings: Vec<Ring>,
-    /// Right operands that are packed once for all runs.
+    /// Captured right operands, which are packed when the loop starts.
     pub packed: Vec<Packed>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct Lower<'a> {
     /// The loop node and value of each sequence.
     pub(super) sequences: Vec<((usize, usize), usize)>,
     in_place: Vec<Vec<(Loc, Loc)>>,
-    /// If the function is the body of a loop, the properties that its runs share.
+    /// For the body of a loop: its captured inputs, and its outputs that are summed over the runs.
     trips: Trips,
     /// The rings of sums over the runs.
     rings: Vec<(usize, Ring)>,
@@ -181,8 +181,8 @@ impl Lower<'_> {
         copies
     }
 
-    /// If `root` is a product added to a matrix, computes this matrix in the destination of `root`, and so on
-    /// for a chain of such products.
+    /// If `root` is a product that is added to a matrix, assigns the matrix to the location of `root`. Does
+    /// the same along a chain of such products.
     fn add_in_place(&mut self, mut root: usize, at: Loc) {
         while let Some(unit) = self.units.unit_of(root)
             && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
@@ -194,7 +194,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The place of the matrix that a product's unit adds to.
+    /// The place of the matrix that is added to a unit's product.
     fn addend<'b>(&'b self, nodes: &'b [usize]) -> Option<&'b Place> {
         let Op::Dot { .. } = self.func.nodes()[nodes[0]].op else { return None };
         let mut parts = self.units.parts(nodes, self.func);
@@ -208,7 +208,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Computes the operands of a concatenation along its outermost axis in their final place.
+    /// Assigns the operands of a concatenation along its outermost axis to their final locations.
     fn join_parts(&mut self, id: usize, axis: usize) {
         self.home(id);
         let mut at = self.buffers.at(id);
@@ -226,7 +226,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Location and view of an operand's elements; a number gets its own buffer.
+    /// Location and view of an operand's elements; a number is stored in the pool of constants.
     fn view(&mut self, place: &Place, shape: &Shape, dtype: DType) -> (Loc, View) {
         match place {
             Place::Opaque { node } => panic!("invariant: %{node} has elements"),
@@ -258,7 +258,7 @@ impl Lower<'_> {
                 Step::TransposeCopy(TransposeCopy { src, dst, elem, batch, rows, cols, stride })
             }
             _ => {
-                // A reshape that strides cannot express: only the order of the elements matters, not the axes.
+                // If strides cannot express a reshape, only the order of the elements matters.
                 let from: Shape = view.dims.iter().map(|d| d.len).collect::<Vec<_>>().into();
                 let dims = Move::dims(&view, &View::contiguous(&from));
                 Step::Move(Move { src, dst, elem, dims, zero: None })

@@ -38,7 +38,7 @@ impl Lower<'_> {
     }
 }
 
-/// The axes after the batch axes.
+/// The lengths of the last four axes.
 fn four(ty: &Type) -> [usize; 4] {
     *ty.shape().last_chunk().expect("invariant: images and kernels have four axes")
 }

@@ -1,4 +1,4 @@
-//! Lowers loops and tiles: compiles their bodies and assigns their buffers.
+//! Lowers loops, tiles and conditionals: compiles their bodies and assigns their buffers.
 
 use super::codegen::elem;
 use super::cond::Cond;
@@ -22,7 +22,7 @@ use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
 use crate::transform::{self, Residuals, residuals};
 use std::sync::Arc;
 
-/// The number of each kind of loop data in a plan's workspace.
+/// The loop data that a plan's workspace needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spaces {
     /// Workspaces of bodies, in order.
@@ -70,8 +70,8 @@ impl Lower<'_> {
         types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
     }
 
-    /// The carried values: arguments from `arg` on are the values before the first trip, outputs from `out` on
-    /// the values after the last trip.
+    /// The carried values. Arguments from `arg` on are the values before the first trip. Outputs from `out`
+    /// on are the values after the last trip.
     pub(super) fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
         Carried {
             initial: self.operands(id, arg, types.len()),
@@ -94,7 +94,7 @@ impl Lower<'_> {
         self.made.iter().find(|(id, _)| *id == maker).expect("invariant: loops are lowered in order").1
     }
 
-    /// Whether output `k` of loop node `id`, its tape, is read.
+    /// Whether any node reads output `k` of loop node `id`: a schedule, a tape or a sequence.
     pub(super) fn is_read(&self, id: usize, k: usize) -> bool {
         let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
         let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
@@ -128,7 +128,7 @@ impl Lower<'_> {
         self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
     }
 
-    /// The tape of node `id`.
+    /// Adds the tape of node `id` to the workspace data; returns its index.
     fn tape(&mut self, id: usize, layout: &Layout, left: Option<&Left>, policy: graph::Policy) -> usize {
         let step = StepBytes { state: layout.bytes, residuals: left.map_or(0, |left| left.layout.bytes) };
         self.spaces.tapes.push(TapeShape {
@@ -141,8 +141,8 @@ impl Lower<'_> {
         self.spaces.tapes.len() - 1
     }
 
-    /// The residuals of a loop for the one backward pass that reads its tape, output `tape`. Several passes
-    /// would each need different residuals.
+    /// The residuals of a loop whose tape is output `tape`. `None` if the budget is too small, or if not
+    /// exactly one backward pass reads the tape, since each pass would need different residuals.
     fn residuals(&self, id: usize, tape: usize, state: usize, policy: graph::Policy) -> Option<Residuals> {
         let budget =
             |residuals| residual_budget(policy, StepBytes { state, residuals }, self.known_steps(id));
@@ -189,13 +189,14 @@ impl Lower<'_> {
         Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
     }
 
-    /// If a tape is read, records how it stores its states.
+    /// If a tape is read, adds a report of how it stores its states.
     fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
         let shape = self.spaces.tapes[tape];
         self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
-    /// The taps of trips: `types` are those of one trip, rows are outputs from `out` on.
+    /// The taps of a loop: `types` are the types of one trip's taps, and the tapped rows are outputs from
+    /// `out` on.
     pub(super) fn taps(
         &mut self,
         id: usize,
@@ -211,7 +212,8 @@ impl Lower<'_> {
         all.collect()
     }
 
-    /// The cotangents of taps: `types` are those of one trip, rows are arguments from `arg` on.
+    /// The cotangents of taps: `types` are the types of one trip's taps, and the rows are arguments from
+    /// `arg` on.
     pub(super) fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
         let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
             rows: self.operand(id, arg + i),
@@ -439,7 +441,7 @@ impl Lower<'_> {
     }
 }
 
-/// Number of a step's inputs before the carried ones.
+/// Number of inputs of a step that precede the carried values.
 fn head(rows: Option<usize>) -> usize {
     if rows.is_some() { 5 } else { 4 }
 }

@@ -9,7 +9,7 @@ use super::step::Step;
 use crate::graph::{self, Op, Type};
 
 impl Lower<'_> {
-    /// A sequence for value `k` of node `id`, if it is read.
+    /// Adds a sequence for value `k` of node `id` and returns its index; `None` if no node reads the value.
     fn stored(&mut self, id: usize, k: usize, ty: &Type) -> Option<usize> {
         if !self.is_read(id, k) {
             return None;
@@ -20,7 +20,7 @@ impl Lower<'_> {
         Some(sequence)
     }
 
-    /// The sequence that is argument `k` of a node.
+    /// The index of the sequence that is argument `k` of node `id`.
     fn read(&self, id: usize, k: usize) -> usize {
         let Place::Opaque { node } = self.units.operands[id][k] else {
             panic!("invariant: argument {k} of %{id} is a sequence");

@@ -4,7 +4,7 @@ use crate::array::memory::Counted;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Alignment of all buffers: one cache line, one AVX-512 register.
+/// Alignment of the buffers in workspaces and constant pools: one cache line, one AVX-512 register.
 pub(crate) const ALIGN: usize = 64;
 
 /// `bytes` rounded up to a whole number of [`ALIGN`].
@@ -21,7 +21,7 @@ pub(crate) struct Storage {
 }
 
 impl Storage {
-    /// Memory of at least `bytes`, listed under `name` in `live_arrays`; nothing is allocated for 0.
+    /// Memory of at least `bytes`, listed under `name` in `live_arrays`; nothing is allocated for 0 bytes.
     pub fn new(name: &'static str, bytes: usize) -> Storage {
         if bytes == 0 {
             return Storage { start: NonNull::dangling(), bytes, _counted: None };
@@ -57,8 +57,7 @@ impl Drop for Storage {
     }
 }
 
-// SAFETY: the storage is owned and has no interior state; code that writes through `ptr` guarantees exclusive
-// access.
+// SAFETY: the storage owns its memory; code that writes through `ptr` guarantees exclusive access.
 unsafe impl Send for Storage {}
 // SAFETY: as above.
 unsafe impl Sync for Storage {}

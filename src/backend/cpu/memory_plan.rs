@@ -66,7 +66,7 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
     MemoryPlan { offsets, bytes, bound: bound(&placed), without_reuse }
 }
 
-/// Whether two buffers share bytes while both live, except for allowed in-place reuse.
+/// Whether two buffers share bytes while both are alive, other than by a pair of `in_place`.
 pub(crate) fn overlaps(
     lives: &[Option<Life>],
     plan: &MemoryPlan,

@@ -1,9 +1,9 @@
 //! The CPU target: plans of fused kernels over one arena.
 //!
-//! Compilation of a [`Plan`] has five passes, each in a file: [`prepare`] replaces flags by plain operations,
-//! [`fuse`] groups nodes into units, [`lower`] (with [`codegen`] for fused units) turns units into steps on
-//! named buffers, [`memory_plan`] assigns memory to the buffers, and [`exec`] runs the steps. README.md in
-//! this folder describes the design.
+//! Compilation of a [`Plan`] has four main passes, each in a file: [`prepare`] replaces flags by plain
+//! operations, [`fuse`] groups nodes into units, [`lower`] (with [`codegen`] for fused units) turns units
+//! into steps on buffers, and [`memory_plan`] assigns memory to the buffers. [`exec`] runs the steps.
+//! README.md in this folder describes the design.
 #![allow(unsafe_code, reason = "kernels run on addresses that the planner has laid out and checked")]
 #![allow(
     clippy::cast_ptr_alignment,

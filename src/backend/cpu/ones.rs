@@ -1,7 +1,7 @@
-//! Programs of one element, such as a loop's clock.
+//! Programs over one element, such as a loop's clock.
 //!
 //! Operands are loaded into a register file, instructions work from register to register, and results are
-//! stored at the end. A strip program would repeat this work for every operand of every instruction.
+//! stored at the end. A strip program would load and store the operands of every instruction.
 
 use super::kernels::OneInstr;
 use super::step::{Access, Env, Loc};

@@ -40,7 +40,7 @@ impl Body<'_> {
     /// Packs the captured values, which must be bound.
     pub unsafe fn pack(&mut self) {
         let inner = &self.plan.0;
-        // SAFETY: captured values are bound, and the workspace has the plan's shape.
+        // SAFETY: captured values are bound, and the workspace is prepared for the plan.
         inner.packed.iter().for_each(|packed| unsafe { packed.run(self.bound(), inner.level) });
     }
 }

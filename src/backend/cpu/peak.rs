@@ -3,8 +3,8 @@
 //! The rates are for reports only: they vary between measurements, so no plan or result may depend on them.
 //!
 //! A formula (lanes x ports x clock) is not enough: the clock depends on other load, and a hypervisor reports
-//! neither ports nor clock. The measurement uses the crate's own kernel. The fraction of its rate that a plan
-//! achieves then shows the overhead around the products, which a better plan could save.
+//! neither ports nor clock. The measurement uses the crate's own kernel. The fraction of this rate that a
+//! plan achieves then shows the overhead around the products, which a better plan could save.
 
 use super::kernels::{Gemm, gemm_f32, packed_len};
 use crate::simd::Level;
@@ -28,8 +28,8 @@ const RUN_S: f64 = 3e-3;
 /// Peak rates of this machine.
 ///
 /// # Numerics
-/// Each rate is the best of five measurements of 3 ms, 50 ms in total; load from other programs lowers the
-/// rates.
+/// Each rate is the best of five measurements of 3 ms; all measurements take about 50 ms. Load from other
+/// programs lowers the rates.
 ///
 /// # Examples
 /// ```
@@ -44,7 +44,7 @@ pub struct Peak {
     /// 10^9 floating-point operations per second of f32 matrix products on one thread; a multiply-add counts
     /// as two.
     pub gflops_one_thread: f64,
-    /// The same on all threads together.
+    /// The same rate on all threads together.
     pub gflops: f64,
     /// Bytes read and written per second by copies within the L2 cache, on all threads together.
     pub bytes_per_s: f64,
@@ -94,7 +94,7 @@ struct Line([f32; 16]);
 struct Buffers {
     level: Level,
     a: Vec<Line>,
-    /// All elements are equal, so the packed layout is the same as the plain one.
+    /// All elements are equal, so the packed layout has the same contents as the plain layout.
     b: Vec<Line>,
     c: Vec<Line>,
 }

@@ -15,14 +15,14 @@ pub(crate) struct Operand {
     pub view: View,
 }
 
-/// The location of a value.
+/// The place of a value: a number, a view of a buffer, or neither.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
-    /// One number for every element.
+    /// All elements equal this number.
     Splat { dtype: DType, bits: u64 },
     /// In a buffer.
     At(Operand),
-    /// A tuple, schedule or tape of this node, which has no elements.
+    /// The value of `node` is a tuple, schedule or tape, which has no elements.
     Opaque { node: usize },
 }
 
@@ -32,7 +32,7 @@ impl Place {
         Place::At(Operand { root, view: View::contiguous(shape) })
     }
 
-    /// The node that computes the value.
+    /// The root: the node whose buffer holds the value, or the node of an opaque value.
     pub fn root(&self) -> Option<usize> {
         match self {
             Place::Splat { .. } => None,
@@ -75,7 +75,8 @@ pub(crate) fn place(func: &Func, id: usize, places: &[Place]) -> Place {
     }
 }
 
-/// Whether strides can express this operation, so that it moves no data.
+/// Whether the operation only changes how elements are addressed. Strides express all such operations except
+/// some reshapes.
 pub(crate) fn is_layout(op: &Op) -> bool {
     matches!(
         op,

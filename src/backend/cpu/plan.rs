@@ -38,7 +38,8 @@ pub(crate) struct Trips {
 /// A compiled function.
 ///
 /// Immutable, cheap to clone, and `Sync`: any number of threads may run one plan, each with its own
-/// [`super::Workspace`]. A run makes no heap allocation once its workspace has been used.
+/// [`super::Workspace`]. A run makes no heap allocation if an earlier run of the plan on the same workspace
+/// took at least as many steps; debug callbacks are an exception.
 #[derive(Clone)]
 pub struct Plan(pub(crate) Arc<Inner>);
 
@@ -54,12 +55,12 @@ pub(crate) struct Inner {
     pub arena_bytes: usize,
     /// Bytes of registers, which follow the arena.
     pub scratch_bytes: usize,
-    /// Length of the operand table.
+    /// Length of the table of addresses.
     pub slots: usize,
     pub report: PlanReport,
     /// The workspace data of loops and tiles.
     pub spaces: Spaces,
-    /// Ring buffers of products deferred from run to run.
+    /// Ring buffers of products that are deferred over several runs.
     pub rings: Vec<Ring>,
     /// Weights that are packed once for many runs.
     pub packed: Vec<Packed>,
@@ -159,7 +160,7 @@ impl Inner {
     }
 }
 
-/// The lifetimes of the buffers in the arena over the steps, and their offsets.
+/// Assigns offsets to the buffers in the arena, from their lifetimes over the steps.
 fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
     let buffers = &lowered.buffers.list;
     let mut lives: Vec<Option<Life>> = vec![None; buffers.len()];
@@ -173,7 +174,7 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
                 return;
             }
             let bytes = buffers[b].bytes;
-            // No step writes a buffer without elements.
+            // A buffer without elements may have no step that writes it.
             debug_assert!(
                 access == Access::Write || lives[b].is_some() || bytes == 0,
                 "invariant: buffer {b} is written before step {i} reads it"
@@ -195,7 +196,7 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
     memory
 }
 
-/// For each buffer its base and offset; the pool of constants; the constant arrays in use.
+/// The base and offset of each buffer, the pool of constants, and the constant arrays in use.
 fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, Storage, Vec<Arc<Array>>) {
     let (ni, no) = (func.num_inputs() as u32, func.num_outputs() as u32);
     let mut consts = Vec::new();

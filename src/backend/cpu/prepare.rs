@@ -1,11 +1,12 @@
-//! Rewrites a graph before planning: replaces operation flags by operations that places and kernels know.
+//! Rewrites a graph before planning: replaces operation flags by operations that the other passes support.
 //!
 //! A transposed factor of a product becomes an explicit transpose. For the left factor, the transpose is a
 //! view. For the right factor it may need a copy, which all products that use it share (equal nodes merge). A
 //! reduction over axes that are not adjacent becomes a chain of reductions, innermost first. `any` of truth
-//! values becomes their maximum, and `all` becomes "none is false". An iota along one of several axes becomes
-//! a one-axis iota that is broadcast: its numbers are in the pool of constants, and only the broadcast may
-//! need a full buffer. All other nodes are copied; nodes that no output needs are dropped.
+//! values becomes their maximum, and `all` becomes the negated maximum of the negated values. An iota along
+//! one of several axes becomes a one-axis iota that is broadcast: its numbers are in the pool of constants,
+//! and only the broadcast may need a full buffer. All other nodes are copied; nodes that no output needs are
+//! dropped.
 
 use super::places::Geometry;
 use crate::array::DType;
@@ -64,7 +65,7 @@ fn reduce(b: &mut Builder, op: ReduceOp, x: NodeId, mut axes: Vec<usize>) -> Nod
     let mut last = Vec::new();
     let shape = b.ty(x).shape().clone();
     while Geometry::of(&shape, &axes).is_none() {
-        // Only the outermost axes remain; the removed axes are inside them.
+        // The outermost axes remain in `axes`; the axes moved to `last` are inside them.
         last.insert(0, axes.pop().expect("invariant: an empty set of axes has a geometry"));
     }
     if last.is_empty() {

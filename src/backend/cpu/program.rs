@@ -44,7 +44,8 @@ pub(crate) struct Stream {
     pub dims: Box<[Dim]>,
 }
 
-/// One instruction; operands are slots of the table, with any slot where the kernel takes fewer than three.
+/// One instruction. Operands are slots of the table of addresses; the kernel ignores those that it does not
+/// need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instr {
     pub run: StripFn,
@@ -80,10 +81,10 @@ pub(crate) enum Ending {
     Groups { reduced: usize },
     /// Each row is reduced to one element.
     Row,
-    /// Each strip holds whole lines of `inner` elements. The lines of a row are added, element by element, to one output
-    /// line.
+    /// Each strip holds whole lines of `inner` contiguous elements. The lines of a row are added, element by
+    /// element, to one output line.
     Lines { inner: usize },
-    /// Each row is one line, added to line `row / reduced`.
+    /// Each row is one line, which is added to output line `row / reduced`.
     Line { reduced: usize },
 }
 
@@ -96,7 +97,7 @@ pub(crate) struct Program {
     pub register_bytes: usize,
     /// Registers, which are the first slots of the table.
     pub registers: u16,
-    /// Length of the table.
+    /// Length of the table of addresses.
     pub slots: u16,
     /// Operands: linear, then fixed, then others. Their slots follow the registers, in order.
     pub streams: Box<[Stream]>,
@@ -106,7 +107,7 @@ pub(crate) struct Program {
     pub direct: Box<[Loc]>,
     pub instrs: Box<[Instr]>,
     pub reductions: Box<[Reduction]>,
-    /// Replaces the program if it has one element.
+    /// Runs instead of the instructions if the program has one element.
     pub ones: Option<Ones>,
     /// Floating-point operations per element.
     pub flops: usize,
@@ -277,7 +278,7 @@ impl Program {
     unsafe fn reduce(&self, env: Env, row: usize, i: usize, n: usize) {
         for r in &self.reductions {
             let size = r.reducer.elem.size();
-            // SAFETY: as for `run`; the geometry says where the results lie.
+            // SAFETY: as for `run`; results lie where the geometry places them.
             unsafe {
                 let src = (*env.table.add(r.src as usize)).cast_const();
                 let dst = env.at(r.dst);

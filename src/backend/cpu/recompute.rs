@@ -1,14 +1,15 @@
 //! Recomputes cheap values at their readers instead of storing them.
 //!
 //! A backward pass reads dozens of elementwise values of the forward pass, such as `x (1 - sigmoid x)` and
-//! `sigmoid x`, which one kernel would store and another load. If such a value costs one addition or product on
-//! operands that are stored in any case, each reader gets a copy of its node. The same operation on the same
-//! operands has the same bits, so no result changes.
+//! `sigmoid x`, which one kernel would store and another load. If at most [`MAX_CHAIN`] cheap operations
+//! (sums, products, comparisons) compute such a value from operands that are stored in any case, each reader
+//! gets copies of their nodes. The same operation on the same operands has the same bits, so no result
+//! changes.
 //!
-//! The stored values of a unit are reduced greedily: a value is dropped if everything that it needs is stored,
-//! and another value is stored if at least two values can be dropped for it. A minimum cut (as in PyTorch's
-//! partitioner) would find the global optimum. All candidates are in one unit, where the greedy pass found the
-//! same sets on the networks tried.
+//! The stored values of a unit are reduced greedily: a value is dropped if everything that it needs is
+//! stored, and another value is stored if at least two values can be dropped for it. A minimum cut (as in
+//! PyTorch's partitioner) would find the global optimum. Here, all candidates are in one unit, and the greedy
+//! pass found the same sets on the networks tried.
 
 use super::fuse::{Kind, Unit, Units};
 use super::places::Place;
@@ -29,7 +30,8 @@ pub(crate) fn recompute(units: &mut Units, func: &Func) {
     }
 }
 
-/// The units other than `unit` that read a node, and whether they may recompute it.
+/// The other units that read a node, and whether the node must be stored because one of them, or an output,
+/// cannot recompute it.
 #[derive(Clone, Default)]
 struct Reads {
     by: Vec<usize>,
@@ -78,7 +80,7 @@ fn thin(units: &mut Units, func: &Func, unit: usize) {
     drop_unread(units, func, unit, &stored);
 }
 
-/// The readers of the nodes of `unit` outside of it.
+/// For each node of `unit`, its readers in other units.
 fn readers(units: &Units, func: &Func, unit: usize) -> Vec<Reads> {
     let nodes = &units.all[unit].nodes;
     let mut reads = vec![Reads::default(); nodes.len()];
@@ -137,7 +139,7 @@ impl Search<'_> {
     }
 
     /// The nodes to compute for `id`, in topological order, and the values that would have to be stored for
-    /// them.
+    /// them. `None` if these are more than [`MAX_CHAIN`] nodes.
     fn chain<'r>(
         &self,
         id: usize,
@@ -199,7 +201,7 @@ impl Search<'_> {
             {
                 stored.retain(|&s| s != id);
                 gone.push(id);
-                // Values dropped earlier may depend on this one.
+                // Values dropped earlier may depend on this value.
                 let broken = |g: &usize| self.chain(*g, stored, of).is_none_or(|(_, m)| !m.is_empty());
                 if gone.iter().any(broken) {
                     gone.pop();
@@ -209,7 +211,7 @@ impl Search<'_> {
         }
     }
 
-    /// Values of which one alone would complete a chain.
+    /// Values that would complete a chain if they were stored: each is the only missing value of its chain.
     fn bases<'r>(
         &self,
         soft: &[usize],
@@ -224,7 +226,7 @@ impl Search<'_> {
     }
 }
 
-/// Gives `reader` copies of the nodes of a chain.
+/// Adds copies of the nodes of a chain to `reader`.
 fn adopt(units: &mut Units, reader: usize, unit: usize, chain: &[usize]) {
     for &id in chain {
         let Err(at) = units.all[reader].nodes.binary_search(&id) else { continue };

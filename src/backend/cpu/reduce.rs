@@ -1,8 +1,9 @@
-//! Reductions of strips: groups of neighbors, long rows in blocks, and lines added to a line.
+//! Reductions of strips. Neighbors (contiguous elements) are reduced in groups or, in long rows, in blocks.
+//! Lines (rows of contiguous elements that are not reduced themselves) are combined element by element.
 //!
 //! The order of a sum depends only on the reduction's shape and the level. Neighbors are summed in blocks of
-//! [`BLOCK`], and the sums of blocks in double precision; lines are added one after the other. This file does
-//! not depend on strip programs.
+//! [`BLOCK`], and the sums of blocks are added in double precision. Lines are added one after the other. This
+//! file does not depend on strip programs.
 
 use super::kernels::{self, Elem, ReduceFn, StripFn, StripOp, SumColsFn, SumRowsFn, strip};
 use super::places::Geometry;
@@ -10,7 +11,7 @@ use crate::graph::ReduceOp;
 use crate::simd::Level;
 use std::ptr::null;
 
-/// Number of neighbors reduced at once.
+/// Maximum number of neighbors that are reduced at once.
 pub(crate) const BLOCK: usize = 256;
 
 /// One reduction and its kernels.
@@ -136,10 +137,10 @@ impl Reducer {
         }
     }
 
-    /// Adds `rows` lines of `len` elements to the line at `dst`, one after the other.
+    /// Combines `rows` lines of `len` elements with the line at `dst`, one after the other.
     ///
     /// # Safety
-    /// `src` holds the lines, `dst` one of them, and the level is available.
+    /// `src` holds `rows` lines, `dst` holds one line, and the level is available.
     pub unsafe fn lines(&self, dst: *mut u8, src: *const u8, rows: usize, len: usize) {
         // SAFETY: the caller's promise.
         unsafe {

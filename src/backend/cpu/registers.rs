@@ -10,9 +10,9 @@ use super::program::{Cut, Ending, Instr, Mode, Program, Reduction, Stream};
 use super::step::{Access, Loc};
 use crate::array::DType;
 
-/// Absent.
+/// Stands for no register or slot.
 const NONE: u16 = u16::MAX;
-/// Read by the reductions, after all instructions.
+/// Stands for the end of the program: the reductions read the value, after all instructions.
 const AT_END: usize = usize::MAX;
 
 impl Gen<'_> {
@@ -26,7 +26,7 @@ impl Gen<'_> {
         last
     }
 
-    /// A register for each value that is held in one, and how many there are.
+    /// The register of each value that is held in a register, and the number of registers.
     fn assign(&self, last: &[Option<usize>]) -> (Vec<u16>, u16) {
         let mut of = vec![NONE; self.values.len()];
         let (mut free, mut count) = (Vec::new(), 0u16);
@@ -124,7 +124,8 @@ impl Gen<'_> {
         Generated { program, in_place }
     }
 
-    /// The program on a register file of `num` registers, one per slot of the table, if there are enough.
+    /// The program on a register file of `num` registers, one per slot of the table; `None` if `num` is too
+    /// large.
     fn ones(&self, slot: &dyn Fn(Value) -> u16, of_input: impl Fn(usize) -> u16, num: usize) -> Option<Ones> {
         if num > REGISTERS {
             return None;
@@ -187,8 +188,8 @@ impl Gen<'_> {
     }
 }
 
-/// Operands in order (linear, fixed, others), the number of linear ones, and the number of linear and fixed
-/// ones.
+/// The operands in order (linear, fixed, others), the number of linear operands, and the number of linear and
+/// fixed operands.
 fn in_order(modes: &[Mode]) -> (Vec<usize>, usize, usize) {
     let (mut order, mut fixed, mut others) = (vec![], vec![], vec![]);
     for (i, mode) in modes.iter().enumerate() {

@@ -7,21 +7,23 @@ use std::fmt;
 
 /// The cost and memory of a plan, independent of the number of threads.
 ///
-/// Loops and tiles are reported once per body, since the number of trips is known only after a run.
+/// The cost of a body is the cost of one trip, because the number of trips of a loop is known only after a
+/// run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanReport {
-    /// Kernels per run, not counting bodies.
+    /// Kernels per run, without the kernels of bodies; a loop, a conditional or the tiles of an operation
+    /// count as one.
     pub kernels: usize,
     /// Floating-point operations per run; a function such as exp counts as one.
     pub flops: usize,
-    /// Bytes that kernels read and write.
+    /// Bytes that kernels read and write per run, without the kernels of bodies.
     pub bytes_moved: usize,
     /// Workspace bytes: intermediate values and registers, including those of one run of each body.
     pub arena_bytes: usize,
-    /// Size of the intermediate values if no two of them shared bytes.
+    /// `arena_bytes` if no two intermediate values shared bytes.
     pub arena_bytes_without_reuse: usize,
-    /// The largest total of intermediate values alive at one step, including registers and bodies: a lower
-    /// bound for this order of steps.
+    /// A lower bound of `arena_bytes` for this order of steps: the largest total of intermediate values alive
+    /// at one step, with registers and bodies.
     pub arena_bytes_live: usize,
     /// Bytes of a state and the maximum number of stored states, for each tape of a loop and each backward
     /// pass.
@@ -31,19 +33,20 @@ pub struct PlanReport {
     pub residuals: Vec<(usize, usize)>,
     /// How each loop with a backward pass stores its states.
     pub loops: Vec<LoopReport>,
-    /// Number of runs of this body per run of its parent, if known in advance: tiles; 1 for a loop.
+    /// Number of runs of this body per run of its parent: the number of full tiles for a body of tiles, the
+    /// `trips` of a report that [`PlanReport::after`] added, else 1.
     pub trips: usize,
     /// The bodies of loops and tiles: name and cost of one trip.
     pub bodies: Vec<(&'static str, PlanReport)>,
-    /// The workspaces that this body runs in, within the parent's.
+    /// The workspaces that this body runs in, inside the workspace of its parent.
     pub(crate) spaces: Vec<Space>,
 }
 
-/// A workspace within that of a plan, by its number among those of its kind.
+/// A workspace inside the workspace of a plan, by its index in the list of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
     Body(usize),
-    /// One per worker.
+    /// A group of workspaces, one per worker.
     Tiles(usize),
     LastTile(usize),
 }

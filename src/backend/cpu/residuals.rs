@@ -16,8 +16,8 @@ use std::slice::from_raw_parts;
 /// Bytes to prefetch per trip: the hardware prefetches the rest of a longer value.
 const AHEAD_BYTES: usize = 1024;
 
-/// Prefetches residuals of the next trip. When they are needed they are no longer in L1, and the hardware does
-/// not predict the order in which they are read.
+/// Prefetches values of the next trip: residuals, or a stored state. When the trip starts, they are no longer
+/// in L1, and the hardware does not predict the order in which trips read them.
 pub(super) fn prefetch_next(at: *const u8, bytes: usize) {
     prefetch(at, bytes.min(AHEAD_BYTES));
 }
@@ -41,14 +41,14 @@ pub(crate) struct Opening {
     pub body: Plan,
     /// Number of residuals. They are the last parts of the layout and the first outputs of the body.
     pub num: usize,
-    /// The carried values that its other outputs must equal: position among the carried values, bytes,
-    /// location.
+    /// The other outputs of the body must equal some carried values. For each: the position among the carried
+    /// values, its bytes, and the location of the output.
     pub carried: Box<[(usize, usize, Loc)]>,
 }
 
 impl Opening {
-    /// Fills the first position. Does not open the tape for residuals if the search starts from other values
-    /// than a step would produce.
+    /// Computes the residuals that the first trip reads. Opens the tape for residuals only if the search
+    /// starts from the values that a step would produce.
     unsafe fn run(&self, tape: &mut Tape, layout: &Layout, body: &mut Body<'_>, initial: &[Loc], env: Env) {
         let Some(at) = tape.lead() else { return };
         for (k, &(offset, _)) in layout.parts[layout.parts.len() - self.num..].iter().enumerate() {
@@ -78,7 +78,7 @@ impl Left {
         made.for_each(|(_, _, l)| f(l, Access::Write));
     }
 
-    /// Prepares a search that starts from `step_time` and `initial`.
+    /// Runs the opening, if any, for a search that starts from `step_time` and `initial`.
     pub(super) unsafe fn open(
         &self,
         tape: &mut Tape,
@@ -120,7 +120,7 @@ pub(crate) struct Taken {
     /// Recomputes the residuals from the inputs of a step.
     pub again: Plan,
     pub layout: Layout,
-    /// Number of residuals, at the end, that come from the previous trip.
+    /// Number of residuals that come from the previous trip; they are the last parts of the layout.
     pub num_before: usize,
     /// Buffers for recomputed residuals.
     pub spare: Box<[Loc]>,

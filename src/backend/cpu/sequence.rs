@@ -1,9 +1,9 @@
 //! The driver of the general loop, and the sequences that it reads and stores.
 //!
-//! A sequence lies in the workspace of the plan that contains its loop, with one slot per trip, indexed by the
-//! trip's position in the schedule; it keeps its capacity between runs. A trip reads and writes its values in
-//! place; only states are copied. Values without readers are not stored. This file implements the contract of
-//! [`crate::graph::Loop`].
+//! A sequence lies in the workspace of the plan that contains its loop, and keeps its capacity between runs.
+//! It has one slot per trip, indexed by the trip's position in the schedule. A trip reads and writes its
+//! values in place; only states are copied. Values without readers are not stored. This file implements the
+//! contract of [`crate::graph::Loop`].
 
 use super::bind::Body;
 use super::loops::{Carried, LoopSpace};
@@ -16,9 +16,9 @@ use std::ptr::copy_nonoverlapping;
 /// The destination of a trip's output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
-    /// Its slot in a sequence.
+    /// The slot of the trip in this sequence.
     Stored(usize),
-    /// A scratch location; it is not read.
+    /// A scratch location, which nothing reads.
     Dropped(Loc),
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Loop {
     pub body: Plan,
     pub is_reversed: bool,
     pub carried: Carried,
-    /// The sequences that it reads.
+    /// The sequences that the loop reads.
     pub xs: Box<[usize]>,
     pub captures: Box<[Loc]>,
     pub rows: Box<[TapCotangent]>,

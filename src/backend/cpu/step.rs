@@ -91,7 +91,8 @@ impl Step {
         }
     }
 
-    /// Elements, floating-point operations and bytes read and written, for the report.
+    /// Floating-point operations, and bytes read and written, for the report. Bodies of loops, tiles and
+    /// conditionals are reported separately.
     pub fn cost(&self) -> Cost {
         match self {
             Step::Strip(p) => p.cost(),
@@ -130,7 +131,7 @@ pub(crate) struct Env {
     pub bases: *const *mut u8,
     /// Registers of strip programs.
     pub scratch: *mut u8,
-    /// The operands of a strip program, as addresses.
+    /// The table of addresses of a strip program: its registers and operands.
     pub table: *mut *mut u8,
 }
 

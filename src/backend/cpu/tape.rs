@@ -20,7 +20,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub(crate) struct Schedule {
     /// One more than the number of steps.
     pub step_times: Vec<f64>,
-    /// Whether the last step time equals the target exactly.
+    /// Whether the last step time equals the end time of the search exactly.
     pub reached: bool,
     /// The tapped rows that trips hold.
     pub held: Held,
@@ -55,14 +55,15 @@ impl Layout {
     }
 }
 
-/// Slots for states, allocated on first use and not freed between runs.
+/// Slots of equal size, for states, residuals or the values of a sequence. They are allocated on first use
+/// and stay allocated between runs.
 #[derive(Debug)]
 pub(crate) struct Slots {
     name: &'static str,
     state_bytes: usize,
     chunk: usize,
     chunks: Vec<Storage>,
-    /// The slots near the last one that was accessed: accesses are mostly sequential.
+    /// The slots of the chunk that was accessed last; accesses are mostly sequential.
     near: Range<usize>,
     at: *mut u8,
 }
@@ -71,7 +72,7 @@ pub(crate) struct Slots {
 unsafe impl Send for Slots {}
 
 impl Slots {
-    /// At most `num` slots for states of `state_bytes` bytes.
+    /// At most `num` slots of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
         Slots::in_chunks("stored states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
     }
@@ -120,7 +121,7 @@ fn in_a_chunk(chunk_bytes: usize, bytes: usize, num: usize) -> usize {
     (chunk_bytes / bytes.max(1)).clamp(1, num.max(1))
 }
 
-/// The dimensions of a tape.
+/// The sizes of a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapeShape {
     pub state_bytes: usize,
@@ -138,7 +139,8 @@ pub(crate) struct TapeShape {
 impl TapeShape {
     /// Slots per chunk, for states and for residuals.
     fn chunks(&self) -> [usize; 2] {
-        // Chunks are small, so that the two kinds fill the budget except for a fraction of one chunk.
+        // A chunk is at most a sixteenth of the budget, so that partly used chunks of the two kinds waste
+        // little of it.
         let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
         [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
     }
@@ -161,7 +163,7 @@ pub(crate) struct Tape {
     pub recorder: Recorder,
     pub slots: Slots,
     residuals: Slots,
-    /// Number of steps, from the first on, whose residuals are stored, after `lead` positions.
+    /// The residuals of this many steps, from the first step on, are stored, after `lead` positions.
     num_residuals: usize,
     lead: usize,
     /// Whether this pass stores residuals.
@@ -199,7 +201,7 @@ impl Tape {
         (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
     }
 
-    /// Records that this slot was filled.
+    /// Records that the slot of [`Tape::lead()`] was filled.
     pub fn open(&mut self) {
         self.is_open = true;
     }

@@ -61,12 +61,12 @@ impl TapCotangent {
 }
 
 impl Tapped {
-    /// Records in a schedule which remaining rows the trip to step time `to` holds; in lockstep those of
-    /// `lane`, else 0.
+    /// Records in a schedule which remaining rows the trip to step time `to` holds. `lane` is the row of the
+    /// batch in lockstep, else 0.
     pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
         let num = self.taps.times;
         let times = self.times.map_or(&[][..], |at| {
-            // SAFETY: f64 arrays of this length lie there, one per lane.
+            // SAFETY: the location holds an f64 array of this length per lane.
             unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
         });
         let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);
@@ -82,11 +82,11 @@ pub(super) unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: 
     }
 }
 
-/// Copies the taps of trip `n` to its rows.
+/// Copies the taps of trip `n` to the rows that it holds.
 pub(super) unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
     for k in schedule.held.rows_of(n) {
         for tap in taps {
-            // SAFETY: there is such a row, of these bytes, elsewhere.
+            // SAFETY: row `k` exists, has these bytes and does not overlap the trip's location.
             unsafe { copy_nonoverlapping(env.at(tap.trip), env.at(tap.rows).add(k * tap.bytes), tap.bytes) };
         }
     }

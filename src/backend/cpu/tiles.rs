@@ -1,9 +1,9 @@
 //! Runs a body per tile of rows, in parallel on rayon's current pool.
 //!
 //! The program determines the tiles, rows are written to their final place, and sums are stored per tile and
-//! added in tile order. The results therefore do not depend on scheduling, to the bit. Each worker owns a
-//! workspace. Workers take tiles from a counter. Recursive joins start them, which unlike spawned tasks do not
-//! allocate.
+//! added in tile order. The bits of the results therefore do not depend on scheduling. Each worker owns a
+//! workspace. Workers take tiles from a counter. Recursive joins start the workers, because spawned tasks
+//! would allocate.
 
 use super::exec::{Workspace, execute};
 use super::kernels::StripFn;
@@ -13,7 +13,7 @@ use crate::simd::denormals::Denormals;
 use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Elements per summation task: for smaller tasks, scheduling takes longer than the sum.
+/// The number of additions of a summation task: scheduling a smaller task takes longer than the additions.
 const SUM_GRAIN: usize = 1 << 14;
 
 /// The tiles of an operation.
@@ -37,7 +37,8 @@ pub(crate) struct Tiles {
 pub(crate) enum Out {
     /// Consecutive rows of this many bytes.
     Rows { at: Loc, row: usize },
-    /// A sum over the tiles. Tile 0 computes into `at`, the others into `parts`, `stride` bytes apart.
+    /// A sum over the tiles. Tile 0 writes its term to `at`, the others write theirs to `parts`, `stride`
+    /// bytes apart.
     Sum { at: Loc, parts: Loc, stride: usize, add: StripFn, len: usize, elem: usize },
 }
 
@@ -90,8 +91,8 @@ impl Tiles {
         if space.workers.len() < workers {
             space.workers.resize_with(workers, Workspace::new);
         }
-        // All workspaces are prepared now, because it depends on the load of the machine which worker takes a
-        // tile.
+        // All workspaces are prepared now. The load of the machine determines which workers take tiles, so a
+        // later run could otherwise allocate.
         space.workers[..workers].iter_mut().for_each(|ws| ws.prepare(&self.body));
         let next = AtomicUsize::new(0);
         let shared = Shared { tiles: self, env, next: &next };
@@ -148,8 +149,8 @@ impl Tiles {
     }
 }
 
-/// Splits the workers until each runs alone and takes tiles until none is left. The first one starts with the
-/// tail, so the tail's workspace is always the same.
+/// Splits the workers until each runs alone. Each worker then takes tiles until none is left. The first
+/// worker runs the tail first.
 unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Plan, &mut Workspace)>) {
     let tiles = shared.tiles;
     if let [ws] = workers {
@@ -160,7 +161,7 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
             if let Some((plan, ws)) = tail {
                 tiles.tile(whole, plan, ws, shared.env);
             }
-            // The workspace is prepared even if no tile is left, so that a later run need not prepare it.
+            // `Tiles::run` has prepared the workspace, so this call does nothing.
             ws.prepare(&tiles.body);
             loop {
                 let i = shared.next.fetch_add(1, Relaxed);
@@ -198,7 +199,7 @@ impl Parts {
             let half = len / 2;
             let whole = self;
             let left = move || {
-                // SAFETY: half of the range.
+                // SAFETY: the first half of the range.
                 unsafe { whole.run(start, half) }
             };
             let right = move || {

@@ -5,9 +5,10 @@
 //! a product of a few rows. Instead, the partial sum is an additional input of the body that aliases the
 //! output, and products add to it from their registers ([`super::layers`]).
 //!
-//! Products with so few rows that one pass over the sum costs more than the product are deferred: a trip
-//! stores its rows in a ring buffer, and when the buffer is full, one product of all rows is added. The terms
-//! are added in the order of the trips, so the result does not depend on how a loop obtains its states.
+//! If a product has so few rows (the `k` of its [`Gemm`]) that a pass over the sum costs more than the
+//! product, it is deferred: a trip stores its rows in a ring buffer, and when the buffer is full, one product
+//! of all rows is added. The terms are added in the order of the trips, so the result does not depend on
+//! which states a loop stores and which it recomputes.
 
 use super::bind::Body;
 use super::kernels::{Gemm, gemm_f32, gemm_f64};
@@ -17,8 +18,8 @@ use crate::simd::Level;
 use std::ops::Range;
 use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
 
-/// Products with more rows are added at once: with 8 rows, the pass over the sum takes only as long as the
-/// product.
+/// The maximum number of rows of a deferred product. With 8 rows, the pass over the sum takes only as long as
+/// the product.
 const MAX_ROWS: usize = 4;
 /// Rows of a ring buffer. With 16, a pass over the sum takes a tenth of a trip; a longer ring costs more L2
 /// space than it saves.
@@ -28,8 +29,8 @@ const HEAD_BYTES: usize = 64;
 
 /// `body` with its outputs in `sums` added to additional inputs, which follow its own.
 ///
-/// Gradients contain left-deep chains of sums. Such a chain starts with the total, so that each of its
-/// products is added to the total in turn.
+/// Gradients contain left-deep chains of sums. The total becomes the first term of such a chain, so that each
+/// product of the chain is added to it in turn.
 pub(crate) fn with_totals(body: &Func, sums: Range<usize>) -> Func {
     let (mut b, inputs) = Builder::with_inputs(&body.input_types());
     let totals: Vec<NodeId> = sums.clone().map(|k| b.input(body.output_type(k).clone())).collect();
@@ -79,7 +80,7 @@ impl Body<'_> {
                 self.output(first + k, at);
             }
         }
-        // SAFETY: the workspace has the plan's shape.
+        // SAFETY: the workspace is prepared for the plan.
         self.plan.0.rings.iter().for_each(|ring| unsafe { ring.clear(self.bound()) });
     }
 
@@ -106,8 +107,8 @@ pub(crate) struct Later {
     pub ring: Ring,
 }
 
-/// Rows of trips that wait to be multiplied, kept in the arena over all trips: their number, then the
-/// transposed rows of A, then those of B.
+/// Rows of trips that wait to be multiplied, stored in the arena during all trips: their number, then the
+/// rows of A^T, then the rows of B.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {
     pub at: Loc,

@@ -1,4 +1,4 @@
-//! Reads elements that are not contiguous into a register.
+//! Copies elements that are not contiguous into a register of a strip program.
 //!
 //! Three inner patterns have fast paths: short rows (columns of a narrow matrix), runs of one element (a
 //! column repeated over a row), and pieces of rows. Other patterns are read element by element.
@@ -7,7 +7,7 @@ use super::access::Dim;
 use super::kernels::Elem;
 use std::ptr::copy_nonoverlapping;
 
-/// Below this length rows are copied element by element, all rows in one loop.
+/// Rows shorter than this are copied element by element, all rows in one loop.
 const SHORT: usize = 16;
 
 /// Copies elements `start .. start + n` of a pattern at `src` to `dst`.
@@ -55,7 +55,8 @@ unsafe fn words<T: Copy>(mut dst: *mut T, src: *const T, dims: &[Dim], start: us
     }
 }
 
-/// The offset of row `row` over the outer axes, and how many rows follow at the last axis' stride.
+/// The offset of row `row` over the outer axes, and the number of rows from this row on that are one stride
+/// of the last outer axis apart.
 fn position(outer: &[Dim], mut row: usize) -> (usize, usize) {
     let (mut at, mut follow) = (0, 1);
     for (k, d) in outer.iter().rev().enumerate() {

@@ -1,8 +1,8 @@
 //! The configuration of a flow as plain values: kind and sizes of its fields, and how it is solved.
 //!
 //! A weights file has names and shapes, but not the kind of a field, its activation or the solver settings.
-//! These values are stored beside it, so a flow can be rebuilt without the program that created it. They
-//! contain no training options.
+//! The values here are stored beside the weights, so a flow can be rebuilt without the program that created it.
+//! They contain no training options.
 
 mod model;
 mod solve;

@@ -10,24 +10,24 @@ use crate::nn::{
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 
-/// Distinct from the keys of layers, which fold in small numbers.
+/// Folded into the key of the frequencies. The keys of layers have small numbers folded in, so they differ.
 const FREQUENCIES: u32 = u32::MAX;
 
-/// Limits the size of a flow that a corrupt header describes; real flows have fewer blocks.
+/// Maximum sizes, so that a corrupt header cannot describe a huge flow; those of real flows are smaller.
 const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_NUMBERS: usize = 1 << 24;
 
-/// A flow whose fields are known at run time.
+/// A flow whose kinds of fields are chosen at run time.
 pub type Flow = Cnf<AnyVelocityField>;
 
 /// The architecture of a flow, without its weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// The kind of field in every block.
+    /// The kind of field in every block, unless `unlike` lists the blocks.
     pub field: FieldConfig,
-    /// Sizes of the hidden layers.
+    /// Sizes of the hidden layers in every block, unless `unlike` lists the blocks.
     pub hidden: Vec<usize>,
     /// The number of blocks.
     pub blocks: usize,
@@ -184,7 +184,7 @@ impl ModelConfig {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
-                    // The mean length of a frequency is as in the plane, for any number of coordinates.
+                    // With this factor, the mean length of a frequency hardly depends on the number of coordinates.
                     let key = key.fold_in(FREQUENCIES);
                     normal_frequencies(self.dim, features, log_frequency_max, &key)
                         * (self.dim as f64).powf(-0.5)

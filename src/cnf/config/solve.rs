@@ -178,7 +178,7 @@ impl SolveConfig {
         Ok(settings)
     }
 
-    /// Tsit5 with one relative and absolute tolerance, exact divergence, automatic checkpoints.
+    /// Tsit5 with equal relative and absolute tolerances, exact divergence, automatic checkpoints.
     pub(crate) fn adaptive(tolerance: f64) -> SolveConfig {
         let steps = Steps::Adaptive { rtol: tolerance, atol: tolerance };
         SolveConfig { steps, ..SolveConfig::of(&CnfOptions::default()) }

@@ -106,7 +106,7 @@ fn rows_of_classes_have_densities_that_each_has_alone() {
             flow.log_prob(&x.slice(0, i..i + 1)).unwrap().item()
         };
         assert!((alone(k) - together[i]).abs() < 1e-4, "{i}");
-        assert!((alone((k + 1.0) % 3.0) - together[i]).abs() > 1e-3, "{i}: the class must matter");
+        assert!((alone((k + 1.0) % 3.0) - together[i]).abs() > 1e-3, "{i}: the class has no effect");
     }
     // The gradient of one class's labels reaches only that class's weights.
     let loss = |flow: &Cnf<Mlp>| {

@@ -2,8 +2,9 @@
 //! gzipped.
 //!
 //! Layout (Y. LeCun et al., The MNIST database, "File formats"): two zero bytes, the element type (8 for
-//! unsigned bytes), the number of axes, and a 32-bit length per axis. A gzipped file cannot be read in parts.
-//! It is unpacked to memory if the size in its header fits the budget, otherwise it is rejected with a remedy.
+//! unsigned bytes), the number of axes, and a 32-bit length per axis. A gzipped file of images cannot be read
+//! in parts. It is unpacked to memory if the size in its header fits the budget. Otherwise it is rejected,
+//! and the error message names the remedy.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -13,7 +14,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Mutex;
 
-/// The lengths of an IDX file's axes.
+/// Reads the header of an IDX file of `wanted` (`images` or `labels`) and returns the lengths of its axes.
 fn header(reader: &mut impl Read, name: &str, wanted: &'static str) -> Result<Vec<usize>, DataError> {
     let mut word = [0; 4];
     exact(reader, &mut word, name, 4)?;
@@ -38,8 +39,8 @@ fn exact(reader: &mut impl Read, into: &mut [u8], name: &str, wanted: usize) -> 
     Ok(())
 }
 
-/// Reads until the buffer is full or the file ends; returns the number of bytes. A truncated gzip file ends
-/// early.
+/// Reads until the buffer is full or the file ends; returns the number of bytes read. The end of a truncated
+/// gzip stream counts as the end of the file.
 fn fill(reader: &mut impl Read, into: &mut [u8], name: &str) -> Result<usize, DataError> {
     let mut found = 0;
     while found < into.len() {
@@ -60,7 +61,7 @@ fn size(axes: &[usize]) -> (usize, [usize; 3], u64) {
     (axes[0], size, axes.iter().map(|&n| n as u64).fold(1, u64::saturating_mul))
 }
 
-/// Opens an uncompressed file. It is held in memory if it fits the budget, otherwise read in parts.
+/// Opens an uncompressed file of images. It is held in memory if it fits the budget, otherwise read in parts.
 pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut file = File::open(path).map_err(unreadable)?;
@@ -79,7 +80,7 @@ pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     Ok(Found { images, size, source })
 }
 
-/// Unpacks a gzipped file to memory.
+/// Unpacks a gzipped file of images to memory.
 pub(super) fn unpack(path: &Path, name: &str, budget: u64) -> Result<Found, DataError> {
     let unreadable = |source| DataError::Unreadable { name: name.to_owned(), source };
     let mut reader = MultiGzDecoder::new(BufReader::new(File::open(path).map_err(unreadable)?));
@@ -102,8 +103,8 @@ pub(super) fn labels(path: &Path, name: &str, packed: bool) -> Result<Vec<u16>, 
     Ok(body(&mut reader, name, &axes)?.into_iter().map(u16::from).collect())
 }
 
-/// The bytes after a header. The buffer grows as bytes arrive, so a header that promises more than the file
-/// holds allocates nothing for it.
+/// The bytes after a header. The buffer grows as bytes arrive, so lengths in the header that are too large do
+/// not cause a large allocation.
 fn body(reader: &mut impl Read, name: &str, axes: &[usize]) -> Result<Vec<u8>, DataError> {
     let bytes = axes.iter().map(|&n| n as u64).fold(1, u64::saturating_mul);
     let (mut all, mut part) = (Vec::new(), vec![0; 1 << 16]);

@@ -1,11 +1,11 @@
 //! A set of images as points: one byte per pixel value, from a folder, an IDX file or an `.npy` array.
 //!
 //! This module handles bytes, sizes and labels; `pixels` turns bytes into real numbers (dequantization and
-//! transforms). Pixel values are stored as bytes: 47 MB for MNIST instead of 188 MB as f32. A file larger than
-//! the budget is read row by row on demand.
+//! transforms). Pixel values are stored as bytes: 47 MB for MNIST instead of 188 MB as f32. An
+//! uncompressed file of bytes that is larger than the memory budget is read image by image on demand.
 //!
-//! A memory map would also read on demand, but needs `unsafe` and a crate. Rows are read in the shuffled order
-//! of a batch either way, and the operating system caches the same pages.
+//! A memory map would also read on demand, but needs `unsafe` and a crate. It would not be faster: images are
+//! read in the shuffled order of a batch either way, and the operating system caches the same pages.
 
 mod folder;
 mod idx;
@@ -22,7 +22,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Images up to this many bytes are held in memory; larger files are read in parts.
+/// Default memory budget in bytes: images up to this size are held in memory, larger ones are read in parts
+/// if their format allows it.
 pub const MEMORY_BUDGET: u64 = 256 << 20;
 
 /// Images of one size, optionally with a label per image.
@@ -40,7 +41,7 @@ pub const MEMORY_BUDGET: u64 = 256 << 20;
 /// let images = ImageSet::open("train-images-idx3-ubyte.gz")?.with_labels("train-labels-idx1-ubyte.gz")?;
 /// let rows = Split::seeded(images.len(), [0.1, 0.0], images.labels(), 0)?.train.iter().map(|&row| row as u32).collect::<Vec<_>>();
 /// let rows = Dataset::new(Tensor::from(rows))?;
-/// for batch in rows.epoch(256, &Key::new(0)) {  // the last is filled with rows of weight 0
+/// for batch in rows.epoch(256, &Key::new(0)) {  // the last batch is padded with rows of weight 0
 ///     let which: Vec<usize> = batch.rows.to_vec().into_iter().map(|row| row as usize).collect();
 ///     println!("{} bytes, {} count", images.rows(&which)?.len(), batch.count());
 /// }
@@ -61,7 +62,7 @@ pub struct ImageSet {
     source: Source,
 }
 
-/// The contents of an opened file.
+/// The contents of a file, of a folder or of bytes in memory.
 struct Found {
     images: usize,
     /// Height, width, channels.
@@ -76,8 +77,8 @@ impl ImageSet {
     ///
     /// # Errors
     /// [`DataError`] for unequal sizes (names the two files), a truncated file (with the expected and actual
-    /// bytes), an unknown magic number, no images, or a file over the budget that cannot be read in parts
-    /// (gzip and folders).
+    /// bytes), an unknown magic number, fewer than two images, or images over the budget that cannot be read
+    /// in parts (gzip files, folders, and arrays other than row-major u1).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         Self::open_within(path, MEMORY_BUDGET)
     }
@@ -113,11 +114,11 @@ impl ImageSet {
         Ok(Self { name, height, width, channels, labels: None, images, source })
     }
 
-    /// A set from bytes in memory, `[n, height, width, channels]`; `size` is the last three.
+    /// A set from bytes in memory, `[n, height, width, channels]`; `size` is `[height, width, channels]`.
     ///
     /// # Errors
-    /// [`DataError::NoImages`] for fewer than two images, images without pixels, or bytes that do not divide
-    /// into images.
+    /// [`DataError::NoImages`] for fewer than two images, images without pixels, or bytes that are not a
+    /// whole number of images; [`DataError::Channels`] unless there are 1 or 3 channels.
     ///
     /// # Examples
     /// ```
@@ -145,8 +146,8 @@ impl ImageSet {
     /// one column.
     ///
     /// # Errors
-    /// [`DataError::LabelsLength`] if there is not one label per image, [`DataError::Label`] if a label is
-    /// not a class.
+    /// [`DataError`] if the file cannot be read, if there is not one label per image, or if a label is not a
+    /// whole number from 0 to 65535.
     pub fn with_labels(self, path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         self.labeled(labels::read(path)?, path.display().to_string())
@@ -203,7 +204,8 @@ impl ImageSet {
         self.labels().map(|labels| usize::from(labels.iter().copied().max().unwrap_or(0)) + 1)
     }
 
-    /// Whether the images are held in memory; otherwise each call reads them from the file.
+    /// Whether the images are held in memory; otherwise each call of [`rows`](Self::rows) reads them from the
+    /// file.
     pub fn in_memory(&self) -> bool {
         matches!(self.source, Source::Memory(_))
     }
@@ -211,17 +213,17 @@ impl ImageSet {
     /// The images with the given numbers, concatenated: bytes `[rows, dim]`.
     ///
     /// # Errors
-    /// [`DataError::Unreadable`] if a file that is read in parts was deleted or truncated since it was
-    /// opened.
+    /// [`DataError::Unreadable`] if a file that is read in parts was truncated since it was opened, or cannot
+    /// be read for another reason.
     ///
     /// # Panics
-    /// When a number is out of range.
+    /// When a number is not below [`len`](Self::len).
     #[track_caller]
     pub fn rows(&self, which: &[usize]) -> Result<Vec<u8>, DataError> {
         let outside = which.iter().find(|&&row| row >= self.images);
         assert!(
             outside.is_none(),
-            "image {} is out of range for a set of {}",
+            "image {} is out of range for a set of {} images",
             outside.unwrap_or(&0),
             self.images
         );

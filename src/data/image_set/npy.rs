@@ -2,7 +2,7 @@
 //!
 //! Shapes are `[n, h, w]` and `[n, h, w, c]`. Row-major u1 arrays are read like IDX files, in parts if they
 //! exceed the budget. Other element types must hold integers from 0 to 255. Arrays of other types and
-//! column-major arrays are converted, so they are read whole.
+//! column-major arrays are converted, so they are read as a whole.
 
 use super::source::Source;
 use super::{DataError, Found};
@@ -28,7 +28,7 @@ pub(super) fn open(path: &Path, name: &str, budget: u64) -> Result<Found, DataEr
     let source = if header.descr == "|u1" && !header.fortran_order {
         in_place(path, name, &header, bytes, budget)?
     } else if bytes.saturating_mul(8) > budget {
-        // Read whole, with f64 as an intermediate.
+        // The array is read as a whole and converted through f64, 8 bytes per value.
         let (name, bytes, what) =
             (name.to_owned(), bytes.saturating_mul(8), "an array that is not row-major u1");
         let remedy = "save it as u1 in row-major order, which is read in parts";

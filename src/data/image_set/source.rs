@@ -1,7 +1,7 @@
 //! Storage of image bytes: in memory, or in a file that is read row by row.
 //!
-//! Rows have equal length and start at an offset. Rows read from a file are stored only by the caller, so a set
-//! of any size can be processed with the memory of one batch.
+//! A row is the bytes of one image; all rows have equal length. Rows read from a file are stored only by the
+//! caller, so a set of any size can be processed with the memory of one batch.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// The bytes of a set's images.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// In memory.
+    /// All bytes, in memory.
     Memory(Vec<u8>),
     /// An uncompressed file whose first image starts at `offset`. The lock protects the file position, which
     /// readers share; the standard library does not have positioned reads on every system.
@@ -18,7 +18,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Copies the rows with the given numbers, one after the other.
+    /// Copies the rows `which`, of `row` bytes each, to `into`, one after the other.
     pub(super) fn read(&self, which: &[usize], row: usize, into: &mut [u8]) -> io::Result<()> {
         match self {
             Source::Memory(all) => {

@@ -1,4 +1,4 @@
-//! Sets of images: every kind of file gives the same bytes, and every faulty file is named.
+//! Sets of images: every kind of file yields the same bytes, and the error of a faulty file names it.
 
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};

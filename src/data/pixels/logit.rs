@@ -1,8 +1,9 @@
 //! Each pixel through the logit, standardized: the usual transform (L. Dinh et al. 2017, Density estimation
 //! using Real NVP, section 4.1), for comparison.
 //!
-//! With it, a flow needs minutes of training to become better than the model of independent pixels. The
-//! transform uses the mean and standard deviation of each pixel, but not the probabilities of its levels.
+//! With this transform, a flow needs minutes of training to become better than the model of independent
+//! pixels, because the transform uses the mean and standard deviation of each pixel, but not the
+//! probabilities of its levels.
 
 use super::{BLOCK, dequantize};
 use crate::data::{DataError, ImageSet};
@@ -11,7 +12,7 @@ use rand::Rng;
 /// Each pixel through the logit, then standardized: `z = (logit(alpha + (1 - 2 alpha) x) - mean) / std`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogitTransform {
-    /// The distance of x from 0 and 1, where the logit is infinite.
+    /// The argument of the logit lies in [alpha, 1 - alpha], because the logit is infinite at 0 and 1.
     pub alpha: f64,
     /// Mean of each pixel's logit `[dim]`.
     pub mean: Vec<f64>,
@@ -52,7 +53,7 @@ impl LogitTransform {
                 }
             }
         }
-        // The standard deviation of a single image is 0; 1 keeps its pixels unscaled.
+        // If there is a single image, the sum is 0, and the pixels are not scaled.
         let std = |sum: f64| if sum > 0.0 { (sum / seen).sqrt() } else { 1.0 };
         fitted.std.iter_mut().for_each(|s| *s = std(*s));
         Ok(fitted)

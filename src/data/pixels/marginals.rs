@@ -7,7 +7,7 @@
 use super::{BLOCK, LEVELS};
 use crate::data::{DataError, ImageSet, normal};
 
-/// Minimum tail probability for the end of a level.
+/// [`MarginalTransform::ends`] raises smaller tail probabilities to this one, so that |z| is at most 5.2.
 const RAREST: f64 = 1e-7;
 /// Added to the count of every level, so that a level unseen in training has some probability.
 pub const SMOOTHING: f64 = 0.02;
@@ -22,7 +22,8 @@ pub const SMOOTHING: f64 = 0.02;
 /// Probabilities below and above each level are both stored, so z is accurate in both tails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarginalTransform {
-    /// Count of each level `[dim, 256]`, stored in run folders; the other fields are computed from it.
+    /// Count of each level `[dim, 256]`, stored in run folders; the other fields are computed from the
+    /// counts.
     counts: Vec<u32>,
     /// Probability of each level `[dim, 256]`.
     p: Vec<f64>,
@@ -47,7 +48,8 @@ impl MarginalTransform {
         Ok(Self::from_counts(&counts, SMOOTHING))
     }
 
-    /// From the level counts of each pixel, `[dim, 256]`, with `smoothing` added to every count.
+    /// Fits the marginals to the level counts of each pixel, `[dim, 256]`, with `smoothing` added to every
+    /// count.
     ///
     /// # Panics
     /// When there are not 256 counts per pixel, or a pixel has no counts and no smoothing.
@@ -55,7 +57,7 @@ impl MarginalTransform {
     pub fn from_counts(counts: &[u32], smoothing: f64) -> Self {
         assert!(
             counts.len().is_multiple_of(LEVELS),
-            "{} counts are not a multiple of 256 per pixel",
+            "{} counts are not a multiple of 256, the number of levels of a pixel",
             counts.len()
         );
         let mut table = Self { counts: counts.to_vec(), p: Vec::new(), below: Vec::new(), above: Vec::new() };
@@ -75,8 +77,9 @@ impl MarginalTransform {
         &self.counts
     }
 
-    /// `count` levels at which ranges end, ascending. Over all pixels, the ranges are equally likely in the
-    /// images, as far as whole levels allow. A level that is more likely than a range forms a range alone.
+    /// Divides the 256 levels into `count + 1` ranges and returns the first level of each range except the
+    /// lowest one, ascending. Counted over all pixels of the images, the ranges are equally frequent, as far
+    /// as whole levels allow. A level that is more frequent than a range should be forms a range alone.
     pub fn level_ends(&self, count: usize) -> Vec<u8> {
         let mut levels = [0u64; LEVELS];
         for of_pixel in self.counts.chunks_exact(LEVELS) {
@@ -91,7 +94,7 @@ impl MarginalTransform {
             }
             within += n;
         }
-        // Images with few levels: the widest range is halved until there are enough.
+        // Images with few levels: the widest range is halved until there are enough ranges.
         while ends.len() < count.min(LEVELS - 1) {
             let all: Vec<usize> =
                 [0].into_iter().chain(ends.iter().map(|&end| usize::from(end))).chain([LEVELS]).collect();
@@ -153,7 +156,7 @@ impl MarginalTransform {
             let level = above.partition_point(|&a| a > tail).min(LEVELS - 1);
             (level, 1.0 - (tail - above[level]) / p[level])
         };
-        // Without smoothing a level may have probability 0; x can only lie at its edge.
+        // Without smoothing a level may have probability 0; then x is at the edge of the level.
         let u = if u.is_finite() { u.clamp(0.0, 1.0) } else { 0.0 };
         (level as f64 + u) / LEVELS as f64
     }

@@ -1,8 +1,9 @@
 //! Densities of the toys: sums over quadrature nodes along the curves, and root finding for the pinwheel.
 //!
-//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the midpoint
-//! rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to more than ten
-//! digits. Closed forms would need a formula per toy: Bessel functions for circles; none is known for spirals.
+//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the
+//! midpoint rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to
+//! more than ten digits. Closed forms would need a formula per toy, such as Bessel functions for circles, and
+//! none is known for spirals.
 
 use super::{Along, BLADE, Brush, ToyDensity};
 use crate::data::normal;
@@ -10,7 +11,7 @@ use std::f64::consts::{PI, TAU};
 
 /// Nodes per panel of the Gauss-Legendre rule.
 const PANEL: usize = 8;
-/// Exponents this far below the largest one contribute nothing in f64.
+/// Terms whose exponent is this far below the largest one do not change an f64 sum.
 const REACH: f64 = 40.0;
 
 /// The density of a [`ToyDensity`], with precomputed quadrature.
@@ -137,7 +138,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
     const SCAN: usize = 384;
     let ([along, across], rate) = BLADE;
     let (r, phi) = ((0.5 * x[0]).hypot(0.5 * x[1]), x[1].atan2(x[0]));
-    // The angle between the point and the nearest blade, in blades.
+    // The left side minus phi, in fifths of a turn: an integer at each solution psi.
     let turns = |psi: f64| (psi - rate * (r * psi.cos()).exp() - phi) * 5.0 / TAU;
     let normal = |psi: f64| {
         let (u, v) = ((r * psi.cos() - 1.0) / along, r * psi.sin() / across);
@@ -155,7 +156,7 @@ fn pinwheel(x: [f64; 2]) -> f64 {
             sum += normal(psi) / derivative(psi).abs();
         }
     }
-    // 5 for the blades, and 4 because lengths are doubled along both axes.
+    // 20 = 5 blades x 4, because lengths are doubled along both axes.
     (sum / 20.0).ln()
 }
 

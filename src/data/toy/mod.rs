@@ -1,9 +1,10 @@
 //! The 2-d benchmark densities of papers on flows, scaled as in FFJORD.
 //!
 //! Eight distributions, each with a sampler and (in `density`) a density. Five are curves with normal noise
-//! around them (the "brush"), one is a mixture of normals, one a warped normal and one uniform. Each density is
-//! exact or a one-dimensional integral, so the entropies below are reference values for a model's likelihood.
-//! Points are independent: where the original takes a fixed number per class, the class is sampled here.
+//! around them (the "brush"), one is a mixture of normals, one a mixture of warped normals and one uniform.
+//! Each density is exact or a one-dimensional integral, so the entropies below are reference values for a
+//! model's likelihood. Points are independent: where the original program draws a fixed number of points per
+//! class, the class is sampled here.
 //!
 //! # References
 //! W. Grathwohl et al. (2019), FFJORD, figure 2, and the toy data of its published program; moons, circles
@@ -51,16 +52,16 @@ pub enum ToyDensity {
     SwissRoll,
 }
 
-/// The distribution of points along a toy's curve.
+/// The distribution of s in [0, 1], the parameter of [`ToyDensity::curve`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Along {
-    /// One point.
+    /// The curve is one point.
     Point,
-    /// Uniform in s; the ends meet.
+    /// s is uniform; the curve is closed.
     Closed,
-    /// Uniform in s in [0, 1].
+    /// s is uniform; the curve is open.
     Open,
-    /// With density 2 s: s^2 is uniform.
+    /// s has density 2 s, so s^2 is uniform; the curve is open.
     Linear,
 }
 
@@ -148,7 +149,7 @@ impl ToyDensity {
         })
     }
 
-    /// Samples the two toys that are not curves.
+    /// Samples one of the two toys without a brush.
     fn unbrushed<R: Rng + ?Sized>(self, rng: &mut R) -> [f64; 2] {
         if self == ToyDensity::Checkerboard {
             let (x, y): (f64, f64) = (4.0 * rng.random::<f64>() - 2.0, rng.random());

@@ -1,9 +1,9 @@
 //! Bits/dim of images under a flow, with standard errors.
 //!
-//! `bits/dim = 8 - log p(x) / (d ln 2)`, x a uniformly dequantized image: an upper bound on the code length of
-//! its pixel values (Theis et al. 2016, A note on the evaluation of generative models, eq. 5). Dequantization
-//! noise and Hutchinson's probe are both random. They are sampled together, once or more per image. The
-//! standard error that they cause is reported beside that over the images.
+//! `bits/dim = 8 - log p(x) / (d ln 2)`, x a uniformly dequantized image: an upper bound on the code length
+//! of its pixel values (Theis et al. 2016, A note on the evaluation of generative models, eq. 5).
+//! Dequantization noise and Hutchinson's probe are both random. They are sampled together, once or more per
+//! image. The standard error that they cause is reported beside the standard error over the images.
 
 use super::samples::column;
 use crate::cnf::config::Flow;
@@ -19,18 +19,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Images per call.
+/// Images per call of the compiled program.
 const ROWS: usize = 128;
 /// Rows per tile.
 const TILE: usize = 16;
 /// Tolerance of bits/dim and of samples, relative and absolute.
 pub const IMAGE_TOLERANCE: f64 = 1e-3;
-/// Number of validation images for checks and for the table of tolerances, and of test images.
+/// Maximum number of validation images for checks and for the table of tolerances, and of test images.
 const WATCHED: usize = 128;
 const TESTED: usize = 1_000;
 /// Tolerances of the table.
 const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
-/// Separates this use of a seed from all others.
+/// Combined with a run's seed, so that these two uses have their own random numbers.
 const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
@@ -55,12 +55,12 @@ pub struct BitsPerDim {
     pub noise_stderr: Option<f64>,
     /// Draws of noise and probe per image.
     pub draws: usize,
-    /// Function evaluations per solve, with the divergence.
+    /// Mean number of function evaluations per solve, with the divergence.
     pub field_evals: f64,
 }
 
 impl BitsPerDim {
-    /// From consecutive draws over the same images.
+    /// `bits` holds `draws` values per image: first one value of each image, then the second ones, and so on.
     pub(super) fn of(bits: &[f64], draws: usize, field_evals: f64) -> BitsPerDim {
         let n = bits.len() / draws;
         let of_image = |i: usize| (0..draws).map(|k| bits[k * n + i]).sum::<f64>() / draws as f64;
@@ -71,7 +71,7 @@ impl BitsPerDim {
     }
 }
 
-/// `1.0696 ± 0.0027 bits/dim`.
+/// Prints `1.0696 ± 0.0027 bits/dim`.
 impl fmt::Display for BitsPerDim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.bits, f)?;
@@ -79,18 +79,18 @@ impl fmt::Display for BitsPerDim {
     }
 }
 
-/// The bits/dim of the same images at a tolerance.
+/// The bits/dim of a few validation images at one tolerance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToleranceRow {
-    /// Relative and absolute.
+    /// Relative and absolute tolerance of the solve.
     pub tolerance: f64,
     /// Bits/dim.
     pub bits_per_dim: f64,
     /// Its standard error over the images, which are the same in each row; `None` in older runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_dim_stderr: Option<f64>,
-    /// Function evaluations, with the divergence.
+    /// Mean number of function evaluations per solve, with the divergence.
     pub field_evals: f64,
 }
 
@@ -143,7 +143,7 @@ impl ImageDensities {
         Ok((found, evals / n))
     }
 
-    /// Bits/dim of each image.
+    /// Bits/dim of each image, and the mean number of function evaluations.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -151,7 +151,7 @@ impl ImageDensities {
         self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
     }
 
-    /// Bits/dim of the first images, as many as there is time for.
+    /// [`bits`](Self::bits) of the first images, as many as there is time for.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -174,7 +174,7 @@ impl ImageDensities {
     }
 }
 
-/// Images as points: z, `ln |det dz/dx|`, classes.
+/// Dequantized and transformed images: z, `ln |det dz/dx|`, classes.
 #[derive(Clone, Debug)]
 pub(crate) struct Dequantized {
     z: Vec<f32>,
@@ -206,7 +206,7 @@ pub(crate) struct Images {
     #[cfg_attr(not(feature = "plot"), expect(dead_code, reason = "figures show samples beside them"))]
     pub train: Vec<usize>,
     pub transform: PixelTransform,
-    /// Each with the key of its probes.
+    /// The validation images for checks, and the key of their probes.
     watched: (Dequantized, Key),
     test: (Dequantized, Key),
     densities: ImageDensities,
@@ -215,11 +215,11 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// From the training set and its indices, and the validation and test images as indices into the same or another
-    /// set.
+    /// `train` are the indices of the training images in `set`; validation and test images are indices into
+    /// the same set or another one.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(crate) fn new(
         set: Arc<ImageSet>,
         train: Vec<usize>,

@@ -12,14 +12,14 @@ use crate::plot::{self, Axes, Figure, ImageGrid};
 use crate::tensor::Key;
 use std::time::Instant;
 
-/// Images along each side of the sample grid. With labels each column is one class, for at most this many
-/// classes.
+/// Rows and columns of the grid of samples. If the images have labels, each column shows one class, and at
+/// most this many classes are shown.
 const ROWS: usize = 10;
 const COLUMNS: usize = 10;
-/// Number of trajectories, and of times shown.
+/// Number of trajectories in `flow.png`, and of times.
 const WAYS: usize = 6;
 const TIMES: usize = 9;
-/// Number of samples in the figure of nearest images, and of neighbors.
+/// Number of samples in `nearest.png`, and of training images beside each sample.
 const LIKE: usize = 8;
 const NEAREST: usize = 5;
 /// Images per block of the nearest-neighbor search.
@@ -32,7 +32,7 @@ pub(crate) struct Gallery<'a> {
 }
 
 impl Gallery<'_> {
-    /// Draws all final figures except curves: the samples, then those for which there is time.
+    /// Draws `samples.png`, then `flow.png` and `nearest.png` if there is time.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
@@ -58,7 +58,7 @@ impl Gallery<'_> {
         Ok(plot::image_grid(&sheet)?.save(self.folder.file(name))?)
     }
 
-    /// `samples.png` after an update; returns the pixel values of the samples.
+    /// Draws `samples.png`, titled with the number of updates; returns the pixel values of the samples.
     ///
     /// # Errors
     /// As [`Gallery::draw`].
@@ -85,7 +85,7 @@ impl Gallery<'_> {
         let heads = [(0, "noise".to_owned()), (TIMES - 1, "image".to_owned())];
         self.sheet(
             "flow.png",
-            "Samples on their way from noise",
+            "Trajectories from noise to samples",
             &levels(&self.images.transform, &z),
             TIMES,
             &heads,
@@ -178,7 +178,7 @@ impl Images {
     /// The `k` training images nearest to each given image by squared distance of pixel values, nearest first.
     ///
     /// # Errors
-    /// A file is missing or truncated.
+    /// A file of images cannot be read.
     pub(super) fn nearest(&self, to: &[&[u8]], k: usize) -> Result<Vec<Vec<Vec<u8>>>> {
         let d = self.set.dim();
         let mut best: Vec<Vec<(u64, Vec<u8>)>> = vec![Vec::new(); to.len()];

@@ -1,4 +1,4 @@
-//! The public interface to a density of images: samples as pixel values, bits/dim of other images.
+//! The public interface to a density of images: samples as pixel values, bits/dim of given images.
 
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
@@ -12,7 +12,8 @@ use crate::tensor::{Key, Tensor};
 
 /// Images per part.
 const PART: usize = 256;
-/// With one draw per image, the number of images drawn twice to estimate the error from the draws.
+/// If there is one draw per image: the maximum number of images that are drawn a second time, to estimate the
+/// error from dequantization and probes.
 const REPEATED: usize = 256;
 
 impl Fitted {
@@ -65,8 +66,10 @@ impl Fitted {
         Ok(self.image_log_probs(images, (IMAGE_TOLERANCE, IMAGE_TOLERANCE), 1, key, |_| {})?.1)
     }
 
-    /// A lower bound on the log-probability of the images' pixel values, in nats (ELBO): the mean over `draws`
-    /// dequantizations, with Hutchinson's estimator. Calls `progress` after each part with its number of images.
+    /// A lower bound on the log-probability of the images' pixel values, in nats (ELBO): the mean over
+    /// `draws` dequantizations, with Hutchinson's estimator. Calls `progress` after each part with its number
+    /// of images. If `draws` is 1, up to 256 images are evaluated a second time, to estimate the error from
+    /// dequantization and probes.
     ///
     /// # Errors
     /// The run was not trained on an image set; images of another size, tolerances out of range, `draws` of 0, missing
@@ -80,7 +83,7 @@ impl Fitted {
         mut progress: impl FnMut(usize),
     ) -> Result<(Vec<f64>, BitsPerDim)> {
         check_tolerances(tolerance.0, tolerance.1)?;
-        let (frame, transform) = self.images("bits of images")?;
+        let (frame, transform) = self.images("bits/dim of images")?;
         check_images(frame, images)?;
         if draws == 0 {
             return Err(EvalError::NoDraws.into());
@@ -117,7 +120,8 @@ impl Fitted {
     }
 }
 
-/// Refuses images of another size than the run's, and images without labels if the run has classes.
+/// Checks that images have the size of the training images and, if the run has classes, labels of these
+/// classes.
 fn check_images(frame: &ImagesFrame, images: &ImageSet) -> Result<()> {
     let found = [images.height, images.width, images.channels];
     if found != frame.size() {

@@ -6,9 +6,9 @@ use crate::names::names;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
 
-/// The margin of the logit's argument from 0 and 1.
+/// The smallest distance of the logit's argument from 0 and 1.
 const ALPHA: f64 = 1e-6;
-/// Separates this use of a seed from all others.
+/// Combined with a run's seed, so that this use has its own random numbers.
 const LOGIT_STREAM: u64 = 0x70f5_0f7e_57da_7a11;
 
 names! {
@@ -16,7 +16,7 @@ names! {
     PixelTransformKind {
         /// Each pixel mapped through its own distribution ([`MarginalTransform`]).
         Marginals = "marginals",
-        /// The logit, standardized ([`LogitTransform`]).
+        /// Each pixel mapped through the logit and standardized ([`LogitTransform`]).
         Logit = "logit",
     }
 }
@@ -52,11 +52,11 @@ pub enum PixelTables {
     },
     /// [`LogitTransform`].
     Logit {
-        /// The margin of x from 0 and 1, f64.
+        /// The smallest distance of the logit's argument from 0 and 1, f64.
         alpha: Tensor,
         /// Mean logit per pixel, f64 `[dim]`.
         mean: Tensor,
-        /// Its standard deviation, f64 `[dim]`.
+        /// Standard deviation of the logit per pixel, f64 `[dim]`.
         sd: Tensor,
     },
 }
@@ -78,7 +78,7 @@ impl PixelTables {
         }
     }
 
-    /// Tables of the same shapes, to be filled from a file.
+    /// Tables of zeros, with the shapes of a transform of this kind, to be filled from a file.
     pub(crate) fn like(kind: PixelTransformKind, dim: usize) -> PixelTables {
         let zeros = |dtype, shape: &[usize]| Tensor::full(dtype, shape.to_vec(), 0.0);
         match kind {
@@ -93,7 +93,7 @@ impl PixelTables {
         }
     }
 
-    /// The transform.
+    /// The transform that the tables describe.
     pub fn transform(&self) -> PixelTransform {
         match self {
             PixelTables::Marginals { counts } => {

@@ -1,4 +1,4 @@
-//! Solver options for samples of images, and their pixel values.
+//! Solver options for sampling images, and conversion of samples to pixel values.
 
 use super::bits::IMAGE_TOLERANCE;
 use crate::cnf::config::Flow;
@@ -14,13 +14,13 @@ pub(super) fn for_samples(flow: &Flow) -> Flow {
     drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
 }
 
-/// Classes as a column for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
+/// Classes as a column `[n, 1]` for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).
 pub(super) fn column(flow: &Flow, classes: impl Iterator<Item = usize>) -> Tensor {
     let classes: Vec<u32> = classes.map(|k| k as u32).collect();
     Tensor::from_vec([classes.len(), 1], classes).cast(flow.dtype())
 }
 
-/// The pixel values of z.
+/// The pixel values, 0 to 255, of images in the flow's coordinates.
 pub(super) fn levels(transform: &PixelTransform, z: &[f64]) -> Vec<u8> {
     transform.inverse(z).into_iter().map(|x| (x * 256.0).clamp(0.0, 255.0) as u8).collect()
 }

@@ -1,13 +1,13 @@
-//! Random numbers from a seed or, for a fuzzer, from its bytes.
+//! Random numbers from a seed or from the input bytes of a fuzzer.
 
 use crate::array::{Array, DType};
 use crate::graph::Type;
 
-/// Numbers from bytes while any are left, then from a seed (splitmix64).
+/// A source of random numbers: the bytes while any are left, then the generator splitmix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     seed: u64,
-    /// Two per number, in reverse order.
+    /// The bytes in reverse order; each number takes two.
     bytes: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl Draws {
 
     pub(super) fn word(&mut self) -> u64 {
         if let (Some(low), Some(high)) = (self.bytes.pop(), self.bytes.pop()) {
-            // The bytes are in the low bits, which `below` uses, and in the high bits, which `real` uses.
+            // The two bytes are in the low bits, which `below` uses, and in the high bits, which `real` uses.
             return u64::from_le_bytes([low, high, 0, 0, 0, 0, low, high]);
         }
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);

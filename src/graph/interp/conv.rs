@@ -1,4 +1,4 @@
-//! Convolutions, tap by tap, in f64 and rounded once: the reference for the kernels.
+//! Convolutions, summed tap by tap in f64 and rounded once: the reference for the kernels.
 
 use crate::array::{Array, Data, Shape};
 use crate::graph::Margins;

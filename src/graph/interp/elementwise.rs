@@ -1,13 +1,13 @@
 //! Elementwise operations, in the element type.
 //!
-//! With a trait for floats, every formula is written once. Integers and booleans have few operations, which
+//! A trait for floats lets each formula serve f32 and f64. Integers and booleans have few operations, which
 //! are written separately.
 
 use super::erf::erf;
 use crate::array::{DType, Data, Element};
 use crate::graph::{BinaryOp, CompareOp, UnaryOp};
 
-/// The operations on one float.
+/// Operations on f32 or f64 numbers.
 pub(super) trait Float: Element + PartialOrd {
     fn unary(self, op: UnaryOp) -> Self;
     fn binary(self, op: BinaryOp, b: Self) -> Self;
@@ -160,8 +160,8 @@ pub(super) fn lincomb(coeffs: &[u64], x: &[&Data]) -> Data {
     }
 }
 
-/// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a conversion
-/// to boolean tests whether the number differs from 0 (so NaN becomes true).
+/// Conversions follow `as`: floats to integers truncate and saturate (NaN gives 0), integers wrap; a
+/// conversion to boolean tests whether the number differs from 0, so NaN becomes true.
 pub(super) fn cast(x: &Data, to: DType) -> Data {
     macro_rules! cast {
         ($x:expr) => {

@@ -1,10 +1,11 @@
 //! Why a search ended early: the first operation of its last attempt that returned a non-finite number.
 //!
 //! The state after a rejected attempt is finite, so the outputs of the function do not lead to the cause. The
-//! walk therefore starts at the flags of the attempt, which test whether numbers are finite, or compare
-//! numbers. The first such number that is neither finite nor a constant is the cause, and the walk of
-//! [`locate`](super::locate) continues from it. This module does not depend on the purpose of the search. A
-//! search that ended for another reason has no such number.
+//! walk therefore starts at two flags of the attempt: whether it is accepted, and whether the search is still
+//! running. These flags compare numbers or test whether numbers are finite. The first tested number that is
+//! neither finite nor a constant is the cause, and the walk of `locate` continues from this number. A search
+//! that ended for another reason has no such number. This module does not depend on the purpose of the
+//! search.
 
 use super::locate::{
     Attempts, Found, Place, Source, is_bad, leads_to_constant, owned, placed, shifted, walk,
@@ -15,7 +16,8 @@ use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
 /// The source of the non-finite number that ended a search of the function early, for the first such search.
-/// `None` if there is no such search, or if it runs in lockstep, because its rows are not examined separately.
+/// `None` if there is no such search. A search in lockstep is skipped, because its rows are not examined
+/// separately.
 ///
 /// # Errors
 /// The errors of [`interpret_values`](super::interpret_values).
@@ -36,7 +38,7 @@ pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphE
     Ok(None)
 }
 
-/// [`locate_ended`] for one node; inputs are its operands.
+/// [`locate_ended`] for one node; [`Source::Input`] counts the node's operands.
 fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     match &node.op {
         Op::Solve(s) if s.rows().is_none() => in_search(s, args),
@@ -52,8 +54,8 @@ fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> 
 
 fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     let made = Attempts::of(s, args)?;
-    // If a search contains searches and the inner search of its last attempt ended early, this also ended the
-    // outer search.
+    // A search may contain other searches. If an inner search of the last attempt ended early, this also
+    // ended the outer search.
     let found = match locate_ended(&s.attempt, made.last())? {
         None if made.reached => None,
         None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
@@ -68,7 +70,8 @@ fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
     tested.map(|at| walk(attempt, values, at))
 }
 
-/// The value that is not finite and not constant, and that is compared or tested on the way to `from`.
+/// The first value, on the way from `from` to the inputs, that a comparison or `is_finite` reads and that is
+/// neither finite nor constant.
 fn tested_value(f: &Func, values: &[Value], from: NodeId) -> Option<NodeId> {
     let (mut ahead, mut seen) = (vec![from], vec![false; f.nodes().len()]);
     while let Some(at) = ahead.pop() {

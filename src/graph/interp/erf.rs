@@ -1,14 +1,14 @@
-//! The error function of one number, which `std` lacks: the reference for `simd::math`, computed by a
-//! different formula. It does not depend on graphs.
+//! The error function of one number, which `std` lacks. It is the reference for `simd::math`, which uses
+//! another formula. This file does not depend on graphs.
 
 use std::f64::consts::FRAC_2_SQRT_PI;
 
 /// `erf x = 2 / sqrt(pi) * integral of e^(-t^2) from 0 to x`.
 ///
 /// # Numerics
-/// Within 4 ulp. Below 2: the series of positive terms `e^(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!`, because an
-/// alternating series would lose digits. From 2 on: `1 - erfc x`, with the continued fraction of erfc; 60
-/// terms are accurate to 1e-14 at 2, where erfc is 0.005.
+/// The error is within 4 ulp. For |x| < 2, the result is the series of positive terms `e^(-x^2) sum of 2^n
+/// x^(2n+1) / (2n+1)!!`, because an alternating series would lose digits. For larger |x|, it is `1 - erfc x`,
+/// with the continued fraction of erfc. Its 60 terms are accurate to 1e-14 at 2, where erfc is 0.005.
 ///
 /// # References
 /// Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, equations 7.1.6 and 7.1.14.
@@ -26,7 +26,7 @@ pub(crate) fn erf(x: f64) -> f64 {
 mod tests {
     use super::erf;
 
-    /// Computed by mpmath with 50 digits.
+    /// (x, erf x), computed by mpmath with 50 digits.
     const TABLE: [(f64, f64); 9] = [
         (1e-310, 1.1283791670955e-310),
         (1e-8, 1.128_379_167_095_512_6e-8),

@@ -1,9 +1,9 @@
-//! Traces a non-finite value back from an output to the first operation that produced one.
+//! Finds the operation that made an output non-finite.
 //!
-//! The function is evaluated with all its values stored, and walked backward, into loops trip by trip, to an
-//! operation with finite operands and a non-finite result. The walk visits only values that reach the output:
-//! it skips the unselected side of a `select` and the rejected attempts of a search. This module does not
-//! depend on trees or names.
+//! The function is evaluated and all its values are stored. A walk goes backward from the output, through
+//! loops trip by trip, to an operation with finite operands and a non-finite result. It visits only values
+//! that reach the output: it skips the unselected side of a `select` and the rejected attempts of a search.
+//! This module does not depend on trees or names.
 
 use super::loops::{Schedule, schedule};
 use super::{GraphError, Value, run, values_of};
@@ -11,21 +11,21 @@ use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Rev, Scan, Solve, Tiles};
 use std::sync::Arc;
 
-/// A context that contains an operation, from the outside in.
+/// A step of a loop, or a tile, that contains an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Place {
-    /// A step of a loop, counted from 0.
+    /// A step of a loop.
     Step {
-        /// Its index among the accepted steps.
+        /// The number of accepted steps before it.
         step: usize,
         /// The start of the step.
         t: f64,
         /// Whether the step belongs to a backward pass.
         is_backward: bool,
     },
-    /// The tile that starts at this row.
+    /// A tile of rows.
     Tile {
-        /// The row.
+        /// The index of its first row.
         row: usize,
     },
 }
@@ -39,7 +39,7 @@ pub struct Origin {
     pub operands: Vec<Arc<Array>>,
     /// Its result.
     pub result: Arc<Array>,
-    /// The contexts that contain it.
+    /// The steps and tiles that contain it, from the outside in.
     pub places: Vec<Place>,
     /// The node of the outermost function that is the operation or contains it.
     pub node: NodeId,
@@ -110,15 +110,15 @@ fn origin(values: &[Value], at: NodeId, node: &Node) -> Source {
         _ => None,
     };
     let Value::Array(result) = &values[at.index()] else {
-        panic!("invariant: what is not finite is an array")
+        panic!("invariant: a non-finite value is an array")
     };
     let operands = node.args.iter().filter_map(array).collect();
     let (op, result) = (node.op.name().to_string(), result.clone());
     Source::Origin(Box::new(Origin { op, operands, result, places: vec![], node: at }))
 }
 
-/// The operand that made the result of `node` non-finite: one with a NaN if the result has a NaN. Constants
-/// are excluded, because their infinities are intended.
+/// The operand that made the result of `node` non-finite; if the result has a NaN, an operand with a NaN is
+/// preferred. Constants are excluded, because their infinities are intended.
 fn cause(f: &Func, node: &Node, values: &[Value], result: &Value) -> Option<NodeId> {
     let taken = |i: usize| match &node.op {
         Op::Select => i > 0 && is_selected(values, node, result, i),
@@ -148,7 +148,7 @@ fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool 
     result.array().to_f64().iter().enumerate().any(|(j, x)| !x.is_finite() && at(j) == (i == 1))
 }
 
-/// The source of value `k` of a loop, of tiles or of a call; inputs are its operands.
+/// The source of value `k` of a loop, of tiles, of a `Custom` or a `Cond`; inputs are its operands.
 fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
     // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
     let lanes = match &node.op {
@@ -170,8 +170,7 @@ fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
             let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
             Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
         }
-        // A loop in the gradient of another solve reads values that other loops stored, so the walk ends at
-        // the loop.
+        // A general loop may read values that other loops stored, so the walk does not enter it.
         Op::Loop(_) => Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0))),
         other => panic!("invariant: {} has one value", other.name()),
     }
@@ -206,7 +205,7 @@ fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-/// The trip that holds a non-finite row of a tapped value.
+/// The trip that holds the first non-finite row of a tapped value.
 fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
     let tapped = tapped.array();
     let row = tapped.data().len() / tapped.shape()[0].max(1);
@@ -217,9 +216,9 @@ fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
 /// The attempts of a search.
 pub(super) struct Attempts<'a> {
     search: &'a Solve,
-    /// The inputs of each attempt, and how many were accepted before it.
+    /// The inputs of each attempt, and the number of accepted attempts before it.
     trips: Vec<(Vec<Value>, usize)>,
-    /// The accepted attempts.
+    /// The indices of the accepted attempts.
     accepting: Vec<usize>,
     /// Whether the last attempt reached the target.
     pub(super) reached: bool,
@@ -254,8 +253,8 @@ impl<'a> Attempts<'a> {
         &self.trips[self.trips.len() - 1].0
     }
 
-    /// Walks back from a source in attempt `trip` through the attempts before it; inputs are the search's
-    /// operands.
+    /// Walks back from a source in attempt `trip` through the attempts before it. Inputs of the result are
+    /// the search's operands.
     pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Found {
         let s = self.search;
         loop {
@@ -357,7 +356,7 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
     Ok(Source::Input(2 + nc + np + output.min(r.num_ct.saturating_sub(1))))
 }
 
-/// The source of carried value `j` before a step.
+/// The source of carried value `j` before step `step`.
 fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Found {
     let along = schedule(args[0]);
     let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };

@@ -1,8 +1,8 @@
 //! Loops in lockstep, trip by trip, as [`crate::graph::Solve`] documents them.
 //!
-//! For each trip the tape stores the state at the start of that trip per row; a row with fewer trips repeats
-//! the state before its last accepted trip. Rows are sliced from arrays and written back, so this file does
-//! not depend on the bodies.
+//! For each trip and each row, the tape stores the state at the start of the trip. A row with fewer trips
+//! repeats the state before its last accepted trip. Rows are sliced from arrays and written back, so this
+//! file does not depend on the bodies.
 
 use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
 use super::{GraphError, Value, run};
@@ -26,8 +26,8 @@ impl Along<'_> {
         self.0.iter().map(Schedule::num_steps).max().unwrap_or(0)
     }
 
-    /// first, last, t, t_next, live of trip `n`. A row without any trip gets the first trip of the row with the
-    /// most trips.
+    /// The inputs first, last, t, t_next and live of trip `n`. A row without any trip gets the first trip of
+    /// the row with the most trips.
     fn trip(&self, n: usize, trip: Trip) -> [Value; 5] {
         let furthest =
             self.0.iter().find(|s| s.num_steps() == self.count()).expect("invariant: there is a row");
@@ -51,7 +51,8 @@ impl Along<'_> {
         n < self.0[r].num_steps()
     }
 
-    /// The taps of all trips over all tap rows: row by row, zeros where no trip holds the tap row.
+    /// The values of each tap for all rows of the loop and all tap rows. A tap row that no trip holds is
+    /// zero.
     fn tapped(&self, all: Taps, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
         let (rows, num) = (self.0.len(), all.num_rows());
         let of = |(j, ty): (usize, &Type)| {
@@ -88,7 +89,7 @@ fn vector(xs: &[f64], dtype: DType) -> Value {
     Array::new([xs.len()], data).into()
 }
 
-/// Rows of `a` where `on`, else of `b`.
+/// The rows of `a` for which `on` is true, else the rows of `b`.
 fn choose(a: &Value, b: &Value, on: impl Fn(usize) -> bool) -> Value {
     let shape = a.array().shape().clone();
     let rows: Vec<Value> = (0..shape[0]).map(|r| cut(if on(r) { a } else { b }, r, 1)).collect();

@@ -1,8 +1,8 @@
 //! Loops and tiles, trip by trip, as documented at [`crate::graph::Solve`] and the other loops.
 //!
-//! A tape stores the state before every accepted trip. A backward loop reads its states from the tape and
-//! checks that the step leads from each state to the next, bit for bit. A plan may therefore store fewer
-//! states and recompute the others.
+//! Here a tape stores the state before every accepted trip. A backward loop reads its states from the tape
+//! and checks that the step leads from each state to the next, bit for bit. If this check passes, a compiled
+//! plan may store fewer states and recompute the others.
 
 use super::movement::append;
 use super::{GraphError, Value, elementwise, lockstep, run};
@@ -47,7 +47,7 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// The rows of each tap, zeros where no trip holds the row.
+    /// The rows of each tap. A row that no trip holds is zero.
     pub(super) fn tapped(&self, num_rows: usize, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
         let of = |(j, ty): (usize, &Type)| {
             let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
@@ -146,7 +146,7 @@ pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
     Ok(Value::Tuple(carry))
 }
 
-/// Whether two arrays are bit-equal; all NaNs are equal.
+/// Whether two arrays are bit-equal; all NaNs count as equal.
 pub(super) fn same_bits(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.array().to_f64(), b.array().to_f64());
     a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())

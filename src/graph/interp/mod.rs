@@ -1,11 +1,11 @@
 //! The reference interpreter: evaluates a graph node by node.
 //!
-//! The interpreter is the reference for compiled plans and transforms: simple and slow. Every operation is
-//! computed in its element type with the functions of `std`; sums, and the inner sums of matrix products, are
-//! accumulated in f64 in ascending order and rounded once, so the interpreter is at least as accurate as the
-//! code that is tested against it. `ScatterAdd`, `Lincomb` and the sum over tiles have a specified order and
-//! are computed in the element type in that order. If both operands of `max` or `min` are zeros, the sign of
-//! the result is not specified.
+//! The interpreter is the reference for compiled plans and transforms: simple and slow. Elementwise
+//! operations are computed in their element type with the functions of `std`, except erf, which has its own
+//! file. Sums, and the inner sums of matrix products and convolutions, are accumulated in f64 and rounded
+//! once, so the interpreter is at least as accurate as the code that is tested against it. `ScatterAdd`,
+//! `Lincomb` and the sum over tiles have a specified order and are computed in the element type in that
+//! order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
 //!
 //! The interpreter does not depend on kernels, fusion, buffers or checkpoints: a tape stores every state under
 //! every policy, and a loop's body is interpreted for each trip.
@@ -60,7 +60,7 @@ impl Value {
         }
     }
 
-    /// Whether this is a value of the type.
+    /// Whether the value has the type `ty`.
     fn is(&self, ty: &Type) -> bool {
         match (self, ty) {
             (Value::Array(a), Type::Array { dtype, shape }) => a.dtype() == *dtype && a.shape() == shape,
@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    /// The description of the value in messages.
+    /// The kind and the shape of the value, for messages.
     fn describe(&self) -> String {
         match self {
             Value::Array(a) => format!("{}{}", a.dtype(), a.shape()),
@@ -99,7 +99,7 @@ fn describe(values: &[Value]) -> String {
 ///
 /// # Errors
 /// [`GraphError::Operands`] if the inputs differ from the function's types; [`GraphError::Malformed`] if an
-/// output is opaque (use [`interpret_values`]) or a loop breaks its contract, see [`interpret_values`].
+/// output is opaque (use [`interpret_values`]), and in the cases of [`interpret_values`].
 ///
 /// # Panics
 /// If the function does not pass `verify`.
@@ -129,9 +129,9 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
 /// Evaluates a verified function of any values.
 ///
 /// # Errors
-/// [`GraphError::Operands`] if the inputs differ from the function's types. [`GraphError::Malformed`] if the
-/// step of a `Rev` does not lead from one state of its tape to the next, bit for bit: a gradient would then
-/// depend on the number of checkpoints.
+/// [`GraphError::Operands`] if the inputs differ from the function's types. [`GraphError::Malformed`] if a
+/// tape or a sequence does not fit the schedule of its loop, or if the step of a `Rev` does not lead from one
+/// state of its tape to the next, bit for bit: a gradient would then depend on the number of checkpoints.
 ///
 /// # Panics
 /// If the function does not pass `verify`.
@@ -189,7 +189,7 @@ fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
     Ok(values)
 }
 
-/// An operation from arrays to an array.
+/// Evaluates an operation that takes arrays and returns an array.
 fn array(node: &Node, x: &[&Array]) -> Array {
     let (shape, dtype) = (node.ty.shape().clone(), node.ty.dtype());
     let data: Vec<&Data> = x.iter().map(|a| a.data()).collect();

@@ -1,7 +1,7 @@
-//! Operations that move, gather or sum elements, by walking over multi-indices.
+//! Operations that move, gather or sum elements, as loops over multi-indices.
 //!
-//! Most of these operations only map each element of the result to its source. [`pick`] copies the elements,
-//! for all element types.
+//! For each element of the result, most of these operations only compute the index of its source. [`pick`]
+//! then copies the elements, for all element types.
 
 use super::elementwise::Float;
 use crate::array::{Array, DType, Data, Shape};
@@ -114,9 +114,9 @@ fn fold<T: Copy>(x: &[T], n: usize, target: &[usize], start: T, f: impl Fn(T, T)
     acc
 }
 
-/// Floats are summed in f64 in row-major order and rounded once; integers wrap; booleans are combined by or.
-/// The empty sum is 0, an empty maximum is the smallest value of the type, and an empty minimum is the largest
-/// value.
+/// Floats are summed in f64 in row-major order and rounded once. Sums of integers wrap. The sum and the
+/// maximum of booleans are their logical or, the minimum is their logical and. The empty sum is 0, an empty
+/// maximum is the smallest value of the type, and an empty minimum is the largest value.
 pub(super) fn reduce(op: ReduceOp, x: &Array, to: &Shape, axes: &[usize]) -> Data {
     let (n, s) = (to.size(), x.shape());
     let kept: Vec<usize> = (0..s.rank()).filter(|a| !axes.contains(a)).collect();
@@ -141,7 +141,7 @@ pub(super) fn reduce(op: ReduceOp, x: &Array, to: &Shape, axes: &[usize]) -> Dat
     }
 }
 
-/// The rows of axis 0 at an index, clamped.
+/// The row numbers in an index, clamped to axis 0 of `x`.
 fn rows(x: &Array, index: &Array) -> Vec<usize> {
     let Data::I32(index) = index.data() else { panic!("invariant: an index is i32") };
     let last = x.shape()[0] as i64 - 1;
@@ -153,7 +153,7 @@ pub(super) fn gather(x: &Array, index: &Array) -> Data {
     pick(x.data(), rows(x, index).into_iter().flat_map(|r| (r * row..(r + 1) * row).map(Some)))
 }
 
-/// Adds in the element type, one update after the other.
+/// Adds the updates in the element type, in order.
 pub(super) fn scatter_add(x: &Array, index: &Array, updates: &Array) -> Data {
     let row: usize = x.shape()[1..].iter().product();
     let targets = rows(x, index).into_iter().flat_map(|r| r * row..(r + 1) * row);
@@ -169,7 +169,7 @@ pub(super) fn scatter_add(x: &Array, index: &Array, updates: &Array) -> Data {
     out
 }
 
-/// Each element's sum runs over the inner index in ascending order, in f64, and is rounded once.
+/// Each element is a sum over the inner index in ascending order, in f64, rounded once.
 pub(super) fn dot(a: &Array, b: &Array, ta: bool, tb: bool) -> Data {
     let (batch, &[a_rows, a_cols]) = matrices(a.shape());
     let (_, &[b_rows, b_cols]) = matrices(b.shape());

@@ -1,4 +1,4 @@
-//! Philox4x32-10, scalar: a keyed function from counters to random words.
+//! The random number generator Philox4x32-10 for one block: a function of a key and a counter.
 
 /// The four words of the block with the given counter.
 ///
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn the_published_answers_are_reproduced() {
-        // kat_vectors of the authors' library Random123
+        // From the file `kat_vectors` of Random123, the library of the authors.
         let answers = [
             ([0; 4], [0; 2], [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
             ([u32::MAX; 4], [u32::MAX; 2], [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),

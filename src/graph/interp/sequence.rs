@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::graph::{Loop, Type};
 use std::sync::Arc;
 
-/// The values that trips stored, by trip index.
+/// The values that the trips stored, indexed by trip.
 type Stored = Vec<Option<Value>>;
 
 fn sequence(value: &Value) -> &[Value] {

@@ -23,7 +23,7 @@ fn type_of(a: &Array) -> Type {
     Type::array(a.dtype(), a.shape().clone())
 }
 
-/// The one output of a function built from inputs of the arrays' types.
+/// The only output of the function that `build` makes, evaluated at `inputs`.
 fn eval(inputs: &[Array], build: impl Fn(&mut Builder, &[NodeId]) -> NodeId) -> Array {
     let types: Vec<Type> = inputs.iter().map(type_of).collect();
     let (mut b, x) = Builder::with_inputs(&types);
@@ -263,7 +263,7 @@ fn bwd() -> Func {
     b.finish(&[ct, ct_a])
 }
 
-/// Steps of 0.25 from the step time to 1, every other attempt rejected; the ext counts attempts.
+/// Steps of 0.25 up to time 1. Every other attempt is rejected. The ext value counts the attempts.
 fn attempt() -> Func {
     let (mut b, x) = Builder::with_inputs(&[F64, F64, F64, F64]);
     let (t, y, count, a) = (x[0], x[1], x[2], x[3]);
@@ -295,7 +295,7 @@ fn search(step: Func) -> Op {
     }))
 }
 
-/// (y0, a, ct) -> (y by Solve, attempts, y by Scan, ct_y0, ct_a)
+/// (y0, a, ct) -> (y from the Solve, number of attempts, y from the Scan, ct_y0, ct_a)
 fn whole(step_of_rev: Func) -> Func {
     let (mut b, x) = Builder::with_inputs(&[F64, F64, F64]);
     let (expected, zero) =

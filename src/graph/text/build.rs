@@ -15,7 +15,7 @@ pub(super) struct Atom {
     pub(super) inner: Option<String>,
 }
 
-/// `key=value`, or a lone value under the empty key.
+/// `key=value`, or a value without a key, which gets the empty key.
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) key: String,
@@ -77,7 +77,7 @@ impl Atom {
         plain.ok_or_else(|| format!("`{}` is not a valid {what}", self.show()))
     }
 
-    /// The bits in `nan(0x...)`.
+    /// The bits of a NaN written as `nan(0x...)`.
     fn nan_bits(&self) -> Option<u64> {
         let hex = self.inner.as_ref().filter(|_| self.word == "nan")?.strip_prefix("0x")?;
         u64::from_str_radix(hex, 16).ok()
@@ -95,7 +95,7 @@ impl Atom {
 }
 
 impl Statement {
-    /// The operation, given the declared type of its result.
+    /// The operation of the statement; `ty` is the declared type of its result.
     pub(super) fn op(mut self, ty: &Type) -> Built<Op> {
         let name = self.name.clone();
         let op = self.dispatch(&name, ty)?;
@@ -208,7 +208,7 @@ impl Statement {
         })
     }
 
-    /// The taps of a loop; an untapped loop has no such attributes.
+    /// The taps of a loop. An untapped loop has none of their attributes.
     fn taps(&mut self) -> Taps {
         let mut number = |key| self.index(key).unwrap_or(0);
         let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
@@ -267,7 +267,7 @@ impl Statement {
         self.many("coeffs")?.iter().map(|a| a.double().map(f64::to_bits)).collect()
     }
 
-    /// Removes the lone value `word` if it is present.
+    /// Removes the value `word` without a key; returns whether it was present.
     fn flag(&mut self, word: &str) -> bool {
         let is = |a: &Attribute| {
             a.key.is_empty() && !a.is_list && a.atoms.iter().all(|a| a.word == word && a.inner.is_none())

@@ -1,4 +1,4 @@
-//! The text form of functions: printed, parsed, compared in tests, attached to bug reports.
+//! The text form of functions, for tests and bug reports: printing and parsing.
 //!
 //! ```text
 //! func(%0: f32[2,3], %1: f32[3]) {
@@ -8,15 +8,16 @@
 //! }
 //! ```
 //!
-//! One node per line: its id, operation, attributes, operands and type. Inputs come first, in order; the bodies
-//! of a loop follow its type in braces, each with its name. White space is ignored, and `//` starts a comment.
-//! Printed text parses back to the same function, bit for bit: numbers are the shortest decimals that
-//! round-trip, and NaNs are written with their bits. Constants of more than [`MAX_ELEMENTS`] elements are
-//! printed as a digest, which shows changes but does not parse; graphs with weights as constants would
-//! otherwise take megabytes.
+//! Each node has a line with its id, operation, attributes, operands and type. Inputs come first, in order.
+//! The bodies of a loop follow its type in braces, each with its name. White space is ignored, and `//`
+//! starts a comment. Printed text parses back to the same function, bit for bit: numbers are the shortest
+//! decimals that round-trip, and NaNs are written with their bits. There are two exceptions. An observer is
+//! printed but does not parse. A constant of more than [`MAX_ELEMENTS`] elements is printed as a digest,
+//! which shows changes but does not parse; otherwise the text of a graph with weights as constants would take
+//! megabytes.
 //!
-//! A derived format (`serde`) would need no parser, but its text is hard to read and write by hand, as the
-//! tests of graph passes require.
+//! A derived format (`serde`) would need no parser. But people read and write the texts in tests of graph
+//! passes, and a derived format is hard to read and write.
 
 mod build;
 mod lex;

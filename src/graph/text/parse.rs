@@ -8,7 +8,7 @@
 //! type  = dtype "[" [ length , ... ] "]" | "schedule" | "tape" | "sequence" "(" type ")" | "(" [ type , ... ] ")"
 //! ```
 //!
-//! Each node is checked as it is parsed, so type errors have line numbers too.
+//! Each node is verified as soon as it is parsed, so type errors have line numbers, too.
 
 use super::build::{Atom, Attribute, Statement};
 use super::lex::{Token, error, tokens};
@@ -17,8 +17,7 @@ use crate::graph::verify::check_node;
 use crate::graph::{Func, GraphError, Node, NodeId, Op, Type};
 use std::collections::BTreeMap;
 
-/// The maximum nesting depth of types and bodies: far more than programs need, and far less than the stack can
-/// hold.
+/// The maximum nesting depth of types and bodies. Programs need far less, and the stack can hold far more.
 const MAX_DEPTH: usize = 64;
 
 type Parsed<T> = Result<T, GraphError>;
@@ -70,14 +69,14 @@ impl Parser {
         self.fault(format!("expected {what}, found {}", self.peek()))
     }
 
-    /// Takes the next token. At the end of the text, the position does not advance.
+    /// Consumes and returns the next token. At the end of the text, the position does not advance.
     fn next(&mut self) -> Token {
         let token = self.peek().clone();
         self.at = (self.at + 1).min(self.tokens.len() - 1);
         token
     }
 
-    /// Takes the next token if it is this mark.
+    /// Consumes the next token if it is this mark; returns whether it is.
     fn eat(&mut self, mark: char) -> bool {
         let found = *self.peek() == Token::Mark(mark);
         if found {
@@ -118,7 +117,7 @@ impl Parser {
         }
     }
 
-    /// Comma-separated items up to a closing mark, which is taken.
+    /// Comma-separated items up to a closing mark, which is consumed.
     fn items<T>(&mut self, close: char, item: impl Fn(&mut Parser) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut out = Vec::new();
         if self.eat(close) {
@@ -227,7 +226,10 @@ impl Parser {
             match nodes.get(id.index()).map(|n| &n.ty) {
                 None => return Err(error(line, format!("{id} is returned but not defined"))),
                 Some(Type::Tuple(_)) => {
-                    return Err(error(line, format!("{id} is a tuple: return its values by proj")));
+                    return Err(error(
+                        line,
+                        format!("{id} is a tuple: return `proj` nodes that extract its values"),
+                    ));
                 }
                 Some(_) => {}
             }
@@ -281,7 +283,7 @@ impl Parser {
     }
 }
 
-/// Parsed nodes, and inputs whose ids have not been reached yet.
+/// Parsed nodes, and inputs whose ids are larger than those of the parsed nodes.
 #[derive(Default)]
 struct Arena {
     nodes: Vec<Node>,
@@ -300,7 +302,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Appends the inputs with the next ids.
+    /// Appends the inputs whose ids are next.
     fn take_inputs(&mut self) -> Parsed<()> {
         while let Some((node, line)) = self.waiting.remove(&self.next_id()) {
             self.checked(node, line)?;

@@ -20,7 +20,8 @@ fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", joined(items))
 }
 
-/// Prints from the current position; the closing brace gets the line's indentation and no newline.
+/// Prints a function from the current position. The closing brace has the indentation `indent` and no
+/// newline.
 fn write_func(f: &mut Formatter<'_>, func: &Func, indent: usize) -> fmt::Result {
     let input = |&id: &NodeId| match func.nodes().get(id.index()) {
         Some(node) => format!("{id}: {}", node.ty),
@@ -167,7 +168,7 @@ fn policy(policy: Policy) -> String {
     }
 }
 
-/// The shortest decimal that parses back to this number; NaNs with their bits.
+/// The shortest decimal that parses back to this number; a NaN is printed with its bits.
 fn double(bits: u64) -> String {
     let x = f64::from_bits(bits);
     if x.is_nan() { format!("nan({bits:#018x})") } else { format!("{x:?}") }
@@ -206,7 +207,7 @@ fn constant(literal: &Literal, ty: &Type) -> String {
     }
 }
 
-/// FNV-1a, 64 bits, over the elements' bytes: the same on every machine.
+/// The 64-bit FNV-1a hash of the elements' bytes, which is the same on every machine.
 fn digest(a: &Array) -> u64 {
     let fold = |h: u64, bytes: &[u8]| {
         bytes.iter().fold(h, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))

@@ -1,10 +1,10 @@
-//! Print, parse, print again; and the errors of texts that do not parse.
+//! Functions are printed, parsed and printed again; texts that do not parse are errors.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{Builder, Func, Literal, Op, Type, UnaryOp};
 use std::sync::Arc;
 
-/// Every operation without a body, and every kind of constant.
+/// Every kind of operation without a body except observers, and every kind of constant.
 const PLAIN: &str = "\
 func(%0: f32[2,3], %1: f32[3], %4: u32[2], %2: i32[4]) {
   %3 = const{[true, false, true]} : bool[3]
@@ -283,7 +283,7 @@ fn faults_of_loops_are_reported_with_their_lines() {
         ("%7 = neg %6", "%7 = neg %9", "line 25", "neg: its operand %9 does not come before it"),
         ("[rows, sum]", "[rows, mean]", "line 29", "unknown tiles output `mean`: expected rows or sum"),
         ("tile=5", "tile=4", "line 29", "input 1 of its body is f32[5,3], not 4 rows"),
-        ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return its values by proj"),
+        ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return `proj` nodes that extract"),
         (
             "%5 = proj{k=1} %4 : schedule",
             "%5 = proj{k=2} %4 : schedule",

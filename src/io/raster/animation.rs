@@ -1,10 +1,11 @@
-//! GIF animations with few colors that repeat forever.
+//! GIF animations of at most 256 colors, which repeat forever.
 
 use super::{Channels, Depth, EncodeError};
 use gif::{Encoder, EncodingError, Frame, Repeat};
 use std::borrow::Cow;
 
-/// Frames `[palette indices, hundredths of a second]` as a GIF file. The bytes are deterministic.
+/// Encodes frames as a GIF file; a frame is its palette indices and its duration in hundredths of a second.
+/// Equal frames give equal bytes.
 ///
 /// # Errors
 /// [`EncodeError`]: no pixels, too many, or a frame that does not have `width * height` pixels.

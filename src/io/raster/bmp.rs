@@ -1,8 +1,9 @@
 //! Windows bitmaps: headers of OS/2 1 and Windows 3 to 5, palettes, bit masks, run-length encoding.
 //!
-//! (Microsoft, "Bitmap Storage"; the headers are BITMAPCOREHEADER and BITMAPINFOHEADER with its extensions.) Every pixel
-//! of more than 8 bits is read by masks, including 24-bit pixels. A palette entry is red, green and blue; its fourth byte is
-//! unused. Pixels that runs skip are black. A bitmap that contains JPEG or PNG data is refused.
+//! (Microsoft, "Bitmap Storage"; the headers are BITMAPCOREHEADER and BITMAPINFOHEADER with its extensions.)
+//! Every pixel of more than 8 bits is read by masks, including 24-bit pixels. A palette entry is blue, green
+//! and red; a fourth byte is unused. Pixels that runs skip are black. A bitmap that contains JPEG or PNG data
+//! is refused.
 
 mod header;
 mod masks;

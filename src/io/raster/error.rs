@@ -2,7 +2,7 @@
 
 use super::{Channels, Depth};
 
-/// Why bytes are not an image.
+/// Why bytes cannot be decoded as an image.
 #[cfg(feature = "train")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -24,12 +24,12 @@ pub enum DecodeError {
         width: u32,
         /// Rows.
         height: u32,
-        /// Bytes of the pixels.
+        /// Number of bytes that the pixels need.
         bytes: u128,
-        /// The limit.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The bytes end before the image.
+    /// The bytes end before the end of the image.
     #[error("the {format} data are truncated: {what} is not within the {bytes} bytes found")]
     Truncated {
         /// The format.
@@ -61,10 +61,10 @@ pub enum DecodeError {
     },
 }
 
-/// Why pixels cannot be encoded as PNG.
+/// Why pixels cannot be encoded as PNG or GIF.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{width} x {height} pixels ({channels:?}, {depth:?} bits), {found} bytes, cannot be encoded as PNG: {reason}"
+    "{width} x {height} pixels ({channels:?}, {depth:?} bits), {found} bytes, cannot be encoded as PNG or GIF: {reason}"
 )]
 #[non_exhaustive]
 pub struct EncodeError {
@@ -76,7 +76,7 @@ pub struct EncodeError {
     pub channels: Channels,
     /// Bits of a sample.
     pub depth: Depth,
-    /// Bytes given.
+    /// Number of bytes given.
     pub found: usize,
     /// Message of the encoder.
     pub reason: String,

@@ -2,7 +2,7 @@
 
 use super::{Channels, DecodeError, Depth, Raster, bmp, gif, jpeg, png, webp};
 
-/// Maximum number of bytes for the pixels of an image, as stored in its format: half a gigabyte.
+/// Maximum number of bytes for the decoded pixels of an image: 512 MiB.
 pub const LIMIT: u64 = 512 << 20;
 
 /// An image format that can be read.
@@ -48,7 +48,7 @@ impl Format {
         Ok(bytes as usize)
     }
 
-    /// The message of a decoder that failed.
+    /// The error with the message of a decoder that failed.
     pub(super) fn damaged(self, reason: impl ToString) -> DecodeError {
         let reason = reason.to_string();
         // Some decoders end messages with a full stop or a line break; here they become part of a sentence.
@@ -77,7 +77,7 @@ impl std::fmt::Display for Format {
 /// Decodes the pixels of an image file; its first bytes determine the format.
 ///
 /// # Errors
-/// [`DecodeError`]: the bytes are not a complete image, or claim more than [`LIMIT`].
+/// [`DecodeError`]: the bytes are not a complete image, or the pixels need more than [`LIMIT`] bytes.
 ///
 /// # Examples
 /// ```

@@ -44,7 +44,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     Ok(Raster::new(size, Channels::Rgba, Depth::Eight, pixels))
 }
 
-/// Position of a frame: `[x, y]`.
+/// Position of a frame on the canvas, and its size, both as `[x, y]`.
 struct Frame {
     corner: [usize; 2],
     size: [usize; 2],

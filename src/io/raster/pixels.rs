@@ -1,7 +1,7 @@
 //! Pixels as stored in a file, and the two forms in which the crate reads them.
 //!
-//! An 8-bit sample is widened by 257, which maps 255 to 65535 exactly; a 16-bit sample is rounded to the nearest 8-bit one.
-//! [`Raster::rgba8`] thus returns an 8-bit image unchanged.
+//! An 8-bit sample is widened to 16 bits by multiplication with 257, which maps 255 to 65535; a 16-bit sample
+//! is rounded to the nearest 8-bit one. [`Raster::rgba8`] thus returns an 8-bit image unchanged.
 
 /// Channels of a pixel, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Raster {
         self.height
     }
 
-    /// Whether the file stores gray levels. Stored colors may also all be gray.
+    /// Whether the file stores gray levels. An image that looks gray may also be stored in colors.
     pub fn is_gray(&self) -> bool {
         matches!(self.channels, Channels::Gray | Channels::GrayAlpha)
     }

@@ -10,7 +10,7 @@ use {
     std::io::{Cursor, ErrorKind},
 };
 
-/// The default image, which is not always a frame of the animation.
+/// Decodes the default image, which in an animated file is not always a frame of the animation.
 #[cfg(feature = "train")]
 pub(super) fn decode(bytes: &[u8]) -> Result<Raster, DecodeError> {
     let decode_error = |error: DecodingError| match error {
@@ -49,7 +49,7 @@ fn check_palette(info: &Info) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Encodes pixels as a PNG file. The bytes are deterministic.
+/// Encodes pixels as a PNG file. Equal pixels give equal bytes.
 ///
 /// # Errors
 /// [`EncodeError`]: no pixels, or `pixels` does not have `width * height` of them.
@@ -80,8 +80,8 @@ pub fn encode(
     encoded.map_err(|error| refused(size, channels, depth, pixels, &error))
 }
 
-/// A drawn figure as a small lossless PNG file: with a palette if it has at most 256 colors. `about` is stored
-/// as its description.
+/// Encodes a figure as a small lossless PNG file, with a palette if it has at most 256 colors. `about` is
+/// stored as the description of the file.
 ///
 /// # Errors
 /// As [`encode`].

@@ -39,7 +39,7 @@ fn first_frame(bytes: &[u8]) -> Option<[[u32; 2]; 2]> {
         }
         rest = behind;
     };
-    // Offsets, width and height, each minus one, duration and flags come before the frame's chunks.
+    // Offsets, width minus one, height minus one, duration and flags come before the frame's chunks.
     let (header, chunks) = frame.split_first_chunk::<16>()?;
     let of_frame = [6, 9].map(|at| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]) + 1);
     let (b"ALPH", _, behind) = chunk(chunks)? else { return None };

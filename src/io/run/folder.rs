@@ -32,7 +32,8 @@ pub(crate) const COUNTERS_FILE: &str = "counters.json";
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// The outermost folder created for this run, until it contains something worth keeping.
+    /// The outermost folder created for this run. It is removed on drop unless [`RunFolder::keep`] was
+    /// called.
     made: Option<PathBuf>,
     _lock: Lock,
 }
@@ -59,7 +60,8 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// The existing figures and tables, by name.
+    /// The paths of the existing figures, metrics and checkpoint, by file name without extension. `flow` is
+    /// the animation if it exists, otherwise the figure.
     pub fn files(&self) -> BTreeMap<String, String> {
         let all = FIGURES.into_iter().chain([METRICS_FILE, MODEL_FILE]);
         let there = all.map(|name| (name, self.file(name))).filter(|(_, path)| path.exists());
@@ -79,8 +81,9 @@ impl RunFolder {
         }
     }
 
-    /// Moves the files of an existing run into a folder beside this one (`runs/cat.1` for `runs/cat`) and returns it; `None` if
-    /// there is no run. The checkpoint moves first: after a kill, the remaining files cannot be resumed by mistake.
+    /// Moves the files of an existing run into a folder beside this one (`runs/cat.1` for `runs/cat`) and
+    /// returns it; `None` if there is no run. The checkpoint is moved first, so that after a kill the
+    /// remaining files cannot be resumed by mistake.
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -114,7 +117,7 @@ impl RunFolder {
     }
 }
 
-/// Removes the folder again if the run ended before anything was worth keeping.
+/// Removes the folder that the run created, unless [`RunFolder::keep`] was called.
 impl Drop for RunFolder {
     fn drop(&mut self) {
         if let Some(made) = self.made.take() {
@@ -124,7 +127,7 @@ impl Drop for RunFolder {
 }
 
 /// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first that does not exist, or with
-/// `resume`, the last that exists.
+/// `resume`, the one before that (`runs/<stem>` if none exists).
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
     let mut free = 1;
@@ -157,7 +160,8 @@ pub(crate) fn check_lost(folder: &Path) -> Result<(), IoError> {
     })
 }
 
-/// Whether a folder contains a run, complete or not: a metrics file is recognized by its heading.
+/// Whether a folder contains files of a run, complete or not. A metrics file counts only if it has the
+/// heading of a run.
 pub(crate) fn holds_run(folder: &Path) -> bool {
     let is_ours = |text: Vec<u8>| text.starts_with(super::metrics::COLUMNS.as_bytes());
     [MODEL_FILE, COUNTERS_FILE, BEST_FILE].iter().any(|name| folder.join(name).exists())

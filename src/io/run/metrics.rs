@@ -1,7 +1,7 @@
 //! `metrics.csv`: one row per update, for plots and for the report of a resumed run.
 //!
 //! Rows are appended, so this is the only file of a run folder that may end in an incomplete line. A resumed
-//! run removes it, and all rows after the checkpoint. The rows up to the checkpoint have a checksum
+//! run removes such a line, and all rows after the checkpoint. The rows up to the checkpoint have a checksum
 //! ([`Extent`]): an unreadable row among them is an error and is not removed.
 
 use crate::io::{Fnv, IoError, fault, write_atomic};
@@ -16,7 +16,7 @@ pub const COLUMNS: &str =
     "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
 /// The last column, which earlier files do not have.
 const LATER: &str = ",nll_stderr_nats";
-/// Maximum time before rows are written to the file.
+/// The first row after this time writes all rows to the file.
 const FLUSH: Duration = Duration::from_millis(500);
 
 /// The metrics of one update.
@@ -29,21 +29,22 @@ pub struct Row {
     pub phase: String,
     /// Loss of the batch, in the objective's unit.
     pub loss: f64,
-    /// NLL of the validation points after the update, if it was measured.
+    /// NLL of the validation part after the update, if it was measured; for a known density, its entropy plus
+    /// the KL divergence.
     pub nll_nats: Option<f64>,
     /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
     /// Wall time in milliseconds, without validation and figures.
     pub ms: f64,
-    /// Function evaluations.
+    /// Function evaluations of the update.
     pub field_evals: u64,
-    /// Live buffers after the update.
+    /// Number of live buffers after the update.
     pub live_buffers: usize,
-    /// Bytes of live buffers.
+    /// Bytes of live buffers after the update.
     pub live_bytes: usize,
-    /// Resident memory after the update, in MB.
+    /// Resident memory after the update, in MB of 10^6 bytes.
     pub rss_mb: f64,
-    /// Number of times that the step function of the phase was traced.
+    /// Number of times that the program of the phase was traced so far.
     pub traces: usize,
 }
 
@@ -81,7 +82,7 @@ impl Row {
     }
 }
 
-/// A first part of the file, and its checksum.
+/// The length of a first part of the file, and its checksum.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
     bytes: u64,
@@ -99,7 +100,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Appends a row. It is written to the file within half a second of further rows, or by [`Metrics::flush`].
+    /// Appends a row. Rows are written to the file when one arrives at least half a second after the last
+    /// write, and by [`Metrics::flush`].
     ///
     /// # Errors
     /// [`IoError::Write`].
@@ -140,7 +142,7 @@ impl Metrics {
     }
 }
 
-/// The rows after which a run continues.
+/// The rows of earlier updates, after which a run continues.
 #[derive(Debug)]
 pub struct Kept {
     path: PathBuf,
@@ -150,16 +152,17 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// No rows.
+    /// A heading and no rows.
     pub fn none(path: &Path) -> Kept {
         Kept { path: path.to_owned(), bytes: format!("{COLUMNS}\n").into_bytes(), rows: Vec::new() }
     }
 
-    /// The rows up to `update` of a file that begins with the part `known`, or no rows without a file. An
-    /// incomplete line of a killed run may follow that part; reading ends there.
+    /// The rows up to `update` of a file that begins with the part `known`; `None` if there is no file. The
+    /// last line of a killed run may be incomplete; it is ignored.
     ///
     /// # Errors
-    /// [`IoError::Damaged`] if the known part differs, or if a line before the last is not a row; [`IoError::Read`].
+    /// [`IoError::Damaged`] if the known part differs, if the heading is not that of metrics, or if a line
+    /// before the last is not a row; [`IoError::Read`].
     pub fn read(path: &Path, update: u64, known: Option<&Extent>) -> Result<Option<Kept>, IoError> {
         let mut bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -203,10 +206,10 @@ impl Kept {
 }
 
 impl Extent {
-    /// How these bytes differ from the known part.
+    /// Checks that a file's bytes begin with this part; the error is the difference.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let Some(first) = bytes.get(..self.bytes as usize) else {
-            return Err(format!("it held {} bytes of rows before", self.bytes));
+            return Err(format!("it had {} bytes when the checkpoint was written", self.bytes));
         };
         if Fnv::of(first.iter().copied()).text() == self.checksum {
             return Ok(());
@@ -239,7 +242,7 @@ fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     Ok((rows, end))
 }
 
-/// All rows of a file in order; no rows without a file.
+/// All rows of a file in order; empty if there is no file.
 ///
 /// # Errors
 /// As [`Kept::read`].
@@ -322,7 +325,9 @@ mod tests {
         // With another digit it is still a row.
         let other = whole.replace("\n4,flow", "\n44,flow");
         assert!(refusal(&other, Some(&extent)).contains("changed after they were written"));
-        assert!(refusal(&whole[..whole.len() - 9], Some(&extent)).contains("of rows before"));
+        assert!(
+            refusal(&whole[..whole.len() - 9], Some(&extent)).contains("when the checkpoint was written")
+        );
         assert!(
             refusal("a,b\n1,2\n", None).contains("metrics.csv is damaged (8 bytes): its first line is not")
         );

@@ -91,7 +91,7 @@ fn rows_of_weights_sum_to_one_and_are_zero_where_masked() {
 #[test]
 fn what_is_masked_does_not_act_be_it_nan() {
     let (a, x) = (attention(6), draws([1, 4, 6], 9));
-    // Only the last row of the second entry is masked, for all rows.
+    // Only the last row of the second batch entry is masked: no row attends to it.
     let both = Tensor::concat(&[&x, &x], 0);
     let mask = Tensor::iota(DType::I32, [2, 1, 4], 2) + Tensor::iota(DType::I32, [2, 1, 4], 0) * 10;
     let mask = mask.ne(13);
@@ -172,7 +172,7 @@ fn weights_are_glorots_and_biases_zero() {
 }
 
 #[test]
-#[should_panic(expected = "3 heads do not divide rows of 8")]
+#[should_panic(expected = "3 heads do not divide rows of length 8")]
 fn heads_that_do_not_divide_are_refused() {
     MultiHeadAttention::new(8, 3, &Key::new(0));
 }

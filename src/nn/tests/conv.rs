@@ -103,7 +103,16 @@ fn a_transposed_convolution_is_the_transpose_of_the_convolution() {
 }
 
 #[test]
-fn a_image_is_repeated_along_its_sides() {
+#[should_panic(expected = "padding of 2 and 2 leaves no pixel of 3: use less padding")]
+fn a_transposed_convolution_without_output_is_refused() {
+    let padding = Padding::By { lo: [2, 2], hi: [2, 2] };
+    let _ = ConvTranspose2d::new(1, 1, [3, 3], [1, 1], &Key::new(1))
+        .padding(padding)
+        .forward(&draws([1, 1, 1, 1], 2));
+}
+
+#[test]
+fn an_image_is_repeated_along_its_sides() {
     let x = Tensor::from([[1.0, 2.0], [3.0, 4.0]]).reshape([1, 1, 2, 2]);
     close(&upsample(&x, [2, 2]), &[1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 3.0, 4.0].repeat(2));
 }

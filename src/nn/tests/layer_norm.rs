@@ -32,7 +32,7 @@ fn gradients_of_a_layer_norm_are_those_of_differences() {
 }
 
 #[test]
-#[should_panic(expected = "a layer norm of size 4 got rows of shape [2,3]")]
+#[should_panic(expected = "a layer norm of size 4 needs a last axis of length 4, got shape [2,3]")]
 fn rows_of_another_length_are_refused() {
     LayerNorm::new(4).forward(&Tensor::zeros([2, 3]));
 }

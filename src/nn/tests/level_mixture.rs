@@ -37,15 +37,15 @@ fn the_velocity_is_the_mean_over_normal_pixels_whose_ranges_are_weighed() {
             let found = net.eval(&Tensor::from(t), &Tensor::from([x])).to_vec();
             let want = [velocity(x[0], t, [-1.0, 0.5], weights), velocity(x[1], t, [0.0, 2.0], weights)];
             for (found, want) in found.iter().zip(want) {
-                // The quadrature error is at the range ends, where the weight jumps inside a cell of 4e-4.
+                // The quadrature error comes from the range ends, where the weight changes inside a cell of 4e-4.
                 assert!((found - want).abs() < 1e-3, "t={t} x={x:?}: {found} {want}");
             }
         }
     }
 }
 
-/// The mean of `x1 - x0` of one pixel, by a sum over the x1 within 12 standard deviations s of their normal
-/// given x, with s as in the formula.
+/// The mean of `x1 - x0` of one pixel, by a sum over x1. Without weights, x1 given x is normal with standard deviation
+/// s as in the formula; the sum covers 12 standard deviations on each side.
 fn velocity_of_sure_levels(x: f64, t: f64, ends: [f64; 2], weights: [f64; 3]) -> f64 {
     let left = 1.0 - t;
     let r2 = left * left + t * t;

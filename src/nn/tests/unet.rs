@@ -3,7 +3,7 @@
 use super::*;
 use crate::cnf::{Cnf, Divergence, ProbeDistribution, StepControl};
 
-/// A field of two levels, with random numbers in place of its zeros, in f64.
+/// A field of two levels in f64, with random numbers added to all weights, because some start at zero.
 fn drawn(image: [usize; 3], seed: u64) -> UNet {
     let config = UNetConfig { time_dim: 6, ..UNetConfig::new(image, [3, 4]) };
     let net = UNet::new(&config, &Key::new(seed));
@@ -62,7 +62,7 @@ fn a_block_is_its_formula() {
 
 #[test]
 fn squares_of_pixels_are_the_channels_of_a_place_and_come_back() {
-    // The stem copies the pixel above the left corner into its first channel; the head returns it.
+    // The stem and the head copy all channels of a position, so the velocity is silu(y).
     let mut net =
         UNet::new(&UNetConfig { blocks_middle: 0, ..UNetConfig::new([4, 6, 1], [4]) }, &Key::new(8));
     let tap = |x: &Tensor| {
@@ -88,7 +88,7 @@ fn gradients_of_a_padded_image_match_finite_differences() {
 
 #[test]
 fn averaged_estimates_of_the_divergence_agree_with_the_exact_one() {
-    // One probe for each of 400 rows with the same image.
+    // 400 rows with the same image, each with one probe.
     const ROWS: usize = 400;
     let net = drawn([4, 4, 1], 12);
     let x = draws([1, 16], 13);

@@ -1,6 +1,6 @@
-//! `EnsembleBuilder`: the options of an ensemble, and how its work is shared among threads.
+//! `EnsembleBuilder`: sets the options of an ensemble and solves it.
 //!
-//! It holds an [`Ode`] for its options, so that they are read and checked in one place.
+//! The options are stored in an [`Ode`], so that ensembles and single solves share the code that checks them.
 
 use super::inlined::Loops;
 use super::many::{OnProgress, Results, num_threads, warned};
@@ -22,26 +22,29 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
 /// Many trajectories of one `vector_field!`, created by [`ensemble`].
 ///
-/// The options are those of [`Ode`] and apply to each trajectory separately; each takes the same steps as it
-/// would alone. [`LANES`](crate::ode::LANES) trajectories of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES)
-/// of f32 run in lockstep, each with its own t, dt, decisions and outcome. When a trajectory ends, its lane
-/// gets the next one.
+/// The options are some of those of [`Ode`]: there are no saved times, events, callbacks per step, custom
+/// tableaux or norms. They apply to each trajectory separately, and a trajectory takes the same steps as it
+/// would in an ensemble of one. [`LANES`](crate::ode::LANES) trajectories of f64 or
+/// [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32 run in lockstep, each with its own t, dt, accepted steps
+/// and outcome. When trajectories end, others take their lanes.
 ///
 /// # Numerics
-/// A trajectory's bits depend only on its own parameters and y0, not on its neighbors, its lane, the order or
-/// the number of threads; they equal those of an ensemble of one. They differ from [`Ode::solve`] on the same
-/// machine by rounding: lanes compute step size factors from powers accurate to 13 digits, and functions in the
-/// vector field (sin, exp, ...) are within 4 ulp of the standard library's.
+/// A trajectory's result depends, bit for bit, only on its own parameters and y0: not on its neighbors, its
+/// lane, the order of the ensemble or the number of threads. An ensemble of one gives the same bits.
+/// [`Ode::solve`] on the same machine gives results that differ by rounding: lanes compute step size factors
+/// from powers accurate to 13 digits, and their own sin, cos, exp, ln and tanh are within 4 ulp of the true
+/// values.
 ///
 /// # Lanes of f32
 /// t, dt and error ratios are f64, as for every plain state: neighboring f32 numbers near 1e6 differ by 0.06,
-/// and a solve would stall. The clock takes four registers for every two registers of the state, so f32 lanes
-/// are far from twice as fast as f64 lanes. A vector field with expensive functions gains most. The next step
-/// size is computed from a power in f32, which is precise enough. The vector field receives t rounded to f32.
+/// so a solve with t in f32 would stall. The clock takes four registers for every two registers of the state,
+/// so f32 lanes are much less than twice as fast as f64 lanes. A vector field with expensive functions gains
+/// most. The next step size is computed from a power in f32, which is precise enough. The vector field
+/// receives t rounded to f32.
 ///
 /// # Inlined loops
 /// The loop over steps is compiled with this crate and calls the vector field through a pointer.
-/// [`inlined`](EnsembleBuilder::inlined) compiles the loop of a method with the vector field inlined.
+/// [`inlined`](EnsembleBuilder::inlined) compiles a loop for one method, with the vector field inlined.
 pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     params: &'a [P],
     problem: M,
@@ -52,18 +55,18 @@ pub struct EnsembleBuilder<'a, P, M, T: LaneFloat, const N: usize, I = ()> {
     loops: PhantomData<fn() -> I>,
 }
 
-/// Solves one [`vector_field!`](crate::vector_field) for many parameters: `problem` maps each of `params` to a
-/// vector field and y0.
+/// Solves one [`vector_field!`](crate::vector_field) for many parameters: `problem` maps each of `params` to
+/// a vector field and y0.
 ///
 /// With closures or heap states, run [`Ode::solve`] per trajectory: threads can share an [`Ode`].
 ///
 /// Trajectories run in SIMD lanes, each with its own step sizes, and in threads with the feature `rayon`.
 /// [`single_precision`](EnsembleBuilder::single_precision) selects f32.
 ///
-/// A plain build uses the widest registers of the machine. With `-C target-cpu=native` the compiler prefers
-/// half of them on some processors, even in functions compiled for AVX-512: add
-/// `-C target-feature=-prefer-256-bit` (10,000 Lorenz trajectories with Tsit5 in f64: 11.4 ns per step and
-/// trajectory in a plain build and with both flags, 20.0 ns with `target-cpu` alone).
+/// A build without compiler flags uses the widest registers of the machine. With `-C target-cpu=native` the
+/// compiler prefers registers of half that width on some processors, even in functions compiled for AVX-512.
+/// In this case, add `-C target-feature=-prefer-256-bit`. (10,000 Lorenz trajectories with Tsit5 in f64: 11.4
+/// ns per step and trajectory without flags and with both flags, 20.0 ns with `target-cpu` alone.)
 ///
 /// # Examples
 /// ```
@@ -97,7 +100,7 @@ where
 }
 
 impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M, T, N, I> {
-    /// How the trajectories are divided among ranks, and this rank.
+    /// How the trajectories are divided among ranks, and the rank of the caller.
     fn partition(&self) -> (Partition, usize) {
         #[cfg(feature = "rayon")]
         if let Some(world) = self.world {
@@ -142,8 +145,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn atol(self, atol: impl Into<Tol>) -> Self {
         self.with(|ode| ode.atol(atol))
     }
-    /// The first step size, and the size of every step for a method without an error estimate. The default is
-    /// chosen per trajectory.
+    /// The first step size, and the size of every step for a method without an error estimate: a magnitude,
+    /// or with the sign of `t1 - t0`. By default the first step size is chosen per trajectory.
     pub fn dt0(self, dt0: f64) -> Self {
         self.with(|ode| ode.dt0(dt0))
     }
@@ -155,7 +158,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn dt_max(self, dt_max: f64) -> Self {
         self.with(|ode| ode.dt_max(dt_max))
     }
-    /// Times at which steps end exactly.
+    /// Times at which steps of every trajectory end exactly.
     pub fn tstops(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.tstops(ts))
     }
@@ -174,14 +177,15 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     }
     /// Solves in f32: twice the lanes, seven digits, default tolerances rtol 1e-4 and atol 1e-6.
     ///
-    /// Parameters and y0 are rounded; t and dt stay f64, see [`EnsembleBuilder`].
+    /// Parameters and y0 are rounded to f32. t and dt are still f64, see [`EnsembleBuilder`].
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         self.run_by(|ode| ode.with_field(()))
     }
     /// Selects `method` and compiles a loop over steps for it with the vector field inlined.
     ///
-    /// The results are the same, bit for bit. Lorenz with Tsit5 is a quarter faster; the program takes about
-    /// ten seconds longer to compile per vector field, method and precision.
+    /// The results are the same as without it, bit for bit. Without it, ensembles of Lorenz with Tsit5 took
+    /// 1.14 to 1.4 times as long. With it, a program with one ensemble took 7.5 s instead of 0.3 s to compile
+    /// (`benches/record/2026-11-22-build.md`); each vector field, method and precision has its own loop.
     ///
     /// # Examples
     /// ```
@@ -202,8 +206,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn inlined<K: InlineMethod>(self, _method: K) -> EnsembleBuilder<'a, P, M, T, N, K> {
         self.run_by(|ode| ode.method(K::METHOD))
     }
-    /// Divides the trajectories among the ranks of a job, which all solve the same ensemble. Every rank
-    /// receives all results.
+    /// Divides the trajectories among the ranks of a job. All ranks must solve the same ensemble, and every
+    /// rank receives all results.
     ///
     /// # Examples
     /// ```
@@ -225,7 +229,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn world(self, world: &'a World) -> Self {
         EnsembleBuilder { world: Some(world), ..self }
     }
-    /// Calls `f` from time to time, on a thread that has just finished some trajectories.
+    /// Calls `f` after each chunk of at most 4,096 trajectories, on the thread that has finished the chunk.
     pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
         EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
     }
@@ -241,8 +245,10 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// Solves every trajectory from t0 to t1; the sign of `t1 - t0` is the direction.
     ///
     /// # Errors
-    /// [`SolveError::Config`] for an option out of range or without effect, or an interval that is not finite.
-    /// [`SolveError::Incomplete`] if a trajectory ended early or its y0 was not finite, unless
+    /// [`SolveError::Config`] for an option out of range or without effect, for a method that ensembles do
+    /// not support (`Rkc2`, `AutoTsit5Rodas5P`), for an interval that is not finite, and, with `world`, if a
+    /// rank has ended or solves another ensemble. [`SolveError::Incomplete`]
+    /// if a trajectory ended early or its y0 was not finite, unless
     /// [`allow_incomplete`](Self::allow_incomplete) is set: `row` is the first such trajectory, and `partial`
     /// holds all trajectories, each with its own outcome.
     pub fn solve<G>(

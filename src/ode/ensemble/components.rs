@@ -1,14 +1,14 @@
-//! `Components`: a state of lanes whose number of components is known only at run time.
+//! `Components`: a state of lanes whose number of components is a run-time value.
 //!
-//! The loop over an ensemble is compiled once, with this crate, for this type of state. Sums add the same terms
-//! in the same order as those of states of a known size ([`states`](crate::ode::states)), so both give the same
-//! bits. The number of components only sets the length of the loop over them.
+//! The loop over an ensemble is compiled once, with this crate, for this type of state. Sums add the same
+//! terms in the same order as those of [arrays](crate::ode::states), whose size is a compile-time constant.
+//! Both therefore give the same bits.
 
 use crate::ode::states::{MOST_TERMS, PARTIAL_SUMS};
 use crate::ode::{Clock, LaneNumber, Real, Scheme, Stages, State, StiffStages, Tolerance};
 use crate::simd::Level;
 
-/// The components of as many trajectories as `R` has lanes.
+/// The states of as many trajectories as `R` has lanes, component by component.
 #[derive(Clone, Debug)]
 pub struct Components<R>(pub(super) Box<[R]>);
 
@@ -27,7 +27,8 @@ macro_rules! each_term {
 }
 
 impl<'a, R: Real> Terms<'a, R> {
-    /// Terms of `n` components. If the weights are [known](Stages::KNOWN) at compile time, this leaves no code.
+    /// The terms of sums over `n` components. If the weights are [compile-time constants](Stages::KNOWN), the
+    /// compiler evaluates this function.
     #[inline(always)]
     fn new<K: Stages<Components<R>> + ?Sized>(a: &[f64], k: &'a K, n: usize) -> Self {
         let mut terms = Terms { weights: [0.0; MOST_TERMS], stages: [&[]; MOST_TERMS], count: 0 };
@@ -50,7 +51,7 @@ impl<'a, R: Real> Terms<'a, R> {
         terms
     }
 
-    /// `sum_i a_i k_i[j]` from left to right, of one term or more.
+    /// `sum_i a_i k_i[j]`, added from left to right. There must be at least one term.
     #[inline(always)]
     fn sum<K: Stages<Components<R>> + ?Sized>(&self, j: usize) -> R {
         let mut sum = self.stages[0][j].scale(self.weights[0]);
@@ -103,7 +104,7 @@ impl<R: Real> State for Components<R> {
         if terms.count == 0 {
             return total;
         }
-        // Adds each partial sum to the total when it is complete, so that no array of them is needed.
+        // Adds each partial sum to the total when it is complete, so that no array of partial sums is needed.
         for first in 0..n.min(PARTIAL_SUMS) {
             let mut partial = dt.like(0.0);
             for j in (first..n).step_by(PARTIAL_SUMS) {
@@ -163,8 +164,8 @@ pub(super) trait LaneState<T>: State {
     fn lane(&self, j: usize, lane: usize) -> T;
     /// Sets component `j` in one lane.
     fn set_lane(&mut self, j: usize, lane: usize, x: T);
-    /// The memory for `n` components that the steps of a method that is not explicit need. Loops compiled for
-    /// one method run only explicit methods, so their states return `None`.
+    /// The memory that a stiff method needs for `n` components; `None` for an explicit method. Arrays return
+    /// `None`, because their loops are compiled for explicit methods only.
     fn stiff(_scheme: &Scheme<Self>, _n: usize, _level: Level) -> Option<Box<dyn StiffStages<Self>>> {
         None
     }

@@ -1,14 +1,14 @@
-//! The loop over [`attempt`](crate::ode::attempt) on lanes: many trajectories through one pack.
+//! The loop over [`attempt`](crate::ode::attempt) on lanes: it runs many trajectories in one pack.
 //!
-//! When a trajectory ends, its lane gets the next one, so no lane idles while others run. First steps are
-//! chosen for a whole pack of waiting trajectories at once: all lanes share two evaluations of the vector
-//! field, instead of two per trajectory. A trajectory's result does not depend on its lane, its neighbors or
-//! the time at which it was moved.
+//! When four trajectories have ended, their lanes get the next ones, so few lanes idle while trajectories
+//! wait. First step sizes are chosen for a whole pack of waiting trajectories at once: all lanes share two
+//! evaluations of the vector field, instead of two per trajectory. A trajectory's result does not depend on
+//! its lane, its neighbors or the moment at which it enters its lane.
 //!
-//! The loop does not know the type of any vector field. It is compiled with this crate, over [`Components`] and
-//! a vector field behind a pointer; [`inlined`](super::inlined) compiles only the attempts, for one vector
-//! field and one method. Two pieces are compiled for the machine's level: the start of a pack, and a run of
-//! attempts. Moving trajectories between lanes and recording them is plain code around these.
+//! The loop for all vector fields is compiled with this crate, over [`Components`] and a vector field behind
+//! a pointer. [`inlined`](super::inlined) compiles the loop again for one vector field and one method, over
+//! arrays. The choice of first step sizes and the attempts are compiled for each level of the CPU. The rest
+//! (moving trajectories between lanes, recording results) is compiled for the target of the crate.
 
 use super::LaneFloat;
 use super::components::{Components, LaneState};
@@ -24,12 +24,12 @@ use crate::ode::{
 };
 use crate::simd::{Call, Entry, Level, is_fused};
 
-/// The number of free lanes at which they are refilled: a refill costs about as much as an attempt, whether it
-/// moves one trajectory or four.
+/// Lanes are refilled when this many are free: a refill costs about as much as an attempt, whether it moves
+/// one trajectory or four.
 const REFILL: u32 = 4;
 
-/// The destination of the results of some trajectories, in their order; `y1` holds the components of one
-/// trajectory after the other.
+/// Where the results of some trajectories are written, in the order of the trajectories. `y1` holds all
+/// components of the first trajectory, then those of the second, and so on.
 pub struct Out<'a, Y> {
     pub y1: &'a mut [Y],
     pub stats: &'a mut [Stats],
@@ -37,7 +37,8 @@ pub struct Out<'a, Y> {
     pub warnings: &'a mut [Option<Warning>],
 }
 
-/// Some trajectories of an ensemble, with equal static fields.
+/// Trajectories that run in one pack: their vector fields have equal static fields. A lane runs one
+/// trajectory after the other.
 pub struct Packs<'a, T> {
     pub(super) resolved: &'a Resolved,
     pub(super) span: (f64, f64),
@@ -50,12 +51,12 @@ pub struct Packs<'a, T> {
     pub(super) out: Out<'a, T>,
 }
 
-/// A function that attempts steps of a pack: see [`Until`].
+/// A function that attempts steps of a pack until the condition in [`Until`] holds.
 pub(super) type Attempts<'r, 'a, S, F> =
     &'r dyn Fn(&F, &Scheme<'a, S>, &Until<S>, &mut Carry<S>) -> Result<(), FieldError>;
 
-/// The interval, and when a run of attempts returns: when at most `running` trajectories are left, or after
-/// `budget` attempts.
+/// The interval of the solve, and the condition that ends a run of attempts: at most `running` trajectories
+/// are still running, or `budget` attempts were made.
 pub struct Until<S: State> {
     span: Span<S::Clock>,
     running: u32,
@@ -63,7 +64,7 @@ pub struct Until<S: State> {
 }
 
 impl<'a, T: LaneFloat> Packs<'a, T> {
-    /// Runs the trajectories in lanes if the machine has lanes, else one at a time.
+    /// Runs the trajectories in lanes if the level has fused multiply-add, else one at a time.
     pub(super) fn run(mut self) -> Result<(), FieldError> {
         let (problems, level, first) = (self.problems, self.level, self.order[0]);
         if !is_fused(level) {
@@ -90,9 +91,9 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
         self.drive::<T::Lanes, _, _>(field(), field(), attempts)
     }
 
-    /// In each round, gives the free lanes the next trajectories, runs attempts until enough lanes are free
-    /// again, and records the trajectories that have ended. `starting` is the vector field used to choose first
-    /// steps.
+    /// Runs all trajectories. Each round fills the free lanes, runs attempts until [`REFILL`] lanes are free
+    /// or a stiffness check is due, and records the trajectories that have ended. `starting` is the vector
+    /// field with which first step sizes are chosen.
     pub(super) fn drive<R, S, F>(
         &mut self,
         starting: DynField<'a, R>,
@@ -172,7 +173,7 @@ pub(super) fn attempts<const UNROLLED: bool, S: State<Clock: LaneClock>, F: Vect
     until: &Until<S>,
     carry: &mut Carry<S>,
 ) -> Result<(), FieldError> {
-    // Fixed here, so that the loop contains no code for a custom norm.
+    // Ensembles have no custom norm: the constant `None` removes its code from the loop.
     let scheme = scheme.measured_by(None);
     let (span, mut left) = (&until.span, until.budget);
     while left > 0 && S::Clock::count(&carry.is_running()) > until.running {

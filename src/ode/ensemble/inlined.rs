@@ -1,7 +1,8 @@
 //! The loop of attempts compiled for one vector field and one method: see
 //! [`EnsembleBuilder::inlined`](super::EnsembleBuilder::inlined).
 //!
-//! Only the attempts are compiled here; starts, moves between lanes and records are shared by all ensembles.
+//! The program that calls it compiles this loop. Only the choice of first step sizes is shared by all
+//! ensembles.
 
 use super::LaneFloat;
 use super::drive::{Packs, Until, attempts};
@@ -11,9 +12,10 @@ use crate::ode::{Carry, FieldError, FieldNumber, GenericField, LaneClock, Scheme
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
-/// Selects the loops compiled for each vector field: none for `()`, the method's loop for a method as a type.
+/// Selects the loop compiled for each vector field: none for `()`, the loop of the method for an
+/// [`InlineMethod`].
 pub trait Loops: 'static {
-    /// Runs the packs with the inlined loop of their method, or returns `None` if the method has none.
+    /// Runs the packs in the inlined loop, or returns `None` if there is none for their method.
     fn run<G: GenericField<N>, T: LaneFloat, const N: usize>(
         packs: &mut Packs<'_, T>,
         problems: &[(G, [T; N])],

@@ -1,9 +1,9 @@
 //! Stiffness checks of trajectories in lanes, made between two runs of attempts.
 //!
-//! The loop over attempts does not know about these checks: it returns after a given number of attempts. A
+//! The loop over attempts contains no checks: it returns after a given number of attempts (a *run*). A
 //! trajectory is checked after a fixed number of its own attempts, so the result does not depend on its
-//! neighbors. A run ends just before the attempt to check, and y and the first stage are stored; the check uses
-//! them and the stages that this attempt leaves. With eight lanes a run ends every hundred attempts or so.
+//! neighbors. A run ends just before an attempt that is checked, so that y and the first stage can be stored.
+//! The next run is this attempt alone. The check uses the stored values and the stages of the attempt.
 
 use super::LaneFloat;
 use super::components::LaneState;
@@ -12,8 +12,8 @@ use crate::ode::stiffness::{Look, Suspicion};
 use crate::ode::{LaneClock, Method, Scheme, Warning};
 
 /// Attempts of a trajectory between two checks while no check is positive. Every check ends two runs of all
-/// lanes. Lorenz with 1,316 attempts per trajectory takes 11.7 ns per attempt with 1,000 here or without
-/// checks, and 13.3 with 250.
+/// lanes. Lorenz with 1,316 attempts per trajectory takes 11.7 ns per attempt with `EVERY` = 1,000, as
+/// without checks, and 13.3 ns with `EVERY` = 250.
 const EVERY: f64 = 1000.0;
 
 /// The stiffness checks of a pack.
@@ -21,7 +21,7 @@ pub(super) struct Looks<S> {
     /// The method's data for a check; `None` if the method cannot detect stiffness.
     look: Option<Look>,
     lanes: [Lane; MOST],
-    /// The states and the first stages before an attempt that is checked.
+    /// The states and the first stages before the attempt to check.
     before: Option<(S, S)>,
 }
 
@@ -40,7 +40,7 @@ impl Lane {
     }
 }
 
-/// The lanes of a mask.
+/// The indices of the lanes in a mask.
 fn each(mut lanes: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = (lanes != 0).then_some(lanes.trailing_zeros() as usize);
@@ -58,7 +58,8 @@ impl<S: Clone> Looks<S> {
         Looks { look, lanes: [Lane::of(usize::MAX); MOST], before: None }
     }
 
-    /// The number of attempts before the next attempt to check, or 1 if the next attempt is checked.
+    /// The number of attempts before the next attempt to check. If the next attempt is checked, stores the
+    /// state before it and returns 1.
     pub fn budget<T: LaneFloat, F>(&mut self, pack: &Pack<S, F>) -> u64
     where
         S: LaneState<T, Clock: LaneClock>,
@@ -81,7 +82,8 @@ impl<S: Clone> Looks<S> {
         1
     }
 
-    /// Checks the trajectories that are due after the last attempt. `warnings` has one entry per trajectory.
+    /// Checks the trajectories whose last attempt is due for a check and was accepted. `warnings` has one
+    /// entry per trajectory.
     pub fn look<T: LaneFloat, F>(
         &mut self,
         scheme: &Scheme<S>,

@@ -1,6 +1,6 @@
 //! Shares the trajectories of an ensemble among threads.
 //!
-//! Chunks of trajectories write into their own part of the results, so nothing is collected or sorted
+//! Each chunk of trajectories writes into its own part of the results, so nothing is collected or sorted
 //! afterwards. No result depends on the chunk size.
 
 use super::EnsembleProgress;
@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads that share the work: rayon's current pool, or one thread without the feature.
+/// The number of threads that share the work: those of rayon's current pool, or 1 without the feature
+/// `rayon`.
 pub(super) fn num_threads() -> usize {
     #[cfg(feature = "rayon")]
     return rayon::current_num_threads();
@@ -29,7 +30,8 @@ fn in_parallel(n: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..n).for_each(work);
 }
 
-/// Trajectories per chunk: enough chunks that threads end together, few enough that each keeps its lanes full.
+/// Trajectories per chunk: small enough that all threads end at about the same time, large enough to fill the
+/// lanes.
 fn chunk_len(n: usize) -> usize {
     n.div_ceil(num_threads() * 8).clamp(256, 4096)
 }
@@ -37,7 +39,7 @@ fn chunk_len(n: usize) -> usize {
 /// The message for a poisoned lock.
 const LOCK: &str = "invariant: no panic while the lock is held";
 
-/// Stores the failure with the lowest index.
+/// Stores `failure`, unless a failure with a lower index is stored.
 fn keep_first<E>(first: &Mutex<Option<(usize, E)>>, failure: (usize, E)) {
     let mut first = first.lock().expect(LOCK);
     if first.as_ref().is_none_or(|(index, _)| failure.0 < *index) {
@@ -50,7 +52,8 @@ pub(super) type OnProgress<'a> = Box<dyn Fn(EnsembleProgress) + Sync + 'a>;
 
 /// The results of some trajectories, in their order.
 pub struct Results<Y> {
-    /// The components of one trajectory after the other, where `Y` is a component.
+    /// All components of the first trajectory, then those of the second, and so on; `Y` is the type of a
+    /// component.
     pub y1: Vec<Y>,
     pub stats: Vec<Stats>,
     pub outcomes: Vec<Outcome>,
@@ -65,10 +68,11 @@ pub(super) fn warned(warnings: &[Option<Warning>]) -> Vec<(usize, Warning)> {
 /// Some of the trajectories, and the destination of their results.
 type Chunk<'a, Y> = (Range<usize>, Out<'a, Y>);
 
-/// Runs `run` on chunks of `n` trajectories, on all threads; `y1` has `width` entries per trajectory.
+/// Divides `n` trajectories into chunks and calls `run` with each chunk, on all threads. `y1` has `width`
+/// entries per trajectory.
 ///
 /// # Errors
-/// The error of the first chunk that failed.
+/// The error of the first chunk, in the order of the trajectories, that failed.
 pub(super) fn for_each_chunk<Y: Send, E: Send>(
     n: usize,
     (mut y1, width): (Vec<Y>, usize),

@@ -1,15 +1,16 @@
 //! Ensembles: many initial states or parameters of one problem.
 //!
-//! A `vector_field!` steps [`LANES`](super::LANES) trajectories of f64 or [`SINGLE_LANES`](super::SINGLE_LANES)
-//! of f32 in lockstep, each with its own t, dt, decisions and outcome. It uses the widest instructions of the
-//! machine, whatever the crate was compiled for. With the feature `rayon`, threads share the trajectories. A
-//! plain closure works on one kind of number, so its trajectories are separate solves.
+//! For a `vector_field!`, [`LANES`](super::LANES) trajectories of f64 or
+//! [`SINGLE_LANES`](super::SINGLE_LANES) of f32 run in lockstep: they are a *pack*. Each has its own t, dt,
+//! accepted steps and outcome. The lanes use the widest instructions of the machine, whatever target the
+//! crate was compiled for. With the feature `rayon`, threads share the trajectories. A closure accepts one
+//! number type only, so it cannot be evaluated on lanes: its trajectories are separate solves.
 //!
-//! A trajectory's result depends only on its own parameters, bit for bit: not on the number of threads, its
-//! neighbors, its lane or the order of the ensemble.
+//! A trajectory's result depends, bit for bit, only on its own parameters and y0. It does not depend on the
+//! number of threads, its neighbors, its lane or the order of the ensemble.
 //!
 //! The functions on lanes need fused multiply-add. Without AVX2 (or NEON) the trajectories run one at a time,
-//! in the same code at width 1.
+//! in the same code with one lane.
 
 mod builder;
 mod components;
@@ -36,18 +37,18 @@ use many::{OnProgress, Results, for_each_chunk};
 use problems::Problems;
 use std::ops::Range;
 
-/// A component that lanes can be made of: `f64` and `f32`.
+/// The number type of a lane: `f64` or `f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
     /// Lanes of this number.
     type Lanes: LaneNumber<Self>;
-    /// One such number, as a number of a `vector_field!`.
+    /// The number type on which a `vector_field!` is evaluated for a single trajectory.
     type One: LaneNumber<Self>;
 
     /// `x` rounded to this precision.
     fn of(x: f64) -> Self;
-    /// Runs an ensemble: not generic over the vector field, so that it is compiled with this crate.
+    /// Runs an ensemble. It is not generic over the vector field, so it is compiled with this crate.
     fn run(job: &Job<'_, Self>) -> Result<Results<Self>, FieldError>;
-    /// Runs packs of Tsit5, whose loop in lanes is compiled with this crate.
+    /// Runs packs whose method is Tsit5, in the loop compiled with this crate for its coefficients.
     fn run_tsit5(packs: &mut Packs<'_, Self>) -> Result<(), FieldError>;
 }
 impl LaneFloat for f64 {
@@ -79,7 +80,7 @@ impl LaneFloat for f32 {
     }
 }
 
-/// An ensemble, for any vector field.
+/// An ensemble whose vector field is hidden behind [`Problems`].
 pub struct Job<'a, T> {
     resolved: &'a Resolved,
     /// t0 and t1.

@@ -11,10 +11,10 @@ use crate::ode::{
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
-/// The largest number of lanes in a pack.
+/// The maximum number of lanes in a pack.
 pub(super) const MOST: usize = 32;
 
-/// Trajectories side by side.
+/// Trajectories in lockstep, at most one per lane.
 pub(super) struct Pack<S: State, F> {
     pub carry: Carry<S>,
     pub field: F,
@@ -42,14 +42,14 @@ impl<S: State<Clock: LaneClock>, F> Pack<S, F> {
     }
 }
 
-/// The trajectories that have not had a lane yet.
+/// The trajectories that wait for a lane.
 pub(super) struct Waiting<'a, T, R: LaneNumber<T>> {
     problems: &'a dyn Problems<T>,
     level: Level,
     scheme: Scheme<'a, Components<R>>,
     span: Span<R::Clock>,
     rest: &'a [usize],
-    /// Trajectories whose first step is chosen; those in the lanes `taken` wait.
+    /// Trajectories whose first step size is chosen. Those in the lanes of `ready.taken` still wait.
     ready: Pack<Components<R>, DynField<'a, R>>,
 }
 
@@ -65,7 +65,7 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
         self.ready.taken == 0 && self.rest.is_empty()
     }
 
-    /// Gives each free lane a waiting trajectory, as far as there are any.
+    /// Moves waiting trajectories into `pack` until no lane is free or no trajectory waits.
     pub fn fill<S, F>(&mut self, pack: &mut Pack<S, F>) -> Result<(), FieldError>
     where
         S: LaneState<T, Clock = R::Clock>,
@@ -80,8 +80,8 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
         Ok(())
     }
 
-    /// Chooses the first steps of as many trajectories as there are lanes. Spare lanes repeat the first
-    /// trajectory.
+    /// Chooses the first step sizes of the next trajectories, one per lane. If fewer are left, the other
+    /// lanes repeat the first of them.
     fn start(&mut self) -> Result<(), FieldError> {
         let (some, rest) = self.rest.split_at(self.rest.len().min(R::Clock::WIDTH));
         self.rest = rest;
@@ -105,7 +105,7 @@ impl<'a, T: LaneFloat, R: LaneNumber<T>> Waiting<'a, T, R> {
     }
 }
 
-/// Chooses the first steps of a pack.
+/// Chooses the first step sizes of a pack.
 struct FirstStep<'a, R>(PhantomData<&'a R>);
 
 impl<'a, R: Real> Call for FirstStep<'a, R> {
@@ -126,7 +126,7 @@ impl<'a, R: Real> Call for FirstStep<'a, R> {
     }
 }
 
-/// Moves waiting trajectories to the free lanes.
+/// Moves trajectories from lanes of `ready` to free lanes of `pack`.
 fn move_lanes<T, A, S, B, F>(ready: &mut Pack<A, B>, pack: &mut Pack<S, F>)
 where
     A: LaneState<T, Clock: LaneClock>,

@@ -1,12 +1,12 @@
 //! Which trajectories of an ensemble each rank solves.
 
-/// The largest number of consecutive trajectories that go to one rank.
+/// The maximum number of trajectories in a block.
 const BLOCK: usize = 32;
-/// The least number of blocks per rank, as long as there are as many trajectories.
+/// The minimum number of blocks per rank, unless a rank has fewer trajectories than that.
 const BLOCKS: usize = 8;
 
-/// Trajectories divided among ranks. Blocks of consecutive trajectories go to the ranks in turn, because
-/// neighbors in a sweep often take a similar number of steps, and the ends of a sweep a different one.
+/// Trajectories divided among ranks. Blocks of consecutive trajectories go to the ranks in turn: neighbors in
+/// a sweep often take similar numbers of steps, so contiguous parts would differ in cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Partition {
     num: usize,
@@ -28,13 +28,14 @@ impl Partition {
     pub(super) fn trajectory(&self, rank: usize, k: usize) -> usize {
         k / self.block * self.round() + rank * self.block + k % self.block
     }
-    /// The rank that solves trajectory `i`, and at which place: the inverse of [`trajectory`](Self::trajectory).
+    /// The rank that solves trajectory `i`, and its `k` there: the inverse of
+    /// [`trajectory`](Self::trajectory).
     #[cfg(any(test, feature = "rayon"))]
     pub(super) fn place(&self, i: usize) -> (usize, usize) {
         let (round, within) = (i / self.round(), i % self.round());
         (within / self.block, round * self.block + within % self.block)
     }
-    /// The number of trajectories after which it is the first rank's turn again.
+    /// The number of trajectories in one block of every rank.
     fn round(&self) -> usize {
         self.ranks * self.block
     }

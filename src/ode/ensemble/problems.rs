@@ -1,7 +1,8 @@
-//! The interface between the loop over an ensemble and its trajectories: initial states, and the vector field in lanes.
+//! The interface between the loop over an ensemble and its trajectories: initial states, and the vector field
+//! on lanes.
 //!
 //! [`Problems`] separates the loop, which is compiled with this crate, from the user's vector field. Only
-//! [`TypedField`] is compiled per vector field: one evaluation per kind of lanes.
+//! the evaluation of [`TypedField`] is compiled per vector field, once per type of lanes and SIMD level.
 
 use super::LaneFloat;
 use super::components::Components;
@@ -11,19 +12,20 @@ use crate::ode::{FieldError, FieldNumber, GenericField, LaneNumber, Real, Vector
 use crate::simd::{Call, Entry, Level};
 use std::marker::PhantomData;
 
-/// Some trajectories, for any vector field.
+/// The trajectories of a chunk, without the type of their vector field. Indices count from the chunk's start.
 pub trait Problems<T: LaneFloat> {
     /// The number of trajectories.
     fn len(&self) -> usize;
     /// The initial state of a trajectory.
     fn y0(&self, trajectory: usize) -> &[T];
-    /// Whether two trajectories may run in one pack: their vector fields agree except in parameters.
+    /// Whether two trajectories may run in one pack: true if their vector fields differ only in parameters.
     fn same_statics(&self, a: usize, b: usize) -> bool;
-    /// The vector field on lanes, each with the parameters of `trajectory`.
+    /// The vector field on lanes. All lanes have the parameters of `trajectory`.
     fn lanes(&self, level: Level, trajectory: usize) -> DynField<'_, T::Lanes>;
-    /// The vector field on one number.
+    /// The vector field for trajectories that run one at a time, with the parameters of `trajectory`.
     fn one(&self, trajectory: usize) -> DynField<'_, T::One>;
-    /// Runs the packs with a loop inlined for the vector field, if one was selected for their method.
+    /// Runs the packs in a loop with the vector field inlined; `None` if no such loop was selected for the
+    /// method.
     fn inlined(&self, packs: &mut Packs<'_, T>) -> Option<Result<(), FieldError>>;
 }
 
@@ -51,7 +53,7 @@ impl<G: GenericField<N>, T: LaneFloat, I: Loops, const N: usize> Problems<T> for
     }
 }
 
-/// Holds the parameters of one trajectory per lane.
+/// A vector field that holds the parameters of one trajectory per lane.
 pub trait SetLane {
     /// Stores the parameters of a trajectory in a lane.
     fn set_lane(&mut self, lane: usize, trajectory: usize);
@@ -107,7 +109,7 @@ impl<G: GenericField<N>, T, R: FieldNumber, const N: usize> VectorField<Componen
     }
 }
 
-/// A [`TypedField`] evaluated with the machine's instructions.
+/// A [`TypedField`] whose evaluation is compiled for a SIMD level.
 struct AtLevel<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> {
     field: TypedField<'a, G, T, R, N>,
     eval: Entry<Eval<'a, G, T, R, N>>,
@@ -132,7 +134,7 @@ where
     }
 }
 
-/// One evaluation.
+/// One evaluation of a [`TypedField`].
 struct Eval<'a, G, T, R, const N: usize>(PhantomData<&'a (G, T, R)>);
 
 impl<'a, G: GenericField<N>, T, R: FieldNumber, const N: usize> Call for Eval<'a, G, T, R, N> {

@@ -1,4 +1,5 @@
-//! Ensembles over ranks: each rank solves its share, and all of them receive all results in order.
+//! Ensembles over ranks: each rank solves some of the trajectories, and every rank receives all results in
+//! order.
 
 use super::LaneFloat;
 use super::many::Results;
@@ -6,16 +7,17 @@ use super::partition::Partition;
 use crate::ode::{Outcome, Stats, Warning};
 use crate::world::{World, WorldError};
 
-/// The number of counters of a trajectory. A row also has the state, six numbers of the outcome, and whether
-/// and when the trajectory was stiff.
+/// The number of counters of a trajectory.
 const COUNTERS: usize = 7;
+/// The number of words of a row after the state: the counters, six numbers of the outcome, whether stiffness
+/// was detected, and when.
 const BESIDE: usize = COUNTERS + 6 + 2;
 
-/// The results of all ranks, in order. `num` counts the trajectories of all ranks,
-/// `dim` the components of each.
+/// The results of all ranks, in the order of the trajectories. `num` is the number of trajectories on all
+/// ranks, `dim` the number of components of each.
 ///
 /// # Errors
-/// Ranks that have ended, or solve another ensemble.
+/// If a rank has ended or solves another ensemble.
 pub(super) fn gather<T: LaneFloat>(
     world: &World,
     mine: &Results<T>,

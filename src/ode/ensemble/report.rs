@@ -1,4 +1,4 @@
-//! The solution of an ensemble, and how it is printed.
+//! The solution and the progress of an ensemble, and how they are printed.
 
 use crate::ode::{Outcome, SolveError, Stats, Tol, Warning};
 use std::fmt;
@@ -7,17 +7,17 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EnsembleSolution<Y> {
-    /// The last state of each trajectory: at t1, or the last good state if the trajectory ended early.
+    /// The last state of each trajectory: at t1, or the last accepted state if the trajectory ended early.
     pub y1: Vec<Y>,
     /// Counters of each trajectory.
     pub stats: Vec<Stats>,
     /// Why each trajectory ended.
     pub outcomes: Vec<Outcome>,
-    /// Warnings, with the index of the trajectory.
+    /// Warnings, each with the index of its trajectory, in order of the indices.
     pub warnings: Vec<(usize, Warning)>,
     /// Number of trajectories in lockstep; 1 if they ran one at a time.
     pub num_lanes: usize,
-    /// Number of threads that shared the work.
+    /// Number of threads of the pool that did the work; an ensemble of few chunks does not use all of them.
     pub num_threads: usize,
     /// The relative tolerance used.
     pub rtol: Tol,
@@ -34,13 +34,16 @@ impl<Y> EnsembleSolution<Y> {
         Err(SolveError::incomplete(self.outcomes[row], Some(row), tolerances, self))
     }
 
-    /// The sum of all counters.
+    /// The sum of each counter over all trajectories.
     pub fn total_stats(&self) -> Stats {
         self.stats.iter().fold(Stats::default(), |mut total, stats| {
             total.num_steps += stats.num_steps;
             total.num_accepted += stats.num_accepted;
             total.num_rejected += stats.num_rejected;
             total.num_fn_evals += stats.num_fn_evals;
+            total.num_recomputed += stats.num_recomputed;
+            total.num_jac_evals += stats.num_jac_evals;
+            total.num_factorizations += stats.num_factorizations;
             total
         })
     }
@@ -53,7 +56,7 @@ impl<Y> fmt::Display for EnsembleSolution<Y> {
         if let Some((index, outcome)) =
             self.outcomes.iter().enumerate().find(|(_, outcome)| !outcome.reached_t1())
         {
-            write!(f, " (the first that did not is {index}: {outcome})")?;
+            write!(f, " (the first that did not is trajectory {index}: {outcome})")?;
         }
         write!(f, ", {}, rtol={:e}, atol={:e}, ", self.total_stats(), self.rtol, self.atol)?;
         match self.num_lanes {
@@ -67,7 +70,11 @@ impl<Y> fmt::Display for EnsembleSolution<Y> {
         match self.warnings[..] {
             [] => Ok(()),
             [(index, warning), ..] => {
-                write!(f, "; {} with a warning (the first is {index}: {warning})", self.warnings.len())
+                write!(
+                    f,
+                    "; {} with a warning (the first is trajectory {index}: {warning})",
+                    self.warnings.len()
+                )
             }
         }
     }
@@ -77,9 +84,10 @@ impl<Y> fmt::Display for EnsembleSolution<Y> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleProgress {
-    /// Trajectories that have ended.
+    /// The number of trajectories that have ended.
     pub num_done: usize,
-    /// All trajectories.
+    /// The number of all trajectories; with [`world`](super::EnsembleBuilder), of those that this rank
+    /// solves.
     pub num_trajectories: usize,
 }
 

@@ -1,7 +1,8 @@
-//! The loops shared by all vector fields: attempts over [`Components`] with the vector field behind a pointer.
+//! The loops shared by all vector fields: attempts over [`Components`] with the vector field behind a
+//! pointer.
 //!
-//! Tsit5, with its coefficients inlined, has a module per precision: a method is compiled in the codegen unit
-//! of its type's module ([`Call`]), and these two take the longest to compile in the solver.
+//! The two loops with the coefficients of Tsit5 inlined are the slowest part of the solver to compile. Each
+//! has its own module, so that rustc compiles them in parallel (see [`Call`]).
 
 use super::components::Components;
 use super::drive::{Packs, Until, attempts};
@@ -57,7 +58,7 @@ macro_rules! tsit5 {
                 }
             }
 
-            /// Runs packs of Tsit5.
+            /// Runs packs whose method is Tsit5.
             pub fn run_tsit5(packs: &mut Packs<'_, $real>) -> Result<(), FieldError> {
                 let attempts = Entry::<Tsit5<'_>>::at(packs.level);
                 packs.drive_shared(&|f, scheme, until, carry| attempts.call(f, scheme, until, carry))

@@ -1,7 +1,8 @@
 //! Rosenbrock stages of trajectories in lanes.
 //!
-//! Each lane pivots independently, with masks. Its Jacobian is computed by forward differences at every attempt,
-//! even after a rejected attempt. So a trajectory, including its counters, does not depend on the other lanes.
+//! Each lane pivots independently, with masks. Its Jacobian is computed by forward differences at every
+//! attempt, even after a rejected attempt. The results of a trajectory, including
+//! its counters, therefore do not depend on other lanes.
 
 use super::components::Components;
 use crate::ode::linear::Plan;
@@ -12,7 +13,7 @@ use crate::ode::tableau::Kind;
 use crate::ode::{FieldFailure, Real, Scheme, VectorField};
 use crate::simd::Level;
 
-/// The memory that steps of the scheme's method need, for `dim` components.
+/// The memory of a Rosenbrock method for `dim` components; `None` for other methods.
 pub(super) fn memory_of<R: Real>(
     scheme: &Scheme<Components<R>>,
     dim: usize,
@@ -76,7 +77,7 @@ fn write<R: Real>(y: &mut Components<R>, from: &[R::Wide]) {
     }
 }
 
-/// A field in lanes in terms of components.
+/// A vector field on lanes, evaluated on slices of components.
 struct LaneField<'a, R: Real> {
     f: &'a dyn VectorField<Components<R>>,
     argument: &'a mut Components<R>,

@@ -14,11 +14,11 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     rhythms: Vec<Rhythm<f64>>,
     /// The maximum number of recorded events.
     max_events: usize,
-    /// Sign changes within the current step, and the events of the instant that ends it, each with its previous
-    /// value.
+    /// The sign changes within the current step.
     occurrences: Vec<Occurrence>,
+    /// The events at the time at which the step is cut, each with its function's value at the sample before.
     group: Vec<(usize, f64)>,
-    /// The values at the end of the step.
+    /// The values of the functions at the end of the step.
     ends: Vec<f64>,
     scratch: Y,
 }
@@ -26,22 +26,23 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
 /// A sign change within a step.
 struct Occurrence {
     index: usize,
-    /// The previous sample: its time and value.
+    /// The time and the value of the sample before.
     before: [f64; 2],
     t: f64,
 }
 
 /// The result of searching a step.
 pub(in crate::ode) enum Found {
-    /// Nothing that ends the step.
+    /// No event ends the step.
     Nothing,
-    /// The step ends at this time, where the finder's [group](Finder::act) acts.
+    /// The step ends at this time, at which [`Finder::act`] runs the state resets.
     Instant(f64),
-    /// The step ends at this time, at an event beyond `max_events`.
+    /// The step ends at this time, at the first event beyond `max_events`.
     Full(f64),
-    /// The event's function is NaN in the step.
+    /// The function of the event with this index is NaN in the step.
     NotANumber(usize),
-    /// The event passes through its root, because the precision of the state no longer resolves its occurrences.
+    /// The event with this index passes through its root without a reset, because the precision of the state
+    /// no longer resolves its occurrences.
     Sunk(usize),
 }
 
@@ -53,21 +54,21 @@ struct Curve<'a, 'f, Y: PlainState> {
 }
 
 impl<Y: PlainState> Curve<'_, '_, Y> {
-    /// The time at a fraction of the step, and the value there.
+    /// The time at a fraction of the step, and the function's value there.
     fn at_part(&mut self, part: f64) -> [f64; 2] {
         let (t0, t1) = (self.integrator.t(), self.integrator.carry.t);
         let t = if part == 1.0 { t1 } else { t0 + (t1 - t0) * part };
         [t, self.at(&t)]
     }
 
-    /// The value at a time of the step.
+    /// The function's value at a time within the step.
     fn at(&mut self, t: &f64) -> f64 {
         state_at(*t, self.integrator, self.scratch);
         (self.watch.when)(*t, self.scratch)
     }
 }
 
-/// The state at `t` of the last accepted step.
+/// Writes the state at `t`, a time within the last accepted step, to `out`.
 fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) {
     if t == integrator.carry.t {
         out.copy_of(&integrator.carry.y);
@@ -77,7 +78,7 @@ fn state_at<Y: PlainState>(t: f64, integrator: &mut Integrator<Y>, out: &mut Y) 
 }
 
 impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
-    /// Creates the finder at the start of a solve. The solve ends at once if a function is NaN.
+    /// Creates the finder at the start of a solve. The solve ends at once if the function of an event is NaN.
     pub fn new(watches: &'o [Watch<'f, Y>], max_events: usize, integrator: &mut Integrator<Y>) -> Self {
         let (t0, n) = (integrator.carry.t, watches.len());
         let mut finder = Finder {
@@ -100,8 +101,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.watches.is_empty()
     }
 
-    /// Searches the last accepted step, which is complete, and records its events up to the first instant that
-    /// ends it.
+    /// Searches the last accepted step, which is complete. Records its events up to the first time at which
+    /// an event changes the state or ends the solve, that time included.
     pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
         if let Err(found) = self.search(integrator) {
             return found;
@@ -148,7 +149,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let mut before = [t0, mark.value];
             if mark.is_on_root() {
                 let first = curve.at_part(1.0 / event.interp_points as f64)[0];
-                // The event has left its root at the first sample at the latest.
+                // At the first sample, at the latest, the event counts as off its root.
                 let mut times = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
                 before = times.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
                 if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
@@ -184,7 +185,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         occurrences.find(|(n, occurrence)| acts(*n, occurrence)).map(|(_, occurrence)| occurrence.t)
     }
 
-    /// Collects the events whose sign has changed by the time `t` of an event and that are not recorded yet.
+    /// Collects in `group` the events that are not recorded yet and whose sign has changed at the time `t`.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
         self.group.clear();
@@ -218,16 +219,16 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Found::Full(t)
     }
 
-    /// The state at the end of the step.
+    /// The state at the time at which the step is cut.
     pub fn y_end(&self) -> &Y {
         &self.scratch
     }
 
-    /// Ends the step at `t` with the actions of the group: they change the state, and the solve ends or
+    /// Cuts the step at `t` and runs the state resets of the events in `group`. The solve then ends or
     /// continues from the new state. Returns the outcome if the solve ends.
     ///
     /// # Errors
-    /// A vector field that failed; an action that changed the state's length.
+    /// A vector field that failed; a state reset that changed the number of components.
     pub fn act(
         &mut self,
         t: f64,
@@ -246,7 +247,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                 let (found, expected) = (y.num_components(), self.scratch.num_components());
                 if found != expected {
                     let reason = format!(
-                        "changed the number of components from {expected} to {found}; it must keep this number"
+                        "changed the number of components from {expected} to {found}; a state reset must keep this number"
                     );
                     return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }
@@ -268,7 +269,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(None)
     }
 
-    /// The magnitude of each of the group's functions at its root, with the sign that the event has changed to.
+    /// For each event of `group`, the magnitude of its function at the root, with the sign that the function
+    /// has changed to.
     fn noise(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Vec<f64> {
         let sign = integrator.span.direction;
         let noise = |&(index, before): &(usize, f64)| {
@@ -281,8 +283,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         self.group.iter().map(noise).collect()
     }
 
-    /// Evaluates every event's function at the carry's state and stores its sign. `noise` belongs to the events
-    /// of the group. A NaN ends the solve.
+    /// Evaluates every event's function at the carry's state and stores its sign. `noise` has one entry per
+    /// event of `group`. A NaN ends the solve.
     fn mark(&mut self, noise: &[f64], integrator: &mut Integrator<Y>) {
         self.marks.clear();
         for (index, watch) in self.watches.iter().enumerate() {

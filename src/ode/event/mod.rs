@@ -5,8 +5,9 @@
 //! written once, over a clock: the driver of plain states ([`finder`]) and the recorder of tensors (`adjoint`)
 //! run the same code.
 //!
-//! All events whose sign has changed at an instant form a group, and their actions run in the order of
-//! declaration. An instant is one value of the clock, so a change one ulp later is the next instant.
+//! All events whose sign has changed at one time form a group, and their state resets (also called actions)
+//! run in the order of declaration. Times are compared exactly: a change one ulp later belongs to the next
+//! group.
 
 mod finder;
 mod root;
@@ -28,22 +29,26 @@ use std::sync::{Arc, Mutex};
 /// be missed. A value of exactly 0 at the start of a solve has the sign that the function takes next, so it
 /// causes no sign change.
 ///
-/// All events that change their sign at one instant are recorded. Their state resets run in the order of
-/// declaration, each on the result of the previous reset. After its action, an event at its own root takes the
-/// sign of the side that the solution moves to, however long the next step is.
+/// All events that change their sign at the same time are recorded. Their state resets run in the order of
+/// declaration, each on the result of the previous reset. After the resets, the function of such an event may
+/// still be 0 up to rounding. Its sign is then the sign that it takes next, however long the next step is.
 ///
-/// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball with
-/// a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals between
-/// the actions of an event have shrunk eight times in a row, and all further intervals, extrapolated from the
-/// last ratio, sum to less than 1e-9 of the time since this run of intervals began.
+/// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball
+/// with a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals
+/// between the resets by an event have shrunk eight times in a row, and all further intervals, extrapolated
+/// from the last ratio, sum to at most 1e-9 of the time since this run of intervals began. If the event
+/// passes through its root without a reset, because intervals are shorter than rounding errors, three
+/// intervals and 1e-4 suffice.
 ///
-/// A function that is NaN within a trial step shortens it, as a NaN of the vector field does. If shorter steps
-/// do not help, the solve ends with [`Outcome::NonFiniteEvent`](super::Outcome::NonFiniteEvent).
+/// If the function of an event is NaN within a trial step, the step is shortened, as it is for a NaN of the
+/// vector field. If shorter steps do not help, the solve ends with
+/// [`Outcome::NonFiniteEvent`](super::Outcome::NonFiniteEvent).
 ///
-/// A solve of plain states records all events. The shapes of tensors are fixed before the solve, so events have
-/// `max_events` rows, 64 by default; one more event ends the solve with
-/// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
-/// event ends the solve, have first and second derivatives, which include the derivative of the event time.
+/// By default, a solve of plain states records all events. The shapes of tensors are fixed before the solve,
+/// so on tensors [`max_events`](super::Ode::max_events) rows are allocated, 64 by default. One more event
+/// ends the solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and
+/// `t1` and `y1` if an event ends the solve, have first and second derivatives, which include the derivative
+/// of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(crate) rising: bool,
@@ -85,11 +90,12 @@ impl Event {
     pub fn terminal_after(self, n: usize) -> Self {
         Event { terminal: n.max(1), ..self }
     }
-    /// The number of points of a step at which the sign is sampled, its end included. The default is 4.
+    /// The number of points per step at which the sign is sampled, the end of the step included; at least 1.
+    /// The default is 4.
     pub fn interp_points(self, samples: usize) -> Self {
         Event { interp_points: samples.max(1), ..self }
     }
-    /// The tolerance of the event time, in the unit of t. The default is 4 ulp of t.
+    /// The tolerance of the event time, in the unit of t. The default and the minimum are 4 ulp of t.
     pub fn tolerance(self, dt: f64) -> Self {
         Event { tolerance: dt, ..self }
     }

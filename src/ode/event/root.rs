@@ -4,12 +4,13 @@ use super::Event;
 use crate::ode::Clock;
 use crate::ode::step_end::ulps;
 
-/// Two times with different signs of the function, and how far from the middle the next evaluation may be.
+/// Two times at which the function has different signs, and a bound on the distance of the next evaluation
+/// from their middle.
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket<C> {
-    /// The earlier end and its value.
+    /// The end that comes first in the solve, and the function's value there.
     pub(crate) a: [C; 2],
-    /// The later end, which has the new sign (0 counts as new), and its value.
+    /// The other end, at which the function has the new sign (0 counts as new), and its value there.
     pub(crate) b: [C; 2],
     reach: C,
 }
@@ -78,7 +79,7 @@ impl<C: Clock> Bracket<C> {
         C::select(&self.is_inside(&t), &t, &middle)
     }
 
-    /// The part of the bracket that contains the sign change; `g` is the value at `t`.
+    /// The part of the bracket that contains the sign change; `g` is the function's value at `t`.
     #[inline]
     pub(crate) fn narrowed(&self, t: &C, g: &C) -> Self {
         let zero = g.like(0.0);
@@ -98,7 +99,8 @@ impl<C: Clock> Bracket<C> {
         }
     }
 
-    /// The later end of a narrow enough bracket; `None` if `g` is NaN on the way.
+    /// Narrows the bracket until it is closed, and returns its later end. Returns `None` if a value of `g` is
+    /// NaN.
     pub(crate) fn search(mut self, event: &Event, mut g: impl FnMut(&C) -> C) -> Option<C>
     where
         C: Clock<Mask = bool>,
@@ -117,7 +119,7 @@ impl<C: Clock> Bracket<C> {
 }
 
 impl Event {
-    /// The resolution of the event's time near `t`: its tolerance, by default 4 ulp.
+    /// The resolution of the event's time near `t`: its tolerance, but at least 4 ulp of t.
     #[inline]
     pub(crate) fn resolution<C: Clock>(&self, t: &C) -> C {
         ulps(4.0, t).max(&t.like(self.tolerance.max(f64::MIN_POSITIVE)))

@@ -6,18 +6,18 @@ use crate::ode::Clock;
 /// The value of an event's function at the start of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark<C> {
-    /// The value. Its sign counts, unless its magnitude is at most `noise`.
+    /// The value. Its sign counts, unless the value [is a root up to noise](Mark::is_on_root).
     pub(crate) value: C,
     /// The largest magnitude of the value at the event's root; 0 unless the event has just occurred. It has the
     /// sign that the event has changed to.
     pub(crate) noise: C,
 }
 
-/// A value above this many times the noise at a root has left the root.
+/// A value whose magnitude is above this many times the noise has left the root.
 const CLEAR: f64 = 4.0;
-/// The number of times at which the sign after a root is sampled: the first sample of the step and earlier
-/// times, each by a factor of `SHRINK` closer to the start of the step. Together they span the digits of a
-/// time, however long the step is.
+/// The number of additional times at which the sign after a root is sampled. They lie before the first sample
+/// of the step, each closer to the start of the step by the factor `SHRINK`. Together they span all digits of
+/// a time, however long the step is.
 const LOOKS: i32 = 9;
 const SHRINK: f64 = 64.0;
 
@@ -28,14 +28,15 @@ impl<C: Clock> Mark<C> {
         Mark { value, noise }
     }
 
-    /// Whether the value is a root up to noise. The event then takes the sign of the side that the solution
-    /// moves to.
+    /// Whether the value is a root up to noise. The sign of the event is then the sign that its function
+    /// takes next.
     #[inline]
     pub(crate) fn is_on_root(&self) -> C::Mask {
         self.value.abs().le(&self.noise.abs().mul(&self.noise.like(CLEAR)))
     }
 
-    /// Whether the event has just occurred and `value`, once off the root, is on the side that it changed to.
+    /// Whether the event has just occurred, and `value`, the first one off the root, has the sign that the
+    /// event changed to.
     #[inline]
     pub(crate) fn has_gone_on(&self, value: &C) -> C::Mask {
         let zero = value.like(0.0);

@@ -1,22 +1,24 @@
 //! Events that accumulate: infinitely many before a finite time.
 //!
 //! A ball with restitution r < 1 bounces at times whose intervals shrink by the factor r. After a run of ever
-//! shorter intervals, the accumulation time, extrapolated from the last two, is ahead by no more than rounding.
-//! This is not so for a ball that merely bounces often.
+//! shorter intervals, the accumulation time is extrapolated from the last two intervals. Events accumulate if
+//! this time is ahead by only a tiny fraction of the run. For a ball that merely bounces often, it is not.
 
 use crate::ode::Clock;
 
 /// Consecutive shrinking intervals that count as accumulation.
 const RUN: f64 = 8.0;
-/// The same for an event that passes through its root: a state that no longer resolves the bounces.
+/// The same for an event that passes through its root without a reset, because the state no longer resolves
+/// the bounces.
 const RUN_SUNK: f64 = 3.0;
-/// The limit of all further intervals together, as a fraction of the run's time.
+/// The maximum sum of all further intervals, as a fraction of the duration of the run.
 const REST: f64 = 1e-9;
 const REST_SUNK: f64 = 1e-4;
-/// An interval below this fraction of the run's time does not end a run, because rounding dominates it.
+/// An interval below this fraction of the duration of the run does not end the run, because rounding
+/// dominates it.
 const NOISE: f64 = 1e-6;
 
-/// The history of an event's actions.
+/// The history of an event's state resets, its *actions*.
 #[derive(Clone, Debug)]
 pub(crate) struct Rhythm<C> {
     /// The time of the last action.
@@ -71,7 +73,7 @@ impl<C: Clock> Rhythm<C> {
         }
     }
 
-    /// Whether the event's times accumulate here.
+    /// Whether the event's actions accumulate.
     pub(crate) fn accumulates(&self) -> C::Mask {
         self.has_run(RUN, REST)
     }

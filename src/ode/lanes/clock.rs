@@ -1,4 +1,4 @@
-//! The clocks of lanes: t, dt, error ratio ... per trajectory.
+//! The clocks of lanes: t, dt, error ratios and counters of each trajectory.
 
 use super::{LaneClock, LaneMask, Lanes};
 use crate::ode::Clock;
@@ -6,11 +6,12 @@ use crate::simd::lanes::Float;
 use crate::simd::{Call, Entry, Level, is_fused, math};
 use std::marker::PhantomData;
 
-/// A power, compiled once per kind of lanes and called by the controllers: its code is longer than the rest of
-/// a controller, which needs up to three. A call costs a hundredth of an attempt of Lorenz.
+/// `x^exponent`. It is compiled once per type of lanes and called by the controllers, because its code is
+/// longer than the rest of a controller, and a controller needs up to three powers. A call takes a hundredth
+/// of the time of an attempt on Lorenz.
 ///
-/// All levels give the same bits, so the machine's level is used. A level without fused multiply-add calls the C
-/// library for each of them.
+/// All levels give the same bits, so the machine's level is used. On a level without fused multiply-add, each
+/// `mul_add` calls the C library.
 #[inline(always)]
 fn power_by_call<T: math::Math, const W: usize>(x: Lanes<T, W>, exponent: T) -> Lanes<T, W>
 where
@@ -172,9 +173,10 @@ impl LaneClock for f64 {
 
 /// The clock of lanes of f32: f64 except in its powers.
 ///
-/// Time in f32 would stall: neighboring f32 numbers near 1e6 differ by 0.06. A power only proposes the next
-/// step size, so seven digits are enough, and in f64 it would be the most expensive part of a step of f32
-/// lanes. Its argument is clamped to [1e-37, 1e38]; no step size factor depends on values outside this range.
+/// A solve with t in f32 would stall: neighboring f32 numbers near 1e6 differ by 0.06. A power only proposes
+/// the next step size, so seven digits are enough. In f64 it would be the most expensive part of a step of
+/// f32 lanes. Its argument is clamped to [1e-37, 1e38]; no step size factor depends on values outside this
+/// range.
 #[derive(Clone, Copy, Debug)]
 pub struct SingleClock<const W: usize>(pub(super) Lanes<f64, W>);
 

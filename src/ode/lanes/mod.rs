@@ -1,9 +1,10 @@
-//! Lanes as numbers and clocks of a solve: W trajectories in lockstep, each with its own t, dt and decisions.
+//! Lanes as numbers and clocks of a solve: W trajectories in lockstep, each with its own t, dt and accepted
+//! steps.
 //!
-//! The arrays and their arithmetic are [`simd::Lanes`](crate::simd::Lanes); this module makes them a [`Real`],
-//! a [`Number`](super::Number) and a [`Clock`]. Lanes of `f64` are their own clock. The clock of lanes of `f32`
-//! is [`SingleClock`], whose t, dt and error ratios are f64, as for every plain state. Lanes do not interact: a
-//! trajectory's bits depend on no other lane, and a NaN stays in its lane.
+//! The arrays and their arithmetic are [`simd::Lanes`](crate::simd::Lanes); this module makes them a
+//! [`Real`], a [`Number`](super::Number) and a [`Clock`]. Lanes of `f64` are their own clock. The clock of
+//! lanes of `f32` is [`SingleClock`], whose t, dt and error ratios are f64, as for every plain state. The
+//! result of a trajectory does not depend on the other lanes, bit for bit, and a NaN stays in its lane.
 
 mod clock;
 mod number;
@@ -13,9 +14,10 @@ pub use clock::SingleClock;
 
 use super::{Clock, FieldNumber};
 
-/// Trajectories of f64 in lockstep: two AVX-512 registers, because a single one would wait for its own results.
+/// The number of f64 trajectories in lockstep. They fill two AVX-512 registers, because with one register
+/// each operation would wait for the result of the operation before.
 pub const LANES: usize = 16;
-/// Trajectories of f32 in lockstep.
+/// The number of f32 trajectories in lockstep: two AVX-512 registers.
 pub const SINGLE_LANES: usize = 32;
 
 /// A clock of one or more lanes.

@@ -4,7 +4,7 @@ use super::{LANES, LaneMask, LaneNumber, Lanes, SINGLE_LANES, SingleClock};
 use crate::ode::{FieldNumber, GenericField, Number, Real, Single, Tolerance};
 use crate::simd::{each, math};
 
-/// `error / (atol + rtol max(|y0|, |y1|))`. A NaN in y1 is detected by a separate term of the caller.
+/// `error / (atol + rtol max(|y0|, |y1|))`. The callers add `y1 * 0`, which is NaN if y1 is not finite.
 macro_rules! ratio {
     ($error:expr, $y0:expr, $y1:expr, $rtol:expr, $atol:expr) => {{
         let size = $y0.zip($y1, |a, b| if a.abs() < b.abs() { b.abs() } else { a.abs() });

@@ -1,8 +1,9 @@
 //! `Lu`: LU factorization with partial pivoting.
 //!
-//! The elimination is column-oriented, so all inner loops read contiguous memory. A pivot row is swapped from its
-//! column on, and right-hand sides are swapped between two columns, as in LINPACK; a banded matrix so stays banded.
-//! SIMD lanes compare rows one after the other and swap per lane: each lane has the pivots that it would have alone.
+//! The elimination is column-oriented, so all inner loops read contiguous memory. As in LINPACK, rows are
+//! swapped only from the pivot's column on, and a right-hand side is swapped just before the elimination of
+//! each column. A banded matrix therefore stays banded. SIMD lanes compare rows one after the other and swap
+//! per lane, so each lane has the same pivots as it would have alone.
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.
@@ -10,30 +11,31 @@
 use super::Matrix;
 use crate::ode::{Clock, Real};
 
-/// A matrix, overwritten by its factors.
+/// A square matrix that is overwritten by its factors.
 #[derive(Clone)]
 pub struct Lu<R: Real> {
     /// The matrix to factor; afterwards its factors, with the inverses of the pivots on the diagonal.
     matrix: Matrix<R>,
     /// The pivot row of each column.
     pivots: Vec<usize>,
-    /// For SIMD lanes: which lanes swapped row k with each row below it, column after column.
+    /// For SIMD lanes, per column k and row below row k: the lanes that swapped this row with row k.
     swaps: Vec<<R::Clock as Clock>::Mask>,
     /// Number of superdiagonals before elimination.
     upper: usize,
 }
 
 impl<R: Real> Lu<R> {
-    /// For matrices with these numbers of subdiagonals and superdiagonals.
+    /// Allocates memory for n x n matrices with these numbers of subdiagonals and superdiagonals.
     pub fn new(n: usize, lower: usize, upper: usize) -> Self {
         let matrix = Matrix::zeros(n, lower, upper + lower);
         let upper = if matrix.lower() + 1 >= n { n.max(1) - 1 } else { upper };
         Lu { matrix, pivots: vec![0; n], swaps: Vec::new(), upper }
     }
 
-    /// Factors the matrix whose columns `write(j, rows, column)` writes.
+    /// Factors a matrix: `write(j, rows, column)` sets `column` to the entries of column j in `rows`.
     ///
-    /// Returns the first column without a pivot; solutions are then not finite.
+    /// Returns the first column in which all possible pivots are 0, so that solutions are not finite. On SIMD
+    /// lanes it returns `None`.
     #[inline(always)]
     pub fn factor(
         &mut self,
@@ -81,7 +83,8 @@ impl<R: Real> Lu<R> {
         singular
     }
 
-    /// Swaps row k with the row of the largest entry of its column, the first one in a tie.
+    /// Swaps row k with the row, from k on, that has the largest entry in column k by magnitude; the first
+    /// one in a tie.
     #[inline(always)]
     fn swap_largest(&mut self, k: usize, below: usize, right: usize) {
         let column = self.matrix.column(k, k..below);
@@ -101,7 +104,8 @@ impl<R: Real> Lu<R> {
         }
     }
 
-    /// In each lane, swaps row k with every row below it whose entry is larger than all before.
+    /// In each lane, swaps row k with every row below it whose entry in column k is larger, by magnitude,
+    /// than the entry that row k then has.
     #[inline(always)]
     fn swap_lanes(&mut self, k: usize, below: usize, right: usize) {
         for i in k + 1..below {

@@ -3,9 +3,11 @@
 use super::Matrix;
 use crate::ode::ConfigError;
 
-/// The constant matrix M of a problem `M y' = f(t, y)`. Where M is singular, some equations are algebraic constraints.
+/// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations are algebraic
+/// constraints.
 ///
-/// The constraints must determine the components without a derivative (index 1), and y0 must satisfy them.
+/// The constraints must determine the components whose derivatives do not occur (index 1), and y0 must
+/// satisfy the constraints.
 ///
 /// # Examples
 /// ```
@@ -22,7 +24,7 @@ pub struct Mass {
 }
 
 impl Mass {
-    /// From its rows.
+    /// A matrix given by its rows.
     ///
     /// # Panics
     /// If the matrix is not square.
@@ -33,7 +35,7 @@ impl Mass {
         let mut matrix = Matrix::zeros(n, n, n);
         for (i, row) in rows.iter().enumerate() {
             let row = row.as_ref();
-            assert!(row.len() == n, "`Mass::dense`: row {i} has {} entries, there are {n} rows", row.len());
+            assert!(row.len() == n, "`Mass::dense`: row {i} has {} entries, expected {n}", row.len());
             for (j, &entry) in row.iter().enumerate() {
                 matrix[(i, j)] = entry;
             }
@@ -41,7 +43,7 @@ impl Mass {
         Mass { matrix }
     }
 
-    /// From its diagonal: 1 for a differential equation, 0 for a constraint.
+    /// A diagonal matrix. An entry of 0 makes its equation a constraint.
     pub fn diagonal(diagonal: impl IntoIterator<Item = f64>) -> Mass {
         let diagonal: Vec<f64> = diagonal.into_iter().collect();
         let mut matrix = Matrix::zeros(diagonal.len(), 0, 0);
@@ -51,7 +53,8 @@ impl Mass {
         Mass { matrix }
     }
 
-    /// An n x n banded matrix with `lower` subdiagonals and `upper` superdiagonals: `entry(i, j)` is row i, column j.
+    /// An n x n banded matrix with `lower` subdiagonals and `upper` superdiagonals: `entry(i, j)` returns the
+    /// entry in row i and column j, counted from 0.
     pub fn banded(n: usize, lower: usize, upper: usize, entry: impl Fn(usize, usize) -> f64) -> Mass {
         let mut matrix = Matrix::zeros(n, lower, upper);
         for j in 0..n {
@@ -66,13 +69,13 @@ impl Mass {
         &self.matrix
     }
 
-    /// Whether row i is all zeros: a constraint.
+    /// Whether row i is zero, so that equation i is a constraint.
     pub(in crate::ode) fn is_constraint(&self, i: usize) -> bool {
         let n = self.matrix.n();
         (0..n).all(|j| !self.matrix.contains(i, j) || self.matrix[(i, j)] == 0.0)
     }
 
-    /// Refuses a size that differs from the state's, and entries that are not finite.
+    /// Returns an error if the size is not n, the number of components, or if an entry is not finite.
     pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
         if self.matrix.n() != n {
             return Err(ConfigError::LinearShape {

@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut, Range};
 
 /// A square matrix. Entries outside of the band are 0 and are not stored.
 ///
-/// Entry (i, j) is at `j * step + i + shift`; a dense matrix has a step of n and no shift.
+/// Entry (i, j) is `data[j * step + i + shift]`; a dense matrix has `step` n and `shift` 0.
 #[derive(Clone, Debug)]
 pub struct Matrix<R> {
     n: usize,
@@ -17,7 +17,8 @@ pub struct Matrix<R> {
 }
 
 impl<R: Real> Matrix<R> {
-    /// Zeros, with these numbers of subdiagonals and superdiagonals.
+    /// A zero matrix with these numbers of subdiagonals and superdiagonals, stored as dense if the band
+    /// covers it.
     pub fn zeros(n: usize, lower: usize, upper: usize) -> Self {
         let (lower, upper) = (lower.min(n.saturating_sub(1)), upper.min(n.saturating_sub(1)));
         let is_dense = lower + upper + 1 >= n;
@@ -27,7 +28,7 @@ impl<R: Real> Matrix<R> {
         Matrix { n, lower, upper, step, shift, data: vec![R::constant(0.0); len] }
     }
 
-    /// Number of rows, and of columns.
+    /// The number of rows, which is also the number of columns.
     #[inline(always)]
     pub fn n(&self) -> usize {
         self.n
@@ -45,7 +46,7 @@ impl<R: Real> Matrix<R> {
         self.upper
     }
 
-    /// Whether (i, j) is stored.
+    /// Whether entry (i, j) is stored.
     #[inline(always)]
     pub fn contains(&self, i: usize, j: usize) -> bool {
         i < self.n && j < self.n && i <= j + self.lower && j <= i + self.upper
@@ -57,7 +58,7 @@ impl<R: Real> Matrix<R> {
         j.saturating_sub(self.upper)..self.n.min(j + self.lower + 1)
     }
 
-    /// The index of (i, j).
+    /// The index of entry (i, j) in `data`.
     #[inline(always)]
     pub(super) fn at(&self, i: usize, j: usize) -> usize {
         j * self.step + i + self.shift
@@ -85,7 +86,7 @@ impl<R: Real> Matrix<R> {
         }
     }
 
-    /// Adds the matrix times `x` to `out`.
+    /// Adds the matrix times `x` to `out`; `scaled(x, a)` returns `a * x`.
     #[inline(always)]
     pub fn add_product<X: Real>(&self, x: &[X], out: &mut [X], scaled: impl Fn(X, R) -> X) {
         for j in 0..self.n {

@@ -1,10 +1,10 @@
 //! Linear algebra of implicit steps: square matrices, dense or banded, and their LU factors.
 //!
-//! Plain Rust for small matrices over any [`Real`](super::Real): f64, dual numbers (their factors carry derivatives)
-//! and SIMD lanes (each pivots on its own). The order of elimination is fixed, so results depend on the numbers alone,
-//! to the bit. Nothing here allocates after a matrix is made. Alternatives considered: nalgebra's LU, which allocates,
-//! and faer, a dependency larger than this crate's solver. This module must never know what its matrices are the
-//! Jacobian of.
+//! Plain Rust for small matrices over any [`Real`](super::Real): f64, dual numbers (their factors carry
+//! derivatives) and SIMD lanes (each lane has its own pivots). The order of elimination is fixed, so results
+//! depend only on the numbers, bit for bit. Nothing here allocates after the first factorization.
+//! Alternatives considered: nalgebra's LU, which allocates, and faer, a dependency larger than this crate's
+//! solver. This module does not depend on vector fields or states.
 
 mod lu;
 mod mass;

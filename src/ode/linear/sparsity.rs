@@ -5,9 +5,10 @@ use crate::ode::{ConfigError, Real};
 
 /// The sparsity pattern of the Jacobian.
 ///
-/// Columns without a common row are computed together, so a Jacobian takes one evaluation per group of such columns:
-/// `lower + upper + 1` for a banded one, whatever the number of components. Where the band is narrow, the linear
-/// systems are banded too.
+/// Columns that have no nonzero row in common are computed together. By forward differences, a Jacobian then
+/// takes one evaluation of the vector field per group of such columns, besides f(t, y). A banded Jacobian has
+/// at most `lower + upper + 1` groups for any number of components. If the band is narrow, the linear systems
+/// are banded too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sparsity(Kind);
 
@@ -18,12 +19,12 @@ enum Kind {
 }
 
 impl Sparsity {
-    /// Row i depends on the components `i - lower` to `i + upper`.
+    /// A banded Jacobian: `f[i]` depends on `y[i - lower]` to `y[i + upper]`.
     pub fn banded(lower: usize, upper: usize) -> Sparsity {
         Sparsity(Kind::Banded { lower, upper })
     }
 
-    /// The entries (i, j) for which `f[i]` depends on `y[j]`, in any order.
+    /// A general pattern: the entries (i, j) for which `f[i]` depends on `y[j]`, in any order.
     pub fn pattern(entries: impl IntoIterator<Item = (usize, usize)>) -> Sparsity {
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_unstable_by_key(|&(i, j)| (j, i));
@@ -31,7 +32,7 @@ impl Sparsity {
         Sparsity(Kind::Pattern(entries))
     }
 
-    /// Refuses entries outside of a state of n components.
+    /// Returns an error if an entry is outside of an n x n Jacobian.
     pub(in crate::ode) fn check(&self, n: usize) -> Result<(), ConfigError> {
         let Kind::Pattern(entries) = &self.0 else { return Ok(()) };
         match entries.iter().find(|&&(i, j)| i >= n || j >= n) {
@@ -41,20 +42,21 @@ impl Sparsity {
     }
 }
 
-/// The colors of a Jacobian's columns, and where its entries are stored.
+/// The colors of a Jacobian's columns, and the positions of its nonzero entries. Columns of one color have no
+/// nonzero row in common.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The color of each column.
     color: Vec<usize>,
     num_colors: usize,
-    /// For a pattern: its entries by columns, and where each column starts.
+    /// For a pattern: the rows of its entries, column by column, and the index at which each column starts.
     pattern: Option<(Vec<usize>, Vec<usize>)>,
     lower: usize,
     upper: usize,
 }
 
 impl Plan {
-    /// For n components.
+    /// The coloring for n components; without `sparsity` the Jacobian is dense.
     pub fn new(n: usize, sparsity: Option<&Sparsity>) -> Plan {
         match sparsity.map(|sparsity| &sparsity.0) {
             None => Plan { color: (0..n).collect(), num_colors: n, pattern: None, lower: n, upper: n },
@@ -96,17 +98,17 @@ impl Plan {
             |f: fn(usize, usize) -> usize| entries.iter().map(|&(i, j)| f(i, j)).max().unwrap_or(0);
         let lower = distance(usize::saturating_sub);
         let upper = distance(|i, j| j.saturating_sub(i));
-        // Fill-in adds as many diagonals again: a wide band is treated as dense.
+        // Pivoting adds up to `lower` superdiagonals. A matrix with a wide band is stored as dense.
         let (lower, upper) = if 2 * (2 * lower + upper) < n { (lower, upper) } else { (n, n) };
         Plan { color, num_colors, pattern: Some((rows, starts)), lower, upper }
     }
 
-    /// The numbers of subdiagonals and superdiagonals of a matrix with these entries.
+    /// The numbers of subdiagonals and superdiagonals of a matrix that holds the Jacobian.
     pub fn band(&self) -> (usize, usize) {
         (self.lower, self.upper)
     }
 
-    /// The color of each component.
+    /// The color of each column.
     pub fn colors(&self) -> &[usize] {
         &self.color
     }
@@ -119,13 +121,13 @@ impl Plan {
     /// The columns of a color.
     #[inline(always)]
     fn columns(&self, color: usize) -> impl Iterator<Item = usize> + '_ {
-        // In a dense or banded matrix they are equally spaced.
+        // In a dense or banded matrix the columns of a color are equally spaced.
         let is_regular = self.pattern.is_none();
         let (first, step) = if is_regular { (color, self.num_colors.max(1)) } else { (0, 1) };
         (first..self.color.len()).step_by(step).filter(move |&j| is_regular || self.color[j] == color)
     }
 
-    /// Calls `f(i, j)` for each entry in the columns of a color.
+    /// Sets each entry (i, j) in the columns of a color to `f(i, j)`.
     #[inline(always)]
     pub fn each_entry<R: Real>(
         &self,

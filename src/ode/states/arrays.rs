@@ -1,9 +1,9 @@
 //! States of a fixed number of components on the stack: `[R; N]`, and types with the same memory layout.
 //!
-//! The compiler knows the number of components, so a step of a small state is straight-line code in registers;
-//! large ones are summed like heap states. The choice is made in `const` blocks, so that the unused loops are
-//! not compiled for each small array. [`fixed_state`] takes the number of components and two functions that
-//! view them as a slice; it does not know the type.
+//! The number of components is a compile-time constant, so a step of a small state is straight-line code in
+//! registers. Large states are summed like heap states. The choice is made in `const` blocks, so that the
+//! unused loops are not compiled for each small array. The macro [`fixed_state`] takes a type, its number of
+//! components and two functions that view the components as a slice.
 
 use super::in_registers;
 use crate::ode::Real;
@@ -52,8 +52,8 @@ macro_rules! fixed_state {
                 let mut sums = partial_sums(&dt.like(0.0));
                 for j in 0..$n {
                     let (rtol, atol) = tol.uniform().unwrap_or_else(|| tol.at(j));
-                    // Not a closure: it would stay a call, compiled for fewer instructions than the lanes
-                    // around it.
+                    // Not a closure: it might not be inlined, and would then be compiled for the baseline
+                    // instructions, unlike the loop around it.
                     if let Some(sum) = weighted_sum(b, k, |k: &Self| $read(k)[j]) {
                         let square = sum.scale_by(dt).squared_ratio(y0[j], y1[j], rtol, atol);
                         sums[j % PARTIAL_SUMS] = sums[j % PARTIAL_SUMS].add(&square);

@@ -1,8 +1,9 @@
 //! States made of states: tuples of up to six, and structs by [`state!`](crate::state!).
 //!
-//! Components are numbered part by part. The error norm is the RMS over all of them, so the weight of a part is
-//! its number of components. Parts are handled in order and summed separately. A compound does not depend on
-//! their types or their clock: a pair of tensors is a compound too.
+//! Components are numbered part by part. The error norm is the RMS over all of them, so the weight of a part
+//! is its number of components. Each part has its own sum, and these sums are added in the order of the
+//! parts. A compound depends neither on the types nor on the clock of its parts: a pair of tensors is a
+//! compound too.
 
 use crate::ode::plain;
 use crate::ode::{
@@ -143,7 +144,7 @@ macro_rules! __state_of_parts {
     };
 }
 
-/// The bodies of `PlainState` for a compound of the named parts, of those types.
+/// The body of `PlainState` for a compound of the named parts with the given types.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __plain_state_of_parts {
@@ -179,8 +180,8 @@ macro_rules! __plain_state_of_parts {
     };
 }
 
-/// The driver of tuples on a clock of type `C`: tuples are states on every clock, but each clock has its own
-/// driver.
+/// How tuples are solved on a clock of type `C`. Tuples are states on every clock, but solves of plain values
+/// and of tensors differ.
 #[doc(hidden)]
 pub trait DriveOn<C: Clock>: State<Clock = C> {
     /// As [`OdeState::Solution`].
@@ -262,11 +263,11 @@ macro_rules! tuples {
 }
 tuples!((A 0) (A 0 B 1) (A 0 B 1 C 2) (A 0 B 1 C 2 D 3) (A 0 B 1 C 2 D 3 E 4) (A 0 B 1 C 2 D 3 E 4 G 5));
 
-/// Defines a struct that is a plain state; it derives `Clone` and `Debug`. Every field is itself a state: a
-/// number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
+/// Defines a struct that is a plain state, and derives `Clone` and `Debug` for it. Every field is itself a
+/// state: a number, an array, a `Vec`, a vector of nalgebra or ndarray, a tuple, another such struct.
 ///
-/// The error norm is the RMS over all components; tolerances are a scalar, one value per field, or one value
-/// per component.
+/// The error norm is the RMS over all components. A tolerance is a scalar, one value per field, or one value
+/// per component. If a field is itself a tuple or such a struct, it takes one value per field inside.
 ///
 /// # Examples
 /// ```

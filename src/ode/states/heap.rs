@@ -1,13 +1,15 @@
 //! States of any number of components on the heap: `Vec`, and types with all components in one slice.
 //!
-//! Each number of terms has its own loop over components, so that each stage is read once. [`heap_state`] takes
-//! two functions that view the components as a slice, and one that gives the shape; nothing here allocates.
+//! Each number of terms has its own loop over components, so that each stage is read once. The macro
+//! [`heap_state`] takes two functions that view the components as a slice, one that returns the shape, and
+//! one that prints it. No step allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::plain::plain_drive;
 use crate::ode::{Clock, FieldError, Real, Tolerance};
 
-/// Writes `finish(j, sum_i a_i k_i[j])` into each component j; `FURTHER` continues the sums in `out`.
+/// Writes `finish(j, sum_i a_i k_i[j])` into each component j of `out`. With `FURTHER`, each sum starts from
+/// the value in `out`.
 #[inline(always)]
 fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     fused: bool,
@@ -17,8 +19,8 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
     finish: impl Fn(usize, R) -> R,
 ) {
     let n = out.len();
-    // One bounds check per term, not per component; in a loop, because `map` would compile six functions for
-    // each of these.
+    // One bounds check per term, not per component. It is a loop, because `map` would compile six functions
+    // more per instance of this function.
     let mut k = *k;
     for k in &mut k {
         *k = &k[..n];
@@ -35,8 +37,8 @@ fn each_sum<R: Real, const K: usize, const FURTHER: bool>(
 
 /// [`each_sum`] over the non-zero `a_i`, in a loop compiled for their number; false if there are none.
 ///
-/// If there are more terms than one loop takes, the next loop continues the sums in `out`. The terms are added
-/// in the same order, and each loop reads as many memory streams as a core can prefetch.
+/// If there are more terms than one loop takes, the next loop continues the sums in `out`. The terms are
+/// added in the same order, and no loop reads more memory streams than a core can prefetch.
 #[inline(always)]
 fn each_weighted_sum<'k, R: Real>(
     fused: bool,
@@ -48,7 +50,7 @@ fn each_weighted_sum<'k, R: Real>(
     /// The maximum number of terms in a loop.
     const MOST: usize = 7;
     let (mut weights, mut terms, mut count, mut further) = ([0.0; MOST], [&[] as &[R]; MOST], 0, false);
-    // Not `filter`: its closure may stay a call.
+    // Not `filter`: its closure might not be inlined.
     for (i, &a) in a.iter().enumerate() {
         if a == 0.0 {
             continue;
@@ -160,7 +162,7 @@ pub(super) fn scaled_error<'k, R: Real<Clock = f64>>(
     tol: &Tolerance,
 ) {
     if !each_weighted_sum(fused, out, b, k, |_, sum| sum.scale_by(&dt)) {
-        // No terms: the error is 0. y0 is finite, so this is the zero of any kind of number.
+        // No terms: the error is 0. y0 is finite, so `y0 * 0` is the zero of its number type.
         out.iter_mut().zip(y0).for_each(|(e, &y)| *e = y.scale(0.0));
     }
     for j in 0..out.len() {
@@ -192,8 +194,8 @@ pub(super) fn same_shape<S: PartialEq>(
     .into())
 }
 
-/// Makes a type with components of type `R` in one slice a state; `$read` and `$write` view them. `$shape` must
-/// agree, and `$describe` prints it.
+/// Makes a type with components of type `R` in one slice a state. `$read` and `$write` view the slice.
+/// `$shape` returns the shape, which must be the same for all states of a solve, and `$describe` prints it.
 macro_rules! heap_state {
     ({$($generics:tt)*} $t:ty, $read:expr, $write:expr, $shape:expr, $describe:expr) => {
         impl<$($generics)*> $crate::ode::State for $t {

@@ -3,9 +3,9 @@
 //! All of them use the same sums in the same order, so `f64`, `[f64; 1]` and `Vec<f64>` give the same bits:
 //! `sum_i a_i k_i` over the non-zero `a_i` from left to right, then `y + dt * sum`, fused if the stages
 //! [are](Stages::FUSED). Squares are added in [`PARTIAL_SUMS`] interleaved partial sums, which lets the
-//! compiler use vector registers. The compiler unrolls loops over stack states ([`arrays`]); heap states use a
-//! loop compiled for the number of terms ([`heap`]). Each kind of state only gives access to its numbers. No
-//! kind may have its own sums, because then the bits would differ.
+//! compiler use vector registers. The compiler unrolls loops over small stack states ([`arrays`]); heap
+//! states use a loop compiled for the number of terms ([`heap`]). A kind of state with a loop of its own must
+//! add the same terms in the same order.
 
 mod arrays;
 mod compound;
@@ -20,20 +20,21 @@ use super::{Clock, Real, Stages};
 
 pub use compound::{DriveOn, Part};
 
-/// Interleaved partial sums of squares: the number of f64 in an AVX-512 register.
+/// The number of interleaved partial sums of squares: that of the f64 in an AVX-512 register.
 pub(super) const PARTIAL_SUMS: usize = 8;
 
 /// The maximum number of stages of a method whose weights are [known](Stages::KNOWN) at compile time.
 pub(super) const MOST_TERMS: usize = 16;
 
-/// Whether the stages of an array of n numbers fit into registers, or nearly so. For larger arrays, loops over
-/// components in vector registers are faster (Pleiades, 28 components: 680 ns per step of Tsit5 against 1,150).
+/// Whether code over an array of n numbers is unrolled: true for lanes, and for few numbers, whose stages
+/// nearly fit into registers. For larger arrays, loops over components in vector registers are faster
+/// (Pleiades, 28 components: 680 ns per step of Tsit5 instead of 1,150).
 #[inline(always)]
 const fn in_registers<R: Real>(n: usize) -> bool {
     n <= FEW || R::LOCKSTEP
 }
 
-/// `sum_i a_i k_i` over the non-zero `a_i`, of the component that `pick` selects; `None` if there are none.
+/// `sum_i a_i k_i` over the non-zero `a_i`, of the component that `pick` selects; `None` if all `a_i` are 0.
 #[inline(always)]
 fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl Fn(&S) -> R) -> Option<R> {
     let mut sum = None;
@@ -63,12 +64,13 @@ fn weighted_sum<S, K: Stages<S> + ?Sized, R: Real>(a: &[f64], k: &K, pick: impl 
     sum
 }
 
-/// The maximum number of components that are [held in registers](in_registers).
+/// The maximum number of components whose loops are [unrolled](in_registers).
 const FEW: usize = 8;
 
-/// `sum_i a_i k_i[j]` of each of `n` components over the non-zero `a_i`, for weights that are not compile-time
-/// constants: one term for all components, then the next term, so that each weight is tested once. `None` if
-/// there are none.
+/// `sum_i a_i k_i[j]` for each of `n` components j, over the non-zero `a_i`; `None` if all `a_i` are 0.
+///
+/// For weights that are not compile-time constants: a term is added to all components before the next term,
+/// so that each weight is tested once.
 #[inline(always)]
 fn sums_of_few<S, K: Stages<S> + ?Sized, R: Real>(
     n: usize,
@@ -105,14 +107,14 @@ fn lincomb<S, K: Stages<S> + ?Sized, R: Real>(
     }
 }
 
-/// Partial sums of 0. An array literal, because a closure for `array::from_fn` may stay a call.
+/// [`PARTIAL_SUMS`] zeros. An array literal, because a closure for `array::from_fn` might not be inlined.
 #[inline(always)]
 pub(crate) fn partial_sums<C: Clock>(zero: &C) -> [C; PARTIAL_SUMS] {
     let zero = || zero.clone();
     [zero(), zero(), zero(), zero(), zero(), zero(), zero(), zero()]
 }
 
-/// `sqrt(mean_j square(j))` over n components.
+/// The square root of the mean of `square(j)` over n components.
 #[inline(always)]
 fn root_mean<C: Clock>(zero: &C, n: usize, square: impl Fn(usize) -> C) -> C {
     let mut sums = partial_sums(zero);

@@ -1,7 +1,7 @@
-//! nalgebra's vectors and matrices as states, static and on the heap.
+//! nalgebra's vectors and matrices of static and dynamic size as states.
 //!
-//! Components are numbered as nalgebra stores them: column by column. Static vectors and matrices use the same
-//! code as arrays.
+//! Components are numbered as nalgebra stores them: column by column. Static vectors and matrices use the
+//! same code as arrays.
 
 use super::arrays::fixed_state;
 use super::heap::heap_state;
@@ -24,7 +24,7 @@ plain_drive!(
     |_y| R::TOLERANCE, R::UNROLLED && in_registers::<R>(N * M), R, |y| y.iter(), |y| y.iter_mut()
 );
 
-/// One number for a vector, rows by columns for a matrix.
+/// A shape as text: `3` for a vector, `3 x 2` for a matrix.
 fn describe((rows, columns): &(usize, usize)) -> String {
     match columns {
         1 => rows.to_string(),

@@ -1,8 +1,9 @@
 //! ndarray's owned arrays of any dimension as states, and their borrowed form for in-place vector fields.
 //!
 //! Components are numbered in the array's logical order, the last index fastest, whatever the memory layout.
-//! Arrays in standard layout are summed as slices; others (column-major, a vector field that returns a
-//! transpose) term by term in the same order, so that the bits agree. Nothing here allocates.
+//! Arrays in standard layout are summed as slices. Other arrays (column-major ones, or a transpose that a
+//! vector field returns) are summed term by term in the same order, so that the bits agree. No step
+//! allocates.
 
 use super::heap::{self, same_shape};
 use super::{PARTIAL_SUMS, add_up};
@@ -10,7 +11,7 @@ use crate::ode::plain::plain_drive;
 use crate::ode::{FieldError, PlainState, Real, Solution, Stages, State, Tolerance, View};
 use ::ndarray::{Array, Array2, ArrayRef, Dimension, Zip};
 
-/// Whether y and the stages of non-zero weight can all be viewed as slices.
+/// Whether all of `ys` and the stages of non-zero weight can be viewed as slices.
 fn in_order<R, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(ys: &[&Array<R, D>], a: &[f64], k: &K) -> bool {
     let weighted = a.iter().enumerate().filter(|(_, a)| **a != 0.0);
     ys.iter().all(|y| y.is_standard_layout())
@@ -24,7 +25,7 @@ fn slice_mut<R, D: Dimension>(y: &mut Array<R, D>) -> &mut [R] {
     y.as_slice_mut().expect("invariant: the layout is standard")
 }
 
-/// Writes `sum_i a_i k_i` over the non-zero `a_i`; false if there are none.
+/// Writes `sum_i a_i k_i` over the non-zero `a_i`. Returns false if all `a_i` are 0.
 #[inline(always)]
 fn weighted_sum<R: Real, D: Dimension, K: Stages<Array<R, D>> + ?Sized>(
     out: &mut Array<R, D>,

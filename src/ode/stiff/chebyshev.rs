@@ -1,13 +1,13 @@
 //! `Chebyshev`: steps of the Runge-Kutta-Chebyshev method of order 2.
 //!
-//! An explicit recursion of s stages, stable up to `(s^2 - 1) / 1.54` on the negative real axis. s is the smallest
-//! number that covers h times the spectral radius of the Jacobian. The user gives the radius, or a power iteration on
-//! differences of the vector field estimates it every 25 steps and after a rejected step. States are combined by
-//! [`State::lincomb`] alone, in memory that is allocated once.
+//! An explicit recursion of s stages, stable up to `(s^2 - 1) / 1.54` on the negative real axis. s is the
+//! smallest number that covers h times the spectral radius of the Jacobian. The user gives the radius, or a
+//! power iteration on differences of the vector field estimates it every 25 attempts and after a rejected
+//! step. The recursion combines states by [`State::lincomb`] only, in memory that is allocated once.
 //!
 //! # References
-//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326,
-//! and their Fortran code of the same name.
+//! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88,
+//! 315-326, and their Fortran code of the same name.
 
 use super::plain::is_given;
 use super::{Counts, Diagnosis, Request, StiffStages};
@@ -16,19 +16,21 @@ use crate::ode::{FieldFailure, PlainState, Real, Stages, VectorField};
 
 /// Attempts between two estimates of the spectral radius.
 const RENEW: u64 = 25;
-/// Safety factor of an estimate: a power iteration approaches the radius from below.
+/// Safety factor of an estimate, because a power iteration approaches the radius from below.
 const SAFETY: f64 = 1.2;
-/// The maximum number of iterations, and the relative change that ends them.
+/// The maximum number of power iterations per estimate.
 const ITERATIONS: usize = 50;
+/// The relative change of the radius at which a power iteration ends.
 const CHANGE: f64 = 0.01;
 /// The damping of the stability polynomial.
 const DAMPING: f64 = 2.0 / 13.0;
 /// With s stages a step is stable up to `REACH (s^2 - 1)` on the negative real axis.
 const REACH: f64 = 1.0 / 1.54;
-/// The maximum number of stages: rounding errors grow with its square.
+/// The maximum number of stages. Rounding errors grow with the square of the number of stages.
 const STAGES_MAX: usize = 1000;
 
-/// The states that a step needs besides its tableau's: zeros, Y_{j-2}, Y_{j-1} and f(Y_{j-1}).
+/// The number of states that a step needs in addition to the tableau's stages: zeros, Y_{j-2}, Y_{j-1},
+/// f(Y_{j-1}).
 pub(super) const MEMORY: usize = 4;
 
 /// A list of states that are not contiguous in memory.
@@ -45,29 +47,33 @@ impl<S, const N: usize> Stages<S> for Refs<'_, S, N> {
     }
 }
 
-/// What is kept between steps.
+/// The memory between steps.
 #[derive(Clone)]
 pub struct Chebyshev<R> {
-    /// The eigenvector of the last estimate, of length 1 in the norm of components.
+    /// The approximate eigenvector of the last estimate, not normalized.
     direction: Vec<R>,
+    /// Scratch.
     numbers: Vec<R>,
+    /// The last estimate of the spectral radius, without the safety factor.
     radius: f64,
     /// Attempts since the last estimate.
     age: u64,
-    /// The time of the last attempt: a rejected step starts at the same one.
+    /// The time at which the last attempt started. If the next attempt starts at this time, the last one was
+    /// rejected.
     t: f64,
     counts: Counts,
 }
 
 impl<R: Real<Clock = f64>> Chebyshev<R> {
-    /// For n components.
+    /// Allocates memory for n components.
     pub fn new(n: usize) -> Self {
         let zeros = vec![R::constant(0.0); n];
         let (numbers, direction) = (zeros.clone(), zeros);
         Chebyshev { direction, numbers, radius: 0.0, age: RENEW, t: f64::NAN, counts: Counts::default() }
     }
 
-    /// The spectral radius for the attempted step; `f0` is f(t, y).
+    /// The spectral radius for the attempted step: the user's, or an estimate with its safety factor. `f0` is
+    /// f(t, y).
     fn radius<Y: PlainState<Number = R>>(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -129,7 +135,8 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         Ok(())
     }
 
-    /// A nonlinear power iteration: `v = (f(t, y + d v) - f(t, y)) / d`, normalized each time.
+    /// Estimates the spectral radius by a nonlinear power iteration: `v = f(t, y + d v / |v|) - f(t, y)` with
+    /// a small distance d. The radius is `|v| / d`.
     fn estimate<Y: PlainState<Number = R>>(
         &mut self,
         f: &dyn VectorField<Y>,
@@ -145,7 +152,7 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         if norm(direction) == 0.0 {
             // f(t, y) has a component along every eigenvector that affects the solution.
             f0.read(direction);
-            // Alternating signs add one of the fastest oscillations on a grid, which a smooth f lacks.
+            // Alternating signs add a fast oscillation on a grid, which a smooth f does not contain.
             let size = norm(direction).max(f64::MIN_POSITIVE) * 0.1 / (direction.len() as f64).sqrt();
             for (j, v) in direction.iter_mut().enumerate() {
                 *v = *v + Y::Number::constant(if j % 2 == 0 { size } else { -size });
@@ -179,10 +186,10 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
     }
 }
 
-/// T_0 and its derivatives.
+/// The Chebyshev polynomial T_0 and its first two derivatives.
 const CONSTANT: [f64; 3] = [1.0, 0.0, 0.0];
 
-/// T_1 and its derivatives.
+/// The Chebyshev polynomial T_1 and its first two derivatives.
 const LINEAR: fn(f64) -> [f64; 3] = |x| [x, 1.0, 0.0];
 
 /// `T_{j+1} = 2 x T_j - T_{j-1}` with two derivatives.
@@ -211,9 +218,9 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             self.counts.evals += 1;
         }
         let radius = self.radius(f, request, (y, &k[0]), memory)?;
-        // A radius that is not finite saturates; the step is rejected for its non-finite numbers.
+        // If the radius is not finite, neither is the step, which is then rejected.
         let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
-        let s = (1 + reach).clamp(2, STAGES_MAX);
+        let s = reach.saturating_add(1).clamp(2, STAGES_MAX);
         self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;
         zero.lincomb(y, &-1.0, &[1.0], std::slice::from_ref(y));
         k[1].lincomb(zero, &(1.0 / h), &[-1.0, 1.0], &Refs([y, &*y1]));

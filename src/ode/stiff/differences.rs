@@ -1,14 +1,14 @@
-//! df/dy and df/dt by forward differences, for vector fields that are closures.
+//! df/dy and df/dt by forward differences, for closures and for ensembles.
 //!
-//! The increment of a component is `sqrt(eps)` times its size, or times `atol / rtol` where that is larger: smaller
-//! values do not matter to the tolerances. The increment of t points into the step and stays within it, so it never
-//! crosses a discontinuity.
+//! The increment of a component is `sqrt(eps)` times its size, but at least `sqrt(eps)` times `min(atol /
+//! rtol, 1)`: below `atol / rtol` the error of a component is controlled by atol. The increment of t points
+//! into the step and stays within it, so it never crosses a discontinuity.
 
 use super::FieldOn;
 use crate::ode::linear::{Matrix, Plan};
 use crate::ode::{Clock, FieldFailure, Real, Tolerance};
 
-/// The size of a component for which the tolerances give none.
+/// The minimum size of a component if rtol or atol is 0.
 const SIZE: f64 = 1e-5;
 
 /// The base point of the differences.
@@ -18,14 +18,14 @@ pub(super) struct Base<'a, R: Real> {
     /// f(t, y).
     pub f: &'a [R],
     pub tolerance: &'a Tolerance<'a>,
-    /// The square root of the unit roundoff in which f is evaluated.
+    /// The square root of the machine epsilon of the precision in which f is evaluated.
     pub part: f64,
 }
 
-/// Writes df/dy; returns the number of evaluations.
+/// Writes df/dy, and returns the number of evaluations.
 ///
 /// # Errors
-/// An error of the vector field, with its time.
+/// The vector field's error, with the time of the evaluation.
 #[inline(always)]
 pub(super) fn jacobian<R: Real>(
     field: &mut dyn FieldOn<R>,
@@ -45,7 +45,8 @@ pub(super) fn jacobian<R: Real>(
 }
 
 impl<R: Real> Base<'_, R> {
-    /// Component j plus its increment, away from 0.
+    /// Component j plus its increment. The increment has the sign of the component, or is positive if the
+    /// component is smaller than the minimum size.
     #[inline(always)]
     fn moved(&self, j: usize) -> R {
         let (rtol, atol) = self.tolerance.at(j);
@@ -56,10 +57,10 @@ impl<R: Real> Base<'_, R> {
     }
 }
 
-/// Writes df/dt with one evaluation at a time within the step of size h that starts at `base.t`.
+/// Writes df/dt. This takes one evaluation, at a time within the step of size h that starts at `base.t`.
 ///
 /// # Errors
-/// An error of the vector field, with its time.
+/// The vector field's error, with the time of the evaluation.
 #[inline(always)]
 pub(super) fn time_derivative<R: Real>(
     field: &mut dyn FieldOn<R>,

@@ -1,4 +1,5 @@
-//! Jacobians without finite differences: from the user, or from a vector field that differentiates itself.
+//! Jacobians without finite differences: from the user, or from a vector field that computes its own
+//! derivatives.
 
 use crate::ode::linear::Matrix;
 use crate::ode::{DIRECTIONS, Dual, FieldDual, GenericField, State};
@@ -6,14 +7,16 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-/// A Jacobian to be written: `jacobian[(i, j)]` is df_i / dy_j, and 0 unless it is assigned.
+/// A Jacobian that the function given to [`Ode::jacobian`](crate::ode::Ode::jacobian) writes: `jacobian[(i,
+/// j)]` is df_i / dy_j, and 0 unless it is assigned.
 ///
-/// With [`Sparsity::banded`](crate::ode::Sparsity::banded) only entries of the band may be assigned.
+/// An entry outside of the matrix panics. An entry outside of the band panics too, if the
+/// [sparsity](crate::ode::Sparsity) is banded or has a band narrow enough to be stored as one.
 #[derive(Clone, Debug)]
 pub struct Jacobian(pub(super) Matrix<f64>);
 
 impl Jacobian {
-    /// Rows, and columns: the number of components of the state.
+    /// The number of rows and of columns: the number of components of the state.
     pub fn n(&self) -> usize {
         self.0.n()
     }
@@ -24,7 +27,8 @@ impl Jacobian {
         assert!(i < n && j < n, "the Jacobian has {n} rows and columns: there is no entry ({i}, {j})");
         assert!(
             self.0.contains(i, j),
-            "the Jacobian has {lower} diagonals below and {upper} above the main one: entry ({i}, {j}) is outside of the band"
+            "the Jacobian has {lower} diagonals below and {upper} above the main one: entry ({i}, {j}) is \
+             outside of the band; give a wider `jacobian_sparsity`"
         );
     }
 }
@@ -47,10 +51,10 @@ impl IndexMut<(usize, usize)> for Jacobian {
     }
 }
 
-/// A vector field that differentiates itself.
+/// A vector field that computes its own derivatives.
 pub trait Linearize<S: State> {
-    /// Calls `column(c, df/dy v_c)` for each of `num_colors` directions `v_c = sum of e_j over colors[j] == c`, and
-    /// `column(num_colors, df/dt)`.
+    /// Calls `column(c, df/dy v_c)` for each of `num_colors` directions `v_c = sum of e_j over colors[j] ==
+    /// c`, and `column(num_colors, df/dt)`.
     fn columns(
         &self,
         t: &S::Clock,
@@ -61,7 +65,8 @@ pub trait Linearize<S: State> {
     );
 }
 
-/// The columns of a `vector_field!` by dual numbers, [`DIRECTIONS`] per pass; t is the last direction.
+/// [`Linearize::columns`] of a `vector_field!`, by dual numbers with [`DIRECTIONS`] directions per pass. t is
+/// the last direction.
 #[doc(hidden)]
 pub fn dual_columns<G: GenericField<N>, const N: usize>(
     field: &G,
@@ -72,7 +77,7 @@ pub fn dual_columns<G: GenericField<N>, const N: usize>(
 ) {
     let params = field.map_params(FieldDual::from);
     for first in (0..=num_colors).step_by(DIRECTIONS) {
-        // A direction of another pass is out of range here, and seeds nothing.
+        // For a direction of another pass the index is out of range, so all tangents are 0.
         let variable = |x: f64, direction: usize| Dual::variable(x, direction.wrapping_sub(first));
         let y = std::array::from_fn(|j| variable(y[j], colors[j]));
         let dy = G::eval_dual(&params, variable(t, num_colors), &y);
@@ -86,7 +91,7 @@ type JacobianFn<'f, Y> = dyn Fn(f64, &Y, &mut Jacobian) + Send + Sync + 'f;
 type TimeDerivativeFn<'f, Y> = dyn Fn(f64, &Y, &mut Y) + Send + Sync + 'f;
 type RadiusFn<'f, Y> = dyn Fn(f64, &Y) -> f64 + Send + Sync + 'f;
 
-/// df/dy and df/dt as functions of the state, given by the user.
+/// The functions for stiff methods that the user gives.
 pub struct StateFunctions<'f, Y> {
     pub(in crate::ode) jacobian: Option<Arc<JacobianFn<'f, Y>>>,
     pub(in crate::ode) time_derivative: Option<Arc<TimeDerivativeFn<'f, Y>>>,
@@ -94,7 +99,7 @@ pub struct StateFunctions<'f, Y> {
 }
 
 impl<Y> StateFunctions<'_, Y> {
-    /// Which of them are set: Jacobian, time derivative, spectral radius.
+    /// Whether each function is set: Jacobian, time derivative, spectral radius.
     pub(in crate::ode) fn given(&self) -> [bool; 3] {
         [self.jacobian.is_some(), self.time_derivative.is_some(), self.spectral_radius.is_some()]
     }

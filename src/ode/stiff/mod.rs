@@ -1,10 +1,11 @@
-//! Stages of methods for stiff problems; such a step computes them in place of [`stages`](super::stages).
+//! The stages of stiff methods. They replace [`stages`](super::stages) in a step of such a method.
 //!
-//! A Rosenbrock step needs the Jacobian and solves linear systems; a Chebyshev step chooses its number of stages. Both
-//! keep memory between steps, behind a pointer ([`StiffStages`]) in the [`Carry`](super::Carry): a loop over steps has
-//! one branch and one call for them, whatever the state, and explicit methods pay nothing. The implementation works on
-//! slices of components ([`FieldOn`], [`Core`]) and is compiled with this crate once for f64. Cached values never
-//! change results: a Jacobian is reused only at the same t and y.
+//! A Rosenbrock step needs the Jacobian and solves linear systems. A Chebyshev step chooses its number of
+//! stages. Both store memory between steps behind a pointer ([`StiffStages`]) in the [`Carry`](super::Carry).
+//! For stiff methods, the code of a loop over steps therefore has only one branch and one call, for every
+//! type of state. Rosenbrock steps work on slices of components ([`FieldOn`], [`Core`]), so their code for
+//! f64 is compiled only once, with this crate. Cached values never change results: a Jacobian is reused only
+//! at the same t and y.
 
 mod chebyshev;
 mod differences;
@@ -24,18 +25,18 @@ use super::{FieldFailure, Real, Scheme, State, VectorField};
 /// The inputs of a step.
 pub struct Request<'r, 'a, S: State> {
     pub(super) scheme: &'r Scheme<'a, S>,
-    /// Whether `k[0]` already is f(t, y).
+    /// Whether `k[0]` already holds f(t, y).
     pub(super) first: First,
     pub(super) times: &'r Times<S::Clock>,
     pub(super) h: &'r S::Clock,
 }
 
-/// The stages of a method for stiff problems, with the memory that they keep between steps.
+/// A stiff method: computes the stages of a step, and stores memory between steps.
 pub trait StiffStages<S: State>: Send + Sync {
     /// Computes the stages and y1; `k` has at least one state beyond the stages, as scratch.
     ///
     /// # Errors
-    /// An error of the vector field, with its time.
+    /// The vector field's error, with the time of the evaluation.
     fn stages(
         &mut self,
         f: &dyn VectorField<S>,
@@ -45,13 +46,13 @@ pub trait StiffStages<S: State>: Send + Sync {
         y1: &mut S,
     ) -> Result<(), FieldFailure<S::Clock>>;
 
-    /// The counts since the last call.
+    /// Returns the counts since the last call of this function, and resets them.
     fn take_counts(&mut self) -> Counts;
 
-    /// Why the last step is not finite, where that is known.
+    /// Why the last step is not finite; `None` if the reason is unknown.
     fn diagnosis(&self) -> Option<Diagnosis>;
 
-    /// `max_i sum_j |df_i/dy_j|` of the last step.
+    /// `max_i sum_j |df_i/dy_j|` of the last step; for `Rkc2`, the last estimate of the spectral radius.
     fn jacobian_norm(&self) -> f64;
 
     /// A copy, with its memory.
@@ -69,25 +70,25 @@ impl<S: State> Clone for Box<dyn StiffStages<S>> {
 pub struct Counts {
     /// Evaluations of the vector field, including those for differences.
     pub evals: u64,
-    /// Jacobians.
+    /// Jacobians computed.
     pub jacobians: u64,
-    /// Factorizations.
+    /// LU factorizations.
     pub factorizations: u64,
 }
 
 /// Why a step is not finite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Diagnosis {
-    /// An entry of the Jacobian is not finite; `y` is the component that it is a derivative by.
+    /// An entry of the Jacobian is not finite.
     Jacobian {
-        /// Its row.
+        /// The row of the entry.
         row: usize,
-        /// Its column.
+        /// The column of the entry.
         column: usize,
-        /// `y[column]`.
+        /// `y[column]`, the component with respect to which the entry is a derivative.
         y: f64,
     },
-    /// `M / gamma - h J` is singular: it does not determine this component.
+    /// `M / gamma - h J` is singular, so the step does not determine this component.
     Singular {
         /// The component.
         component: usize,
@@ -99,17 +100,18 @@ pub trait FieldOn<R: Real> {
     /// `f(t, y)`.
     ///
     /// # Errors
-    /// An error of the vector field, with its time.
+    /// The vector field's error, with the time of the evaluation.
     fn eval(&mut self, t: &R::Clock, y: &[R], dy: &mut [R]) -> Result<(), FieldFailure<R::Clock>>;
 
-    /// Writes what is known of df/dy and df/dt without differences, and returns which of the two that is.
+    /// Writes df/dy and df/dt if they are available without finite differences, and returns which of them it
+    /// wrote.
     ///
     /// # Errors
-    /// An error of the vector field, with its time.
+    /// The vector field's error, with the time of the evaluation.
     fn linearize(&mut self, t: &R::Clock, y: &[R], plan: &Plan, into: Derivatives<'_, R>) -> Known;
 }
 
-/// The output of derivatives: df/dy, initially zero, and df/dt.
+/// Where derivatives are written: df/dy, which is zero outside of the sparsity pattern, and df/dt.
 pub struct Derivatives<'a, R> {
     pub(super) jacobian: &'a mut Matrix<R>,
     pub(super) f_t: &'a mut [R],
@@ -117,7 +119,7 @@ pub struct Derivatives<'a, R> {
     pub(super) column: &'a mut [R],
 }
 
-/// Which derivatives are known.
+/// Which derivatives were written.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     pub(super) jacobian: bool,

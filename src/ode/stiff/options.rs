@@ -5,11 +5,12 @@ use crate::ode::{Mass, Ode, PlainState, Sparsity};
 use std::sync::Arc;
 
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
-    /// The Jacobian of the vector field, for methods that need it: `write(t, y, jacobian)` sets `jacobian[(i, j)]`,
-    /// initially 0, to df_i / dy_j.
+    /// The Jacobian of the vector field, for methods that need it: `write(t, y, jacobian)` sets `jacobian[(i,
+    /// j)]`, initially 0, to df_i / dy_j.
     ///
-    /// By default a [`vector_field!`](crate::vector_field) is differentiated by dual numbers and a closure by forward
-    /// differences. Builds with debug assertions panic if the Jacobian disagrees with finite differences.
+    /// By default a [`vector_field!`](crate::vector_field) is differentiated by dual numbers and a closure by
+    /// forward differences. Builds with debug assertions panic at the first step if the Jacobian disagrees
+    /// with finite differences.
     ///
     /// # Examples
     /// ```
@@ -29,14 +30,15 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.jacobian = Some(Arc::new(write));
         self
     }
-    /// df/dt, for methods that need it: `write(t, y, f_t)` writes the partial derivative of each component by t. The
-    /// default is that of the [Jacobian](Ode::jacobian); a finite difference in time stays within the step.
+    /// df/dt, for methods that need it: `write(t, y, f_t)` writes the partial derivative of f with respect to
+    /// t. The default is the same as for the [Jacobian](Ode::jacobian). A finite difference in time stays
+    /// within the step.
     pub fn time_derivative(mut self, write: impl Fn(f64, &Y, &mut Y) + Send + Sync + 'f) -> Self {
         self.functions.time_derivative = Some(Arc::new(write));
         self
     }
-    /// A bound on the spectral radius of the Jacobian, for `Method::Rkc2`; by default a power iteration estimates it
-    /// every 25 steps.
+    /// An upper bound of the spectral radius of the Jacobian at (t, y), for `Method::Rkc2`. By default, a
+    /// power iteration estimates it every 25 attempted steps and after a rejected step.
     ///
     /// # Examples
     /// ```
@@ -54,8 +56,9 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.functions.spectral_radius = Some(Arc::new(radius));
         self
     }
-    /// The sparsity pattern of the [Jacobian](Ode::jacobian): fewer evaluations determine it, and linear systems with a
-    /// narrow band take time in proportion to the number of components.
+    /// The sparsity pattern of the [Jacobian](Ode::jacobian). A Jacobian by forward differences or dual
+    /// numbers then takes fewer evaluations. If the band is narrow, the time to solve a linear system is
+    /// proportional to the number of components.
     ///
     /// # Examples
     /// ```
@@ -74,7 +77,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
         self.settings.sparsity = Some(Arc::new(sparsity));
         self
     }
-    /// The constant matrix M of a problem `M y' = f(t, y)`; a singular M makes some equations algebraic constraints.
+    /// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations are algebraic
+    /// constraints.
     pub fn mass_matrix(mut self, mass: Mass) -> Self {
         self.settings.mass = Some(Arc::new(mass));
         self

@@ -1,4 +1,4 @@
-//! Stages of methods for stiff problems on plain states: conversion between states and components.
+//! Stiff methods on plain states: conversion between states and slices of components.
 
 use super::chebyshev::{self, Chebyshev};
 use super::jacobian::{Jacobian, StateFunctions};
@@ -9,10 +9,10 @@ use crate::ode::stages::{First, Times};
 use crate::ode::tableau::Kind;
 use crate::ode::{Carry, FieldFailure, PlainState, Real, Resolved, Scheme, State, VectorField};
 
-/// The stages and y1 of an implicit or stabilized method, with the memory that the carry holds for it.
+/// Computes the stages and y1 of a stiff method, with the memory that the carry holds.
 ///
 /// # Errors
-/// An error of the vector field, with its time.
+/// The vector field's error, with the time of the evaluation.
 pub fn stiff_stages<S: State, F: VectorField<S>>(
     f: &F,
     scheme: &Scheme<S>,
@@ -22,11 +22,11 @@ pub fn stiff_stages<S: State, F: VectorField<S>>(
     carry: &mut Carry<S>,
 ) -> Result<(), FieldFailure<S::Clock>> {
     let Carry { y, k, y1, stiff, .. } = carry;
-    let stiff = stiff.as_mut().expect("invariant: a driver of such a method makes its memory");
+    let stiff = stiff.as_mut().expect("invariant: the driver of a stiff method allocates its memory");
     stiff.stages(f, &Request { scheme, first, times, h }, y, k, y1)
 }
 
-/// Allocates the memory that the scheme's method needs.
+/// Allocates the memory that the scheme's method needs, and stores it in the carry.
 pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry: &mut Carry<Y>) {
     let (n, stages) = (carry.y.num_components(), scheme.tableau.num_stages());
     if carry.k.len() <= stages {
@@ -52,7 +52,7 @@ pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry
 /// Rosenbrock stages of a plain state.
 struct Plain<Y: PlainState> {
     core: Box<dyn Core<Y::Number>>,
-    /// The user's Jacobian, from its first evaluation on.
+    /// The matrix into which the user's function writes the Jacobian; `None` before its first call.
     written: Option<Jacobian>,
 }
 
@@ -99,7 +99,7 @@ impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
     }
 }
 
-/// The vector field of a plain state on slices of components.
+/// The vector field of a plain state, evaluated on slices of components.
 pub(super) struct PlainField<'a, Y: PlainState> {
     pub f: &'a dyn VectorField<Y>,
     pub functions: Option<&'a StateFunctions<'a, Y>>,
@@ -169,7 +169,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
 /// Compares the user's Jacobian with central differences.
 ///
 /// # Panics
-/// Where they differ by more than the error of the differences.
+/// If they differ by more than the expected error of the differences.
 fn check_jacobian<Y: PlainState>(
     field: &mut PlainField<'_, Y>,
     request: &Request<'_, '_, Y>,
@@ -186,8 +186,8 @@ fn check_jacobian<Y: PlainState>(
     y.read(&mut at);
     for j in 0..n {
         let (rtol, atol) = request.scheme.tolerance.at(j);
-        let size =
-            if rtol > 0.0 { at[j].value().abs().max(atol / rtol) } else { at[j].value().abs().max(1e-5) };
+        let least = if rtol > 0.0 && atol > 0.0 { (atol / rtol).min(1.0) } else { 1e-5 };
+        let size = at[j].value().abs().max(least);
         let distance = Y::Number::constant(size * Y::EPSILON.cbrt());
         let y_j = at[j];
         at[j] = y_j - distance;
@@ -198,12 +198,12 @@ fn check_jacobian<Y: PlainState>(
         for i in 0..n {
             let (a, low, high) = (written.0[(i, j)], low[i].value(), high[i].value());
             let difference = (high - low) / (2.0 * distance.value());
-            // Rounding of f and of its terms, in units of the difference.
+            // The error of the difference that is due to rounding of f and of its terms.
             let noise = 1e3 * Y::EPSILON * (high.abs() + low.abs() + (a * size).abs()) / distance.value();
             assert!(
                 (a - difference).abs() <= 1e-2 * a.abs().max(difference.abs()) + noise
                     || !difference.is_finite(),
-                "`jacobian` gives df[{i}]/dy[{j}] = {a} at t = {t}, differences of the field give {difference}"
+                "`jacobian` gives df[{i}]/dy[{j}] = {a} at t = {t}, but finite differences give {difference}"
             );
         }
     }

@@ -1,8 +1,9 @@
 //! `Rosenbrock`: the stages of a Rosenbrock step on components.
 //!
-//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`,
-//! `y1 = y + h sum_i b_i k_i`. The Jacobian and df/dt depend on (t, y), the factors also on h: an attempt after a
-//! rejected one factors again, but evaluates neither f(t, y) nor the Jacobian.
+//! `(M / gamma - h J) k_i = f(t + c_i h, y + h sum_j a_ij k_j) + h d_i f_t + M sum_j C_ij k_j`, `y1 = y + h
+//! sum_i b_i k_i`. The Jacobian and df/dt depend on (t, y); the LU factors depend also on h. An attempt after
+//! a rejected attempt therefore factors again, but evaluates neither f(t, y) nor the Jacobian (SIMD lanes
+//! evaluate both).
 
 use super::differences::{self, Base};
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
@@ -22,14 +23,14 @@ pub struct StepOf<'a, C> {
     pub(in crate::ode) h: &'a C,
 }
 
-/// [`Rosenbrock`], compiled with this crate.
+/// [`Rosenbrock`] behind a pointer, so that its code is compiled with this crate.
 pub trait Core<R: Real>: Send + Sync {
-    /// Where to write y before a step.
+    /// The slice into which the caller writes y before a step.
     fn y_mut(&mut self) -> &mut [R];
     /// Computes the stages and y1.
     ///
     /// # Errors
-    /// An error of the vector field, with its time.
+    /// The vector field's error, with the time of the evaluation.
     fn step(
         &mut self,
         field: &mut dyn FieldOn<R>,
@@ -47,7 +48,7 @@ pub trait Core<R: Real>: Send + Sync {
     fn jacobian_norm(&self) -> f64;
     /// The last Jacobian.
     fn jacobian(&self) -> &Matrix<R>;
-    /// A copy.
+    /// A copy of the memory.
     fn boxed_clone(&self) -> Box<dyn Core<R>>;
 }
 
@@ -57,12 +58,12 @@ pub struct Rosenbrock<R: Real> {
     n: usize,
     plan: Plan,
     mass: Option<Matrix<f64>>,
-    /// The square root of the unit roundoff in which f is evaluated.
+    /// The square root of the machine epsilon of the precision in which f is evaluated.
     part: f64,
     level: Level,
     jacobian: Matrix<R>,
     lu: Lu<R>,
-    /// The t of the Jacobian; `None` before the first.
+    /// The t of the Jacobian; `None` if there is no Jacobian yet.
     t: Option<R::Clock>,
     /// The h of the factors.
     h: Option<R::Clock>,
@@ -79,7 +80,8 @@ pub struct Rosenbrock<R: Real> {
 }
 
 impl<R: Real> Rosenbrock<R> {
-    /// For n components and a method of this many stages; f is evaluated with this unit roundoff.
+    /// Allocates memory for n components and a method of this many stages. `epsilon` is the machine epsilon
+    /// of the precision in which f is evaluated.
     pub fn new(
         (n, num_stages): (usize, usize),
         plan: Plan,
@@ -122,7 +124,7 @@ impl<R: Real> Rosenbrock<R> {
         is_equal(at, t) && self.y.iter().zip(&self.y_of_jacobian).all(|(&a, &b)| a.is_same(b))
     }
 
-    /// f(t, y), df/dy and df/dt.
+    /// Computes f(t, y), df/dy and df/dt.
     #[inline(always)]
     fn linearize(
         &mut self,
@@ -151,7 +153,7 @@ impl<R: Real> Rosenbrock<R> {
         Ok(())
     }
 
-    /// The factors of `M / gamma - h J`.
+    /// Factors `M / gamma - h J`.
     #[inline(always)]
     fn factor(&mut self, of: &StepOf<'_, R::Clock>) {
         let (jacobian, mass, inverse) = (&self.jacobian, self.mass.as_ref(), 1.0 / of.numbers.gamma);
@@ -198,7 +200,7 @@ impl<R: Real> Rosenbrock<R> {
         }
     }
 
-    /// The Jacobian at (t, y) and the factors for h, unless the last attempt has left them.
+    /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same.
     #[inline(always)]
     fn prepare(
         &mut self,
@@ -214,7 +216,7 @@ impl<R: Real> Rosenbrock<R> {
         Ok(())
     }
 
-    /// The stages and y1, with a number of components known to the compiler if N is not 0.
+    /// Computes the stages and y1. If N is not 0, it is the number of components as a compile-time constant.
     #[inline(always)]
     fn stages<const N: usize>(
         &mut self,
@@ -285,7 +287,7 @@ impl<R: Real> Rosenbrock<R> {
     }
 }
 
-/// [`Rosenbrock::prepare`], compiled for the machine's instructions.
+/// [`Rosenbrock::prepare`], compiled for a SIMD level.
 struct Prepare<'r, 'a, R: Real>(&'r mut Rosenbrock<R>, &'r mut dyn FieldOn<R>, &'r StepOf<'a, R::Clock>);
 
 impl<R: Real> Work for Prepare<'_, '_, R> {
@@ -297,7 +299,7 @@ impl<R: Real> Work for Prepare<'_, '_, R> {
     }
 }
 
-/// [`Rosenbrock::stages`], compiled for the machine's instructions.
+/// [`Rosenbrock::stages`], compiled for a SIMD level.
 struct Stages<'r, 'a, R: Real, const N: usize>(
     &'r mut Rosenbrock<R>,
     &'r mut dyn FieldOn<R>,
@@ -314,7 +316,7 @@ impl<R: Real, const N: usize> Work for Stages<'_, '_, R, N> {
 }
 
 impl<R: Real> Rosenbrock<R> {
-    /// A step in the instructions that all targets have.
+    /// A step compiled for the target of the crate.
     fn step_portable(
         &mut self,
         field: &mut dyn FieldOn<R>,
@@ -324,7 +326,7 @@ impl<R: Real> Rosenbrock<R> {
         self.stages::<0>(field, of)
     }
 
-    /// A step in the machine's instructions.
+    /// A step compiled for the SIMD level.
     fn step_native(
         &mut self,
         field: &mut dyn FieldOn<R>,
@@ -336,7 +338,7 @@ impl<R: Real> Rosenbrock<R> {
 }
 
 impl Rosenbrock<f64> {
-    /// A step, with loops over few components unrolled.
+    /// A step compiled for the SIMD level, with its loops unrolled for up to four components.
     fn step_of_few(
         &mut self,
         field: &mut dyn FieldOn<f64>,
@@ -359,13 +361,13 @@ impl Rosenbrock<f64> {
     }
 }
 
-/// A number type that linear systems are solved in.
+/// A number type in which linear systems are solved.
 pub trait Solvable: Real<Wide = Self> {
     /// Rosenbrock steps in this number type.
     fn core(rosenbrock: Rosenbrock<Self>) -> Box<dyn Core<Self>>;
 }
 
-/// Implements `Core` for a number type: `$step` is the step.
+/// Implements [`Solvable`] and [`Core`] for a number type; `$step` computes a step.
 macro_rules! core {
     ({$($generics:tt)*} $t:ty, |$core:ident, $field:ident, $of:ident| $step:expr) => {
         impl<$($generics)*> Solvable for $t {

@@ -2,7 +2,7 @@
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 
-/// Four stages, first same as last, order 3 with an embedded order 2.
+/// Four stages, first same as last, order 3 with an embedded solution of order 2.
 #[rustfmt::skip]
 pub const BOSH3: ButcherTableau<'static> = ButcherTableau {
     name: "bosh3",

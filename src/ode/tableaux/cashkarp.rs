@@ -3,7 +3,7 @@
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 
-/// Six stages, order 5 with an embedded order 4.
+/// Six stages, order 5 with an embedded solution of order 4.
 #[rustfmt::skip]
 pub const CASHKARP: ButcherTableau<'static> = ButcherTableau {
     name: "cashkarp",

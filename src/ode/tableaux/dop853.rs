@@ -1,11 +1,12 @@
-//! DOP853: Dormand and Prince (1981) as implemented by E. Hairer and G. Wanner, code `dop853.f` of Hairer, Norsett,
-//! Wanner (1993), section II.5 (the pair, eq. II.10.17 on for its two error estimates) and II.6 (the
-//! interpolant); digits as published in that code. `B_ERR` is its `er`, `B_ERR_LOW` its `b - bhh`, `BEYOND` its
-//! `d4` to `d7`.
+//! DOP853: Dormand and Prince (1981) as implemented by E. Hairer and G. Wanner, code `dop853.f` of Hairer,
+//! Norsett, Wanner (1993), sections II.5 (the pair), II.6 (the interpolant) and II.10 (the two error
+//! estimates, eq. 10.17). The digits are those of the code: `B_ERR` is its `er`, `B_ERR_LOW` its `b - bhh`,
+//! `BEYOND` its `d4` to `d7`.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Twelve stages, order 8, error estimates of orders 5 and 3, an interpolant of order 7 with four extra stages.
+/// Twelve stages, order 8, error estimates of orders 5 and 3, an interpolant of order 7 with four extra
+/// stages.
 pub const DOP853: ButcherTableau<'static> = ButcherTableau {
     name: "dop853",
     a: &A,

@@ -1,10 +1,10 @@
 //! RK5(4)7M: Dormand and Prince (1980), A family of embedded Runge-Kutta formulae, J. Comp. Appl. Math. 6,
-//! 19-26, table 2; also Hairer, Norsett, Wanner (1993), table II.5.2. The interpolant is Shampine's (1986), as in
-//! their code `dopri5.f`: `BEYOND` is its `d1` to `d7`.
+//! 19-26, table 2; also Hairer, Norsett, Wanner (1993), table II.5.2. The interpolant is Shampine's (1986),
+//! as in the code `dopri5.f` of that book: `BEYOND` is its `d1` to `d7`.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Seven stages, first same as last, order 5 with an embedded order 4, an interpolant of order 4.
+/// Seven stages, first same as last, order 5 with an embedded solution of order 4, an interpolant of order 4.
 #[rustfmt::skip]
 pub const DOPRI5: ButcherTableau<'static> = ButcherTableau {
     name: "dopri5",

@@ -4,7 +4,7 @@
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 
-/// Six stages, order 4 with an embedded order 5.
+/// Six stages, order 4 with an embedded solution of order 5.
 #[rustfmt::skip]
 pub const FEHLBERG45: ButcherTableau<'static> = ButcherTableau {
     name: "fehlberg45",

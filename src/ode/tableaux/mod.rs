@@ -1,6 +1,6 @@
-//! The Butcher tableaux of the methods, one file each, with their published digits.
+//! The Butcher tableaux of the methods, with their published digits.
 //!
-//! Each is a `const`, so that a loop compiled for one method has constant coefficients.
+//! Each tableau is a `const`, so that a loop compiled for one method has constant coefficients.
 
 mod bosh3;
 mod cashkarp;
@@ -34,6 +34,6 @@ pub use tsit5::TSIT5;
 pub use vern7::VERN7;
 pub use vern9::VERN9;
 
-/// Tsit5, with which `AutoTsit5Rodas5P` starts.
+/// Tsit5, the method with which `AutoTsit5Rodas5P` starts.
 pub const AUTO_TSIT5: super::ButcherTableau<'static> =
     super::ButcherTableau { name: "autotsit5rodas5p", ..TSIT5 };

@@ -1,13 +1,14 @@
-//! Sommeijer, Shampine and Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88, 315-326.
+//! Sommeijer, Shampine and Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math.
+//! 88, 315-326.
 //!
-//! The number of stages of a step depends on its size, so the table has only three vectors that remain after
-//! the step: f(t, y), the mean rate (y1 - y) / h, and f(t + h, y1). With these three the method is first same
-//! as last, its estimate is the paper's eq. (3.1), `0.8 (y - y1) + 0.4 h (f(t, y) + f(t + h, y1))`, and its
-//! dense output the cubic Hermite interpolant.
+//! The number of stages of a step depends on its size. The tableau therefore describes only the three vectors
+//! that are stored after a step: f(t, y), the mean rate (y1 - y) / h, and f(t + h, y1). With these vectors
+//! the method is first same as last. The error estimate is eq. (3.1) of the paper, `0.8 (y - y1) + 0.4 h
+//! (f(t, y) + f(t + h, y1))`. Dense output is the cubic Hermite interpolant.
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 
-/// Order 2, stable on the negative real axis as far as (s^2 - 1) / 1.54 with s stages.
+/// Order 2, stable on the negative real axis up to (s^2 - 1) / 1.54 with s stages.
 #[rustfmt::skip]
 pub const RKC2: ButcherTableau<'static> = ButcherTableau {
     name: "rkc2",

@@ -2,12 +2,13 @@
 //! Julia Differential Equations package, BIT Numer. Math. 63, 27: coefficients in the transformed form, in
 //! which a step needs no product with the Jacobian. The interpolant is that of the paper,
 //! `y + theta M + theta (1 - theta) (H1 + theta H2 + theta^2 H3)`, and the weights are the same polynomial in
-//! the terms of [`DenseTableau`].
+//! the basis of [`DenseTableau`].
 use crate::ode::tableau::{Kind, Rosenbrock};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Eight stages, order 5 with an embedded order 4, stiffly accurate, R(infinity) = 0 for both; order 2 with any
-/// matrix in place of the Jacobian; an interpolant of order 4.
+/// Eight stages, order 5 with an embedded solution of order 4, an interpolant of order 4. Both solutions are
+/// stiffly accurate, and their stability function R has R(infinity) = 0. With any matrix in place of the
+/// Jacobian the order is 2.
 #[rustfmt::skip]
 pub const RODAS5P: ButcherTableau<'static> = ButcherTableau {
     name: "rodas5p",

@@ -1,6 +1,6 @@
-//! Shampine and Reichelt (1997), The MATLAB ODE Suite, SIAM J. Sci. Comput. 18, 1-22, section 3 (`ode23s`): the method's
-//! numbers in the transformed form, derived in 60 digits from `gamma = 1 / (2 + sqrt 2)`, `e32 = 6 + sqrt 2` and the paper's
-//! interpolant.
+//! Shampine and Reichelt (1997), The MATLAB ODE Suite, SIAM J. Sci. Comput. 18, 1-22, section 3 (`ode23s`):
+//! the method's numbers in the transformed form, derived in 60 digits from `gamma = 1 / (2 + sqrt 2)`, `e32 =
+//! 6 + sqrt 2` and the paper's interpolant.
 use crate::ode::tableau::{Kind, Rosenbrock};
 use crate::ode::{ButcherTableau, DenseTableau};
 
@@ -8,8 +8,8 @@ const GAMMA: f64 = 0.292893218813452475599155637895;
 /// 2 + sqrt 2.
 const M: f64 = 3.414213562373095048801688724210;
 
-/// Three stages, order 2 with any matrix in place of the Jacobian, R(infinity) = 0, an estimate proportional to
-/// h^3, an interpolant of order 2.
+/// Three stages, order 2 with any matrix in place of the Jacobian, an interpolant of order 2. The error
+/// estimate is proportional to h^3. The stability function R has R(infinity) = 0.
 #[rustfmt::skip]
 pub const ROSENBROCK23: ButcherTableau<'static> = ButcherTableau {
     name: "rosenbrock23",

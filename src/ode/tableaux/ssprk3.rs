@@ -1,5 +1,5 @@
 //! SSPRK(3,3): Shu and Osher (1988), Efficient implementation of essentially non-oscillatory shock-capturing
-//! schemes, J. Comput. Phys. 77, 439-471, eq. 2.18, written as a tableau. It has no error estimate of its own.
+//! schemes, J. Comput. Phys. 77, 439-471, eq. 2.18, written as a tableau. It has no error estimate.
 use crate::ode::ButcherTableau;
 use crate::ode::tableau::Kind;
 

@@ -2,12 +2,12 @@
 //! Comput. Math. Appl. 62, 770-775, table 1; digits beyond the paper's 16 as published by P. Stone, Peter
 //! Stone's Maple worksheets, RKcoeff5n_1 (rounded here to 32). The interpolant is from the paper's section 4:
 //! `BEYOND` holds the leading coefficient of each of its polynomials; y1 and the derivatives at the ends
-//! determine the rest.
+//! determine the other coefficients.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Seven stages, first same as last, order 5 with an embedded order 4 and small error constants, an interpolant
-/// of order 4.
+/// Seven stages, first same as last, order 5 with an embedded solution of order 4 and small error constants,
+/// an interpolant of order 4.
 #[rustfmt::skip]
 pub const TSIT5: ButcherTableau<'static> = ButcherTableau {
     name: "tsit5",
@@ -23,7 +23,7 @@ pub const TSIT5: ButcherTableau<'static> = ButcherTableau {
         1.3790085741037418931922748218569, -3.2900695154360806799010475857114, 2.3247105240997739824153559183988,
     ],
     b: &B,
-    // b - b_embedded, subtracted in 100 digits: the difference in f64 would lose three of them.
+    // b - b_embedded, subtracted in 100 digits: the difference in f64 would lose three digits.
     b_err: Some(&[
         0.0017800110522257714433785506075395, 0.00081643445965674690322363606335469,
         -0.0078808780102619960103147276725263, 0.14471100717326290753716514797264,

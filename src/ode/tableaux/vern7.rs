@@ -4,13 +4,13 @@
 //!
 //! `BEYOND` was computed from the published powers of theta in exact arithmetic.
 //!
-//! The published interpolant satisfies the conditions of order 7 only to 3e-7, so strictly its order is 6. The
-//! terms of order 8 are a hundred times larger, so at the step sizes of tolerances above 1e-14 it behaves as
-//! order 7.
+//! The published interpolant satisfies the conditions of order 7 only to 3e-7, so strictly its order is 6.
+//! The terms of order 8 are a hundred times larger, so at the step sizes of tolerances above 1e-14 it behaves
+//! like an interpolant of order 7.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Ten stages, order 7 with an embedded order 6, an interpolant of order 7 with six extra stages.
+/// Ten stages, order 7 with an embedded solution of order 6, an interpolant of order 7 with six extra stages.
 pub const VERN7: ButcherTableau<'static> = ButcherTableau {
     name: "vern7",
     a: &A,

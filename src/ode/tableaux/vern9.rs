@@ -1,12 +1,13 @@
 //! Verner's "most efficient" pair of orders 9(8): Verner (2010), Numerically optimal Runge-Kutta pairs with
-//! interpolants, Numer. Algorithms 53, 383-396; digits from the decimals that he publishes at sfu.ca/~jverner,
-//! as in OrdinaryDiffEq.jl and diffrax, rounded here to 32.
+//! interpolants, Numer. Algorithms 53, 383-396; digits from the decimals that he publishes at
+//! sfu.ca/~jverner, as in OrdinaryDiffEq.jl and diffrax, rounded here to 32.
 //!
 //! `BEYOND` was computed from the published powers of theta in exact arithmetic.
 use crate::ode::tableau::{Kind, through_both_ends};
 use crate::ode::{ButcherTableau, DenseTableau};
 
-/// Sixteen stages, order 9 with an embedded order 8, an interpolant of order 9 with ten extra stages.
+/// Sixteen stages, order 9 with an embedded solution of order 8, an interpolant of order 9 with ten extra
+/// stages.
 pub const VERN9: ButcherTableau<'static> = ButcherTableau {
     name: "vern9",
     a: &A,

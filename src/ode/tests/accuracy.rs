@@ -1,27 +1,28 @@
 //! Accuracy on published problems: the error stays near the tolerance and decreases with it.
 //!
 //! Runs every method with an error estimate at rtol = atol from 1e-4 to 1e-12 (orders below 5 to 1e-8, where
-//! they take a hundred thousand steps). Errors are relative to `1 + |y|`, the largest over the components. The
-//! allowed multiples of the tolerance come from the best codes in use, which do no better on the same problems.
+//! they take a hundred thousand steps). Errors are relative to `1 + |y|`, the largest over the components.
+//! The allowed multiples of the tolerance come from the best codes in use, which do no better on the same
+//! problems.
 //!
-//! Methods that do worse are in [`OUTLIERS`] with the reason.
+//! [`OUTLIERS`] lists the methods for which other bounds hold, with the reasons.
 
 use super::problems::{ARENSTORF, B1, BRUSSELATOR, DETEST_A, DETEST_B, DETEST_D, LORENZ, PLEIADES, Problem};
 use crate::ode::{Method, Ode};
 
-/// An error below this is rounding, of the arithmetic and of the published values.
+/// Errors below this are due to rounding of the arithmetic and of the published values.
 const ROUNDING: f64 = 1e-13;
 
-/// Bounds on the slope of log(error) over log(tolerance), fitted to all tolerances: 1 if the error follows the
-/// tolerance.
+/// Bounds on the slope of log(error) over log(tolerance), fitted to all tolerances. The slope is 1 if the
+/// error is proportional to the tolerance.
 const SLOPES: [f64; 2] = [0.8, 1.25];
 
-/// The bounds of a method on a problem where it exceeds the common ones.
+/// The bounds of a method on a problem for which the common bounds do not hold.
 struct Outlier {
-    /// Empty for all problems.
+    /// The name of the problem; empty for all problems.
     problem: &'static str,
     method: &'static str,
-    /// The factor on the common bound of the error in tolerances.
+    /// The factor by which the common bound of the error is multiplied.
     times: f64,
     slopes: [f64; 2],
 }
@@ -31,27 +32,29 @@ const fn outlier(problem: &'static str, method: &'static str, times: f64, slopes
 }
 
 const OUTLIERS: &[Outlier] = &[
-    // At 1e-4 a quarter of the 38 steps is rejected and steps are not yet small: 34 tolerances. From 1e-10 on
-    // the slope is 1, at 0.4 tolerances.
+    // At 1e-4 a quarter of the 38 steps is rejected, the steps are still large, and the error is 34
+    // tolerances. From 1e-10 on the slope is 1 and the error is 0.4 tolerances.
     outlier("B5", "tsit5", 1.0, [0.8, 1.27]),
-    // The h^5 term nearly cancels: 2 tolerances at 1e-4, 0.03 at 1e-12.
+    // The h^5 term nearly cancels: the error is 2 tolerances at 1e-4 and 0.03 tolerances at 1e-12.
     outlier("Lorenz to 1", "tsit5", 1.0, [0.8, 1.26]),
-    // A dozen steps each. At loose tolerances the errors are far below the tolerance (1e-3, 1e-4, 4e-5 and 0.01
-    // times it); at tight ones they stay below it.
+    // These solves take about a dozen steps. At loose tolerances the errors are far below the tolerance
+    // (1e-3, 1e-4, 4e-5 and 0.01 tolerances). At tight tolerances they are below one tolerance.
     outlier("A1", "vern7", 0.01, [0.75, 1.25]),
     outlier("A2", "vern9", 0.01, [0.77, 1.25]),
     outlier("A2", "dop853", 0.01, [0.68, 1.25]),
     outlier("A5", "vern9", 0.01, [0.77, 1.25]),
-    // Towards an equilibrium the errors of early steps decay, and at loose tolerances stability limits the last
-    // steps: 0.1 and 2 tolerances there, a thousandth at tight ones.
+    // The solutions approach an equilibrium, so the errors of early steps decay. At loose tolerances
+    // stability limits the last steps, and the errors are 0.1 and 2 tolerances. At tight tolerances they are
+    // 0.001 tolerances.
     outlier("A4", "midpoint", 0.01, [0.8, 1.42]),
     outlier("B2", "dop853", 0.02, [0.8, 1.66]),
-    // The weakest error estimate of order 5: 190 tolerances at 3e-5.
+    // The weakest error estimate among the methods of order 5: the error is 190 tolerances at 3e-5.
     outlier("B4", "cashkarp", 2.0, SLOPES),
-    // Order 3: errors accumulate to 205 tolerances on B1, at every tolerance.
+    // A method of order 3: errors accumulate to 205 tolerances on B1, at every tolerance.
     outlier("", "bosh3", 2.1, SLOPES),
-    // It continues with the order 4 solution, whose error it estimates, not with the order 5 solution. The
-    // error of a step is held at the tolerance, so the global error is proportional to tolerance^(4/5).
+    // Steps continue from the solution of order 4, whose error is estimated, not from the solution of order
+    // 5. The error of each step is near the tolerance, so the global error is proportional to
+    // tolerance^(4/5).
     outlier("", "fehlberg45", 11.0, [0.6, 1.25]),
 ];
 
@@ -93,7 +96,7 @@ fn check<const N: usize>(problem: &Problem<N>, most: f64) {
     check_down_to(0.0, problem, most);
 }
 
-/// [`check`] with the bound checked only at tolerances from `tightest` on.
+/// [`check`], with the bound checked only at tolerances of at least `tightest`.
 fn check_down_to<const N: usize>(tightest: f64, problem: &Problem<N>, most: f64) {
     let mut wrong = Vec::new();
     for method in methods() {
@@ -104,7 +107,7 @@ fn check_down_to<const N: usize>(tightest: f64, problem: &Problem<N>, most: f64)
             None => (most, SLOPES),
         };
         for (tol, error) in &errors {
-            // Errors at rounding level need not follow the tolerance.
+            // Errors that are due to rounding need not decrease with the tolerance.
             if *tol >= tightest && *error > most * tol && *error > ROUNDING {
                 wrong.push(format!("{method} at {tol:.1e}: {:.1} tolerances", error / tol));
             }
@@ -142,7 +145,7 @@ fn errors_on_seven_bodies_are_within_5000_tolerances() {
 
 #[test]
 fn errors_on_the_arenstorf_orbit_are_within_50000_tolerances() {
-    // Below 1e-11 the rounding of y0 alone changes the end as much: by up to 2.2e6 times itself.
+    // Below 1e-11 rounding errors matter: the orbit magnifies the rounding error of y0 up to 2.2e6 times.
     check_down_to(1e-11, &ARENSTORF, 5e4);
 }
 

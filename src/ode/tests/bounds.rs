@@ -1,4 +1,5 @@
-//! Limits on steps, tstops, discontinuities, tolerances per component, norms, and the controllers by name.
+//! Limits on steps, tstops, discontinuities, tolerances per component, norms, controllers, stiffness
+//! warnings, and the stepper.
 
 use crate::ode::*;
 
@@ -50,7 +51,8 @@ fn a_discontinuity_at_one_of_the_given_times_is_one_of_their_steps() {
 #[test]
 fn a_stop_keeps_the_proposed_step_size() {
     let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
-    // ten slivers in the middle: each costs one step, and none costs the growth from 1e-9 again
+    // Ten intervals of 1e-9 in the middle: each costs one step. The step size need not grow from 1e-9 after
+    // them.
     let stops: Vec<f64> = (0..10).map(|i| 10.0 + 1e-9 * f64::from(i)).collect();
     let landed = Ode::new(oscillator).tstops(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
     assert!(landed.stats.num_steps <= plain.stats.num_steps + 11, "{} against {}", landed.stats, plain.stats);
@@ -58,9 +60,9 @@ fn a_stop_keeps_the_proposed_step_size() {
 
 #[test]
 fn stops_change_only_steps_that_end_on_them() {
-    // The step sizes after a stop follow from the controller alone, even where it shrinks them after an
-    // accepted step, as Hairer's rule does. (A step ends at t + dt as rounded; once it was mistaken for a step
-    // that was cut.)
+    // Steps that do not end at a stop have the sizes that the controller chooses, even if it shrinks them
+    // after an accepted step, as Hairer's rule does. (The end t + dt of a step is rounded. An earlier version
+    // mistook such a step for one that a stop had shortened.)
     let solve = |stops: &[f64]| {
         let ode = Ode::new(|t: f64, y: &[f64; 2]| [y[1], -y[0] * (1.0 + 50.0 * t)]).tstops(stops);
         let ode = ode.controller(HairerController::dopri5()).rtol(1e-5);
@@ -74,7 +76,7 @@ fn stops_change_only_steps_that_end_on_them() {
 
 #[test]
 fn a_discontinuity_is_never_evaluated_and_costs_no_rejection() {
-    // y' = 1 before t = 1 and 100 after it, with either value at t = 1 itself.
+    // y' = 1 before t = 1 and 100 after it; `at` selects the value at t = 1 itself.
     for method in Method::EXPLICIT {
         for at in [false, true] {
             let field = move |t: f64, _y: &f64| if t < 1.0 || at && t == 1.0 { 1.0 } else { 100.0 };
@@ -130,13 +132,13 @@ fn contradictory_limits_are_rejected() {
 
 #[test]
 fn each_component_keeps_its_own_tolerance() {
-    // Two copies of one oscillator: the loose one alone would take large steps.
+    // Two copies of one oscillator: the copy with the loose tolerance would take large steps alone.
     let field = |_t: f64, y: &[f64; 4]| [y[1], -y[0], y[3], -y[2]];
     let solve =
         |atol: [f64; 4]| Ode::new(field).rtol(0.0).atol(atol).solve(0.0, 20.0, [1.0, 0.0, 1.0, 0.0]).unwrap();
     let (loose, half, tight) = (solve([1e-3; 4]), solve([1e-3, 1e-3, 1e-9, 1e-9]), solve([1e-9; 4]));
     assert!(half.stats.num_steps > 3 * loose.stats.num_steps);
-    // The RMS counts half of the components: close to the tight one, a little looser.
+    // Half of the components have the tight tolerance, so almost as many steps are needed as if all had it.
     let ratio = half.stats.num_steps as f64 / tight.stats.num_steps as f64;
     assert!((0.8..1.0).contains(&ratio), "{ratio}");
     let vector = Ode::new(|t, y: &Vec<f64>| field(t, &[y[0], y[1], y[2], y[3]]).to_vec());
@@ -183,7 +185,8 @@ fn hairers_rule_repeats_the_published_run_on_the_arenstorf_orbit() {
     let Stats { num_steps, num_accepted, num_rejected, num_fn_evals, .. } = solution.stats;
     assert_eq!((num_steps, num_accepted, num_rejected), (238, 217, 21));
     assert!((1429..=1430).contains(&num_fn_evals), "{num_fn_evals}");
-    // as the Fortran code prints it, from its own arithmetic: rounding is magnified some 1e6 times on this orbit
+    // The output of the Fortran code. Its rounding errors differ, and this orbit magnifies them about 1e6
+    // times.
     let printed = [0.9940021704030663, 9.040891036151961e-6, 1.459758305600828e-3, -2.001245515834718];
     for (ours, theirs) in solution.y1.iter().zip(printed) {
         assert!((ours - theirs).abs() < 1e-8, "{:?}", solution.y1);
@@ -217,7 +220,7 @@ fn a_stiff_problem_gets_a_warning_with_a_remedy() {
 
 #[test]
 fn a_stepper_detects_stiffness_like_a_solve() {
-    // Relaxes to cos t at a rate that is a component: stiff or not by y0 alone.
+    // y[0] relaxes to cos t at the rate y[1], so y0 decides whether the problem is stiff.
     let ode = Ode::new(|t: f64, y: &[f64; 2]| [-y[1] * (y[0] - t.cos()), 0.0]);
     let (stiff, mild) = ([0.0, 2000.0], [0.0, 1.0]);
     let whole = ode.solve(0.0, 10.0, stiff).unwrap();
@@ -254,7 +257,7 @@ fn a_stepper_takes_the_steps_of_a_solve_and_may_change_the_state() {
         (step_times, *steps.y(), steps.outcome()),
         (whole.step_times, whole.y1, Some(Outcome::Completed))
     );
-    // doubled at t = 5: the rest is the solution from there
+    // The state is doubled at t = 5, so the solution after t = 5 is doubled too.
     let kicked = Ode::new(oscillator).tstops(&[5.0]);
     let mut steps = kicked.stepper(0.0, 10.0, [1.0, 0.0]).unwrap();
     while let Some(step) = steps.step().unwrap() {

@@ -11,7 +11,8 @@ fn pulse(t: f64, y: &[f64; 2]) -> [f64; 2] {
     [t.cos() * y[1], (-100.0 * (t - 5.0).powi(2)).exp() - 0.1 * y[1]]
 }
 
-/// A plain adaptive loop written from the formulas, for comparison: accepted times, steps, y1.
+/// A plain adaptive loop written from the formulas, for comparison. Returns the step times, the number of
+/// attempted steps and y1.
 fn reference(
     method: Method,
     pid: &PidController,
@@ -61,8 +62,8 @@ fn pid_steps_follow_the_formula() {
             let pid = PidController { pcoeff, icoeff, dcoeff, dt0: Some(0.01), ..PidController::default() };
             let (ts, steps, y1) = reference(method, &pid, (1e-6, 1e-8), 10.0, [1.0, 0.5]);
             let ode = Ode::new(pulse).method(method).rtol(1e-6).atol(1e-8).controller(pid.clone());
-            // An error estimate is a difference of large terms: rounding shows in its sixth digit, hence in the
-            // steps.
+            // An error estimate is a difference of large terms, so rounding changes its sixth digit and the
+            // step sizes.
             let fused = ode.solve(0.0, 10.0, [1.0, 0.5]).unwrap();
             assert_eq!(fused.stats.num_steps, steps, "{pid:?}");
             let solution = ode.level(Level::Portable).solve(0.0, 10.0, [1.0, 0.5]).unwrap();
@@ -107,9 +108,9 @@ fn counters_count_every_call() {
         let s = method.tableau().num_stages() as u64;
         let expected = match method {
             _ if method.tableau().b_err.is_none() => s * stats.num_steps,
-            // f(t0, y0), Hairer's trial step, and the stages that are not carried over
+            // f(t0, y0), Hairer's trial step, and all stages but the first of each attempt
             _ if method.tableau().is_fsal() => 2 + (s - 1) * stats.num_steps,
-            // each accepted step but the last evaluates the next step's first stage
+            // in addition, each accepted step but the last evaluates the next step's first stage
             _ => 2 + (s - 1) * stats.num_steps + stats.num_accepted - 1,
         };
         assert_eq!((stats.num_fn_evals, stats.num_recomputed), (expected, 0));
@@ -175,6 +176,9 @@ fn dt0_is_a_magnitude_or_has_the_sign_of_the_interval() {
     for dt0 in [-0.1, 0.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(solve(dt0, 1.0), Err(SolveError::Config(ConfigError::FirstStep { .. }))), "{dt0}");
     }
+    let message = |span| ConfigError::FirstStep { dt0: -0.1, span }.to_string();
+    assert!(message(2.0).ends_with("needs t1 < t0 (t1 - t0 = 2e0)"), "{}", message(2.0));
+    assert!(message(f64::NAN).ends_with("needs t1 < t0"), "{}", message(f64::NAN));
 }
 
 #[test]

@@ -42,8 +42,8 @@ const BELL: Problem = Problem {
     t1: 2.0,
 };
 
-/// The slope of log(error) against log(dt) over one halving of `steps` equal steps; the error is the largest at
-/// any of their ends.
+/// The slope of log(error) over log(dt) between `steps` and twice as many equal steps. The error is the
+/// largest error at the end of a step.
 fn observed_order(method: Method, problem: &Problem, steps: u32) -> f64 {
     let error = |steps: u32| {
         let dt = problem.t1 / f64::from(steps);
@@ -61,15 +61,16 @@ fn observed_order(method: Method, problem: &Problem, steps: u32) -> f64 {
     (error(steps) / error(2 * steps)).log2()
 }
 
-/// Checks every method. `choose` selects the problem, and the number of steps from which the leading error term
-/// dominates while it is still above rounding: for order 9 that is a narrow window, and not on every problem.
+/// Checks the order of every explicit method. `choose` maps an order to a problem and a number of steps for
+/// which the leading error term dominates and is above rounding. For order 9 few step sizes and few problems
+/// are suitable.
 fn assert_orders(choose: fn(u32) -> (Problem, u32)) {
     for method in Method::EXPLICIT {
         let order = method.tableau().order;
         let (problem, steps) = choose(order);
         let observed = observed_order(method, &problem, steps);
         let off = (observed - f64::from(order)).abs();
-        // Without fused multiply-add, rounding reaches into the window of order 9.
+        // Without fused multiply-add, rounding affects the step sizes for order 9.
         let allowed = if order == 9 && !is_fused(Level::detect()) { 0.5 } else { 0.2 };
         assert!(off < allowed, "{method} on {}: order {observed:.3}", problem.name);
     }
@@ -117,7 +118,7 @@ fn an_adaptive_solve_follows_its_tolerance() {
     }
 }
 
-/// A wrong stage time shows in the first problem, a wrong weight in the second.
+/// The first component reveals a wrong stage time, the second component a wrong weight.
 #[test]
 fn a_quadrature_and_a_linear_problem_follow_the_tolerance_with_every_estimate() {
     for method in Method::EXPLICIT.into_iter().filter(|method| method.tableau().b_err.is_some()) {

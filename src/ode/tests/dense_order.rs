@@ -73,8 +73,8 @@ fn error_inside(method: Method, problem: &Problem, t: f64, h: f64) -> f64 {
     errors.into_iter().fold(0.0, f64::max)
 }
 
-/// On a nonlinear and a non-autonomous problem, each from a t and with an h for which the leading error term
-/// dominates while it is above rounding: for orders above 5 that is a narrow window, and not on every problem.
+/// For a nonlinear and a non-autonomous problem, with t and h for which the leading error term dominates and
+/// is above rounding. For orders above 5 few step sizes and few problems are suitable.
 #[test]
 fn the_error_inside_a_step_has_one_power_of_h_more_than_the_dense_order() {
     for method in Method::EXPLICIT {
@@ -152,7 +152,7 @@ fn near(ours: &[f64], others: &[f64], tol: f64) -> bool {
     ours.len() == others.len() && ours.iter().zip(others).all(|(a, b)| (a - b).abs() <= tol)
 }
 
-/// The published powers of theta, for some stages of each interpolant.
+/// The published coefficients of the powers of theta, for some stages of each interpolant.
 const POWERS: &[(Method, usize, &[f64])] = &[
     (Method::Tsit5, 0, &[1.0, -2.763706197274826, 2.9132554618219126, -1.0530884977290216]),
     (Method::Tsit5, 3, &[0.0, -12.411077166933676, 30.33818863028232, -16.548102889244902]),
@@ -235,7 +235,7 @@ fn weights_equal_the_published_polynomials() {
     }
 }
 
-/// y0' = 7 t^6 is a quadrature, y1' = y1 + t uses both arguments: a wrong time or weight shows in one of them.
+/// y0' = 7 t^6 is a quadrature, y1' = y1 + t uses both arguments. A wrong time or weight changes y0 or y1.
 #[test]
 fn a_quadrature_and_a_linear_problem_are_solved_to_each_method_s_order() {
     let exact = |t: f64| [t.powi(7), 2.0 * t.exp() - t - 1.0];
@@ -282,12 +282,13 @@ fn a_custom_tableau_interpolates_as_the_built_in_one() {
     }
 }
 
-/// A built-in method as a custom tableau; its interpolant's powers of theta come from values at nodes.
+/// A built-in method as a custom tableau. The powers of theta of its interpolant are computed from its values
+/// at nodes.
 fn as_own(tableau: &ButcherTableau, degree: usize) -> Result<Tableau, ConfigError> {
     let s = tableau.num_stages();
     let rows: Vec<&[f64]> = (1..s).map(|i| tableau.row(i)).collect();
     let interpolant = Interpolant::of(tableau);
-    // w(theta) = theta p(theta), p by divided differences at degree nodes, then expanded.
+    // w(theta) = theta p(theta). p is computed by divided differences at `degree` nodes, then expanded.
     let nodes: Vec<f64> = (1..=degree).map(|i| i as f64 / degree as f64).collect();
     let values: Vec<Vec<f64>> = nodes
         .iter()

@@ -39,7 +39,7 @@ fn an_event_right_after_the_start_is_found() {
 
 #[test]
 fn a_root_at_the_very_end_of_a_step_is_found_once() {
-    // Steps of 0.25 end on the root at 1 exactly; a linear solution, so that every number is exact.
+    // Steps of 0.25 end exactly on the root at 1. The solution is linear, so every number is exact.
     let ode = Ode::new(|_t, _y: &f64| 1.0).method(Method::Euler).dt0(0.25);
     let solution = ode.event(Event::rising(), |_t, y| *y).solve(0.0, 2.0, -1.0).unwrap();
     assert_eq!(solution.events.len(), 1);
@@ -79,7 +79,7 @@ fn a_ball_bounces_as_the_closed_form_says() {
     }
     assert!(ball.events.len() >= 5, "{} bounces", ball.events.len());
     assert!(expected > 12.0 && ball.outcome.reached_t1());
-    // the height never falls below the floor, and saved values equal dense output
+    // The height is never below the floor, and saved values equal dense output.
     let dense = ball.dense().unwrap();
     assert!((0..=1000).all(|i| dense.eval(0.012 * f64::from(i)).unwrap()[0] > -1e-9));
     assert_eq!(dense.eval(3.0).unwrap(), ball.ys[0]);
@@ -87,8 +87,8 @@ fn a_ball_bounces_as_the_closed_form_says() {
 
 #[test]
 fn the_first_stage_behind_a_changed_state_is_computed_anew() {
-    // After y is reset from 1 to 10 at t = 1 the exact growth is 10 e^(t - 1): a stale k1 would be ten times
-    // too small.
+    // y is reset to 10 at t = 1, so the exact solution after that is 10 e^(t - 1). A k1 from before the reset
+    // would be too small.
     for method in Method::EXPLICIT.into_iter().filter(|m| m.tableau().order >= 4) {
         let ode = Ode::new(|_t, y: &f64| *y).method(method);
         let ode = if method.tableau().b_err.is_some() { ode.rtol(1e-8).atol(1e-8) } else { ode.dt0(1e-3) };

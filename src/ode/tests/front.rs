@@ -1,4 +1,4 @@
-//! The builder: what it accepts, what it rejects, its messages.
+//! The builder `Ode`: settings that it accepts and rejects, and its messages.
 
 use crate::ode::*;
 use std::ops::ControlFlow;
@@ -121,14 +121,15 @@ fn outcomes_and_solutions_print_what_happened() {
     assert_eq!(describe(start), "the vector field is not finite at the start, t=0");
     assert!(describe(Outcome::MaxSteps { t: 0.25, step: 10 }).starts_with("max_steps=10 reached at t=0.25"));
     let solution = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap();
-    let expected = "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 field evaluations";
+    let expected =
+        "completed at t=1: rk4, rtol=1e-6, atol=1e-9, 10 steps (0 rejected), 40 function evaluations";
     assert_eq!(solution.to_string(), expected);
     let early = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.125).max_steps(2);
     let early = early.event(Event::falling(), |t, _y| 0.1 - t).allow_incomplete();
     let early = early.solve(0.0, 1.0, 1.0).unwrap().to_string();
     let expected =
         "max_steps=2 reached at t=0.25; allow more with `max_steps`, or loosen the tolerances: rk4, ";
-    assert!(early.starts_with(expected) && early.ends_with(" field evaluations, 1 event"), "{early}");
+    assert!(early.starts_with(expected) && early.ends_with(" function evaluations, 1 event"), "{early}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Loops compiled for a method and a vector field give the bits of the shared loop.
+//! Loops compiled for a method and a vector field give the same bits as the shared loop.
 
 use crate::ode::inline::{Bosh3, InlineMethod, Tsit5, Vern9};
 use crate::ode::*;

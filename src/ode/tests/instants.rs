@@ -1,10 +1,10 @@
-//! Events at one instant happen together, once, and at that time, even if t1 is far away.
+//! Simultaneous events: all of them occur, once each, and at the right time, even if t1 is far away.
 
 use crate::ode::*;
 
 const GRAVITY: f64 = 9.81;
 
-/// A ball that keeps the fraction `restitution` of its speed at y = `floor`.
+/// A ball that bounces at y = `floor` and retains the fraction `restitution` of its speed.
 fn ball(restitution: f64, floor: f64) -> Ode<'static, [f64; 2], impl VectorField<[f64; 2]>> {
     Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]).max_steps(10_000_000).on_event(
         Event::falling(),
@@ -50,7 +50,7 @@ fn a_hundred_thousand_bounces_are_not_an_accumulation() {
 #[test]
 fn bounces_that_accumulate_end_the_solve_where_they_do() {
     for restitution in [0.1, 0.5, 0.9] {
-        // at a height of 1000 m the state does not resolve the last bounces
+        // At a height of 1000 m the last bounces are smaller than an ulp of the state.
         for (floor, close) in [(0.0, 1e-8), (-3.0, 1e-6), (1000.0, 1e-5)] {
             let ode = ball(restitution, floor).allow_incomplete();
             let solution = ode.solve(0.0, 100.0, [1.0 + floor, 0.0]).unwrap();
@@ -62,7 +62,7 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
             assert!((solution.y1[0] - floor).abs() < 1e-9, "{:?}", solution.y1);
         }
     }
-    // a chirp: ever shorter intervals without an end
+    // A chirp: the intervals between events become shorter, but the events do not accumulate.
     let chirp = Ode::new(|t: f64, _y: &f64| 2.0 * t * (t * t).cos()).on_event(
         Event::crossing().interp_points(16),
         |t, _y| (t * t).sin(),
@@ -73,7 +73,7 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
     assert_eq!(solution.events.len(), (900.0 / std::f64::consts::PI) as usize);
 }
 
-/// Runs in both directions of time, with the vector field and speeds reversed.
+/// Calls `run` with the sign of time, 1 and -1; `run` reverses t1 and the speeds with it.
 fn in_both_directions(run: impl Fn(f64)) {
     run(1.0);
     run(-1.0);
@@ -123,7 +123,7 @@ fn three_walls_hit_at_once_by_different_speeds_turn_three_components_once() {
 #[test]
 fn events_on_one_root_all_happen_in_whatever_order_they_are_declared() {
     in_both_directions(|sign| {
-        // 0 only records, 1 reverses the speed, 2 counts in y[2]; in each order
+        // Event 0 only records, event 1 reverses the speed, event 2 counts in y[2]. All orders are tested.
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
             let mut ode = Ode::new(|_t, y: &[f64; 3]| [y[1], 0.0, 0.0]);
             for kind in order {
@@ -157,7 +157,7 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
         });
         let speed = [1.0, 0.7, 0.9];
         let y0 = [0.5, 0.35, 0.45, speed[0], speed[1], speed[2]];
-        // at 0.5, 1.5, ... the ball reaches all three walls at once
+        // At t = 0.5, 1.5, ... the ball reaches three walls at once.
         let t1 = 3846.3;
         let solution = ode.solve(0.0, t1 * sign, y0).unwrap();
         let mut expected = 0.0;
@@ -215,7 +215,7 @@ fn solves_on_a_unix_clock_reach_their_end_with_and_without_stops() {
 
 #[test]
 fn a_step_is_not_retried_at_the_length_at_which_it_was_rejected() {
-    // DETEST F2: the vector field is discontinuous at each whole time, including t1
+    // DETEST F2: the vector field is discontinuous at each integer t, including t1.
     for tol in [1e-12, 1e-13] {
         let field = |t: f64, y: &f64| 55.0 - if t.floor() % 2.0 == 0.0 { 2.0 } else { 0.5 } * y;
         let solution = Ode::new(field).rtol(tol).atol(tol).solve(0.0, 20.0, 110.0).unwrap();
@@ -268,7 +268,7 @@ fn an_event_that_is_nan_shortens_the_step() {
     let ode = Ode::new(|_t, _y: &f64| -1.0).event(Event::falling().terminal(), |_t, y| y.sqrt() - 0.1);
     let solution = ode.solve(0.0, 5.0, 1.0).unwrap();
     assert!((solution.t1 - 0.99).abs() < 1e-12, "{solution}");
-    // where that does not help the solve ends and keeps what was saved
+    // If shorter steps do not help, the solve ends, and the values saved so far are returned.
     let ode =
         Ode::new(|_t, _y: &f64| -1.0).event(Event::rising(), |t, _y| if t > 0.5 { f64::NAN } else { -1.0 });
     let failed = ode.save_at(SaveAt::ts(&[0.1, 0.4, 2.0])).solve(0.0, 5.0, 1.0).unwrap_err();
@@ -297,7 +297,7 @@ fn a_recoverable_error_shortens_the_step_and_another_ends_the_solve() {
         let error = Ode::new(field(false)).method(method).dt0(0.1).solve(0.0, 1.0, 1.0).unwrap_err();
         assert!(error.to_string().contains("below"), "{error}");
     }
-    // a table that ends at 0.9, and an event before that
+    // A table that ends at y = 0.9, and an event before that.
     let table =
         |_t: f64, y: &f64| if *y < 0.9 { Ok(1.0) } else { Err(Recoverable("no table beyond 0.9".into())) };
     let solution =
@@ -316,7 +316,10 @@ fn an_action_that_changes_the_length_of_the_state_is_an_error_that_names_the_eve
             move |_t, y: &mut Vec<f64>| if grows { y.push(1.0) } else { y.truncate(1) },
         );
         let error = ode.solve(0.0, 1.0, vec![1.0, 2.0]).unwrap_err().to_string();
-        assert!(error.contains("the action of event 1 at t=0.5") && error.contains("from 2 to"), "{error}");
+        assert!(
+            error.contains("the state reset of event 1 at t=0.5") && error.contains("from 2 to"),
+            "{error}"
+        );
     }
 }
 
@@ -346,7 +349,7 @@ fn the_nth_occurrence_ends_the_solve_even_if_a_step_has_several() {
 
 #[test]
 fn of_two_terminal_events_the_first_ends_the_solve() {
-    // y = t passes whole numbers and, once, 2.5.
+    // y = t. The sine rises through 0 at 0.25, 1.25, ...; the other event occurs once, at 2.5.
     let whole = |n| Event::rising().terminal_after(n).interp_points(40);
     let run = |n: usize, swapped: bool| {
         let sine = |_t: f64, y: &f64| (2.0 * std::f64::consts::PI * (y - 0.25)).sin();
@@ -388,7 +391,7 @@ fn max_events_limits_the_recorded_events() {
     assert!((solution.t1 / fall() - 7.0).abs() < 1e-9);
 }
 
-/// The index of the event that ended a solve.
+/// The index of the event that ended a solve, if one did.
 fn which(outcome: &Outcome) -> Option<usize> {
     match outcome {
         Outcome::Event { index, .. } => Some(*index),

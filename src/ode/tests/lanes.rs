@@ -1,4 +1,4 @@
-//! A trajectory in lanes gives the same result as alone, whatever its neighbors.
+//! The result of a trajectory in lanes is the same with and without neighbors.
 
 use crate::ode::*;
 use crate::simd::Level;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 vector_field! {
-    /// Lorenz 1963, with a part that can be switched to its mirror image.
+    /// Lorenz 1963; `mirrored` flips the sign of the third component.
     struct Lorenz<R> { sigma: R, rest: [R; 2], mirrored: bool }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         let [rho, beta] = self.rest;
@@ -81,7 +81,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                     let ode = if controller.is_adaptive() { ode.rtol(1e-5).dt_max(0.2) } else { ode };
                     ode.solve(0.0, 0.5, [1.0; 3]).unwrap()
                 };
-                // At width 1 it is the same arithmetic.
+                // An ensemble of width 1 does the same arithmetic as a single solve.
                 let solution = on(Level::Portable);
                 assert_eq!(
                     (one.stats[i], bits(&[one.y1[i]])),
@@ -90,8 +90,8 @@ fn every_method_and_controller_agrees_with_one_by_one() {
                 );
                 let solution = on(Level::detect());
                 assert_eq!(ensemble.stats[i], solution.stats, "{method} {controller:?} {rho}");
-                // The remainder before a stop may be a few ulp long. A controller that uses the last step size,
-                // or stretches a step to the end, propagates the rounding of such a remainder.
+                // The last step before a stop may be a few ulp long, with a large relative rounding error.
+                // A controller that uses the last step size, or stretches steps, propagates this error.
                 let most = match controller {
                     Controller::Pid(pid) if pid.ratio_coeff == 0.0 => 1e-11,
                     Controller::Constant(_) => 1e-11,
@@ -105,7 +105,7 @@ fn every_method_and_controller_agrees_with_one_by_one() {
 }
 
 vector_field! {
-    /// Relaxes to cos t, the faster the stiffer.
+    /// y[1] relaxes to cos t; the problem is stiff if `rate` is large.
     struct Relaxing<R> { rate: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
         [y[1] - y[0], -self.rate * (y[1] - t.cos())]
@@ -129,13 +129,13 @@ fn stiffness_is_detected_in_lanes_whatever_the_neighbors() {
             assert!(t > 0.1 && t < 2.5, "{level:?} {index}: {warning}");
             assert_eq!(solve(&rates[index..=index], level).warnings, [(0, warning)], "{level:?} {index}");
         }
-        assert!(together.to_string().contains("; 14 with a warning (the first is 0: "), "{together}");
+        assert!(together.to_string().contains("14 with a warning (the first is trajectory 0"), "{together}");
         let single = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).single_precision();
         assert_eq!(single.level(level).solve(0.0, 5.0).unwrap().warnings.len(), 14);
         let inlined = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).inlined(inline::Tsit5);
         assert_eq!(inlined.level(level).solve(0.0, 5.0).unwrap().warnings, together.warnings);
     }
-    // Many steps alone give no warning.
+    // A mild problem gives no warning, even with many steps.
     let mild = ensemble(&[1.0, 28.0], |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-9).atol(1e-9);
     let mild = mild.solve(0.0, 60.0).unwrap();
     assert!(mild.warnings.is_empty() && mild.stats[1].num_steps > 5000, "{mild}");
@@ -334,8 +334,8 @@ fn functions_on_lanes_agree_with_std() {
     close(big.hypot(1e300), [1e300_f64.hypot(1e300); LANES], "hypot of large numbers");
 }
 
-/// A loop compiled for SSE2 is no faster than one trajectory at a time. Test builds, whose stages are not
-/// unrolled, reach 1.3 times (EPYC) to twice (Xeon) the rate, optimized builds six times.
+/// Lanes compiled for SSE2 by mistake would be no faster than one trajectory at a time. Test builds, whose
+/// stages are not unrolled, are 1.3 times (EPYC) to twice (Xeon) as fast, optimized builds six times.
 #[test]
 fn lanes_are_several_times_the_rate_of_one_at_a_time() {
     let level = Level::detect();
@@ -351,7 +351,7 @@ fn lanes_are_several_times_the_rate_of_one_at_a_time() {
         pool.elapsed().as_secs_f64()
     };
     let (mut lanes, mut one) = (f64::INFINITY, f64::INFINITY);
-    // Repeats until the minimum is clear: other processes may use the processor meanwhile.
+    // Repeats until the difference is clear, because other processes may use the processor.
     for _ in 0..200 {
         (lanes, one) = (lanes.min(time(level)), one.min(time(Level::Portable)));
         if one > RATIO * lanes {

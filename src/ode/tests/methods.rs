@@ -1,4 +1,4 @@
-//! The methods' names and their table.
+//! The names of the methods, and their table in the documentation.
 
 use crate::ode::Method;
 

@@ -1,4 +1,4 @@
-//! Tests of the stepping algorithm, one behavior per module.
+//! Tests of solves of plain values, one topic per module.
 
 mod accuracy;
 mod bounds;
@@ -24,3 +24,4 @@ mod sensitivity;
 mod states;
 mod stiff;
 mod stiff_problems;
+mod stiff_refusals;

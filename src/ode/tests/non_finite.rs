@@ -1,5 +1,5 @@
-//! Numbers that become NaN or infinite: rejected while that helps, an error when it does not, never
-//! `Completed`.
+//! Numbers that become NaN or infinite: such steps are rejected. If rejections do not help, the solve ends
+//! with an error, never with `Completed`.
 
 use crate::ode::{ConstantStepSize, Method, Ode, Outcome, SolveError, StepTo};
 use std::cell::Cell;
@@ -17,7 +17,7 @@ fn trial_steps_into_a_nan_are_rejected() {
     .dt0(0.01);
     let solution = ode.solve(0.0, 1.5, 1.5).unwrap();
     assert_eq!(solution.outcome, Outcome::Completed);
-    assert!(nans.get() > 0, "the case is meant to reach y < 0.5");
+    assert!(nans.get() > 0, "no trial step reached y < 0.5, where the field is NaN");
     assert!((solution.y1 - 0.50390625).abs() < 1e-3 * 0.504, "{}", solution.y1);
 }
 
@@ -63,13 +63,13 @@ fn a_field_that_stays_nan_ends_with_its_time_and_component() {
         assert_eq!((component, step), (Some(1), solution.stats.num_steps));
         assert_eq!(solution.t1, t);
         let exact = (-(t - t0).abs() * (t1 - t0).signum()).exp();
-        assert!((solution.y1[0] - exact).abs() < 1e-6, "the last good state is kept");
+        assert!((solution.y1[0] - exact).abs() < 1e-6, "y1 is not the last finite state");
     }
 }
 
 #[test]
 fn twenty_consecutive_rejections_are_the_limit() {
-    // 0.2^n falls below 16 ulp of t before the 20th only where t is large; the outcome is the same.
+    // If t is large, 0.2^n falls below 16 ulp of t before the 20th rejection. The outcome is the same.
     let ode = Ode::new(|t: f64, y: &f64| if t > 1e9 { f64::NAN } else { -y }).dt0(1.0);
     let solution = ode.allow_incomplete().solve(1e9, 2e9, 1.0).unwrap();
     assert!(matches!(solution.outcome, Outcome::NonFinite { step: 1..20, t: 1e9, component: Some(0), .. }));

@@ -10,14 +10,14 @@ fn rows<'a>(tableau: &'a ButcherTableau<'a>, interpolant: &'a Interpolant) -> Ve
     own.chain(interpolant.extra().map(|(_, a)| a)).collect()
 }
 
-/// Asserts that `weights` satisfies the conditions of up to `nodes` nodes, to `eps` times the size of their
-/// terms.
+/// Asserts that `weights` satisfy the order conditions of trees with up to `nodes` nodes, to `eps` machine
+/// epsilons times the size of the terms.
 fn assert_hold(name: &str, conditions: &Conditions, nodes: u32, weights: &[f64], scale: f64, eps: f64) {
     let failure = conditions.failure(nodes, weights, scale, eps * f64::EPSILON);
     assert!(failure.is_none(), "{name} at {scale}: {failure:?}");
 }
 
-/// Asserts that a condition of this many nodes fails by more than 1e-6.
+/// Asserts that an order condition of a tree with `nodes` nodes fails by more than 1e-6.
 fn assert_fail(name: &str, conditions: &Conditions, nodes: u32, weights: &[f64], scale: f64) {
     let worst = worst(conditions, nodes, weights, scale);
     assert!(worst > 1e-6, "{name} meets the conditions of order {nodes}: {worst:e}");
@@ -113,7 +113,7 @@ fn every_dense_output_has_its_order_and_no_more() {
         let conditions = Conditions::new(&rows, order + 1);
         for theta in [0.0625, 0.3125, 0.5, 0.8125, 0.9375] {
             interpolant.weights(theta, &mut weights);
-            // Vern7's published interpolant has a remainder of its own: see `tableaux/vern7.rs`.
+            // Vern7's published interpolant satisfies its conditions only to 3e-7: see `tableaux/vern7.rs`.
             let exact = if method == Method::Vern7 { order - 1 } else { order };
             assert_hold(tableau.name, &conditions, exact, &weights, theta, 16.0);
             assert!(worst(&conditions, order, &weights, theta) < 3e-7, "{method}");
@@ -127,7 +127,7 @@ fn every_dense_output_has_its_order_and_no_more() {
 #[test]
 fn conditions_detect_a_wrong_digit() {
     let tableau = Method::Rk4.tableau();
-    // Row sums kept: the order is 2 of 4, and only the trees show it.
+    // The row sums are unchanged. The order falls from 4 to 2, which only the conditions of the trees reveal.
     let a = [0.5, 0.01, 0.49, 0.0, 0.0, 1.0];
     let rows: Vec<&[f64]> = (0..4).map(|i| row(&a, 0, i)).collect();
     let conditions = Conditions::new(&rows, 4);

@@ -1,4 +1,4 @@
-//! Custom tableaux: the orders that they derive, and the errors of invalid ones.
+//! Custom tableaux: their orders are derived, and invalid tableaux are errors.
 
 use crate::ode::{ButcherTableau, ConfigError, Interpolant, Method, Tableau};
 
@@ -42,13 +42,13 @@ fn a_failing_order_condition_is_named_by_its_tree() {
     let message = message(error);
     assert_eq!(
         message,
-        "tableau \"kutta3\": b: the order 4 condition of the tree [[[•]]] is off by 4.1666666666666664e-2"
+        "tableau \"kutta3\": b: the order 4 condition of the tree [[[•]]] is off by 4.1666666666666664e-2; check the coefficients"
     );
     assert!(matches!(
         kutta3().check_order(11),
         Err(ConfigError::TableauOrderAsked { order: 11, max: 10, .. })
     ));
-    // The fourth order method with two digits swapped in one row, row sum kept.
+    // The classical method of order 4 with another row of the same sum.
     let rk4 = Tableau::new(
         "swapped",
         &[&[0.5], &[0.05, 0.45], &[0.0, 0.0, 1.0]],
@@ -93,8 +93,8 @@ fn wrong_shapes_sums_and_numbers_are_rejected_with_their_place() {
     let first = refuse(a, &b, &[0.1, 0.5, 1.0]);
     assert_eq!(first, "tableau \"mine\": the row of stage 0 sums to 0, but c[0]=0.1: they must agree");
     let nan = refuse(&[&[0.5], &[-1.0, f64::NAN]], &b, &c);
-    assert_eq!(nan, "tableau \"mine\": the row of stage 2 has NaN at 1: all numbers must be finite");
-    assert!(refuse(a, &[0.0, f64::INFINITY, 0.0], &c).contains("b has inf at 1"));
+    assert_eq!(nan, "tableau \"mine\": the row of stage 2 has NaN at index 1: all numbers must be finite");
+    assert!(refuse(a, &[0.0, f64::INFINITY, 0.0], &c).contains("b has inf at index 1"));
     assert!(
         refuse(a, &[0.5, 0.5, 0.5], &c).contains("b: the order 1 condition of the tree • is off by 5e-1")
     );
@@ -102,7 +102,7 @@ fn wrong_shapes_sums_and_numbers_are_rejected_with_their_place() {
 
 #[test]
 fn dense_outputs_are_checked_and_their_order_found() {
-    // The free interpolant of order 2 of Kutta's third order method.
+    // The interpolant of order 2 of Kutta's method of order 3, without extra stages.
     let quadratic: &[&[f64]] = &[&[1.0, -5.0 / 6.0], &[0.0, 2.0 / 3.0], &[0.0, 1.0 / 6.0]];
     let own = kutta3().with_dense(&[], quadratic).unwrap();
     let interpolant = Interpolant::of(&own.view());

@@ -1,14 +1,14 @@
 //! Published problems and their end values, as data for the accuracy tests.
 //!
-//! Classes A, B and D: DETEST (Hull, Enright, Fellen, Sedgwick 1972), with the end values of Enright and Pryce
-//! (1987), Two FORTRAN packages for assessing initial value methods, ACM TOMS 13, 1-27 (its code, algorithm
-//! 648). The end values of A1, A2, A5, B3 and B4 are from a run in 80-bit numbers, which differs from the
-//! published ones by 2e-14 to 3e-13. Arenstorf's orbit and the Pleiades: Hairer, Norsett, Wanner I, sections
-//! II.0 and II.10; the end value of the Pleiades is from the Bari test set for IVP solvers (plei.f). The
-//! Brusselator: the same book, eq. I.16.12 with A = 1, B = 3, its end value to 32 digits by Mathematica.
-//! Lorenz: a run in 80-bit numbers.
+//! Classes A, B and D: DETEST (Hull, Enright, Fellen, Sedgwick 1972), with the end values of Enright and
+//! Pryce (1987), Two FORTRAN packages for assessing initial value methods, ACM TOMS 13, 1-27 (its code,
+//! algorithm 648). The end values of A1, A2, A5, B3 and B4 are from a run in 80-bit arithmetic, which differs
+//! from the published values by 2e-14 to 3e-13. Arenstorf's orbit and the Pleiades: Hairer, Norsett, Wanner
+//! I, sections II.0 and II.10; the end value of the Pleiades is from the Bari test set for IVP solvers
+//! (plei.f). The Brusselator: the same book, eq. I.16.12 with A = 1, B = 3, its end value to 32 digits by
+//! Mathematica. The end values of Lorenz are from a run in 80-bit arithmetic.
 
-/// y' = f(t, y) from (0, y0) to t1, where y is `end`.
+/// y' = f(t, y) from y0 at t = 0 to `end` at t1.
 pub struct Problem<const N: usize> {
     pub name: &'static str,
     pub f: fn(f64, &[f64; N]) -> [f64; N],
@@ -131,7 +131,7 @@ pub const DETEST_D: [Problem<4>; 5] = [
     ),
 ];
 
-/// A closed orbit around earth and moon. A change of x(0) comes back 2.2 million times as large.
+/// A closed orbit around earth and moon. At t1 a change of x(0) is 2.2 million times as large.
 pub const ARENSTORF: Problem<4> = Problem {
     name: "Arenstorf",
     f: |_, y| {

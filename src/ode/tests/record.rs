@@ -1,7 +1,7 @@
-//! Records the algorithm once on values that do not exist yet, with a clock and a state that only store the
-//! operations. The recorded program is then run step by step and must give the bits of the plain solve.
+//! Records the algorithm once, with a clock and a state that only store the operations. The recorded program
+//! is then run step by step and must give the same bits as the plain solve.
 //!
-//! It is impossible to branch on these values: `known` is always `None`, and no input has a value during
+//! It is impossible to branch on recorded values: `known` is always `None`, and no input has a value during
 //! recording. A decision that depended on a value would be the same in every step, and the comparison would
 //! fail.
 
@@ -164,7 +164,7 @@ impl State for Traced {
         _: &Traced,
         _: &Tolerance,
     ) {
-        unreachable!("no solve here has a custom norm");
+        unreachable!("invariant: no solve here has a custom norm");
     }
     fn num_components(&self) -> usize {
         2
@@ -214,7 +214,7 @@ fn run(program: &[Traced], inputs: &[Value]) -> Vec<Value> {
     program.iter().map(|node| node.eval(inputs, &done)).collect()
 }
 
-/// Asserts the same bits; k1 may differ if it is not carried.
+/// Asserts that both have the same bits; k1 may differ if it is not carried.
 fn assert_same(recorded: &[Value], plain: &[Value], carries_k1: bool) {
     for (i, (a, b)) in recorded.iter().zip(plain).enumerate() {
         let same = match (a, b) {
@@ -226,12 +226,14 @@ fn assert_same(recorded: &[Value], plain: &[Value], carries_k1: bool) {
     }
 }
 
-/// Records start and attempt once each, then runs a whole solve with them next to the plain solve.
+/// Records `start` and `attempt` once each, and compares a whole solve by the two programs with the plain
+/// solve. Returns the final status.
 fn compare(f: Both, method: Method, controller: &Controller, span: (f64, f64), y0: Y) -> f64 {
     compare_with(f, method, controller, span, y0, (false, 1000))
 }
 
-/// The same, optionally with a stop and a discontinuity on the way.
+/// [`compare`] with at most `max_steps` steps and, if `stopping`, with two stops, one of them a
+/// discontinuity.
 fn compare_with(
     f: Both,
     method: Method,
@@ -240,7 +242,7 @@ fn compare_with(
     y0: Y,
     (stopping, max_steps): (bool, u64),
 ) -> f64 {
-    // Low orders would take tens of thousands of steps.
+    // At the tight tolerance, methods of low order would take tens of thousands of steps.
     let rtol = if method.tableau().order < 4 { 1e-4 } else { 1e-6 };
     let tolerance = Tolerance::new(rtol, 1e-2 * rtol);
     let (stops, discontinuities) =
@@ -258,7 +260,7 @@ fn compare_with(
     let mut first = start(&f, &traced_scheme, &traced_span, Traced::input(2)).ok().unwrap();
     let begin = outputs(&mut first, &traced_scheme);
 
-    // inputs of an attempt: t0, t1, then the outputs of the step before
+    // The inputs of an attempt are t0, t1, and the outputs of the attempt before.
     let mut carry = Carry::new(Traced::input(0), Traced::input(2), scheme.tableau.num_stages());
     carry.k[0] = Traced::input(3);
     for (i, clock) in carry.clocks_mut(&traced_scheme).into_iter().enumerate() {
@@ -273,7 +275,7 @@ fn compare_with(
     let mut plain = start(&f, &scheme, &span, y0).unwrap();
     let mut recorded = run(&begin, &[&ends[..], &[Value::State(y0)]].concat());
     assert_same(&recorded, &values(&mut plain, &scheme), carries_k1);
-    // a few attempts beyond the end too: they must change nothing
+    // A few attempts after the end, which must change nothing.
     let mut beyond = 3;
     while beyond > 0 {
         beyond -= usize::from(plain.status != status::RUNNING);

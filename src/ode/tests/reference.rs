@@ -4,7 +4,7 @@ use crate::ode::{Method, Ode};
 
 #[test]
 fn logistic_growth_with_its_log_derivative() {
-    // z' = z (1 - z), and l' = 1 - 2 z is the divergence whose integral is log dz1/dz0
+    // z' = z (1 - z). l' = 1 - 2 z is the divergence, whose integral is log dz1/dz0.
     let f = |_: f64, y: &[f64; 2]| [y[0] * (1.0 - y[0]), 1.0 - 2.0 * y[0]];
     for method in Method::EXPLICIT.into_iter().filter(|method| method.tableau().order >= 5) {
         let ode = Ode::new(f).method(method).rtol(1e-12).atol(1e-12);
@@ -18,7 +18,7 @@ fn logistic_growth_with_its_log_derivative() {
 
 #[test]
 fn powers_of_t_are_exact_up_to_the_order() {
-    // y' = (p + 1) t^p is integrated exactly for p < order: a wrong c would show
+    // y' = (p + 1) t^p is integrated exactly for p < order. With a wrong c it would not be.
     for method in Method::EXPLICIT {
         for p in 0..method.tableau().order as i32 {
             let ode = Ode::new(move |t: f64, _y: &f64| f64::from(p + 1) * t.powi(p)).method(method);

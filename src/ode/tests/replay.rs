@@ -1,4 +1,4 @@
-//! A replay of the accepted steps and other kinds of state give the same bits.
+//! Replays of the accepted steps, other types of state and unrolled loops give the same bits.
 
 use crate::ode::attempt::attempt_with;
 use crate::ode::*;
@@ -136,8 +136,7 @@ fn the_unrolled_loop_is_the_plain_one() {
         }
         assert_eq!((plain.y, plain.num_steps), (unrolled.y, unrolled.num_steps));
 
-        // With fused multiply-add: the sums of optimized builds, against this build on a machine that has the
-        // instruction.
+        // On a machine with fused multiply-add, `Ode::solve` must have the bits of fused sums.
         let mut fused = start(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), [1.0; 3]).unwrap();
         while fused.status == status::RUNNING {
             attempt_with::<true, true, _, _>(&Closure(lorenz), &scheme, &Span::new(0.0, 5.0), &mut fused)

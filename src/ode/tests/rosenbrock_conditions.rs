@@ -1,8 +1,11 @@
-//! Rosenbrock tables meet the conditions of their order, with the Jacobian and with any matrix in its place.
+//! Rosenbrock tableaux meet the conditions of their order, with the Jacobian and with any matrix in its
+//! place.
 //!
-//! With the plain triangles alpha and Gamma (`Gamma^-1 = I / gamma - C`, `alpha = A Gamma`, `b = m Gamma`), a vertex of a tree
-//! with several children takes alpha, one with a single child `alpha + Gamma`. Of a W-method a single child hangs by the field's
-//! derivative, which takes alpha, or by the matrix, which takes Gamma; trees with such an edge must give 0.
+//! The conditions use the untransformed triangles alpha and Gamma: `Gamma^-1 = I / gamma - C`, `alpha = A
+//! Gamma`, `b = m Gamma`. A vertex of a tree with several children contributes alpha, a vertex with a single
+//! child contributes `alpha + Gamma`. In a W-method (with any matrix in place of the Jacobian) the edge to a
+//! single child stands for the derivative of the field, which contributes alpha, or for the matrix, which
+//! contributes Gamma. The sums of trees with an edge of the matrix must be 0.
 //!
 //! # References
 //! Hairer, Wanner (1996), Solving Ordinary Differential Equations II, section IV.7, theorems 7.4 and 7.7.
@@ -13,7 +16,8 @@ use crate::ode::{ButcherTableau, Interpolant, Method};
 
 type Rows = Vec<Vec<Double>>;
 
-/// A rooted tree by its subtrees; `by_matrix` where its single child hangs by the matrix.
+/// A rooted tree, given by its subtrees. `by_matrix` is true if the edge to its single child stands for the
+/// matrix.
 #[derive(Clone)]
 struct Tree {
     children: Vec<Tree>,
@@ -30,7 +34,7 @@ impl Tree {
     fn has_matrix(&self) -> bool {
         self.by_matrix || self.children.iter().any(Tree::has_matrix)
     }
-    /// All of n nodes; with edges by the matrix where `marked`.
+    /// All trees with n nodes; if `marked`, also those with edges that stand for the matrix.
     fn all(n: u32, marked: bool) -> Vec<Tree> {
         if n == 1 {
             return vec![Tree { children: vec![], by_matrix: false }];
@@ -46,8 +50,8 @@ impl Tree {
     }
 }
 
-/// Lists of trees with n nodes together, each list once: the larger trees first, those of one size in their order from the
-/// given one on.
+/// All multisets of trees with n nodes in total. Larger trees come first. No tree comes before tree `from` of
+/// size `most`.
 fn forests(n: u32, (most, from): (u32, usize), marked: bool) -> Vec<Vec<Tree>> {
     if n == 0 {
         return vec![vec![]];
@@ -66,7 +70,7 @@ fn forests(n: u32, (most, from): (u32, usize), marked: bool) -> Vec<Vec<Tree>> {
     out
 }
 
-/// A method in plain form.
+/// A method by its untransformed triangles; `both` is their sum.
 struct Plain {
     alpha: Rows,
     gamma: Rows,
@@ -111,7 +115,7 @@ impl Plain {
         Plain { alpha, gamma, both }
     }
 
-    /// The weights of a tree at each stage; `is_w`: with any matrix in place of the Jacobian.
+    /// The elementary weights of a tree, one per stage. With `is_w`, any matrix replaces the Jacobian.
     fn phi(&self, tree: &Tree, is_w: bool) -> Vec<Double> {
         let rows = match (tree.children.len(), is_w, tree.by_matrix) {
             (1, false, _) => &self.both,
@@ -128,7 +132,7 @@ impl Plain {
         phi
     }
 
-    /// The largest residual of the conditions of n nodes for these weights at theta.
+    /// The largest residual of the conditions of trees with n nodes, for the weights at theta.
     fn worst(&self, n: u32, weights: &[f64], theta: f64, is_w: bool) -> f64 {
         let weights = times(weights, &self.gamma);
         let residual = |tree: &Tree| {
@@ -150,7 +154,7 @@ const METHODS: [(Method, u32, u32); 2] = [(Method::Rodas5P, 2, 4), (Method::Rose
 fn trees_are_counted_as_in_the_literature() {
     let counts = |marked| (1..=5).map(|n| Tree::all(n, marked).len()).collect::<Vec<_>>();
     assert_eq!(counts(false), [1, 1, 2, 4, 9]);
-    assert_eq!(counts(true), [1, 2, 5, 13, 37]); // 1, 3, 8, 21, 58 together: Hairer, Wanner II, table IV.7.2
+    assert_eq!(counts(true), [1, 2, 5, 13, 37]); // sums 1, 3, 8, 21, 58: Hairer, Wanner II, table IV.7.2
 }
 
 #[test]
@@ -192,7 +196,7 @@ fn rows_sum_to_times_and_weights_of_the_time_derivative() {
     }
 }
 
-/// With stages `(I - z B) k = z 1` for y' = z y, the solution of the limit is `B k = -1`.
+/// For y' = z y the stages satisfy `(I - z B) k = z 1`. In the limit of large z this is `B k = -1`.
 #[test]
 fn a_step_of_infinite_stiffness_gives_zero() {
     for (method, ..) in METHODS {

@@ -1,8 +1,8 @@
-//! Saved values are consistent, in both directions, whatever else happens in a solve.
+//! Saved values are consistent in both directions of time, also with rejections and events.
 
 use crate::ode::*;
 
-/// y = sin t in the first component; a pulse near t = 5 in the second causes rejections.
+/// The first component is sin t. A pulse near t = 5 in the second component causes rejections.
 fn pulse(t: f64, _y: &[f64; 2]) -> [f64; 2] {
     [t.cos(), (-100.0 * (t - 5.0).powi(2)).exp()]
 }
@@ -83,6 +83,12 @@ fn an_empty_interval_saves_y0_for_every_selection() {
     assert_eq!((solution.ts.clone(), solution.ys.clone(), solution.y1), (vec![2.0], vec![7.0], 7.0));
     assert_eq!(solution.dense().unwrap().eval(2.0).unwrap(), 7.0);
     assert!(solution.dense().unwrap().eval(2.1).is_err());
+}
+
+#[test]
+fn a_selection_of_steps_adds_to_the_start_and_the_end() {
+    assert_eq!(SaveAt::ts(&[0.5]).and_t0().and_every(0), SaveAt::ts(&[0.5]).and_t0());
+    assert_eq!(SaveAt::every(2), SaveAt::every(2).and_t0().and_t1());
 }
 
 #[test]

@@ -18,7 +18,7 @@ vector_field! {
 }
 
 vector_field! {
-    /// y_i' = rate_i y_i, with more directions than one pass has.
+    /// y_i' = rate_i y_i t^power. It has more directions than one pass computes.
     struct Decays<R> { rates: [R; 7], power: i32 }
     fn eval(&self, t, y: &[R; 7]) -> [R; 7] {
         std::array::from_fn(|i| self.rates[i] * y[i] * t.powi(self.power))

@@ -1,5 +1,5 @@
-//! Every kind of plain state: equal numbers give equal bits, compounds are measured as one, wrong sizes are
-//! rejected.
+//! Plain states of all types: equal numbers give equal bits, a compound has one error norm, wrong sizes are
+//! errors.
 
 use crate::ode::*;
 use crate::state;
@@ -13,7 +13,7 @@ fn bits(ys: &[f64]) -> Vec<u64> {
     ys.iter().map(|y| y.to_bits()).collect()
 }
 
-/// The settings that reach every sum: tolerances per component, saved times, another number of stages.
+/// Settings for which a solve uses every kind of sum: tolerances per component, saved times, several methods.
 fn configured<Y: PlainState, F>(ode: Ode<'_, Y, F>, method: Method) -> Ode<'_, Y, F> {
     ode.method(method).rtol([1e-7, 1e-6]).save_at([0.3, 1.0, 5.0])
 }
@@ -23,13 +23,13 @@ fn table<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Vec<u64> {
 }
 
 state! {
-    /// The oscillator with names.
+    /// The state of the oscillator as a struct.
     struct Named { x: f64, v: f64 }
 }
 
 const METHODS: [Method; 4] = [Method::Tsit5, Method::Dop853, Method::Bosh3, Method::Dopri5];
 
-/// The result with an array.
+/// The bits of the saved values if the state is an array.
 fn by_array(method: Method) -> Vec<u64> {
     let array = Ode::new(|t, y: &[f64; 2]| oscillator(t, *y));
     table(&configured(array, method).solve(0.0, 5.0, [1.0, 0.2]).unwrap())
@@ -193,7 +193,7 @@ mod ndarray_states {
     }
 }
 
-/// Two oscillators, the second slower; as a compound of two parts and as one array.
+/// Two oscillators, the second one slower.
 fn two(y: [f64; 4]) -> [f64; 4] {
     [y[1], -y[0], 0.5 * y[3], -0.5 * y[2]]
 }
@@ -212,7 +212,7 @@ fn compounds_step_as_one_array_of_all_their_components() {
         ([a0, a1], (b, [c]))
     });
     let nested = nested.save_at([1.0, 7.0]).solve(0.0, 7.0, ([1.0, 0.0], (2.0, [0.1]))).unwrap();
-    // The error norm is summed part by part, so error ratios differ in the last bits, and step sizes with them.
+    // The error norm is summed part by part, so the last bits of error ratios and step sizes differ.
     for (stats, (_, _, numbers)) in [(pair.stats, pair.table()), (nested.stats, nested.table())] {
         assert_eq!(stats, flat.stats);
         for (ours, flat) in numbers.iter().zip(flat.table().2) {
@@ -261,7 +261,7 @@ fn tolerances_of_a_compound_are_a_scalar_one_per_part_or_one_per_component() {
     let each = Tol::Each(vec![1e-7, 1e-5, 1e-5, 1e-5]);
     assert_eq!(atol([1e-7, 1e-5].into()).unwrap().atol, each);
     assert_eq!(atol(each.clone()).unwrap().atol, each);
-    let message = "atol has 3 values, but the state has 4 components: give one value or 4 values, or one value per part of the tuple (2)";
+    let message = "atol has 3 values, but the state has 4 components: give one value or 4 values, or one value per part of the state (2)";
     assert_eq!(atol([1e-7; 3].into()).unwrap_err().to_string(), message);
     let mixed = Ode::new(|_t, (a, b): &(f64, Vec<f32>)| (-a, b.clone()));
     let mixed = mixed.solve(0.0, 1.0, (1.0, vec![1.0_f32])).unwrap();
@@ -315,7 +315,7 @@ fn a_struct_of_states_has_events_dense_output_and_steps_by_hand() {
         .on_event(Event::falling(), |_t, y| y.x, |_t, y| y.v = -y.v)
         .solve(0.0, 2.0, Named { x: 1.0, v: 0.0 })
         .unwrap();
-    // A quarter of a turn down to x = 0, then back up: |cos|.
+    // x falls to 0 in a quarter of a period and rises again: x = |cos t|.
     assert!((solution.events[0].t - std::f64::consts::FRAC_PI_2).abs() < 1e-6);
     assert!((solution.y1.x - 2.0_f64.cos().abs()).abs() < 1e-5);
     let (y, dy) = solution.dense().unwrap().eval_with_derivative(1.0).unwrap();

@@ -17,8 +17,8 @@ const TRAJECTORIES: &str = include_str!("trajectories.csv");
 const C: [f64; 8] = [1.0, 4.0, 0.25, 9.0, 2.0, 0.5, 16.0, 1.5];
 const A: [f64; 8] = [0.5, -1.0, 2.0, 0.1, -0.3, 1.7, -2.2, 0.9];
 
-/// Its gradient in plain Rust, rounded in the order of the chain rule. The order matters for RMSProp, whose
-/// steps near a minimum keep their length: it amplifies a change of 1e-15 at the start to 1e-4 at update 70.
+/// The gradient of this loss in plain Rust, rounded in the order of the chain rule. The order matters for RMSProp,
+/// whose updates near a minimum keep their length: it amplifies a change of 1e-15 at the start to 1e-4 at update 70.
 fn gradient(x: &[f64]) -> Vec<f64> {
     let at = |i: Option<usize>| i.and_then(|i| x.get(i)).copied().unwrap_or(0.0);
     let term = |i: usize| C[i] * (x[i] - A[i]) + 0.3 * (3.0 * x[i]).cos() * 3.0;

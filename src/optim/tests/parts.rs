@@ -184,6 +184,13 @@ fn a_reduction_is_followed_by_a_cooldown_and_ends_at_the_least_scale() {
 }
 
 #[test]
+fn a_negative_loss_that_rises_a_little_is_no_new_best() {
+    let optimizer = chain((Sgd::new(1.0), reduce_on_plateau(0.5, 2)));
+    let losses = [1.0, -3.0, -2.9999, -2.9998, -3.0001, -4.0, -4.0];
+    assert_eq!(scales(&optimizer, &losses), [1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5]);
+}
+
+#[test]
 fn a_plateau_behind_accumulation_sees_mean_losses() {
     let optimizer = multi_steps(2, chain((Sgd::new(1.0), reduce_on_plateau(0.5, 1))));
     // The means are 2, 1, 1: the third is not a new best.

@@ -1,4 +1,4 @@
-//! Schedules at their edges.
+//! Schedules at their ends and boundaries.
 
 use crate::optim::*;
 use crate::tensor::{Tensor, jit};
@@ -78,7 +78,7 @@ fn schedules_without_a_boundary_between_them_are_refused() {
 }
 
 #[test]
-#[should_panic(expected = "a constant schedule has no end")]
+#[should_panic(expected = "a constant or piecewise constant schedule has no end")]
 fn an_end_of_a_constant_schedule_is_refused() {
     let _ = Schedule::constant(1.0).warmup(10).end(0.1);
 }

@@ -1,8 +1,9 @@
 //! The constants of f32 and f64: formats, range limits, and polynomials.
 //!
 //! The polynomials are minimax fits made for this crate (iteratively reweighted least squares on Chebyshev
-//! nodes, for erf Remez exchange, 50 digits), weighted for the relative error of their function. The comment
-//! beside each polynomial states its error in units of the format's `2^-24` or `2^-53`.
+//! nodes, for erf Remez exchange, 50 digits), weighted for the relative error of their function (ERFC_POLY:
+//! for the absolute error). The comment above each polynomial states its error in units of the format's
+//! `2^-24` or `2^-53`.
 
 use super::super::lanes::Simd;
 use super::Math;

@@ -1,12 +1,12 @@
 //! The error function, as two polynomials.
 //!
-//! The domain is split as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): near zero `x + x Q(x^2)`, so that the
-//! result is accurate for tiny x, then 1 minus a small term, then 1. For the small term fdlibm and W. J. Cody
-//! (Rational Chebyshev approximations for the error function, Mathematics of Computation 23, 1969) use
-//! `e^(-x^2)` times a rational function, so that erfc is accurate where it is tiny. Only erf is needed here,
-//! and the error of erf depends on the absolute error of erfc. One polynomial of 12 terms (f64: 32 terms) is
-//! therefore enough, without a division or an exp. In f32 the function takes as long as tanh, in f64 1.4 times
-//! as long (AVX-512; with AVX2 1.2 and 2 times as long).
+//! The domain is split as in fdlibm (Sun Microsystems, 1993, `s_erf.c`): `x + x Q(x^2)` near zero, so that
+//! the result is accurate for tiny x; 1 minus a small term for larger x; then 1. For the small term fdlibm
+//! and W. J. Cody (Rational Chebyshev approximations for the error function, Mathematics of Computation 23,
+//! 1969) use `e^(-x^2)` times a rational function, so that erfc is accurate where it is tiny. Only erf is
+//! needed here, and the error of erf depends on the absolute error of erfc. One polynomial of 12 terms (f64:
+//! 32 terms) is therefore enough, without a division or an exp. In f32 the function takes as long as tanh, in
+//! f64 1.4 times as long (AVX-512; with AVX2 1.2 and 2 times as long).
 //!
 //! Q is a polynomial in `x^2 - ERF_CENTER`: in powers of `x^2`, its terms would alternate, the sum of their
 //! magnitudes would be up to seven times the result, and the error would be 5 ulp instead of 2 ulp.
@@ -26,9 +26,9 @@ pub(crate) fn erf<V: Float>(x: V) -> V {
     V::select(t.lt(x.of(join)), near, far).with_sign_of(x)
 }
 
-/// `c[0] + c[1] x + ...` for an even number of terms, with even and odd powers separate: two dependency chains
-/// of half the length, because a single chain of 32 terms is bound by latency (f64 with AVX2: 3.5 ns per
-/// element instead of 2.4).
+/// `c[0] + c[1] x + ...` for an even number of terms. Even and odd powers are summed separately, in two
+/// dependency chains of half the length: a single chain of 32 terms is bound by latency (f64 with AVX2: 3.5
+/// ns per element instead of 2.4).
 #[inline(always)]
 fn by_parity<V: Float>(x: V, c: &[V::Elem]) -> V {
     let (pairs, rest) = c.as_chunks::<2>();

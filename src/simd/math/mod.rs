@@ -1,13 +1,13 @@
 //! exp, ln, tanh and similar functions on lanes of f32 and f64, each written once over the constants of
 //! [`Math`].
 //!
-//! These functions depend only on polynomials and floating-point formats. Each function is within 4 ulp of the
-//! true value over the whole range, including subnormal and overflowing results. NaN, infinities and signed
-//! zeros are treated as in C99 Annex F. The tests measure the error at each level.
+//! These functions depend only on polynomials and floating-point formats. Each function except `power` is
+//! within 4 ulp of the true value over the whole range, including subnormal and overflowing results. NaN,
+//! infinities and signed zeros are treated as in C99 Annex F. The tests measure the error at each level.
 //!
-//! Alternatives considered: no crate offers these functions, including ln and f64, at widths chosen at run
-//! time on stable Rust. A single division-free exp2 core for all of these functions would lose the accuracy of
-//! expm1, log1p and tanh near zero.
+//! Alternatives considered: no crate for stable Rust offers these functions (with ln, and for f64) at widths
+//! chosen at run time. A single exp2 without division, from which all other functions are derived, would lose
+//! the accuracy of expm1, log1p and tanh near zero.
 
 mod constants;
 mod erf;
@@ -42,10 +42,10 @@ pub(crate) use trig::{cos, sin};
 pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug + 'static {
     /// The lanes of this element at a level.
     type Of<S: Simd>: Float<Elem = Self>;
-    /// The word of the same size.
+    /// The unsigned integer type of the same size.
     type Word: Copy;
 
-    /// Stored bits of the significand.
+    /// The number of stored bits of the significand.
     const MANTISSA: u32;
     const BITS: u32;
     const SIGN_BIT: u64;
@@ -75,9 +75,10 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     /// 2/pi, and pi/2 in three parts.
     const TWO_OVER_PI: Self;
     const HALF_PI: [Self; 3];
-    /// The arguments beyond which exp is certainly 0, and certainly infinite.
+    /// Below the first argument exp is rounded to 0; above the second argument it is infinite.
     const EXP_RANGE: [Self; 2];
-    /// The arguments of `power`, and the binary logarithms of its results: normal numbers with a margin.
+    /// The ranges to which `power` clamps its argument and the binary logarithm of its result. They are
+    /// slightly smaller than the range of normal numbers.
     const POWER_RANGE: [[Self; 2]; 2];
     /// Below `EXPM1_MIN`, expm1 is -1. Above `2^EXPM1_BIG`, the -1 is smaller than the rounding error.
     const EXPM1_MIN: Self;
@@ -86,7 +87,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const TANH_MAX: Self;
     /// The largest argument reduced with three parts of pi/2.
     const TRIG_MAX: Self;
-    /// Where the second polynomial of erf begins, the center of its argument, and where erf is 1.
+    /// Three arguments of erf: the start of the range of the second polynomial, the center of the
+    /// polynomial's argument, and the end of the range, from which erf is 1.
     const ERF_RANGE: [Self; 3];
     /// The center of the first polynomial's argument.
     const ERF_CENTER: Self;
@@ -100,8 +102,8 @@ pub(crate) trait Math: Copy + Default + PartialEq + PartialOrd + std::fmt::Debug
     const COS_POLY: &'static [Self];
     /// `Q` in `erf x = x + x Q(x^2 - ERF_CENTER)` up to `ERF_RANGE[0]`.
     const ERF_POLY: &'static [Self];
-    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` from there to `ERF_RANGE[2]`; the fit is for the absolute
-    /// error, which is a quarter as large at the end.
+    /// `E` in `erf x = 1 - E(x - ERF_RANGE[1])` for x from `ERF_RANGE[0]` to `ERF_RANGE[2]`. The fit
+    /// minimizes the absolute error, which is a quarter as large at the end of the range.
     const ERFC_POLY: &'static [Self];
 
     fn from_f64(x: f64) -> Self;

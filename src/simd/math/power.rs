@@ -1,4 +1,4 @@
-//! Powers of positive numbers, for step size control: shorter dependency chains at the cost of the last digits.
+//! Powers of positive numbers for step size control: faster than the other functions, but less accurate.
 //!
 //! The next step size depends on the power of the error, so no other work can hide the latency of this power.
 //! Its polynomials are therefore evaluated as trees, and logarithm and exponential are in base 2, without the
@@ -44,8 +44,8 @@ pub(crate) fn power<V: Float>(x: V, exponent: V::Elem) -> V {
 }
 
 /// `c[0] + c[1] x + ...` by halves (Estrin, 1960), with a third of the latency of Horner's rule. At most 16
-/// terms; one function per depth of the tree, because a loop would not be unrolled and would store its values
-/// in memory.
+/// terms. There is one function per depth of the tree, because a loop would not be unrolled and would store
+/// its values in memory.
 #[inline(always)]
 fn poly_tree<V: Float>(x: V, c: &[V::Elem]) -> V {
     let x2 = x.mul(x);

@@ -1,6 +1,6 @@
-//! sin and cos, by reduction modulo pi/2 with three parts of pi/2 (Cody and Waite, 1980), which is exact enough
-//! up to 1e5 with fused multiply-add. Larger arguments, and targets without fused multiply-add, use the
-//! standard library lane by lane. Both are rare, and a Payne-Hanek reduction on lanes would be long.
+//! sin and cos, by reduction modulo pi/2 with three parts of pi/2 (Cody and Waite, 1980), which is accurate
+//! enough up to 1e5 with fused multiply-add. Larger arguments, and levels without fused multiply-add, use the
+//! standard library lane by lane. Both are rare, and a Payne-Hanek reduction on lanes would be long code.
 
 use super::super::lanes::{Float, Mask};
 use super::{Math, poly};
@@ -14,7 +14,7 @@ fn reduce<V: Float>(x: V) -> (V, V) {
     (n, n.neg_mul_add(x.of(lo), r))
 }
 
-/// `sin(r)` where `n` is even and `cos(r)` where it is odd, negated where bit 1 of `n` is set: `sin(n pi/2 + r)`.
+/// `sin(n pi/2 + r)`: `sin(r)` if `n` is even, `cos(r)` if it is odd, negated if bit 1 of `n` is set.
 #[inline(always)]
 fn sin_quadrant<V: Float>(n: V, r: V) -> V {
     let one = r.of(V::Elem::ONE);
@@ -29,7 +29,7 @@ fn sin_quadrant<V: Float>(n: V, r: V) -> V {
     V::select(even, sin, cos).bit_xor(sign)
 }
 
-/// The standard library's `f` where the reduction does not suffice.
+/// `value`, or the standard library's `f` in lanes where the reduction is not accurate enough.
 #[inline(always)]
 fn with_rest<V: Float>(x: V, value: V, f: fn(V::Elem) -> V::Elem) -> V {
     let limit = x.of(if V::FUSED { V::Elem::TRIG_MAX } else { V::Elem::ZERO });

@@ -1,8 +1,8 @@
 //! `cond`: runs one of two branches.
 //!
-//! The branches are traced into functions with a common list of inputs: the argument's leaves and their
-//! captures. A value of the program selects the branch. The checks of the solves in a branch are combined into
-//! one additional result. If the other branch runs, this check passes.
+//! The branches are traced into functions with a common list of inputs: the argument's leaves and the
+//! captures of both branches. A value of the program selects the branch. Each branch combines the checks of
+//! its solves ([`Check`]) into one additional result, which passes if the branch has no solve.
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +19,24 @@ use crate::graph::{self, Op};
 use crate::ode::status;
 use std::sync::Arc;
 
-/// `then(at)` if `pred` is true, else `otherwise(at)`; the other branch does not run.
+/// `then(at)` if `pred` is true, else `otherwise(at)`; only one of the branches runs.
 ///
 /// [`Tensor::select`] computes both sides and selects per element. `cond` runs one branch, selected by one
-/// boolean. This saves time if a branch is expensive: a solve, a large product, or an update in every tenth
-/// step. If `pred` is concrete, `cond` only calls the branch. Gradients flow through the branch that ran, and
-/// recompute its values.
+/// boolean. This saves time if a branch is expensive: a solve, a large product, or work that only every tenth
+/// update needs. If `pred` is concrete, `cond` only calls the selected closure. The gradient is that of the
+/// branch that ran; its computation runs this branch again.
 ///
-/// Computations in a branch that depend only on captured tensors, not on `at`, are recorded outside the branch
-/// and run in either case. To avoid this, pass tensors that only one branch uses as a part of `at`.
+/// Computations in a branch that depend only on captured tensors, not on `at`, are recorded outside the
+/// branch and run whichever branch is selected. To avoid this, pass tensors that only one branch uses as a
+/// part of `at`.
 ///
 /// # Errors
 /// If the branches return a `Result`: while the branches are recorded, the error of either branch; on concrete
 /// tensors, the error of the branch that runs, including a solve in it that ended early.
 ///
 /// # Panics
-/// If `pred` is not one boolean, or the branches' results differ in leaves, types or static values. If the
-/// branches do not return a `Result`, the cases under "Errors" panic.
+/// If `pred` is not one boolean, or, with a traced `pred`, the branches' results differ in leaves, types or
+/// static values. If the branches do not return a `Result`, the cases under "Errors" panic.
 ///
 /// # Examples
 /// ```

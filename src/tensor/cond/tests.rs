@@ -1,4 +1,4 @@
-//! Only one branch runs; derivatives follow that branch.
+//! Only one branch runs, and derivatives are those of this branch.
 
 use crate::array::DType;
 use crate::ode::{ConstantStepSize, Ode};
@@ -8,7 +8,7 @@ fn f64s(x: &[f64]) -> Tensor {
     Tensor::from(x)
 }
 
-/// e^-x by this many steps.
+/// x / e, computed by a solve with this many steps.
 fn solved(x: &Tensor, steps: f64) -> Tensor {
     let ode = Ode::new(|_t, y: &Tensor| -y).controller(ConstantStepSize { dt0: 1.0 / steps });
     ode.solve(0.0, 1.0, x).unwrap().y1
@@ -102,7 +102,7 @@ fn a_failed_solve_counts_in_the_branch_that_ran_alone() {
 #[test]
 fn a_concrete_predicate_is_a_choice_of_code() {
     let yes = Tensor::from(1.0).lt(2.0);
-    let f = |x: &Tensor| cond(&yes, x, |x| x * 2, |_| panic!("it is not traced"));
+    let f = |x: &Tensor| cond(&yes, x, |x| x * 2, |_| panic!("this branch must not run"));
     assert_eq!((f(&Tensor::from(3.0)).item(), grad(f, &Tensor::from(3.0)).item()), (6.0, 2.0));
 }
 

@@ -28,8 +28,8 @@ pub struct CustomFunction<'f, A, R> {
 /// Makes `f` an op that may have custom derivatives, set by [`CustomFunction::jvp`] and
 /// [`CustomFunction::vjp`].
 ///
-/// The op can be used like any other function of tensors: on concrete or traced tensors, in the field of a
-/// solve, in tiles of rows. A derivative without a rule is derived:
+/// The op can be used like any other function of tensors: on concrete or traced tensors, in the vector field
+/// of a solve, in tiles of rows. The rules that are given determine both derivatives:
 ///
 /// | given | forward derivative | reverse derivative |
 /// | --- | --- | --- |
@@ -93,8 +93,8 @@ impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     ///
     /// # Panics
     /// If the function or a rule uses a traced tensor that is not part of its argument, or the types that a
-    /// rule returns are not those of its derivative. On concrete tensors, also if a solve in the function ended
-    /// early. If a solve in a rule ends early, the derivative is NaN.
+    /// rule returns are not those of its derivative. On concrete tensors, also if a solve in the function
+    /// ended early. (If a solve in a rule ends early, there is no panic, but the derivative is NaN.)
     #[track_caller]
     pub fn call(&self, at: &A) -> R {
         let leaves = at.leaves();
@@ -121,7 +121,7 @@ impl<'f, A: Tree, R: Tree> CustomFunction<'f, A, R> {
     }
 }
 
-/// A rule on leaves: of the argument, the result and a direction.
+/// A rule that takes the leaves of the argument, of the result and of a direction.
 type LeafRule<'a> = dyn Fn(&[Tensor], &[Tensor], Vec<Tensor>) -> Vec<Tensor> + 'a;
 
 struct Rules<'a> {
@@ -167,8 +167,9 @@ impl Rules<'_> {
     }
 }
 
-/// A rule as a closed function. Its inputs are the primal values, then the directions of the values `taken` of
-/// `from`. Its outputs are the results `given`, which must have the types `to`.
+/// A rule as a closed function. Its inputs are the primal values, then the directions of those values of type
+/// `from` that `taken` lists. Its outputs are those results of the rule that `given` lists; they must have
+/// the types `to`.
 #[track_caller]
 fn rule_func(
     what: &str,
@@ -206,8 +207,8 @@ fn closed(what: &str, captures: &[Tensor]) {
     );
 }
 
-/// A rule's function without its checks. If a check fails, the results are NaN, because a rule may run without
-/// a caller that could read the checks.
+/// A rule's function without the checks of its solves. If a check fails, the results are NaN, because a rule
+/// may run without a caller that could read the checks.
 pub(crate) fn poisoned(rule: Traced) -> Func {
     let Traced { func, num_outputs, .. } = rule;
     if func.num_outputs() == num_outputs {

@@ -1,4 +1,4 @@
-//! Rules are used if they are given, and derived if they are not.
+//! Given rules are used; derivatives without a rule are derived.
 
 use crate::ode::{ConstantStepSize, Ode};
 use crate::tensor::{Tensor, custom_derivatives, grad, jit, jvp, map_rows, value_and_grad};
@@ -38,7 +38,7 @@ fn a_reverse_rule_leaves_the_forward_derivative_to_the_function() {
 
 #[test]
 fn with_both_rules_each_is_used_and_nesting_uses_them_again() {
-    // Derivatives 2 y forward and 3 y backward, where y is the result itself.
+    // The forward rule is 2 y, the reverse rule is 3 y, where y is the result.
     let op = custom_derivatives(|x: &Tensor| x.exp()).jvp(|_x, y, dx| y * 2 * dx).vjp(|_x, y, g| y * 3 * g);
     let f = |x: &Tensor| op.call(x);
     let e = 1.0_f64.exp();

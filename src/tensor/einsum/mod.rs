@@ -2,8 +2,8 @@
 //!
 //! An einsum becomes transposes, reshapes, matrix products, sums and elementwise products, which provide
 //! derivatives and fusion. `spec` parses the text, `order` chooses the contraction order, and this file
-//! converts pairs to operations. With concrete operands, an einsum also runs as one program, so that
-//! intermediate values share memory.
+//! converts each contraction of two arrays to operations. With concrete operands, an einsum runs as one
+//! program, so that intermediate values share memory.
 
 mod order;
 mod spec;
@@ -18,13 +18,14 @@ use spec::Spec;
 /// The sum of products given by a specification: `"bhqd,bhkd->bhqk"` is `out[b,h,q,k] = sum_d x[b,h,q,d]
 /// y[b,h,k,d]`.
 ///
-/// Indices are letters, one per axis. An index that is not in the result is summed. An index that occurs twice
-/// in an operand takes the diagonal of the operand. Without `->` the result has the indices that occur once, in
-/// alphabetical order (capitals first). White space is ignored.
+/// Indices are letters, one per axis. An index that is not in the result is summed. If an index occurs twice
+/// in an operand, only the diagonal of the operand is used. Without `->` the result has the indices that
+/// occur once, in alphabetical order (capitals first). White space is ignored.
 ///
 /// # Numerics
-/// Operands are contracted two at a time, in the order of [`einsum_path`], which minimizes the largest
-/// intermediate array first, then the number of operations. The order depends only on the shapes.
+/// Operands are contracted two at a time, in the order of [`einsum_path`], which depends only on the
+/// specification and the shapes. For up to 8 operands, this order minimizes the largest array, then the
+/// number of operations. For more operands, the order is the result of a greedy search.
 ///
 /// # Panics
 /// If the specification does not parse or does not fit the operands, or if the operands are not floats of
@@ -81,7 +82,7 @@ fn floats(operands: &[&Tensor]) -> Result<(), String> {
     }
 }
 
-/// Executes a path.
+/// Computes the result of a specification by the steps of a path.
 fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     let mut arrays: Vec<Tensor> =
         x.iter().enumerate().map(|(k, x)| summed(x, &spec.operands[k], &plan.terms[k])).collect();
@@ -94,8 +95,8 @@ fn run(spec: &Spec, plan: &EinsumPath, x: &[Tensor]) -> Tensor {
     ordered(&out, last, &spec.result)
 }
 
-/// Takes the diagonals of an operand, and sums it over the indices that occur in no other operand and not in
-/// the result.
+/// The diagonals of an operand, summed over the indices that occur in no other operand and not in the result.
+/// The remaining axes are in the order of `kept`.
 fn summed(x: &Tensor, term: &[u8], kept: &[u8]) -> Tensor {
     let (mut x, mut term) = (x.clone(), term.to_vec());
     while let Some((i, j)) = repeated(&term) {

@@ -5,22 +5,22 @@
 //! intermediate arrays smaller than the result save no memory, so they are not worth more operations.
 //!
 //! Up to [`MAX_EXACT`] operands the search is exact, over subsets instead of orders: the array that results
-//! from a subset depends only on the subset. The search needs two passes. The order with the fewest operations
-//! for a subset may need a larger array than the order with the smallest arrays. This is no disadvantage if
-//! another subset needs an even larger array in any case. For more operands, a greedy search always contracts
-//! the pair that adds least to the total size of the arrays. This is the greedy search of `opt_einsum` without
-//! its random restarts, because the order must not differ between runs.
+//! from a subset depends only on the subset. The search has two passes. The first computes the smallest
+//! possible size of the largest array. The second minimizes the number of operations, with no array above
+//! this size. For more operands, a greedy search always contracts the pair that adds least to the total size
+//! of the arrays. This is the greedy search of `opt_einsum` without its random restarts, because the order
+//! must not differ between runs.
 
 use super::spec::{Letters, Spec};
 use std::fmt;
 
-/// The maximum number of operands for the exact search: 8 operands have 6561 splits of subsets.
+/// The maximum number of operands for the exact search: 8 operands have 3,025 splits of subsets.
 pub(super) const MAX_EXACT: usize = 8;
 
 /// One contraction of two arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EinsumStep {
-    /// The arrays: operands in order, then results of steps.
+    /// The indices of the two arrays: operands count first, then the results of the steps.
     pub operands: [usize; 2],
     /// The specification of this step, with two operands.
     pub spec: String,
@@ -32,7 +32,7 @@ pub struct EinsumStep {
     pub(super) result: Vec<u8>,
 }
 
-/// How an einsum is computed.
+/// The steps that compute an einsum, and their cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EinsumPath {
     /// The contractions in order; empty for a single operand.
@@ -90,7 +90,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The indices left after the operands of a subset, one bit each, are contracted to one array.
+    /// The indices that remain after the operands of a subset are contracted to one array. A subset has one
+    /// bit per operand.
     fn left_of(&self, subset: usize) -> Letters {
         let (mut inside, mut outside) = (Letters::default(), Letters::of(&self.spec.result));
         for (k, &t) in self.terms.iter().enumerate() {
@@ -103,7 +104,7 @@ impl Search<'_> {
         inside.and(outside)
     }
 
-    /// Multiplications of two arrays' elements, and additions if some index is summed.
+    /// The number of multiplications of two arrays' elements, and of additions if some index is summed.
     fn flops(&self, a: Letters, b: Letters, result: Letters) -> usize {
         let all = a.or(b);
         self.spec.size(all).saturating_mul(if all == result { 1 } else { 2 })
@@ -162,15 +163,15 @@ impl Search<'_> {
         pairs
     }
 
-    /// The indices left after two of the held arrays are contracted.
+    /// The indices that remain after two arrays of `held` are contracted.
     fn joined(&self, held: &[(usize, Letters)], i: usize, j: usize) -> Letters {
         let others = held.iter().enumerate().filter(|(k, _)| *k != i && *k != j).map(|(_, h)| h.1);
         let wanted = others.fold(Letters::of(&self.spec.result), Letters::or);
         held[i].1.or(held[j].1).and(wanted)
     }
 
-    /// The contraction of two arrays, which are removed from the list. The result's indices are in the order of
-    /// the product: shared indices, indices of the left factor, indices of the right factor.
+    /// The contraction of two arrays, which are removed from `arrays`. The result's indices are in the order
+    /// of the product: shared indices, indices of the left factor, indices of the right factor.
     fn step(&self, [i, j]: [usize; 2], arrays: &mut [Option<Vec<u8>>]) -> EinsumStep {
         let mut take = |k: usize| arrays[k].take().expect("invariant: an array is read once");
         let (a, b) = (take(i), take(j));
@@ -207,7 +208,8 @@ impl Search<'_> {
     }
 
     /// The number of elements that must be transposed before or after a product: those of the right factor
-    /// unless its summed indices come first, and those of the last result unless it is in order.
+    /// unless its summed indices come first, and those of the last result unless its indices are in the order
+    /// of the specification.
     fn moved(&self, [a, b]: [&Vec<u8>; 2], result: &[u8], is_last: bool) -> usize {
         let own: Vec<bool> =
             b.iter().filter(|c| !(a.contains(c) && result.contains(c))).map(|c| !a.contains(c)).collect();

@@ -43,7 +43,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// Parses a text for operands of the given shapes; the error is a message.
+    /// Parses a specification for operands of the given shapes. The error is a message for users.
     pub fn read(text: &str, shapes: &[&[usize]]) -> Result<Spec, String> {
         let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let (left, right) = bare.split_once("->").map_or((&bare[..], None), |(l, r)| (l, Some(r)));
@@ -74,7 +74,7 @@ impl Spec {
         term.iter().map(|&c| self.len(c)).collect()
     }
 
-    /// The number of elements of a set of indices; saturates.
+    /// The number of elements of an array with these indices; saturates at `usize::MAX`.
     pub fn size(&self, letters: Letters) -> usize {
         let mut size = 1usize;
         let mut bits = letters.0;

@@ -1,4 +1,4 @@
-//! einsum against loops over all indices, its orders, and its derivatives.
+//! Tests of einsum: against loops over all indices, contraction orders, derivatives.
 
 use super::super::tests::numbers;
 use super::super::{Tensor, grad, jit, jvp};
@@ -39,7 +39,7 @@ fn array(dims: &[usize], seed: usize) -> Tensor {
     Tensor::from_vec(dims.to_vec(), numbers(len + seed).split_off(seed))
 }
 
-/// Operands for a specification: a has length 2, b 3, c 4, d 2, and so on.
+/// Operands for a specification: index a has length 2, b 3, c 4, d 2, and so on.
 fn operands(left: &str) -> Vec<Tensor> {
     let len = |c: u8| 2 + usize::from(c - b'a') % 3;
     let of = |(k, t): (usize, &str)| array(&t.bytes().map(len).collect::<Vec<_>>(), 5 * k);
@@ -161,10 +161,11 @@ fn derivatives_are_sums_of_products_too() {
     let eye = Tensor::from([[1.0, 0.0], [0.0, 1.0]]);
     let want = einsum("ae,bc,cd,ad->aeb", &[&eye, &x[1], &x[2], &weight]);
     assert!(close(&by_a, &want));
-    // Linear in each operand: along b itself, the derivative equals the value.
+    // The result is linear in each operand, so the derivative along b itself equals the value.
     let (value, tangent) = jvp(|b: &Tensor| f(&x[0], b), &x[1], &x[1]);
     assert!((value.item() - tangent.item()).abs() < 1e-13);
-    // Second order, by Euler: of degree 3, so the derivative along q is 3 times the value.
+    // The cube has degree 3, so its derivative along q is 3 times its value (Euler); checks second
+    // derivatives.
     let q = array(&[3, 3], 1);
     let cube = |q: &Tensor| einsum("ij,jk,ki->", &[q, q, q]);
     let along = |q: &Tensor| (grad(cube, q) * q).sum();
@@ -177,17 +178,18 @@ fn derivatives_are_sums_of_products_too() {
 fn memory_decides_and_then_work() {
     let plan = einsum_path("ij,jk,kl->il", &[&[1000, 2], &[2, 1000], &[1000, 2]]);
     assert_eq!((plan.steps[0].operands, plan.steps[1].operands), ([1, 2], [0, 3]));
-    // A 2 x 2 intermediate; the result has 2000 elements; from left to right there would be a million.
+    // The intermediate array has 2 x 2 elements, the result 2000. From left to right, the intermediate array
+    // would have a million.
     assert_eq!((plan.largest, plan.flops), (2000, 2 * 2 * 1000 * 2 + 2 * 1000 * 2 * 2));
     assert_eq!(
         plan.to_string(),
         "%3 = %1, %2: jk,kl->jl (4 elements, 8000 flops)\n\
          %4 = %0, %3: ij,jl->il (2000 elements, 8000 flops)\nlargest: 2000 elements; 16000 flops"
     );
-    // A 10 x 10 intermediate for 12,400 flops, although 60 x 2 would take 4,800.
+    // A 10 x 10 intermediate array and 12,400 flops are chosen; a 60 x 2 array would take 4,800 flops.
     let plan = einsum_path("ij,jk,kl->il", &[&[10, 60], &[60, 10], &[10, 2]]);
     assert_eq!((plan.steps[0].operands, plan.largest, plan.flops), ([0, 1], 100, 12_400));
-    // No intermediate of either order exceeds the result's 64 elements: the cheaper one is chosen.
+    // No intermediate array of either order exceeds the result's 64 elements, so the cheaper order is chosen.
     let plan = einsum_path("ab,bc,cd->ad", &[&[8, 2], &[2, 4], &[4, 8]]);
     assert_eq!((plan.steps[0].spec.as_str(), plan.largest), ("bc,cd->bd", 64));
     let other = einsum_path("ab,bc,cd->ad", &[&[8, 4], &[4, 2], &[2, 8]]);
@@ -195,7 +197,7 @@ fn memory_decides_and_then_work() {
     assert_eq!(einsum_path("ab->ba", &[&[2, 3]]).steps.len(), 0);
 }
 
-/// The smallest largest array over all orders, by trying them all.
+/// The size of the largest array in the order for which it is smallest, by trying all orders.
 fn least(arrays: &[(Vec<u8>, usize)], result: &[u8], len: &dyn Fn(u8) -> usize) -> usize {
     let mut best = usize::MAX;
     for j in 1..arrays.len() {
@@ -227,7 +229,7 @@ fn the_order_is_the_best_of_all_for_five_operands_and_good_beyond() {
             assert_eq!(plan.largest, least(&arrays, result.as_bytes(), &len), "{spec} {shift}\n{plan}");
         }
     }
-    // A chain of vectors between matrices, too long for the exact search.
+    // A chain of nine matrices and a vector, too long for the exact search.
     let spec = "ab,bc,cd,de,ef,fg,gh,hi,ij,j->a";
     let shapes: Vec<&[usize]> = [&[50, 50][..]; 9].into_iter().chain([&[50][..]]).collect();
     assert!(shapes.len() > MAX_EXACT);
@@ -246,10 +248,10 @@ fn a_program_needs_the_memory_of_its_contraction_order() {
     let args = (a, b, c);
     let (lean, wide) = (chain.plan(&args).unwrap(), straight.plan(&args).unwrap());
     let bytes = 8 * 400 * 400;
-    // 3 x 3 numbers between two products, and the alignment.
+    // The arena holds 3 x 3 numbers between two products, plus alignment.
     assert!(lean.arena_bytes <= 256 && wide.arena_bytes >= bytes, "{lean} {wide}");
     assert_eq!((lean.flops, wide.flops), (2 * (3 * 400 * 3 + 400 * 3 * 3), 2 * 2 * 400 * 3 * 400));
-    // Attention scores: only the keys are transposed.
+    // Attention scores: the only copy is the transposed keys.
     let scores = jit(|q: Tensor, k: Tensor| einsum("bqhd,bkhd->bhqk", &[&q, &k]));
     let args = (Tensor::zeros([2, 50, 4, 16]), Tensor::zeros([2, 50, 4, 16]));
     let plan = scores.plan(&args).unwrap();

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A leaf's part of a signature.
+/// The part of a signature that describes one leaf.
 #[derive(Clone, PartialEq)]
 pub(super) enum LeafSig {
     Tensor(Type),
@@ -70,7 +70,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// The error of the first non-finite number among the results; `is_checked` selects leaves by path.
+    /// The error for the first non-finite number among the results; `is_checked` selects leaves by their
+    /// path.
     pub fn non_finite(&self, outputs: &[Array], is_checked: fn(&str) -> bool) -> Option<Error> {
         let leaves = self.paths.iter().zip(outputs).filter(|(path, _)| is_checked(path));
         leaves.filter(|(_, leaf)| leaf.dtype().is_float()).find_map(|(path, leaf)| {
@@ -82,13 +83,15 @@ impl Program {
     }
 }
 
-/// A lock that survives a panic of the function being traced: the guarded data changes only after that function
-/// has returned.
+/// Locks `mutex`, also after a panic of a function that was being traced: the guarded data change only after
+/// that function has returned.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a leaf of a pair belongs to its first part.
+/// Whether the leaf at this path belongs to the first part of a tuple, which is the state in [`Jit::step`].
+///
+/// [`Jit::step`]: super::Jit::step
 pub(super) fn is_of_state(path: &str) -> bool {
     path == "0" || path.starts_with("0.")
 }
@@ -108,11 +111,11 @@ fn same_state(a: &Signature, b: &Signature) -> bool {
 
 /// The programs of a function, independent of their result types.
 pub(super) struct Programs {
-    /// In order of use, the most recently used last.
+    /// The programs in order of use, the most recently used last.
     all: Vec<Arc<Program>>,
     /// The maximum number of programs.
     pub most: usize,
-    /// How many were evicted.
+    /// The number of evicted programs.
     pub num_evicted: usize,
 }
 
@@ -121,7 +124,8 @@ impl Programs {
         Programs { all: Vec::new(), most, num_evicted: 0 }
     }
 
-    /// The program of this signature, which becomes the most recently used; `None` if it was cleared.
+    /// The program of this signature, which becomes the most recently used. `None` if there is no such
+    /// program, or if it was cleared.
     pub fn find(&mut self, signature: &Signature) -> Option<(Arc<Program>, Arc<Compiled>)> {
         let i = self.all.iter().position(|p| p.signature == *signature)?;
         self.all[i..].rotate_left(1);
@@ -129,7 +133,8 @@ impl Programs {
         Some((program.clone(), program.held.get()?))
     }
 
-    /// Whether the most recently used program has this signature and was cleared.
+    /// After [`Programs::find`] has returned `None`: whether the program of this signature was cleared.
+    /// `find` has then made it the most recently used.
     pub fn is_again(&self, signature: &Signature) -> bool {
         self.all.last().is_some_and(|p| p.signature == *signature)
     }
@@ -156,7 +161,7 @@ impl Programs {
         let keeps_state = same_state(&signature, result);
         let place = match self.is_again(&signature) {
             true => self.all.pop().map(|p| p.place),
-            // Only one program is evicted, even after a smaller bound was set, so that the indices of
+            // Only one program is evicted, even if `most` was lowered by more, so that the indices of
             // templates have no gaps.
             false if self.all.len() >= self.most => {
                 self.num_evicted += 1;
@@ -203,7 +208,8 @@ impl Counts {
 }
 
 impl Compiled {
-    /// The first results of a run, in the buffers of `leaves` that are not shared and fit.
+    /// The first `num_outputs` results of a run. A result is copied to the buffer of a leaf that is not
+    /// shared and has the same type, or else to a new buffer.
     pub fn hand_over(&self, space: Space, num_outputs: usize, leaves: Vec<Tensor>) -> Vec<Tensor> {
         let mut donors: Vec<Array> =
             leaves.into_iter().filter_map(|t| Arc::try_unwrap(t.into_concrete()?).ok()).collect();
@@ -226,7 +232,8 @@ impl Compiled {
 }
 
 impl Tensor {
-    /// Copies the numbers of `a`, into the buffer of `self` if it is not shared.
+    /// Copies the numbers of `a`, into the buffer of `self` if this buffer is not shared and has the same
+    /// type.
     pub(super) fn store(&mut self, a: &Array) {
         if let Repr::Concrete(mine) = &mut self.0
             && let Some(mine) = Arc::get_mut(mine)

@@ -1,4 +1,4 @@
-//! How many programs a jitted function stores, and which results are errors.
+//! The number of programs that a jitted function stores, and results that are errors.
 
 use crate::error::Error;
 use crate::optim::{Adam, OptState};
@@ -20,7 +20,7 @@ fn forty_shapes_in_turn_are_traced_once_where_forty_programs_are_kept() {
     assert_eq!(rounds(Some(40)), (40, 0));
     assert_eq!(rounds(Some(39)), (80, 41));
     assert_eq!(rounds(None), (80, 64));
-    assert_eq!(rounds(Some(0)), (80, 79), "the last one is always kept");
+    assert_eq!(rounds(Some(0)), (80, 79), "the last program is always kept");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
     assert_eq!((leaf.as_str(), index.len(), *value), ("1.loss", 0, f64::NEG_INFINITY));
     assert_eq!([state.w.to_vec(), state.memory.leaves["0.count"].to_vec()], before);
     assert!(careful.step(&mut state, Tensor::from([1.0, 1.0])).is_ok() && careful.num_traces() == 1);
-    // Without the setting the result is returned, as before.
+    // Without `refuse_non_finite`, the result is returned.
     let mut state = start();
     let report = jit(update).step(&mut state, Tensor::from([1.0, 0.0])).unwrap();
     assert!(report.loss.item() == f64::NEG_INFINITY && state.w.to_vec()[1].is_nan());

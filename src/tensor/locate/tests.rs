@@ -1,4 +1,4 @@
-//! Non-finite values are traced to their first operation: in a loss, in a step, in its derivative.
+//! Non-finite values are traced to the operation that caused them: in a loss, in a step, in a derivative.
 
 use crate::adjoint::{Adjoint, Batching};
 use crate::array::DType;
@@ -10,7 +10,7 @@ fn f64s(x: &[f64]) -> Tensor {
 }
 
 fn found(f: impl FnOnce(&Tensor) -> Tensor, at: &Tensor) -> NanReport {
-    debug_nans(f, at).unwrap().expect("something that is not finite")
+    debug_nans(f, at).unwrap().expect("a non-finite value")
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_tile_is_named_by_its_first_row() {
 
 #[test]
 fn rejected_steps_and_clean_programs_are_no_findings() {
-    // A first step that is far too long overflows, is rejected, and must not be reported.
+    // The first step is far too long. It overflows and is rejected, so it must not be reported.
     let stiff = |k: &Tensor| {
         let ode = Ode::new(|_t, y: &Tensor| -(k * y * y * y)).dt0(1e3);
         ode.solve(0.0, 1e4, Tensor::full(DType::F64, [2], 1e3)).unwrap().y1.sum()

@@ -1,4 +1,4 @@
-//! Mapped functions against loops of single calls, compiled.
+//! Compiled `vmap` against loops of single calls.
 
 use super::vmap;
 use crate::adjoint::Adjoint;
@@ -19,7 +19,7 @@ fn bits(x: &Tensor) -> Vec<u64> {
     x.to_vec().into_iter().map(f64::to_bits).collect()
 }
 
-/// Asserts equality to `tol` of the largest number.
+/// Asserts that all numbers are equal up to `tol` times the largest number or 1.
 #[track_caller]
 fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
     assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()));
@@ -29,7 +29,7 @@ fn assert_close(got: &Tensor, want: &Tensor, tol: f64) {
     }
 }
 
-/// `f` of each entry separately, stacked.
+/// The results of `f` for each entry alone, stacked.
 fn each(xs: &Tensor, f: impl Fn(&Tensor) -> Tensor) -> Tensor {
     let all: Vec<Tensor> = (0..xs.shape()[0]).map(|i| f(&xs.index(i))).collect();
     Tensor::stack(&all.iter().collect::<Vec<_>>())
@@ -78,7 +78,8 @@ fn compiled_random_functions_of_examples_give_what_a_loop_gives() {
             }
         }
     }
-    // All 800 on the development machine; other CPU levels may split a sum differently.
+    // On the development machine, all 800 outputs are equal; at other CPU levels, sums may be split
+    // differently.
     assert!(equal * 100 >= outputs * 99, "{equal} of {outputs} have the bits of single calls");
 }
 
@@ -170,7 +171,7 @@ fn maps_nest_and_captured_values_are_shared() {
     assert_eq!(
         vmap(|_: &Tensor| Tensor::from(2.5), &a).to_vec(),
         [2.5; 3],
-        "a value independent of the example"
+        "a value that does not depend on the example"
     );
 }
 
@@ -230,7 +231,7 @@ fn each_example_has_a_separate_solve() {
         counts.push(n.item());
     }
     assert_eq!(steps.to_vec(), counts);
-    assert!(counts[2] > 2.0 * counts[0], "not in lockstep: {counts:?}");
+    assert!(counts[2] > 2.0 * counts[0], "too few steps for large a: {counts:?}");
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn gradients_through_mapped_solves_equal_a_loop_and_solve_once() {
     let forward = jit(|a: Tensor, y0: Tensor| vmap(|y: &Tensor| decay(&a, y).unwrap().1, &y0).sum());
     let accepted = forward.call(&a, &y0).unwrap().item() as u64;
     let run = step.last_run();
-    assert_eq!(run.accepted, accepted, "one search per example, for the value and the gradient");
+    assert_eq!(run.accepted, accepted, "one search per example, shared by the value and the gradient");
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn jacobians_of_a_solve_search_once() {
     let by_w = |u: &Tensor| vjp(driven, &w).1(u);
     let all = jit(|eye: Tensor| vmap(by_w, &eye));
     assert_close(&all.call(&eye).unwrap(), &each(&eye, by_w), 1e-14);
-    // The derivative is linear in the tangent: the same for each example, though the nodes around it are not.
+    // The function is linear in the tangent, so its gradient is the same for each example.
     let by_tangent = |v: &Tensor| grad(|v: &Tensor| jvp(driven, &w, v).1.sum(), v);
     let directions = of(DType::F64, &[2, 3, 3]);
     assert_close(&vmap(by_tangent, &directions), &each(&directions, by_tangent), 1e-14);

@@ -1,7 +1,8 @@
 //! Resuming: whether the folder holds a run, and whether it is the requested one.
 //!
-//! It compares checkpoint, options, configuration and frames of the data. An error names the first difference
-//! and both values. It returns the header and the state of a matching checkpoint; the session continues the run.
+//! This module compares the checkpoint with options, configuration and frames of the data. An error names the
+//! first difference and both values. If the checkpoint matches, its header and state are returned, and the
+//! session continues the run.
 
 use super::{RunInfo, Trainer};
 use crate::data::Rule;
@@ -30,11 +31,11 @@ impl Trainer<'_> {
         let unusable = |cause: String| Error::from(TrainError::Unusable { cause, remedy: RESTART });
         match read_checkpoint::<RunInfo>(&path) {
             Ok(checkpoint) if checkpoint.header.run.is_empty() => Err(unusable(format!(
-                "{} was written by an earlier flowline (format 1); it can be sampled and plotted, but not resumed",
+                "{} was written by an earlier version of flowline (format 1); it can be sampled and plotted, but not resumed",
                 path.display()
             ))),
             Ok(checkpoint) if checkpoint.header.parts.is_none() => Err(unusable(format!(
-                "{} was written by an earlier flowline, without a test part; it can be sampled and plotted, but not resumed",
+                "{} was written by an earlier version of flowline, without a test part; it can be sampled and plotted, but not resumed",
                 path.display()
             ))),
             Ok(checkpoint) => Ok(Some(checkpoint)),
@@ -89,7 +90,7 @@ impl Trainer<'_> {
     }
 }
 
-/// The configuration with the updates that the run has made, if the clock decided their number.
+/// The configuration; under a time limit, with the numbers of updates that the run has made.
 fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
     match header.options.time_limit {
         Some(_) => config.with_updates_of(&header.config),

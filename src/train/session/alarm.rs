@@ -4,11 +4,11 @@
 
 use std::time::{Duration, Instant};
 
-/// Longest time between two checkpoints, without one update, if writing a checkpoint takes less than a 50th of
-/// this time.
+/// Time after which the next update writes a checkpoint, if writing takes less than a 50th of this time.
 const SAVE_EVERY: Duration = Duration::from_secs(3);
-/// Shortest times between two validation checks and between two figures. The interval is also at least this many times
-/// their duration, so that most of the time is left for training.
+/// Shortest times between two validation checks and between two figures. The interval is also at least
+/// `LOOK_SHARE` times the duration of the last check or figure, so that most of the time is left for
+/// training.
 const MEASURE_EVERY: Duration = Duration::from_secs(10);
 #[cfg(feature = "plot")]
 const DRAW_EVERY: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ const SAVE_SHARE: u32 = 50;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Alarm {
     every: Duration,
-    /// The minimum interval, in multiples of its duration.
+    /// The minimum interval, in multiples of the duration of the task.
     share: u32,
     last: Option<Instant>,
     took: Duration,

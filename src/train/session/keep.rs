@@ -72,7 +72,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes a checkpoint; refuses values that are not finite, from which no run could resume. Other ranks wait.
+    /// Writes a checkpoint, while other ranks wait. Refuses weights that are not finite, from which no run
+    /// could resume.
     pub(in crate::train) fn save(&mut self) -> Result<()> {
         self.team.order(&Order::Wait)?;
         self.write()
@@ -95,7 +96,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Writes the final scores beside their checkpoint.
+    /// Writes the final scores to `counters.json`.
     pub(in crate::train) fn keep_scores(&mut self, scores: Scores) -> Result<()> {
         self.tallies.counters.scores = Some(scores);
         let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! Validation and figures during training.
 //!
-//! They read the averaged weights and never write the state, because their times depend on the clock and a
+//! Both read the averaged weights and never write the state, because their times depend on the clock and a
 //! resumed run must be bit-identical to an uninterrupted one.
 
 use super::Session;
@@ -17,17 +17,19 @@ use {
     },
     crate::io::run::RunFolder,
     crate::tensor::Tensor,
+    crate::train::PlotsKind,
     crate::train::figures::SAMPLE_STREAM,
 };
 
-/// The first validation of a phase comes after this many updates or this time, whichever is first. It precedes the
-/// memory measurement at update 100, which then includes what validation allocates once.
+/// The first validation of a phase comes after this many updates (without a time limit) or this time,
+/// whichever is first. It comes before memory is measured at update 100, so that the measurement includes
+/// what validation allocates once.
 const FIRST_LOOK_UPDATES: u64 = 50;
 const FIRST_LOOK: Duration = Duration::from_secs(8);
 /// Cells along the longer side of figures during training.
 #[cfg(feature = "plot")]
 const COARSE: usize = 96;
-/// Batch size when sampling the test part of a known density.
+/// Number of test points of a known density that are sampled and scored together.
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
@@ -69,9 +71,12 @@ impl Session<'_> {
         Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }
 
-    /// `density.png` on a coarse grid.
+    /// Draws `density.png` on a coarse grid; for an image set, `samples.png`.
     #[cfg(feature = "plot")]
     pub(super) fn draw(&mut self) -> Result<()> {
+        if self.plots == PlotsKind::Density && self.held_out.images().is_some() {
+            return Ok(());
+        }
         self.team.order(&Order::Wait)?;
         let since = Instant::now();
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
@@ -93,7 +98,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Draws images, if the data are images.
+    /// Draws the figures of an image set, if the data are one and there is a folder.
     #[cfg(feature = "plot")]
     pub(in crate::train) fn gallery(&self) -> Option<Gallery<'_>> {
         let (images, frame) = (self.held_out.images()?, self.header.frames.images.as_ref()?);
@@ -101,7 +106,7 @@ impl Session<'_> {
         Some(Gallery { folder, frame, images })
     }
 
-    /// Programs traced for scoring.
+    /// Number of programs traced for scoring.
     pub(in crate::train) fn measure_traces(&self) -> usize {
         self.held_out.images().map_or_else(|| self.measure.traces(), Images::traces)
     }

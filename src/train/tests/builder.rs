@@ -33,7 +33,7 @@ fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     assert!(both.contains("--updates") && both.contains("--time-limit"), "{both}");
     let line = Points::from_rows([[0.0], [1.0], [3.0]]).unwrap();
     let dims = message(Trainer::with_flow(flow(0), line));
-    assert!(dims.contains("the flow has 2 dimensions and the points of given have 1"), "{dims}");
+    assert!(dims.contains("the flow has 2 dimensions, but the points of given have 1"), "{dims}");
 }
 
 #[test]

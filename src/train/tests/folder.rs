@@ -266,7 +266,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
     let place = crate::io::scratch();
     let (whole, parts) = (place.path().join("whole"), place.path().join("parts"));
     run(&whole, 0).unwrap();
-    // Before each update and each part of the end.
+    // The stop is requested before each update and before each part of the final evaluation.
     for stops in 0..9 {
         let asked = Cell::new(0);
         let stop = || asked.replace(asked.get() + 1) == 1;

@@ -121,11 +121,14 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let (log_probs, found) = scored(2);
     assert_eq!((log_probs.len(), found.bits.count, found.draws), (300, 300, 2));
     let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
-    // Eight tenths of these are training rows.
+    // Eight tenths of these images are training images.
     assert!((mean - found.bits.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
     let once = scored(1).1;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
-    assert!((1.0..2.0).contains(&ratio), "twice the draws have less noise by the root of 2: {ratio}");
+    assert!(
+        (1.0..2.0).contains(&ratio),
+        "with twice the draws, the noise is smaller by a factor of sqrt(2): {ratio}"
+    );
 
     let other = place
         .run("whole", &TrainOptions { pixels: Some(PixelTransformKind::Logit), ..learning() }, data)
@@ -237,7 +240,7 @@ fn a_run_that_does_not_improve_ends_early_with_its_best() {
     let rows = std::fs::read_to_string(place.path("run").join(METRICS_FILE)).unwrap();
     assert_eq!(rows.lines().count() as u64, 1 + report.updates);
     let again = place.run("run", &options, data).unwrap().train_report.unwrap();
-    assert_eq!(again.updates, report.updates, "it stays ended");
+    assert_eq!(again.updates, report.updates, "a run that ended early must not continue");
 }
 
 #[test]

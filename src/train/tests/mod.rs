@@ -155,7 +155,7 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
         let entropy = -values.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>() * cell;
         assert!((entropy - points.entropy_nats.unwrap()).abs() < 0.05, "{toy}: {entropy}");
         let HeldOut::Rows { validation, test: None } = &prepared.held_out else {
-            panic!("the test points of a toy are drawn when they are measured")
+            panic!("the test points of a toy density are sampled during scoring")
         };
         let own = Estimate::of(validation.log_p.as_ref().unwrap()).plus(points.standard().log_jacobian());
         let off = own.plus(points.entropy_nats.unwrap());
@@ -203,7 +203,8 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let is_there = folder.path().join(format!("{image}.png")).exists();
         assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
-    // In units: rings of radius 3 have a standard deviation of 1.45 along an axis; the log-density is per unit area.
+    // In the units of the data: rings of radius 3 have a standard deviation of 1.45 along an axis; the
+    // log-density is per unit area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
     let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
     assert!((1.0..2.0).contains(&std), "{std}");
@@ -269,7 +270,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     assert_eq!(report.validation_nats, report.nll_nats);
     assert_eq!((report.validation_rows, report.test_rows), (500, 700));
     assert_eq!(learned.header.parts, Some(Parts { train: 2_000, validation: 500, test: 700 }));
-    // The entropy of these normals per unit: 3/2 ln(2 pi e) + ln(10 x 0.1 x 1).
+    // The entropy of these normals in the units of the data: 3/2 ln(2 pi e) + ln(10 x 0.1 x 1).
     let entropy = 1.5 * (2.0 * std::f64::consts::PI * std::f64::consts::E).ln();
     assert!((-0.1..1.0).contains(&(report.nll_nats - entropy)), "{} {entropy}", report.nll_nats);
     for image in ["corner.png", "loss.png"] {
@@ -288,10 +289,12 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
         found.concat().len() == 10 && found.concat().iter().all(|x| (-30.0..0.0).contains(x)),
         "{found:?}"
     );
+    let pairs = [[0.0; 2]; 3];
+    assert!(std::panic::catch_unwind(|| learned.log_prob(&pairs, 1e-5, 1e-5)).is_err(), "three coordinates");
     #[cfg(feature = "plot")]
     {
         let message = learned.plot_density(folder.path().join("no.png"), 64).unwrap_err().to_string();
-        assert!(message.contains("this run's points have 3"), "{message}");
+        assert!(message.contains("the data of this run have 3"), "{message}");
     }
 }
 
@@ -325,7 +328,7 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
     };
     let (a, bytes) = run("a", 0.0, 0.0);
     let (b, others) = run("b", 0.0, 2.0);
-    assert!(bytes == others, "the test part has moved weights");
+    assert!(bytes == others, "the test part has changed weights");
     assert!(a.validation_nats == b.validation_nats && a.nll_nats == b.nll_nats);
     assert!(b.test_nll_nats > a.test_nll_nats + 1.0, "{} {}", a.test_nll_nats, b.test_nll_nats);
     // The reported validation NLL is the lowest of the run.

@@ -118,7 +118,7 @@ fn shards_see_the_batch_that_one_shard_sees_but_for_its_draws() {
     assert!((one / many - 1.0).abs() < 0.05, "{one} {many}");
 }
 
-/// Simulates a kill by a panic before a random update.
+/// Simulates a kill: the last rank panics at call `at` (from 0) of its stop predicate.
 fn killed(data: &TrainingData, options: &TrainOptions, folder: &Path, ranks: usize, at: u64) {
     let asked = AtomicU64::new(0);
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

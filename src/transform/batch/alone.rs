@@ -1,21 +1,22 @@
 //! Runs each example alone: a part of a function becomes the body of tiles of one row.
 //!
-//! The steps of a search depend on its values, so several examples need several searches. The schedule and the
-//! tape of a search are opaque and cannot leave their body. From the first loop on, every node that depends on
-//! it therefore runs alone. There are three reasons: reverse loops need the schedule, ordinary nodes compute
-//! the cotangents in between, and if the loss is computed inside, the tiles of its gradient can merge with the
-//! tiles of the loss (`transform::merge_tiles`). They cannot merge if a cotangent needs an output of the first
-//! tiles. This module determines these nodes, and contains no rule of an op.
+//! The steps of a search depend on its values, so several examples need several searches. The schedule and
+//! the tape of a search are opaque and cannot leave their body. Every node over examples that depends on a
+//! search therefore also runs alone. There are three reasons: reverse loops need the schedule; ordinary nodes
+//! compute the cotangents between loops; and if the loss is computed inside the tiles, the tiles of its
+//! gradient can merge with the tiles of the loss (`transform::merge_tiles`). Tiles cannot merge if a
+//! cotangent needs an output of the first tiles. [`Marks`] determines the nodes that run alone. This module
+//! emits them, and contains no rule of an op.
 
 use super::{Marks, Value, with_examples};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-/// Up to this number of examples, there is one level of tiles. More examples become nested tiles, with about as
-/// many outer tiles as inner tiles. The derivative with respect to shared values is a sum over tiles, which
-/// stores the part of each tile: n parts, or 2 sqrt(n) parts with nested tiles. For 500 examples and 18,448
-/// parameters, these are 37 MB or 3.2 MB.
+/// Up to this number of examples, there is one level of tiles. More examples become nested tiles, with about
+/// as many outer tiles as inner tiles. The derivative with respect to shared values is a sum over tiles,
+/// which stores a term for each tile: n terms, or 2 sqrt(n) terms with nested tiles. For 500 examples and
+/// 18,448 parameters, these are 37 MB or 3.2 MB.
 const FLAT: usize = 64;
 
 fn is_array(ty: &Type) -> bool {
@@ -58,7 +59,7 @@ fn tiles(body: Func, num_rowed: usize, n: usize) -> Tiles {
     Tiles { rows: n, tile, body: rows(&body, num_rowed, tile), tail, num_rowed, outs }
 }
 
-/// A body that runs `body`, which takes one row, for each of its `n` rows.
+/// The body of outer tiles: it runs `body`, which takes one row, for each of its `n` rows.
 fn rows(body: &Func, num_rowed: usize, n: usize) -> Func {
     let mut types = body.input_types();
     for ty in &mut types[1..=num_rowed] {
@@ -70,7 +71,7 @@ fn rows(body: &Func, num_rowed: usize, n: usize) -> Func {
     b.finish(&outputs)
 }
 
-/// The arrays in `alone` that are outputs or operands of other nodes.
+/// The arrays in `alone` that are outputs of `f` or operands of nodes that do not run alone.
 fn read_outside(f: &Func, alone: &[bool]) -> Vec<NodeId> {
     let mut read = vec![false; f.nodes().len()];
     f.outputs().iter().for_each(|o| read[o.index()] = true);
@@ -85,7 +86,7 @@ fn read_outside(f: &Func, alone: &[bool]) -> Vec<NodeId> {
 /// These loops run again for each example because schedules and tapes cannot be inputs.
 struct Inner {
     inside: Vec<bool>,
-    /// Arrays from outside, in order.
+    /// The arrays from outside that the body reads, in the order of their nodes.
     inputs: Vec<NodeId>,
 }
 

@@ -1,16 +1,16 @@
 //! A search for many examples in lockstep: one loop whose bodies are batched over its rows.
 //!
 //! Each row has its own schedule, so its accepted trips, and the bits of its carry, are the same as in a
-//! search for this row alone. The advantage of lockstep is that an operation runs for all rows at once. The
-//! bodies leave rows that are not live unchanged, with selects in the graph. The derivatives of the loop
-//! therefore mask their cotangents without a special rule.
+//! search for this row alone. The advantage of lockstep is that an operation runs for all rows at once.
+//! Selects in the bodies leave rows that are not live unchanged. The derivatives of the selects mask the
+//! cotangents of these rows, so the loop needs no special rule.
 
 use super::{Value, batch};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
 use std::sync::Arc;
 
-/// The search of `n` rows; at least one operand has an axis of examples.
+/// The search of `n` examples as rows; at least one operand has an axis of examples.
 pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId {
     let moving = s.num_carry + s.num_ext;
     let first = s.first_carry();
@@ -29,7 +29,7 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId
     b.push(Op::Solve(Arc::new(rows)), &args, None)
 }
 
-/// The expected number of trips, by which checkpoints are placed: the maximum over the rows.
+/// The expected number of trips, which decides where checkpoints are placed: the maximum over the rows.
 fn expected(b: &mut Builder, x: Value) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
@@ -42,7 +42,8 @@ fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
     let (mut b, mut x) = Builder::with_inputs(&types);
     let live = x.remove(at);
     let mut y = b.inline(f, &x);
-    // The input of step time' is the step time, before `live`; the input of carry' is the carry, after `live`.
+    // The outputs correspond to step time and carry in an attempt, to carry in a step. The step time is the
+    // input before `live`; the carry comes after `live`.
     let olds = &x[if out == 0 { at } else { at - 1 }..];
     for (y, &old) in y[out..out + num].iter_mut().zip(olds) {
         let shape = b.ty(old).shape().clone();

@@ -1,16 +1,17 @@
 //! Batching: vectorizes a function over many examples.
 //!
-//! Values that depend on a mapped input get a leading axis with one entry per example; the others are unchanged
-//! and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched function can be
-//! differentiated, batched again and compiled like any other. Some ops have no common form for several
-//! examples: a search, whose number of trips differs per example, tiles, and random bits from many keys. They
-//! run for each example alone, in tiles of one row (`alone`), with the same bits as single calls. If all
-//! examples share one schedule (tangents or cotangents through one solve), the loop becomes a loop of batched
-//! steps (`shared`).
+//! Values that depend on a mapped input get a leading axis with one entry per example; the others are
+//! unchanged and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched
+//! function can be differentiated, batched again and compiled like any other. Some ops have no common form
+//! for several examples: searches, because the number of trips differs per example, general loops, tiles,
+//! random bits from many keys, and a `cond` with one predicate per example. They run for each example alone,
+//! in tiles of one row (`alone`), with the same bits as single calls. If all examples share one schedule
+//! (tangents or cotangents through one solve), a `Scan` or `Rev` becomes a loop of batched steps (`shared`).
 //!
-//! A search can also run for all examples in lockstep until the last one has ended (`lockstep`); each example
-//! then has the same trips and bits as in its own search. Neither form is always faster: separate searches run
-//! in parallel, and in lockstep each operation covers the batch. Callers choose with [`Searches`].
+//! A search can also run for all examples in lockstep until the last example has ended (`lockstep`); each
+//! example then has the same trips and bits as in a search of its own. Neither form is always faster:
+//! separate searches run in parallel, and in lockstep each operation computes the whole batch. Callers choose
+//! with [`Searches`].
 
 mod alone;
 mod lockstep;
@@ -20,8 +21,8 @@ mod shared;
 use super::flow::num_values;
 use crate::graph::{Builder, Func, NodeId, Op, Type};
 
-/// Vectorizes `f` over `n` examples: `(x..) -> (f(x)..)` with a leading axis of length `n` on the inputs in
-/// `mapped`, and on every output.
+/// Vectorizes `f` over `n` examples: `(x..) -> (f(x)..)` with a leading axis of length `n` on the inputs that
+/// `mapped` marks, and on every output.
 ///
 /// Example `i` of an output equals the output of `f` at example `i` of the mapped inputs, with the other inputs
 /// unchanged; in the interpreter, bit for bit.
@@ -44,8 +45,8 @@ pub fn batch_with(f: &Func, mapped: &[bool], n: usize, searches: Searches) -> Fu
     emit(f, mapped, n, &vec![true; f.num_outputs()], searches)
 }
 
-/// [`batch`] with an axis of examples only on the outputs in `carry`; the other outputs must be the same for
-/// all examples.
+/// [`batch`] with an axis of examples only on the outputs that `carry` marks; the other outputs must be the
+/// same for all examples.
 fn batch_as(f: &Func, mapped: &[bool], n: usize, carry: &[bool]) -> Func {
     emit(f, mapped, n, carry, Searches::Alone)
 }
@@ -70,7 +71,7 @@ fn emit(f: &Func, mapped: &[bool], n: usize, carry: &[bool], searches: Searches)
     b.finish(&outputs)
 }
 
-/// A value of the batched function: with a leading axis of examples, or shared by all of them.
+/// A value of the batched function. If `on`, it has a leading axis of examples; else all examples share it.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     id: NodeId,
@@ -89,15 +90,15 @@ impl Value {
     }
 }
 
-/// The type of `n` values.
+/// The type of the values of `n` examples.
 fn with_examples(ty: &Type, n: usize) -> Type {
     ty.with_shape([&[n][..], ty.shape()].concat())
 }
 
 /// Inserts `f` for `n` examples; returns its outputs.
 ///
-/// Nodes of `f` that do not depend on a loop may come after one, so the nodes that depend on a loop are
-/// emitted last.
+/// Nodes that run alone are emitted last, as one set of tiles, because other nodes of `f` may come between
+/// them.
 fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<Value> {
     let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
@@ -108,8 +109,8 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
         }
         let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
         let x: Vec<Value> = node.args.iter().map(value).collect();
-        // A loop may ignore an operand with an axis of examples. The values of the loop then have no such
-        // axis, but its step still changes.
+        // A loop may ignore an operand with an axis of examples. The values of the loop then have no axis of
+        // examples, but the type of its step still changes.
         let carries = x.iter().any(|v| v.on);
         let id = match &node.op {
             Op::Input(k) => args[*k],
@@ -140,8 +141,8 @@ fn has_loops(f: &Func) -> bool {
 struct Marks {
     /// For each value of each node, whether it has an axis of examples.
     on: Vec<Vec<bool>>,
-    /// For each node, whether it runs alone: searches and tiles over examples, and nodes over examples that
-    /// depend on one of these.
+    /// For each node, whether it runs alone: it has an axis of examples, and has no common form for several
+    /// examples or depends on a node that runs alone.
     alone: Vec<bool>,
 }
 

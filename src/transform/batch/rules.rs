@@ -1,7 +1,7 @@
 //! One rule per op for operands with an axis of examples: the same op with an additional leading axis.
 //!
-//! Shared operands are broadcast only if the op needs equal shapes. A product uses shared operands without a
-//! broadcast, and the examples are additional rows. Weights are therefore read once, and their cotangent is one
+//! Shared operands are broadcast only if the op needs equal shapes. A product does not broadcast a shared
+//! operand; the examples become additional rows. Weights are therefore read once, and their cotangent is one
 //! product over all rows of all examples.
 
 use super::{Value, batch, with_examples};
@@ -68,7 +68,7 @@ fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
     all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
 }
 
-/// One predicate for all examples: the chosen branch runs for all of them.
+/// A `cond` with one predicate for all examples: the chosen branch runs for the whole batch.
 fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
     let mapped: Vec<bool> = x[1..].iter().map(|v| v.on).collect();
     let (then, otherwise) = (batch(&c.then, &mapped, n), batch(&c.otherwise, &mapped, n));
@@ -76,7 +76,7 @@ fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Cond(Arc::new(Cond { then, otherwise })), &x, None)
 }
 
-/// Axes of an array, shifted behind axis `first` as the leading one.
+/// `first`, followed by `axes` shifted by 1 because of the new leading axis.
 fn behind(first: usize, axes: &[usize]) -> Vec<usize> {
     std::iter::once(first).chain(axes.iter().map(|a| a + 1)).collect()
 }
@@ -107,7 +107,7 @@ impl Product {
         let (p, q) = (x[0].id, x[1].id);
         match (x[0].on, x[1].on) {
             (true, false) => self.rows(b, p, q, [self.ta, self.tb], false),
-            // q^T p^T, where the rows of each example are the columns of the result.
+            // Computed as the transpose of q^T p^T, where the examples of q are additional rows.
             (false, true) if self.tb || b.ty(q).shape()[self.rank] == 1 => {
                 self.rows(b, q, p, [!self.tb, !self.ta], true)
             }
@@ -116,8 +116,8 @@ impl Product {
         }
     }
 
-    /// `p q` (`p` transposed by flag 0, `q` by flag 1) with the examples of `p` as additional rows; each result
-    /// transposed if `turn`.
+    /// `p q` with the examples of `p` as additional rows. The flags transpose `p` and `q`; `turn` transposes
+    /// each result.
     fn rows(self, b: &mut Builder, p: NodeId, q: NodeId, flags: [bool; 2], turn: bool) -> NodeId {
         let (n, last, lead) = (self.n, self.rank, self.rank - 2);
         let (row, inner) = if flags[0] { (last, last - 1) } else { (last - 1, last) };
@@ -179,7 +179,7 @@ fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Gather, &[x, index], None)
 }
 
-/// Like [`gather`]; the updates of an example are added in their order.
+/// Like [`gather`]. The updates of each example are added in order.
 fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
     let shape = f.node(node.args[0]).ty.shape().clone();
     let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
@@ -189,7 +189,7 @@ fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) ->
     b.reshape(sum, [&[n][..], &shape].concat())
 }
 
-/// Converts an index `[n, ..]` into `rows` rows of each example to an index into the rows of all examples.
+/// Converts an index `[n, ..]` into the `rows` rows of each example to an index into the concatenated rows.
 ///
 /// The index is clamped first, so that an index out of range does not refer to a row of another example.
 fn shifted(b: &mut Builder, index: NodeId, n: usize, rows: usize) -> NodeId {

@@ -1,22 +1,22 @@
 //! Loops along a schedule that is the same for all examples: tangents and cotangents through one solve.
 //!
-//! All examples share the trips, so the loop stays one loop and its step is batched. The set of carried values
-//! with an axis of examples is a fixed point: it contains the values that have the axis at the start, and
-//! those to which a trip adds the axis. Some loops do not fit this form, because the tape was laid out for
-//! other values, or because of taps or other additional operands or results. Such a loop runs alone, together
-//! with its search.
+//! All examples share the trips, so the loop stays one loop and its step is batched. The set of carried
+//! values with an axis of examples is a fixed point: it contains the values that have the axis at the start,
+//! and those to which a trip adds the axis. A loop does not fit this form if its tape was filled with another
+//! set of values that have the axis, or if it has taps or other additional operands or results. Such a loop
+//! runs alone, together with its search.
 
 use super::{Marks, Searches, Value, batch_as, with_examples};
 use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
 use crate::transform::bodies::{Source, resign};
 use std::sync::Arc;
 
-/// Which values of a Scan or Rev have an axis of examples if it can run for all at once, given those of its
-/// operands in `m`. `None` if the loop cannot run for all at once, and for other ops.
+/// Which values of a `Scan` or `Rev` have an axis of examples, given the marks `m` of its operands. `None` if
+/// the loop cannot run for all examples at once, and for other ops.
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
     match &node.op {
-        // The axis of rows in lockstep takes the position of the examples.
+        // In lockstep, the first axis is already the axis of rows.
         Op::Scan(s) if s.rows().is_some() => None,
         Op::Rev(r) if r.rows().is_some() => None,
         Op::Scan(s) if !on[0] && is_plain(&s.step, s.num_carry, node.args.len() - 1) => {
@@ -32,7 +32,7 @@ pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     }
 }
 
-/// Whether a step has no inputs and outputs other than carry and captures.
+/// Whether a step has no inputs except step times, carry and captures, and no outputs except the carry.
 fn is_plain(step: &Func, num_carry: usize, num_operands: usize) -> bool {
     step.num_inputs() == STEP_TIMES.len() + num_operands && step.num_outputs() == num_carry
 }
@@ -64,7 +64,7 @@ fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
     Marks::of(f, mapped, Searches::Alone).outputs(f)
 }
 
-/// The smallest superset of the flags `start` that a trip leaves unchanged.
+/// The smallest superset of `start` to which a trip adds no values.
 fn fixed_point(start: &[bool], trip: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
     let mut on = start.to_vec();
     loop {
@@ -84,20 +84,20 @@ struct Backward {
 }
 
 impl Backward {
-    /// From its operands: schedule, tape, carry.., captures.., cotangents...
+    /// From the flags of the operands: `schedule, tape, carry.., captures.., cotangents..`.
     fn of(r: &Rev, on: &[bool]) -> Backward {
         let carry = carried(&r.step, r.num_carry, &on[2..]);
         let (captures, start) = on[2 + r.num_carry..].split_at(r.num_captures());
         let trip = |cts: &[bool]| outputs(&r.bwd, &[&STEP_TIMES[..], &carry, captures, cts].concat());
         let cts = fixed_point(start, trip);
-        // A sum has the type of its capture.
+        // A sum has an axis of examples if its capture has one, because both have the same type.
         let sums = trip(&cts).split_off(r.num_ct).into_iter().zip(&r.wrt);
         let sums = sums.map(|(on, &c)| on || captures[c]).collect();
         Backward { carry, cts, sums }
     }
 }
 
-/// The operands, with an axis of examples added where `wanted`.
+/// The operands, with an axis of examples added to those that `wanted` marks.
 fn operands(b: &mut Builder, x: &[Value], wanted: &[bool], n: usize) -> Vec<NodeId> {
     x.iter().zip(wanted).map(|(v, &on)| if on { v.spread(b, n) } else { v.id }).collect()
 }
@@ -142,7 +142,7 @@ pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
     b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt, ..r.clone() })), &args, None)
 }
 
-/// `f` with additional inputs from the `at`-th on, which it ignores.
+/// `f` with additional inputs, which it ignores, before input `at`.
 fn with_inputs(f: &Func, at: usize, further: &[Type]) -> Func {
     let mut types = f.input_types();
     types.splice(at..at, further.iter().cloned());

@@ -39,7 +39,7 @@ pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
         let is_cotangent = of.is_cotangent(NodeId(i as u32));
         let is_input = matches!(node.op, Op::Input(_)) && !is_cotangent;
         let is_made = !is_hard_op(&node.op) && node.args.iter().all(|a| easy[a.index()]);
-        // Of two values that are cheap to compute from each other, only the first is stored.
+        // A value that is cheap to compute from stored values is not stored.
         if easy[i] && is_made && is_hard[i] {
             found.retain(|id| id.index() != i);
         }
@@ -48,8 +48,8 @@ pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
     found
 }
 
-/// Whether an operation costs so much more than the memory traffic of its result that storing the result is
-/// better.
+/// Whether an operation costs so much more than the memory traffic of its result that the result should be
+/// stored.
 fn is_hard_op(op: &Op) -> bool {
     matches!(
         op,

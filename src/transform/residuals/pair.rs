@@ -11,9 +11,9 @@ use std::collections::HashMap;
 /// The match of a value of the backward body in another function.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Match {
-    /// It depends on a cotangent.
+    /// The value depends on a cotangent.
     Cotangent,
-    /// The other function has no such value.
+    /// The other function does not compute the value.
     Nowhere,
     At(NodeId),
 }
@@ -28,7 +28,7 @@ impl Match {
     }
 }
 
-/// The values of a function, indexed by operation and operands.
+/// The nodes of a function, indexed by operation, values of the operands, and type.
 struct Values<'a> {
     known: HashMap<(&'a Op, Vec<NodeId>, &'a Type), NodeId>,
     /// For each node, the first node with the same value.
@@ -36,8 +36,8 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The values of `f`, whose inputs `step_times` equal its first input; if `accepted` is given, under the
-    /// assumption that it is true.
+    /// The values of `f`, whose inputs `step_times` equal its first input. If `accepted` is given, this flag
+    /// is assumed to be true.
     fn of(f: &'a Func, step_times: &[NodeId], accepted: Option<NodeId>) -> Self {
         let mut known = HashMap::new();
         let mut same: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
@@ -74,7 +74,7 @@ fn ordered(op: &Op, mut args: Vec<NodeId>) -> Vec<NodeId> {
     args
 }
 
-/// The flag that a mask broadcasts.
+/// The flag of which `mask` is a broadcast.
 fn flag(f: &Func, mask: NodeId) -> NodeId {
     match &f.node(mask).op {
         Op::Broadcast { .. } | Op::Reshape => flag(f, f.node(mask).args[0]),
@@ -91,13 +91,15 @@ pub(super) struct Pair<'a> {
     pub forward: &'a Func,
     /// For each input of a step, the node of the forward body with the same value.
     inputs: Vec<Option<NodeId>>,
-    /// The first step time, if a step reads it directly: an operation of a backward body without operands.
+    /// The first step time, if it is a constant or a capture: the operation with which a backward body reads
+    /// it.
     start: Option<Op>,
-    /// The last step time if the target was reached: a node of the forward body.
+    /// The node of the forward body that is the last step time if the target is reached.
     aim: Option<NodeId>,
     /// Other inputs of the forward body that equal the step time before a trip.
     step_times: Vec<NodeId>,
-    /// The trip after an accepted one, if trips take residuals from the previous one.
+    /// What an accepted attempt passes to the next trip; `None` if trips reuse no values of the previous
+    /// trip.
     next: Option<Next>,
 }
 
@@ -119,9 +121,9 @@ pub(super) struct Carried {
 
 /// The matches of a backward body's values in the forward body.
 pub(super) struct Found {
-    /// In the same trip.
+    /// Matches with values of the same trip.
     pub now: Vec<Match>,
-    /// In the previous trip.
+    /// Matches with values of the previous trip.
     pub before: Vec<Match>,
     /// Values matched with values that the search carries.
     pub carried: Vec<Carried>,
@@ -132,7 +134,7 @@ impl Found {
         self.now[id.index()] == Match::Cotangent
     }
 
-    /// Whether some trip has computed the value.
+    /// Whether this trip or the previous trip has computed the value.
     pub fn has(&self, id: NodeId) -> bool {
         self.now[id.index()].at().or(self.before[id.index()].at()).is_some()
     }
@@ -144,7 +146,7 @@ impl<'a> Pair<'a> {
         let (body, nc) = (&s.attempt, s.num_carry);
         let step_time = body.inputs()[0];
         let (accepted, next) = (body.outputs()[0], body.outputs()[3]);
-        // A carried clock that starts as the step time and is updated to the step time equals it.
+        // A carried value that starts as the step time and is updated to each new step time always equals it.
         let carried =
             (nc..nc + s.num_ext).filter(|j| x[s.first_carry() + j] == x[1] && body.outputs()[4 + j] == next);
         let step_times: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
@@ -175,7 +177,8 @@ impl<'a> Pair<'a> {
             inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
             carried: (nc..nc + s.num_ext).map(|j| (j, body.inputs()[1 + j], body.outputs()[4 + j])).collect(),
         };
-        // An accepted step time that may be the target is a select between the target and others.
+        // If an accepted step may end at the target, its step time is a select between the target and another
+        // time.
         let aim = match (&body.node(next).op, &body.node(next).args[..]) {
             (Op::Select, [_, aim, _]) => Some(*aim),
             _ => None,
@@ -197,14 +200,14 @@ impl<'a> Pair<'a> {
         Pair { forward: body, inputs, start: None, aim: None, step_times: vec![], next: None }
     }
 
-    /// The number of a step's inputs: the first inputs of a backward body.
+    /// The number of inputs of a step. A backward body has the same first inputs.
     pub fn num_inputs(&self) -> usize {
         self.inputs.len()
     }
 
     /// Computes values of a backward body for the first trip from the inputs of the forward body. Later trips
-    /// have these values from the previous trip, so they depend only on the first step time, on the state and
-    /// on captures of the forward body.
+    /// reuse these values from the previous trip. The values therefore depend only on the first step time, on
+    /// the state and on captures of the forward body.
     pub fn at_first(&self, bwd: &Func, values: &[NodeId]) -> Func {
         let own = self.forward.inputs();
         let (mut b, ids) = Builder::with_inputs(&self.forward.input_types());
@@ -229,7 +232,7 @@ impl<'a> Pair<'a> {
         b.finish(&outputs)
     }
 
-    /// Matches the values of a backward body.
+    /// Finds the matches of all values of a backward body.
     pub fn find(&self, bwd: &Func) -> Found {
         let values = Values::of(self.forward, &self.step_times, None);
         let now = self.matched(bwd, &values, &self.inputs, &[]);
@@ -251,7 +254,7 @@ impl<'a> Pair<'a> {
             return Found { now, before: vec![Match::Nowhere; before.len()], carried };
         }
         let mut now = self.matched(bwd, &values, &self.inputs, &known);
-        // The value is stored with the residuals of the previous trip, not of this trip.
+        // These values are stored with the residuals of the previous trip, not of this trip.
         known.iter().for_each(|(value, _)| now[value.index()] = Match::Nowhere);
         Found { now, before, carried }
     }
@@ -280,7 +283,7 @@ impl<'a> Pair<'a> {
                 // operand.
                 (Op::Observe(_), [x]) => all[x.index()],
                 (_, args) if args.iter().any(|a| all[a.index()] == Match::Cotangent) => Match::Cotangent,
-                // A first step starts at the loop's start, and a last step ends at its end.
+                // The first step starts at the start of the loop, and the last step ends at the target.
                 (Op::Select, [flag, step_time, t])
                     if is(*flag, 0) && is(*t, 2) && self.start.as_ref() == Some(&bwd.node(*step_time).op)
                         || is(*flag, 1)

@@ -30,7 +30,7 @@ fn push_binary(b: &mut Builder, op: BinaryOp, x: [NodeId; 2], ty: &Type) -> Node
     insert(b, &Op::Binary(op), &x, ty)
 }
 
-/// The operand, if the value is a negation.
+/// The operand of `x`, if `x` is a negation.
 fn negated(b: &Builder, x: NodeId) -> Option<NodeId> {
     matches!(b.node(x).op, Op::Unary(UnaryOp::Neg)).then(|| b.node(x).args[0])
 }
@@ -199,7 +199,7 @@ fn cast(b: &mut Builder, x: NodeId, ty: &Type) -> Option<NodeId> {
     (first == ty.dtype() && widens(first, second)).then_some(from)
 }
 
-/// Moves an operation on broadcast operands before the broadcast.
+/// Moves an operation before the broadcast, if all its operands are broadcast alike or are constants.
 fn before_broadcast(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<NodeId> {
     if *op == Op::StopGradient {
         return None;

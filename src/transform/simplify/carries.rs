@@ -1,14 +1,14 @@
 //! Removes unused carried values from searches.
 //!
 //! A carried value is used if it is read outside, or if a flag, the step time, a tap or another used value
-//! depends on it. The other carried values are unused sums: the integrals of a backward solve whose gradients
-//! are not needed, the counters and the controller's history of most solves. They are removed from the loop
-//! with the work that computes them. A value that every attempt returns unchanged becomes a constant or a
-//! capture. If the tape has a reader, or the step has an inverse, the state is not changed, since every loop
-//! that reads the tape must agree on its layout. The ext values may still be removed.
+//! depends on it. Examples of unused values are the integrals of a backward solve whose gradients are not
+//! needed, and the counters and the controller's history of most solves. Unused values are removed from the
+//! loop with the work that computes them. An ext value that every attempt returns unchanged becomes a
+//! constant or a capture. If a node reads the tape, or the step has an inverse, all values of the state stay,
+//! since every loop that reads the tape must agree on its layout. The ext values may still be removed.
 //!
-//! If the test for continuing holds at the start of the search, it holds at the start of every attempt. It is
-//! then folded to a constant ([`running`]).
+//! If a search runs while a comparison holds, and the comparison holds at the start of the search, then it
+//! holds at the start of every attempt. There it is replaced by a constant ([`running`]).
 
 use super::fold::compare;
 use super::prune::Found;
@@ -45,7 +45,7 @@ pub(super) fn fewer(
                 Source::Input(s.attempt_head() + kept.len() + s.num_captures() + captures.len() - 1)
             }
             (None, Some(number)) if counts[j] => Source::Splat(number),
-            // A placeholder operand; no remaining node depends on it.
+            // A placeholder; no remaining node depends on it.
             _ => Source::Splat(0.0),
         })
         .collect();
@@ -80,7 +80,7 @@ pub(super) fn fewer(
     Some((Solve { attempt, step, inverse, num_carry, num_ext: kept.len() - num_carry, ..*s }, operands))
 }
 
-/// Which of the carried values are used.
+/// Which of the carried values are used: those that `needed` marks, and those on which used values depend.
 fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     let mut counts: Vec<bool> =
         needed.iter().enumerate().map(|(j, needed)| *needed || keeps_state && j < s.num_carry).collect();
@@ -99,8 +99,8 @@ fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     }
 }
 
-/// The inputs that the outputs chosen by `wanted` depend on. A nested search depends only on its used carried
-/// values. A value that two nested searches only pass on is therefore removed from both.
+/// Which inputs the outputs chosen by `wanted` depend on. A nested search depends only on its used carried
+/// values. A value that an outer and an inner search only pass on unchanged is therefore removed from both.
 fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut on = vec![false; f.nodes().len()];
     let mut needed: Vec<Vec<bool>> = f.nodes().iter().map(|node| vec![false; num_values(&node.ty)]).collect();
@@ -155,10 +155,10 @@ fn with_carry(
     resign(f, &types, &all, outputs)
 }
 
-/// The attempt under the assumption that its search is running. A search continues while a comparison of a
-/// carried number with another number holds, so the comparison holds at the start of every attempt if it holds
-/// at the start of the first attempt. This does not apply to rows in lockstep, which run until all rows have
-/// ended.
+/// The search with an attempt that assumes that the search is running. If a search continues while a
+/// comparison of a carried number with a constant holds, and the comparison holds at the start of the first
+/// attempt, then it holds at the start of every attempt. `None` if this is not the case, and for rows in
+/// lockstep, which run until all rows have ended.
 pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
     if s.rows().is_some() {
         return None;

@@ -1,8 +1,8 @@
 //! Constant folding.
 //!
-//! Only operations that every machine rounds alike are folded: kernels for exp and similar functions may differ
-//! from `std` in the last bit. The f32 result of an operation is the f64 result rounded to f32 (53 bits are
-//! more than 2 * 24 + 2).
+//! Only operations that every machine rounds alike are folded, because kernels for exp and similar functions
+//! may differ from `std` in the last bit. An operation on f32 numbers is computed in f64 and rounded to f32.
+//! The bits are the same as in f32, since 53 bits are more than 2 * 24 + 2.
 
 use super::{splat, splat_of};
 use crate::array::DType;
@@ -39,7 +39,7 @@ pub(super) fn fold(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> Option<
     Some(splat_of(b, ty, round(ty.dtype(), value)))
 }
 
-/// A conversion before rounding; between integer types, the bits do not change.
+/// A conversion, whose result the caller rounds. Between integer types, the bits do not change.
 fn cast(from: DType, to: DType, x: f64) -> f64 {
     match (from, to) {
         (DType::I32, DType::U32) => f64::from(x as i32 as u32),

@@ -1,14 +1,14 @@
 //! Simplification: each node is rewritten as it is inserted into a new builder, until nothing changes.
 //!
-//! The results of a simplified graph have the same bits as those of the original, with three exceptions: the
-//! sign of a zero (`x + 0` becomes x); a sum of n equal terms becomes n times the term, rounded once; and an
-//! operand with coefficient 0 in a `lincomb` is dropped, even if it is not finite. `x * 0` is not simplified to
-//! 0, because this would change non-finite results. Sums and products are not reassociated, because this would
-//! change the rounding.
+//! The results of a simplified graph have the same bits as those of the original, with three exceptions. The
+//! sign of a zero may change (`x + 0` becomes x). A sum of n equal terms becomes n times the term, rounded
+//! once. An operand of a `lincomb` with coefficient 0 is dropped, even if it is not finite. `x * 0` is not
+//! simplified to 0, because this would change non-finite results. Sums and products are not reassociated,
+//! because this would change the rounding.
 //!
-//! Rules match a node and its operands only. Equality saturation would find more simplifications. Local rules
-//! suffice for the redundant nodes of derivatives: ones, zeros, double negations, transposes, broadcasts of
-//! constants.
+//! A rule looks only at a node and its operands. Equality saturation would find more simplifications, but
+//! local rules suffice for the redundant nodes of derivatives: ones, zeros, double negations, transposes,
+//! broadcasts of constants.
 
 mod arith;
 mod carries;
@@ -21,7 +21,7 @@ use super::bodies::{map_bodies, push_as, rebuild};
 use crate::graph::{Builder, Func, NodeId, Op, Type};
 use std::collections::HashMap;
 
-/// The maximum number of rounds; real graphs take two or three.
+/// The maximum number of rounds. Graphs of real programs take two or three.
 const MAX_ROUNDS: usize = 12;
 
 /// Simplifies a function, including its bodies. Unused inputs and outputs of bodies are removed.
@@ -38,7 +38,7 @@ pub fn simplify(f: &Func) -> Func {
     f
 }
 
-/// Removes `stop_gradient` from a function, including its bodies. Runs after differentiation.
+/// Removes `stop_gradient` from a function, including its bodies. To be called after differentiation.
 pub fn erase_stop_gradient(f: &Func) -> Func {
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
@@ -57,8 +57,8 @@ pub(super) fn simplify_outside(f: &Func) -> Func {
     b.finish(&outputs)
 }
 
-/// One round: bodies first, then the nodes, then signatures. `known` caches simplified bodies (a step occurs in
-/// a search and in its derivatives) and is only looked up, never iterated.
+/// One round: bodies first, then the nodes, then the signatures of bodies. `known` caches simplified bodies,
+/// because a step occurs in a search and in its derivatives. It is only looked up, never iterated.
 fn round(f: &Func, known: &mut HashMap<Func, Func>) -> Func {
     if let Some(done) = known.get(f) {
         return done.clone();

@@ -138,7 +138,8 @@ fn pad(b: &mut Builder, lo: &[usize], hi: &[usize], x: NodeId, ty: &Type) -> Opt
     Some(insert(b, &Op::Pad { lo: plus(lo, l), hi: plus(hi, h) }, &node.args, ty))
 }
 
-/// A sum of padded arrays that are adjacent or at the same position: the derivative of splitting an array.
+/// A simpler form of a sum of padded arrays that are adjacent or at the same position. Such sums are the
+/// derivative of splitting an array.
 pub(super) fn sum_of_pads(b: &mut Builder, x: [NodeId; 2], ty: &Type) -> Option<NodeId> {
     let parts = |b: &Builder, x: NodeId| match &b.node(x).op {
         Op::Pad { lo, hi } => Some((lo.clone(), hi.clone(), b.node(x).args[0])),

@@ -1,10 +1,11 @@
 //! Removes unused inputs and outputs from the bodies of loops and tiles.
 //!
 //! Unread captures and tile inputs are removed, and equal inputs are merged. Constants move into the bodies,
-//! where they can be folded. If all rows of an input repeat one value, only this value is passed. Unused
-//! outputs of tiles and unused sums of reverse loops are removed. A cotangent that a reverse loop passes
-//! through unchanged becomes a capture. Other carried values stay, except those that a search does not need
-//! ([`carries`]): the layout of a tape is the carry, and every loop that reads the tape must agree on it.
+//! where they can be folded. If all rows of a tile input repeat one value, only this value is passed. Unused
+//! outputs of tiles and branches, and unused sums of reverse loops, are removed. A cotangent that a reverse
+//! loop passes through unchanged becomes a capture. Other carried values stay, except those that a search
+//! does not need ([`carries`]): the layout of a tape is the carry, and every loop that reads the tape must
+//! agree on it.
 
 use super::{carries, prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
@@ -16,9 +17,9 @@ use std::sync::Arc;
 pub(super) enum Found {
     /// The value is unused.
     Nowhere,
-    /// In the new node's tuple.
+    /// The value of this index in the tuple of the new node.
     Value(usize),
-    /// In a node outside.
+    /// The value is a node outside of the body.
     Outside(NodeId),
 }
 
@@ -99,8 +100,8 @@ pub(super) struct Plan {
     sources: Vec<Source>,
 }
 
-/// Drops unused operands, merges equal operands, and moves constants into the body. Operands in `keep` do not
-/// change.
+/// Drops unused operands, merges equal operands, and moves constants into the body. Operands that `keep`
+/// marks do not change.
 pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
     let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
     let mut plain: Vec<bool> = vec![];
@@ -281,7 +282,7 @@ impl TileInputs {
                 shared.len() - 1
             })
         };
-        // Shared inputs come after the rowed ones, whose number is known only at the end.
+        // Shared inputs come after the rowed inputs, whose number is not known before the end of this loop.
         let mut late: Vec<Source> = vec![];
         for (k, &id) in x.iter().enumerate() {
             let node = b.node(id);

@@ -5,7 +5,7 @@ use super::*;
 use crate::graph::{BinaryOp, CompareOp, Margins, Op, ReduceOp};
 use crate::transform::{Searches, batch, batch_with, optimize};
 
-/// Example `i` of every mapped input; other inputs unchanged.
+/// The inputs with example `i` of every mapped input; the other inputs are unchanged.
 fn example(x: &[Array], mapped: &[bool], i: usize) -> Vec<Array> {
     x.iter().zip(mapped).map(|(x, &on)| if on { entry(x, i) } else { x.clone() }).collect()
 }
@@ -18,7 +18,7 @@ fn entry(x: &Array, i: usize) -> Array {
     out
 }
 
-/// Random arguments for `f`, with `n` examples of the mapped ones.
+/// Random arguments for `f`, with `n` examples of the mapped arguments.
 fn arguments(f: &Func, mapped: &[bool], n: usize, seed: u64) -> Vec<Array> {
     let mut draws = Draws::new(seed);
     let types = f.input_types().into_iter().zip(mapped);
@@ -26,7 +26,7 @@ fn arguments(f: &Func, mapped: &[bool], n: usize, seed: u64) -> Vec<Array> {
     types.map(|(ty, &on)| draws.array(&lead(ty, on))).collect()
 }
 
-/// Asserts that the batched function is bit-equal to single calls; returns it.
+/// Asserts that the batched function is bit-equal to single calls; returns the batched function.
 #[track_caller]
 fn check_batch(f: &Func, mapped: &[bool], n: usize, seed: u64, what: &str) -> Func {
     check_batch_with(Searches::Alone, f, mapped, n, seed, what)
@@ -44,7 +44,7 @@ fn check_batch_with(searches: Searches, f: &Func, mapped: &[bool], n: usize, see
     many
 }
 
-/// All subsets of a function's few inputs, as mapped.
+/// Every set of mapped inputs, as a flag per input.
 fn masks(inputs: usize) -> impl Iterator<Item = Vec<bool>> {
     (0..1usize << inputs).map(move |set| (0..inputs).map(|k| set >> k & 1 == 1).collect())
 }
@@ -74,7 +74,7 @@ fn every_product_equals_that_of_each_example() {
 fn rows_taken_and_added_stay_within_their_example() {
     let index = Type::array(DType::I32, [2, 2]);
     let take = func(&[f64s([3, 2]), index.clone()], |b, x| {
-        // Two of the four indices are out of range and are clamped.
+        // The indices are shifted and scaled, so that some are out of range and are clamped.
         let far = b.push(Op::Lincomb { coeffs: vec![1f64.to_bits()] }, &[x[0]], None);
         let two = b.splat_like(x[1], 2.0);
         let (low, wide) = (b.sub(x[1], two), b.mul(x[1], two));
@@ -130,7 +130,7 @@ fn shared_values_are_computed_once() {
     let many = optimize(&batch(&f, &[false, true], 7));
     let shapes: Vec<String> = many.nodes().iter().map(|n| format!("{} {}", n.op.name(), n.ty)).collect();
     assert!(shapes.contains(&"exp f64[2,2]".into()), "{shapes:?}");
-    assert!(shapes.contains(&"dot f64[7,2]".into()), "one product of all rows: {shapes:?}");
+    assert!(shapes.contains(&"dot f64[7,2]".into()), "one product for all rows: {shapes:?}");
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn searches_in_lockstep_give_what_a_loop_gives() {
             f.nodes().iter().filter(|n| matches!(&n.op, Op::Solve(s) if s.rows().is_some())).count()
         };
         searches += rows(&many);
-        // One more axis: rows in lockstep already run per example.
+        // A second axis of examples: loops in lockstep then run for each example alone.
         let again: Vec<bool> = x.iter().map(|_| draws.below(2) > 0).collect();
         check_batch_with(Searches::Lockstep, &many, &again, 2, seed as u64, &what);
     }
@@ -163,7 +163,7 @@ fn searches_in_lockstep_give_what_a_loop_gives() {
 #[test]
 fn directions_of_a_derivative_share_the_search() {
     let count = |f: &Func, name: &str| f.nodes().iter().filter(|n| n.op.name() == name).count();
-    // A loop with taps runs once per direction.
+    // Loops with taps are excluded: they run once per direction.
     let taps = |f: &Func| {
         f.nodes().iter().any(|node| match &node.op {
             Op::Solve(s) => s.taps.num_rows() > 0,
@@ -185,7 +185,7 @@ fn directions_of_a_derivative_share_the_search() {
             assert_eq!(kinds(&many), kinds(&f), "{what}");
         }
     }
-    assert!(loops > 20, "{loops} loops along a schedule that all share");
+    assert!(loops > 20, "{loops} loops along a shared schedule");
 }
 
 #[test]

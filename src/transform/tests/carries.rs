@@ -5,8 +5,9 @@ use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, Solve, Taps, UnaryOp};
 use std::sync::Arc;
 
-/// Runs until the status was "running" in five attempts. Carried: y; the count, a sum of counts, the number 2,
-/// the step size, the status.
+/// An attempt of a search that ends when five attempts have started with a status below 1/2, which means
+/// running. The carry is y. The ext values are the count, a sum of counts, the number 2, the step size and
+/// the status.
 fn attempt() -> Func {
     let y = f64s([2]);
     func(&[vec![f64s([]), y.clone()], vec![f64s([]); 6]].concat(), |b, x| {
@@ -35,7 +36,8 @@ fn advance(b: &mut Builder, y: NodeId, scale: NodeId) -> NodeId {
     b.binary(BinaryOp::Add, scaled, y)
 }
 
-/// The search from y and a step size, by a scale; its status at the start is a number or the last input.
+/// A function of y, a step size, a scale and a status, which runs the search. The search starts with the
+/// status `status`, or with the last input.
 fn search(outputs: &[usize], status: Option<f64>) -> Func {
     let flags = vec![Type::scalar(DType::Bool); 2];
     let step = func(&[flags, vec![f64s([]); 2], vec![f64s([2]), f64s([])]].concat(), |b, x| {
@@ -71,7 +73,7 @@ fn unread_counters_and_constant_carries_leave_the_loop() {
     let g = simplify(&f);
     verify(&g).unwrap();
     let s = solve_of(&g);
-    assert_eq!((s.num_carry, s.num_ext), (1, 1), "the count: an attempt that runs knows its status\n{g}");
+    assert_eq!((s.num_carry, s.num_ext), (1, 1), "only the count is left: every attempt starts running\n{g}");
     assert_eq!(interpret(&g, &inputs(0.0)).unwrap(), interpret(&f, &inputs(0.0)).unwrap());
 }
 

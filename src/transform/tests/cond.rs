@@ -1,4 +1,4 @@
-//! `cond`: derivatives of both branches at any order, their text, and simplification.
+//! `cond`: first and second derivatives of both branches, the text form, and simplification.
 
 use super::{check_twice, eval, f64s, func, vjp};
 use crate::array::{Array, DType};
@@ -7,7 +7,8 @@ use crate::graph::{Cond, Func, Op, Type, UnaryOp, verify};
 use crate::transform::{optimize, simplify};
 use std::sync::Arc;
 
-/// (pred, x, y, z) to (sin x y, x) or (y, x x), used twice; z is never read.
+/// A function of pred, x, y, z with a `cond` whose branches return (sin(x) y, x, z) or (y, x^2, z). The third
+/// result is unused, so z has no effect.
 fn choice() -> Func {
     let t = || f64s([2]);
     let then = func(&[t(), t(), t()], |b, x| {

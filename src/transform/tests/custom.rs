@@ -1,4 +1,4 @@
-//! Custom functions: rules equal to the body's derivative must not change results, at any order.
+//! Custom functions: rules that equal the body's derivative must not change first or second derivatives.
 
 use super::{check, check_twice, eval, f64s, func, jvp, vjp};
 use crate::array::Array;
@@ -45,7 +45,7 @@ fn every_choice_of_rules_has_the_derivatives_of_the_body() {
     for (forward, reverse) in [(false, false), (true, false), (true, true)] {
         check_twice(&used(op(forward, reverse)), &at(), &[0, 1], &format!("jvp {forward}, vjp {reverse}"));
     }
-    check(&used(op(false, true)), &at(), &[1], "vjp alone, by one operand");
+    check(&used(op(false, true)), &at(), &[1], "vjp alone, with respect to one operand");
     check_twice(&used(op(false, true)), &at(), &[0, 1], "vjp alone");
 }
 

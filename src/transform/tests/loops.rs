@@ -1,20 +1,21 @@
 //! The rules of loops and tiles.
 //!
-//! The search accepts every other attempt. Its step times depend on its arguments, and the derivative holds
-//! them fixed, so the derivative is compared with finite differences of a scan along a fixed schedule.
+//! The search accepts every other attempt. Its step times depend on its arguments, but the derivative holds
+//! the step times fixed. It is therefore compared with finite differences of a scan along a fixed schedule.
 
 use super::*;
 use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, Taps, TileOut, Tiles, UnaryOp};
 use std::sync::Arc;
 
-/// y (states), logp (only accumulates), trips (not a float), still (has no tangent).
+/// The carried values: y, logp (an integral, which the step does not read), trips (an integer), still
+/// (constant).
 const NUM_CARRY: usize = 4;
 
 fn carry_types(rows: usize) -> Vec<Type> {
     vec![f64s([rows, 2]), f64s([rows]), Type::scalar(DType::I32), f64s([])]
 }
 
-/// t0, t1, dt, w.
+/// The types of the captures t0, t1, dt, w.
 pub(crate) fn capture_types() -> Vec<Type> {
     vec![f64s([]), f64s([]), f64s([]), f64s([2, 2])]
 }
@@ -57,7 +58,7 @@ fn attempt(rows: usize) -> Func {
         let h = b.mul(c[2], times);
         let aim = b.add(t, h);
         let step_time = b.binary(BinaryOp::Min, aim, c[1]);
-        // accept on odd counts
+        // Odd attempts are accepted.
         let half = b.scale(times, 0.5);
         let floor = b.unary(UnaryOp::Floor, half);
         let accept = b.compare(CompareOp::Ne, half, floor);
@@ -88,12 +89,12 @@ fn solve_of(rows: usize) -> Solve {
     }
 }
 
-/// carry.., captures.. -> carry.., ext, schedule, tape
+/// Inserts the search: `carry.., captures..` -> `carry.., ext, schedule, tape`.
 pub(crate) fn insert_solve(b: &mut Builder, rows: usize, x: &[NodeId]) -> Vec<NodeId> {
     insert(b, x, solve_of(rows))
 }
 
-/// The same of two rows under another policy.
+/// [`insert_solve`] for two rows, with another policy.
 pub(super) fn insert_kept(b: &mut Builder, x: &[NodeId], policy: Policy) -> Vec<NodeId> {
     insert(b, x, Solve { policy, ..solve_of(2) })
 }
@@ -117,7 +118,7 @@ pub(crate) fn solved() -> Func {
     })
 }
 
-/// The same along the schedule of the first half of the inputs.
+/// Like [`solved`] for the second half of the inputs, but along the schedule of a solve of the first half.
 pub(super) fn scanned() -> Func {
     func(&[own_types(), own_types()].concat(), |b, x| {
         let out = insert_solve(b, 2, &x[..8]);
@@ -153,9 +154,9 @@ fn check_first(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     check(&jvp(f, wrt), &[x, &dx].concat(), &all(dx.len()), &format!("jvp of {what}"));
     let g = vjp(f, &outs, wrt).unwrap();
     check_forward(&g, &[x, &u].concat(), &all(u.len()), &format!("vjp of {what}"));
-    check_forward(&g, &[x, &u].concat(), &wrt[..1], &format!("vjp of {what}, by one argument"));
+    check_forward(&g, &[x, &u].concat(), &wrt[..1], &format!("vjp of {what}, wrt one argument"));
     let only_cotangents: Vec<usize> = (f.num_inputs()..f.num_inputs() + u.len()).collect();
-    check_forward(&g, &[x, &u].concat(), &only_cotangents, &format!("vjp of {what}, by cotangents"));
+    check_forward(&g, &[x, &u].concat(), &only_cotangents, &format!("vjp of {what}, wrt cotangents"));
 }
 
 #[test]
@@ -206,11 +207,11 @@ fn only_what_moves_and_counts_is_carried_back() {
     let f = solved();
     let g = vjp(&f, &[0], &[7]).unwrap();
     let r = rev_of(&g);
-    assert_eq!((r.num_ct, &r.wrt[..]), (1, &[3][..]), "y alone leads to y; of the captures w");
+    assert_eq!((r.num_ct, &r.wrt[..]), (1, &[3][..]), "only y and w have cotangents");
     let g = vjp(&f, &[1], &[0, 4, 5]).unwrap();
     let r = rev_of(&g);
     assert_eq!((r.num_ct, &r.wrt[..]), (2, &[0, 1][..]));
-    // No step depends on dt: its cotangent is zero, and no loop is made for it.
+    // No step depends on dt, so its cotangent is zero, and there is no reverse loop.
     let g = vjp(&f, &[0, 1], &[6]).unwrap();
     assert!(!g.nodes().iter().any(|n| matches!(n.op, Op::Rev(_) | Op::Solve(_)) && n.args.is_empty()));
     assert_eq!(g.nodes().iter().filter(|n| matches!(n.op, Op::Rev(_))).count(), 0);
@@ -224,11 +225,12 @@ fn only_what_moves_and_counts_is_carried_back() {
 #[test]
 fn values_beside_a_gradient_and_tangents_have_reverse_derivatives() {
     let g = vjp(&solved(), &[0], &[7]).unwrap();
-    assert!(vjp(&g, &[0], &[7]).is_ok(), "the values beside the gradient may be differentiated");
+    assert!(vjp(&g, &[0], &[7]).is_ok(), "the primal outputs can be differentiated");
     assert!(vjp(&jvp(&solved(), &[0]), &[4], &[7]).is_ok(), "reverse over forward");
 }
 
-/// row0, x: [rows, 2], s: [2, 2], shift: [] -> y: [rows, 2], sum: []; scaled by the first row + 1.
+/// row0, x: [rows, 2], scale: [rows], w: [2, 2], shift: [] -> y = sin(x w) scale + row0 shift, and the sum of
+/// y x.
 fn body(rows: usize) -> Func {
     let row0 = Type::scalar(DType::U32);
     func(&[row0, f64s([rows, 2]), f64s([rows]), f64s([2, 2]), f64s([])], |b, x| {

@@ -15,7 +15,7 @@ use crate::array::{Array, DType, Shape};
 use crate::graph::arbitrary::Draws;
 use crate::graph::{Builder, Func, NodeId, Type, interpret, verify};
 
-/// Evaluates a function that must be well formed.
+/// Evaluates a function; panics if it is not well formed.
 pub(crate) fn eval(f: &Func, x: &[Array]) -> Vec<Array> {
     verify(f).unwrap_or_else(|e| panic!("{e}"));
     interpret(f, x).unwrap_or_else(|e| panic!("{e}"))
@@ -51,7 +51,8 @@ fn assert_close(got: &[Array], want: &[Array], tol: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (g, w) in got.iter().zip(want) {
         assert_eq!(g.shape(), w.shape(), "{what}");
-        // Elements much smaller than the others are differences of large numbers.
+        // Elements much smaller than the others may be differences of large numbers, so their relative error
+        // is larger.
         let largest = w.to_f64().iter().fold(1e-3, |m: f64, x| m.max(x.abs()));
         for (g, w) in g.to_f64().into_iter().zip(w.to_f64()) {
             assert!((g - w).abs() <= tol * (w.abs() + 0.1 * largest), "{what}: {g} is not {w}");
@@ -59,7 +60,7 @@ fn assert_close(got: &[Array], want: &[Array], tol: f64, what: &str) {
     }
 }
 
-/// Central differences of the float outputs along `dx`, Richardson extrapolated: error O(h^4).
+/// Central differences of the float outputs along `dx`, with Richardson extrapolation; the error is O(h^4).
 fn differences(f: &Func, x: &[Array], dx: &[Array], wrt: &[usize]) -> Vec<Array> {
     let floats: Vec<usize> = (0..f.num_outputs()).filter(|&k| f.output_type(k).is_float()).collect();
     let at = |h: f64| -> Vec<Vec<f64>> {
@@ -103,7 +104,7 @@ fn check(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     assert!((l - r).abs() <= 1e-11 * (1.0 + l.abs()), "{what}: <vjp u, v> = {l} but <u, jvp v> = {r}");
 }
 
-/// `check` of a function and of its first derivatives.
+/// [`check`] for a function and for its first derivatives.
 fn check_twice(f: &Func, x: &[Array], wrt: &[usize], what: &str) {
     check(f, x, wrt, what);
     let mut draws = Draws::new(11);

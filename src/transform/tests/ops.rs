@@ -117,7 +117,7 @@ fn batches_of_products_have_the_derivatives_of_products() {
 fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
     let mut draws = Draws::new(3);
     for (ta, tb) in [(false, false), (false, true), (true, false), (true, true)] {
-        // Of the left factor's entries, 5 rows by 2; of the matrix, 2 by 3, from the left or from the right.
+        // The batch has 4 matrices of 5 x 2, the shared matrix is 2 x 3. It is the left or the right factor.
         let a = if ta { [4, 2, 5] } else { [4, 5, 2] };
         let w = if tb { [3, 2] } else { [2, 3] };
         let wide = |b: &mut Builder, w: NodeId| {
@@ -134,8 +134,8 @@ fn the_cotangent_of_a_matrix_that_a_batch_shares_is_made_at_once() {
             let back = vjp(&f, &[0], &[1]).unwrap();
             let per_entry = |n: &crate::graph::Node| **n.ty.shape() == [4, w[0], w[1]];
             let sums = back.nodes().iter().filter(|n| matches!(n.op, Op::Reduce { .. }));
-            // One product over all rows of the batch if no operand must be transposed, or only x and x is
-            // smaller than the products.
+            // The cotangent is one product over all rows of the batch if no operand must be transposed, or if
+            // only x must be transposed and is smaller than the batch of products.
             let products = back.nodes().iter().filter(|n| matches!(n.op, Op::Dot { .. }) && per_entry(n));
             assert_eq!(sums.count(), products.count(), "{ta} {tb} {left}");
             if !left && !ta {
@@ -225,14 +225,14 @@ fn a_value_without_dependence_has_zeros_and_costs_nothing() {
     });
     let g = vjp(&f, &[0], &[0, 2]).unwrap();
     assert_eq!(g.output_types().len(), 4);
-    // exp, two products, zeros and four inputs: no nodes for the inactive operands.
+    // The nodes are exp, two products, zeros and four inputs. The inactive operands add none.
     assert_eq!(g.nodes().len(), 8);
     let f = jvp(&f, &[2]);
     assert_eq!((f.num_outputs(), f.nodes().len()), (4, 7));
 }
 
-/// e^T (df/dy) e and its gradient with respect to the weights: vjp of vjp and vjp of jvp agree with finite
-/// differences.
+/// The estimate e^T (df/dy) e of a divergence, by vjp and by jvp. The two agree, and their derivatives agree
+/// with finite differences.
 #[test]
 fn a_divergence_estimate_is_differentiated_again() {
     let f = func(&[f64s([2, 3]), f64s([3, 3]), f64s([2, 3])], |b, x| {

@@ -7,7 +7,8 @@ use crate::transform::bodies::map_bodies;
 use crate::transform::{erase_stop_gradient, hoist, merge_tiles, optimize, simplify, vjp_into};
 use std::sync::Arc;
 
-/// Equal elements, whatever the signs of zeros; NaN equals NaN; relative difference up to `tol`.
+/// Asserts that elements are equal up to the error `tol`, relative for numbers above 1. NaN equals NaN, and 0
+/// equals -0.
 pub(super) fn assert_same(got: &[Array], want: &[Array], tol: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (k, (g, w)) in got.iter().zip(want).enumerate() {
@@ -19,7 +20,7 @@ pub(super) fn assert_same(got: &[Array], want: &[Array], tol: f64, what: &str) {
     }
 }
 
-/// Functions with every op and loop, and gradients of them.
+/// Random functions, their gradients, and the forward derivatives of the gradients.
 pub(super) fn samples(seeds: u64) -> impl Iterator<Item = (String, Func, Vec<Array>)> {
     (0..seeds).flat_map(|seed| {
         let float = if seed % 3 == 0 { DType::F32 } else { DType::F64 };
@@ -67,7 +68,7 @@ fn simplification_keeps_the_meaning() {
         // Sums of equal terms are rounded once; all other results are bit-equal.
         let tol = if f.input_type(0).dtype() == DType::F32 { 1e-5 } else { 1e-13 };
         assert_same(&eval(&s, &x), &eval(&f, &x), tol, &what);
-        assert_eq!(simplify(&s), s, "{what}: a fixpoint");
+        assert_eq!(simplify(&s), s, "{what}: simplified again");
     }
     assert!(after * 10 < before * 9, "{before} nodes became {after}");
 }
@@ -142,7 +143,7 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
     let tiles = |op: &Op| matches!(op, Op::Tiles(_));
     let (solves, revs) = (|op: &Op| matches!(op, Op::Solve(_)), |op: &Op| matches!(op, Op::Rev(_)));
     let fast = optimize(&both);
-    // One body and one tail.
+    // Each tiles node has a body and a tail with one search each.
     assert_eq!((count(&both, tiles), count(&both, solves)), (2, 4));
     assert_eq!((count(&fast, tiles), count(&fast, solves), count(&fast, revs)), (1, 2, 2));
     let mut draws = Draws::new(3);
@@ -192,7 +193,7 @@ fn invariant_computations_leave_the_loop() {
         panic!("no scan")
     };
     let names: Vec<&str> = s.step.nodes().iter().map(|n| n.op.name()).filter(|n| *n != "input").collect();
-    assert_eq!(names, ["broadcast", "dot", "mul"], "the product of weights moved, the repetition stayed");
+    assert_eq!(names, ["broadcast", "dot", "mul"], "the product of weights moved out, the broadcast stayed");
     assert_eq!(s.num_captures(), 2, "the gate and the product");
 }
 
@@ -211,7 +212,7 @@ fn stopped_values_pass_once_derivatives_are_taken() {
 fn signatures_of_loops_shrink_to_what_is_used() {
     let f = super::loops::solved();
     let g = func(&f.input_types(), |b, x| {
-        // dt is a constant, and so is t0 = 0: both fold in the bodies.
+        // dt and t0 = 0 are constants, which are folded in the bodies.
         let (zero, dt) = (b.splat(DType::F64, [], 0.0), b.splat(DType::F64, [], 0.25));
         let out = b.inline(&f, &[&x[..4], &[zero, x[5], dt, x[7]]].concat());
         let u = b.splat(DType::F64, [2], 1.0);
@@ -231,11 +232,11 @@ fn signatures_of_loops_shrink_to_what_is_used() {
         .iter()
         .filter_map(|n| if let Op::Solve(s) = &n.op { Some(s.clone()) } else { None })
         .collect();
-    assert_eq!(solves.len(), 1, "the search of the value is that of the gradient");
+    assert_eq!(solves.len(), 1, "the value and the gradient share one search");
     assert_eq!(solves[0].num_captures(), 2, "t1 and w");
     let rev =
         s.nodes().iter().find_map(|n| if let Op::Rev(r) = &n.op { Some(r.clone()) } else { None }).unwrap();
-    // The cotangent of a value that only accumulates is always 1, so it becomes a constant and is not carried.
+    // logp is an integral that the step does not read, so its cotangent is always 1 and becomes a constant.
     assert_eq!((rev.num_ct, rev.num_captures(), &rev.wrt[..]), (1, 2, &[1][..]));
     let mut x: Vec<Array> = {
         let mut draws = Draws::new(4);

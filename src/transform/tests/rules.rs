@@ -5,7 +5,7 @@ use super::*;
 use crate::graph::{BinaryOp, CompareOp, Literal, Node, Op, ReduceOp, UnaryOp};
 use crate::transform::simplify;
 
-/// `rule(x, y)` simplified has these operations, in order.
+/// Asserts that `rule(x, y)` simplifies to the operations `names`, in this order.
 #[track_caller]
 fn becomes(rule: impl FnOnce(&mut Builder, NodeId, NodeId) -> NodeId, names: &[&str]) -> Func {
     let f = func(&[f64s([3, 2]), f64s([3, 2])], |b, x| vec![rule(b, x[0], x[1])]);
@@ -180,7 +180,7 @@ fn products_read_a_turned_operand_as_it_is() {
     };
     let turned = with([0, 2, 1], [2, 4, 3], [2, 5, 3]);
     assert_eq!(turned, (3, Some(Op::Dot { ta: false, tb: true })));
-    // Another order of axes cannot be a flag.
+    // A permutation that also moves the batch axis cannot become a flag of the product.
     let moved = with([2, 0, 1], [3, 4, 2], [2, 5, 3]);
     assert_eq!(moved, (4, Some(Op::Dot { ta: false, tb: false })));
 }

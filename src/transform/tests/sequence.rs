@@ -1,4 +1,4 @@
-//! The general loop: derivatives of every order, in every mix of modes.
+//! The general loop: derivatives up to third order, in mixed modes.
 //!
 //! Loops run along the schedule of a search that does not depend on the differentiated values.
 
@@ -28,7 +28,7 @@ fn plain(body: Func) -> Loop {
     }
 }
 
-/// y, w, row: y' = sin(y w) (1 + t) + row; it stores y w, adds y^2 up and taps y'.
+/// A loop with carry y, capture w and row r: y' = sin(y w) (1 + t) + r. It stores y w, sums y^2 and taps y'.
 fn walk() -> Loop {
     let vector = f64s([2]);
     let body = func(&[trip(), vec![vector.clone(), f64s([2, 2]), vector]].concat(), |b, x| {
@@ -47,7 +47,8 @@ fn walk() -> Loop {
     Loop { num_ys: 1, num_sums: 1, num_rows: 1, ..plain(body) }
 }
 
-/// z, (y, y w), w: z' = tanh(z y) + y w; it stores z, adds z y up and taps z y w.
+/// A reversed loop with carry z that reads y and y w and captures w: z' = tanh(z y) + y w. It stores z, sums
+/// z y times the column sums of w, and taps z y w.
 fn back() -> Loop {
     let vector = f64s([2]);
     let types = [trip(), vec![vector; 3], vec![f64s([2, 2])]].concat();
@@ -63,8 +64,8 @@ fn back() -> Loop {
     Loop { is_reversed: true, num_xs: 2, num_ys: 1, num_sums: 1, ..plain(body) }
 }
 
-/// y0, w, rows, z0 to y, its sum and taps, z, its sum and taps, and a third loop back along what the second
-/// stored.
+/// A function of y0, w, rows, z0 that returns the end, sum and taps of y, the end, sum and taps of z, and the
+/// end and sum of a third loop, which runs forward and reads what the second loop stored.
 fn both_ways() -> Func {
     let types = [f64s([2]), f64s([2, 2]), f64s([NUM_TIMES, 2]), f64s([2])];
     func(&types, |b, x| {
@@ -80,7 +81,7 @@ fn both_ways() -> Func {
     })
 }
 
-/// The schedule and the end state of a tapped search of four steps.
+/// The schedule and the end state of a tapped search of three steps.
 fn schedule(b: &mut Builder) -> (NodeId, NodeId) {
     let field = func(&[f64s([]), f64s([1, 2])], |_, x| vec![x[1]]);
     let search =
@@ -103,7 +104,7 @@ fn loops_that_store_have_derivatives_of_first_and_second_order_in_every_mix() {
     let f = both_ways();
     let x = values(&f);
     for wrt in [vec![0, 1, 2, 3], vec![1], vec![2], vec![3], vec![0, 3]] {
-        check_twice(&f, &x, &wrt, &format!("loops by {wrt:?}"));
+        check_twice(&f, &x, &wrt, &format!("loops with respect to {wrt:?}"));
     }
 }
 
@@ -136,7 +137,7 @@ fn gradient(f: &Func) -> Func {
 fn a_scan_that_keeps_every_state_has_a_reverse_derivative_of_its_reverse_derivative() {
     let x: Vec<Array> = [super::loops::inputs(), super::loops::inputs()].concat();
     for wrt in [vec![8, 9, 11, 12, 13, 15], vec![15], vec![8]] {
-        check_twice(&scanned(), &x, &wrt, &format!("scan by {wrt:?}"));
+        check_twice(&scanned(), &x, &wrt, &format!("scan with respect to {wrt:?}"));
     }
 }
 
@@ -153,7 +154,7 @@ fn policies_with_fewer_states_are_refused_by_name() {
             said.contains("`RecursiveCheckpoint`") && said.contains("use the adjoint `Direct`"),
             "{said}"
         );
-        assert!(vjp(&g, &[0], &[7]).is_ok(), "the values beside the gradient may be differentiated");
+        assert!(vjp(&g, &[0], &[7]).is_ok(), "the primal outputs can be differentiated");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Shared by the targets: bytes as files, for readers that take paths.
+//! Shared by the targets: writes the fuzzer's bytes to files, for readers that take paths.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,13 @@ pub fn folder() -> &'static Path {
     })
 }
 
-/// Writes the bytes to a file of this name, again and again.
+/// Writes the bytes to a file of this name, which every call overwrites.
 pub fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = folder().join(name);
     fs::write(&path, bytes).expect("room for a file");
     path
 }
 
-/// A number of elements above any need of small files; a file that claims more must be refused before memory is allocated.
+/// More elements than any small file can have. A reader must refuse a file that claims more, before it allocates
+/// memory.
 pub const MANY: usize = 1 << 26;

@@ -1,8 +1,9 @@
 //! Times at equal error.
 //!
-//! Equal tolerance is not equal error, so times are compared at equal error, on each method's curve of time against error,
-//! interpolated log-log between two tolerances. The last crossing counts, beyond which every tighter tolerance has a smaller
-//! error, so a lucky run at one tolerance does not.
+//! Methods have different errors at the same tolerance, so their times are compared at the same error. The time is
+//! read from each method's curve of time against error, interpolated between two tolerances in logarithms. If a
+//! curve reaches an error several times, the tightest tolerance counts, so that one run with a small error by
+//! chance does not.
 
 use crate::record::Record;
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ impl<'a> Curves<'a> {
         Curves(curves)
     }
 
-    /// The same curves from an error of 1 on, at the time of the loosest tolerance.
+    /// Extends the curves to an error of 1, at the time of the loosest tolerance.
     #[allow(dead_code, reason = "for stiff problems alone")]
     pub fn starting_at_one(mut self) -> Self {
         for curve in self.0.values_mut() {
@@ -42,7 +43,7 @@ impl<'a> Curves<'a> {
         self
     }
 
-    /// The fastest method at this error among those of some peers.
+    /// The fastest method at this error, of the peers that the argument selects.
     pub fn fastest(&self, error: f64, among: impl Fn(&str) -> bool) -> Option<Reached<'a>> {
         let reached = self.0.iter().filter(|((peer, _), _)| among(peer));
         let reached = reached.filter_map(|((peer, method), curve)| {

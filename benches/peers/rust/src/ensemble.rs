@@ -1,9 +1,10 @@
 //! Ten thousand Lorenz trajectories, rho from 0 to 28, over one unit of time: only the end states.
 //!
-//! Each trajectory takes its own steps. Crates that solve one problem at a time distribute the trajectories over threads with
-//! rayon; so does flowline's `tsit5-each`, next to its ensembles in lanes. Tsit5, Vern7 and Vern9 are named alone if the loop
-//! is compiled for the field and the method, and with `-shared` if one loop serves all. The error is the largest over all
-//! trajectories, against ode_solvers' Dop853 at 1e-12.
+//! Each trajectory takes its own steps. For crates that solve one problem at a time, rayon distributes the
+//! trajectories over threads, as for flowline's `tsit5-each`; flowline's other rows are ensembles in SIMD lanes.
+//! The suffix `-shared` of Tsit5, Vern7 and Vern9 means that one loop serves all methods; without it, the loop is
+//! compiled for the field and the method. The error is the largest over all trajectories, against ode_solvers'
+//! Dop853 at 1e-12.
 
 use crate::measure::{End, Run};
 use crate::peers::MAX_STEPS;
@@ -148,7 +149,7 @@ pub fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start")
 }
 
-/// The methods worth running: in f64 no tolerance is loose enough for low orders.
+/// The methods of order 5 and above; at the tolerances used in f64, methods of lower order are too slow.
 fn methods() -> impl Iterator<Item = Method> {
     Method::ALL
         .into_iter()

@@ -1,7 +1,7 @@
 //! One harness for flowline and the other Rust crates that solve ODEs.
 //!
-//! Prints one measurement per line, as JSON or as tables, and a summary to standard error. The crates are in `peers`, the
-//! problems in `problems`; neither depends on the other or on the timing (`measure`).
+//! Prints one measurement per line, as JSON or as tables, and a summary to standard error. `problems` has the problems,
+//! `peers` passes a problem to each crate, and `measure` times the solves.
 
 mod curves;
 mod ensemble;
@@ -26,7 +26,7 @@ struct Session {
 }
 
 impl Session {
-    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second one of whole decades.
+    /// Half decades from `loosest` to `tightest`, given as exponents; `--quick`: every second decade.
     fn tolerances(&self, loosest: i32, tightest: i32) -> Vec<f64> {
         let stride = if self.options.quick { 4 } else { 1 };
         (0..=2 * (loosest - tightest))

@@ -1,7 +1,7 @@
 //! Timing of solves, the same for every crate: the solves of a problem run in turn.
 //!
-//! The speed of a machine drifts within minutes, and other work comes and goes. Samples of all compared solves are therefore
-//! taken in rounds, one sample per solve and round, so that a disturbance affects all of them.
+//! The speed of a machine changes within minutes, and other programs start and end. Samples of all compared solves
+//! are therefore taken in rounds, one sample per solve and round, so that a disturbance affects all of them.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -19,11 +19,12 @@ const LONGEST: Duration = Duration::from_millis(400);
 pub struct End {
     /// The end value, or all end values of an ensemble.
     pub y: Vec<f64>,
-    /// Steps attempted: accepted and rejected.
+    /// Steps attempted: accepted and rejected. For SciPy, accepted steps only, because `solve_ivp` does not
+    /// report rejected steps.
     pub num_steps: u64,
     /// Function evaluations.
     pub num_field_evals: u64,
-    /// Matrices that were factored; 0 of explicit methods.
+    /// Number of matrix factorizations; 0 for explicit methods.
     pub num_factorizations: u64,
 }
 
@@ -54,7 +55,7 @@ pub struct Timed {
     pub tol: f64,
     /// The median sample.
     pub ms: f64,
-    /// By [`Rules::error`].
+    /// The error, computed by [`Rules::error`].
     pub error: f64,
     pub num_steps: u64,
     pub num_field_evals: u64,

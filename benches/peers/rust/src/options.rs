@@ -2,8 +2,7 @@
 
 use crate::measure::Run;
 
-const USAGE: &str =
-    "options: --json, --flags NAME, --problem A,B, --peer A,B, --quick (whole decades of tolerance)";
+const USAGE: &str = "options: --json, --flags NAME, --problem A,B, --peer A,B, --quick (fewer tolerances)";
 
 /// What to measure, and the output format.
 pub struct Options {

@@ -2,10 +2,10 @@
 //! 0.
 //!
 //! The code uses plain arrays of 8 elements instead of lane intrinsics: casts are rare in comparison with
-//! arithmetic, and each pair of types would need its own instructions. Reading a block before writing it keeps
-//! in-place use correct and vectorized. One compiled copy serves all levels except for u32 to f32, which SSE2
-//! has no instruction for. Compiled for AVX-512, such loops are vectorized again across blocks, which made f32
-//! to f64 four times slower.
+//! arithmetic, and each pair of types would need its own instructions. A block is read before it is written,
+//! so the loop is correct in place and can be vectorized. One compiled copy serves all levels, except for u32
+//! to f32, because SSE2 has no instruction for it. Compiled for AVX-512, such loops are vectorized again
+//! across blocks, which made f32 to f64 four times slower.
 
 use super::Elem;
 use super::strip::{StripFn, StripKernel, StripOp, entry, strip};
@@ -81,7 +81,8 @@ impl StripKernel for Unsigned {
     }
 }
 
-/// The kernel that converts `n` elements at `a` of type `from` to `to`; in place if `to` is no wider.
+/// The kernel that converts `n` elements at `a` from type `from` to type `to`. `dst` may equal `a` if `to` is
+/// not wider than `from`.
 ///
 /// # Numerics
 /// Float to integer truncates towards zero and saturates, and NaN becomes 0. Integer to float and f64 to f32

@@ -5,9 +5,9 @@
 //! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile. The
 //! register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
 //!
-//! The `gemm` and `matrixmultiply` crates are not used: the products of a network's layers are small and
-//! called millions of times, so tiles must read both operands in place, without packing or allocation. The
-//! summation order of a crate depends on its tiles and may change with its version.
+//! The `gemm` and `matrixmultiply` crates are not used. The products of a network's layers are small and run
+//! millions of times, so a call must not allocate, and in most cases its tiles must read both operands in
+//! place. The summation order of a crate depends on its tiles and may change with its version.
 
 use std::mem::MaybeUninit;
 
@@ -78,8 +78,8 @@ pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64,
 /// A product in f32 with the epilogue of a layer: `C = activation(((C +) A B + bias) gate + shift)`.
 ///
 /// # Numerics
-/// The bits of [`gemm_f32`], followed by those of the strip kernels for the sums, the gate and the
-/// activation.
+/// The result is bitwise equal to that of [`gemm_f32`] followed by the strip kernels for the sums, the gate
+/// and the activation.
 ///
 /// # Safety
 /// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
@@ -128,9 +128,9 @@ unsafe fn gemm<T: Math<Word: Word>>(
         let whole = Written { rows: m, cols: n, c, ldc, ends: e.rows };
         (gemm_layer::finish::<T>(level, e.activation), whole)
     });
-    // With no more rows than columns, lanes over rows are no better filled than lanes over columns, and
-    // transposing the rows costs as much as the product (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns), unless
-    // the rows are already stored transposed.
+    // The thin kernel has its lanes over rows. With at most as many rows as columns, it fills no more lanes
+    // than the tiles, and it must transpose A (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns). If `rsa` is 1, A
+    // is already stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
     // SAFETY: offsets stay within the matrices that the caller promises.
     unsafe {
@@ -159,8 +159,8 @@ unsafe fn gemm<T: Math<Word: Word>>(
     }
 }
 
-/// One row times a packed operand of one block. The general path, which chooses blocks, panels and tiles,
-/// would take as long again as a small product.
+/// One row times a packed operand of one block. For a small product, the choice of blocks, panels and tiles
+/// on the general path would take as long as the product.
 unsafe fn row<T: Math>(
     level: Level,
     shape: &Gemm,
@@ -195,19 +195,19 @@ unsafe fn row<T: Math>(
 /// The epilogue of the rows of a panel, run after their last block of `k`.
 type Finish<T> = Option<(FinishFn<T>, Written<T>)>;
 
-/// Rows that are multiplied before they are finished: few enough to stay in L1.
+/// The number of rows that are computed before the epilogue runs on them: few enough to stay in L1.
 const FINISH_ROWS: usize = 24;
 
 /// One block of `k` of a right operand.
 #[derive(Clone, Copy)]
 enum Factor<T> {
-    /// Its first row; rows are `ldb` apart.
+    /// The first row of the block; rows are `ldb` apart.
     Plain(*const T),
     /// Rows from `k0` on of a packed operand with `k` rows.
     Packed { b: *const T, k: usize, k0: usize },
 }
 
-/// One block of `k`, for products wider than the thin ones: panels of columns, each over all rows.
+/// One block of `k` of a product that is not thin: panels of columns, each over all rows.
 unsafe fn k_block<T: Math>(
     level: Level,
     shape: &Gemm,
@@ -245,7 +245,7 @@ unsafe fn k_block<T: Math>(
 }
 
 /// A panel whose part of B, `cols` wide, is first copied to contiguous memory. It is a separate function
-/// because entering a function with 32 KiB of locals touches each of their pages.
+/// because a call of a function with 32 KiB of local variables touches each of their pages.
 #[allow(
     clippy::large_stack_arrays,
     reason = "the scratch of a panel; allocating here would cost more than it saves"
@@ -292,7 +292,7 @@ unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut pan
         if rows > left {
             continue;
         }
-        // A division costs a fifth of a product of one row.
+        // Skips the division if it is not needed: it costs a fifth of a product of one row.
         panel.tiles = if rows == left { 1 } else { left / rows };
         let done = panel.tiles * rows;
         // SAFETY: the caller promises `m` rows of A and C.

@@ -1,8 +1,9 @@
 //! The epilogue of a product in a network's layer: bias, gate and shift, activation.
 //!
 //! The epilogue works on rows of C that were just written and are still in L1. An epilogue in registers,
-//! before the store, would save one load and one store per vector, which is little compared with the twenty or
-//! so instructions of a tanh. It would need each tile once per activation, which is three times the code.
+//! before the store, would save one load and one store per vector, which is little compared with the twenty
+//! or so instructions of a tanh. It would also need a copy of each tile per activation, which is three times
+//! the code.
 
 use std::marker::PhantomData;
 use std::ptr::null;
@@ -37,7 +38,7 @@ pub struct Epilogue<T> {
 pub struct Rows<T> {
     /// Added first.
     pub bias: *const T,
-    /// Multiplied after the bias.
+    /// Multiplied after the bias is added.
     pub gate: *const T,
     /// Added after the gate.
     pub shift: *const T,
@@ -68,7 +69,7 @@ impl<T: Copy> Written<T> {
     /// `rows` rows from `i` on, `cols` columns from `j` on.
     ///
     /// # Safety
-    /// The part lies within.
+    /// The part lies within these rows and columns.
     pub(super) unsafe fn part(&self, i: usize, rows: usize, j: usize, cols: usize) -> Self {
         let &Self { c, ldc, ends, .. } = self;
         let ends = ends.map(|row| row.wrapping_add(j));
@@ -126,7 +127,8 @@ functions! {
 struct Layer<T, F>(PhantomData<(T, F)>);
 
 impl<T: Math, F: Function> Layer<T, F> {
-    /// One vector of row `r` from column `j` on: whole, or its first `count` lanes.
+    /// Applies the epilogue to one vector of row `r` from column `j` on: to all lanes, or to the first
+    /// `count`.
     #[inline(always)]
     unsafe fn vector<V: Float<Elem = T>, const WHOLE: bool>(
         rows: &Written<T>,
@@ -182,7 +184,8 @@ pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>
     const TOGETHER: usize = 16;
     let &Written { rows, cols, c, ldc, ends } = thin;
     let mut repeated = [[T::ZERO; 4 * TOGETHER]; 3];
-    // SAFETY: the same elements as the rows given, and bias, gate and shift of one long row.
+    // SAFETY: the long rows cover the elements of `thin`, and bias, gate and shift have the length of a long
+    // row.
     unsafe {
         if ldc != cols {
             return finish(thin);

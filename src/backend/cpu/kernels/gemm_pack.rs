@@ -11,7 +11,8 @@ use super::gemm_tile::{lanes, panel_vectors};
 use crate::simd::Level;
 use crate::simd::math::Math;
 
-/// The columns of the panel that starts where `left` remain, the distance between its rows, and its vectors.
+/// The panel that starts where `left` columns remain: its columns, the distance between its rows, and the
+/// number of its vectors.
 pub(super) fn panel<T: Math>(level: Level, left: usize) -> (usize, usize, usize) {
     let lanes = lanes::<T>(level);
     let vectors = panel_vectors(level, left.div_ceil(lanes));
@@ -32,13 +33,13 @@ fn len<T: Math>(level: Level, k: usize, n: usize) -> usize {
     k * columns
 }
 
-/// Whether a product takes a right operand with `n` columns packed.
+/// Whether products accept a packed right operand with `n` columns.
 pub fn takes_packed(n: usize) -> bool {
     n > gemm_thin::MAX_COLS
 }
 
-/// Packs the `k` rows of `n` columns at `from`, `ldb` elements apart; the padding of the last panel is not
-/// written.
+/// Packs `k` rows of `n` columns at `from`; the rows are `ldb` elements apart. The padding of the last panel
+/// is not written.
 ///
 /// # Safety
 /// `from` is readable for the shape, `to` is writable for [`packed_len`] elements and disjoint.

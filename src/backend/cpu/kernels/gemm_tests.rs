@@ -1,4 +1,4 @@
-//! Matrix products and transposes against naive versions, and independence of a row from its neighbors.
+//! Matrix products and transposes against naive versions. The result of a row must not depend on other rows.
 
 use super::{
     Activation, Elem, Epilogue, Gemm, Rows, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack, packed_len,
@@ -49,7 +49,7 @@ real!(f64, gemm_f64);
 enum Layout {
     RowMajor,
     Transposed,
-    /// Neither axis adjacent.
+    /// Elements are adjacent along neither axis.
     Spread,
 }
 
@@ -210,7 +210,8 @@ fn transposes_move_each_element_and_nothing_else() {
     }
 }
 
-/// `gemm_layer_f32` gives the bits of a product followed by the strip kernels, row by row.
+/// The result of `gemm_layer_f32` is bitwise equal to that of a product followed by the strip kernels, row by
+/// row.
 fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
     let (m, n) = (s.m, s.n);
     let product: Vec<f32> = product(level, s);
@@ -218,7 +219,7 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
         [8, 9, 10].map(|seed| noise(seed, n).into_iter().map(|x| x as f32).collect::<Vec<_>>());
     let op = |op, x: &mut [f32], y: &[f32]| {
         let p = x.as_mut_ptr().cast::<u8>();
-        // SAFETY: both strips are of one length.
+        // SAFETY: both strips have the same length.
         unsafe { strip(level, op, Elem::F32)(p, p, y.as_ptr().cast(), std::ptr::null(), [0.0; 2], x.len()) };
     };
     let mut want = product.clone();

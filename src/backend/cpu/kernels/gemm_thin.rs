@@ -1,9 +1,9 @@
 //! Matrix products with at most 4 columns, over one block of `k`: lanes run over rows of C.
 //!
-//! Such a product is dominated by reading A once. If A's columns are adjacent in memory, they are read in
-//! place; otherwise a chunk of rows is first transposed to a scratch buffer on the stack. Dot products with
-//! lanes over `k` would avoid the transpose, but would fold the lanes once per element. Their order of
-//! summation would also differ from that of the tiles, so an element would depend on `n` and on strides.
+//! Such a product is dominated by reading A once. If each column of A is contiguous, A is read in place;
+//! otherwise a chunk of rows is first transposed to a scratch buffer on the stack. Dot products with lanes
+//! over `k` would avoid the transpose, but would fold the lanes once per element. Their order of summation
+//! would also differ from that of the tiles, so an element would depend on `n` and on strides.
 
 use std::mem::MaybeUninit;
 
@@ -14,7 +14,7 @@ use crate::simd::dispatch::{Task, enter};
 use crate::simd::lanes::{Float, Lanes, Simd};
 use crate::simd::math::Math;
 
-/// Products with more columns use the tiles.
+/// The maximum number of columns of a thin product.
 pub(super) const MAX_COLS: usize = 4;
 
 /// Vectors of rows per chunk.
@@ -55,7 +55,8 @@ impl<T: Math<Word: Word>> Task for Thin<T> {
         let copied = scratch.0.as_mut_ptr().cast::<T>();
         let mut i = 0;
         while i < m {
-            // SAFETY: the scratch holds `chunk` rows by `K_BLOCK` columns; with a step of 1, columns of A are adjacent.
+            // SAFETY: the scratch holds `chunk` rows by `K_BLOCK` columns; if `rsa` is 1, each column of A is
+            // contiguous.
             unsafe {
                 let (rows, columns, ld) = match rsa {
                     1 => (m, self.a, csa),
@@ -114,7 +115,7 @@ impl<T: Math<Word: Word>> Thin<T> {
         }
     }
 
-    /// Computes rows `i..i + rows` of C from columns of A that are adjacent, `ld` apart.
+    /// Computes rows `i..i + rows` of C from contiguous columns of A, `ld` apart.
     #[inline(always)]
     unsafe fn rows<S: Simd>(&self, i: usize, rows: usize, columns: *const T, ld: usize) {
         // SAFETY: as the caller promises; `n` is 1 to 4.

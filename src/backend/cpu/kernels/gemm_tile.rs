@@ -1,9 +1,9 @@
 //! The register tiles of a matrix product: `R` rows by `Q` vectors of columns, over one block of `k`.
 //!
 //! Tile sizes follow from the registers of a level: 6 x 4 vectors of AVX-512 leave room for four of B and one
-//! of A. Narrower tiles have more rows, so that at least 8 chains of multiply-adds run at once (latency 4, two
-//! per cycle). A is read in place, one broadcast per element, which makes its strides free; B and C are read
-//! and written along their rows. A tile does not know blocks or other panels.
+//! of A. Narrower tiles have more rows. On AVX2 and AVX-512, the tallest tiles therefore run at least 8
+//! chains of multiply-adds at once (latency 4, two per cycle). A is read in place with one broadcast per
+//! element, so its strides cost nothing. B and C are read and written along their rows.
 
 use std::marker::PhantomData;
 
@@ -54,8 +54,8 @@ pub(super) fn lanes<T: Math>(level: Level) -> usize {
     }
 }
 
-/// Vectors of the next panel when `left` remain. On AVX-512, 5 are split into 3 + 2, since a tile of one
-/// vector is bound by the broadcasts of A.
+/// The number of vectors of the next panel if `left` vectors remain. On AVX-512, 5 vectors are split into 3 +
+/// 2, not 4 + 1, because a tile of one vector is bound by the broadcasts of A.
 pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     match level {
         Level::Portable | Level::Avx2 => left.min(2),
@@ -64,8 +64,8 @@ pub(super) fn panel_vectors(level: Level, left: usize) -> usize {
     }
 }
 
-/// The tiles of a panel by their rows, tallest first; remaining rows go to the next. `whole`: whether the
-/// last vector is full.
+/// The tiles of a panel by their rows, tallest first; a smaller tile computes the rows that remain. `whole`:
+/// whether the last vector is full.
 ///
 /// Tiles that a level does not use are not compiled for it.
 pub(super) fn tiles<T: Math>(level: Level, vectors: usize, whole: bool) -> &'static [(usize, TileFn<T>)] {

@@ -1,12 +1,12 @@
 //! The inner loops of the CPU target, for each instruction set level.
 //!
 //! Strip kernels apply one instruction to a strip of elements through a function pointer. Reductions, matrix
-//! products, transposes and random words have their own functions. Kernels know addresses, strides and
-//! element types, not graphs, plans or threads, and never allocate.
+//! products, transposes and random words have their own functions. Kernels depend on addresses, strides and
+//! element types, but not on graphs, plans or threads. They never allocate.
 //!
-//! Bool values are u32 words of 0 or 1. Pointers need only the alignment of their elements. A kernel's result
-//! depends only on the level and its arguments, never on alignment, and a matrix row's result does not depend
-//! on the number of rows.
+//! Bool values are u32 words of 0 or 1. Pointers need only the alignment of their elements. The result of a
+//! kernel depends only on the level and its arguments, never on alignment. The result of a matrix row does
+//! not depend on the number of rows.
 #![allow(unsafe_code, reason = "kernels work on raw addresses that the planner laid out and checked")]
 #![allow(
     clippy::cast_ptr_alignment,

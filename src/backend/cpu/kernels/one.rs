@@ -1,11 +1,12 @@
 //! Operations on single elements in a register file.
 //!
-//! A loop's clock has about forty operations on single numbers per trip. A strip kernel reads the addresses of
-//! its operands from a table, and counts lanes and loops. In this file, an operation is a call that reads
-//! words from registers and writes one word. If an operation rounds once, its result has the same bits at all
-//! levels. If the results of levels differ (functions, fused chains), the level's strip kernel runs on the
-//! registers. Strip kernels do not run the other operations, because a masked load of one element stalls on a
-//! preceding masked store (12 to 15 cycles on x86), and a plain load does not.
+//! A loop's clock has about forty operations on single numbers per trip. A strip kernel for one number reads
+//! the addresses of its operands from a table, computes the number of lanes and enters a loop. In this file,
+//! an operation is a call that reads words from registers and writes one word. If an operation rounds once,
+//! its result has the same bits at all levels. If its results differ between levels (functions, fused
+//! chains), the level's strip kernel runs on the registers. Strip kernels do not run the other operations,
+//! because a masked load of one element stalls on a preceding masked store (12 to 15 cycles on x86), and a
+//! plain load does not.
 
 use super::Elem;
 use super::int_ops::{self, IntCompareOp, IntOp};
@@ -37,7 +38,7 @@ pub struct OneInstr {
     pub args: [u16; 3],
 }
 
-/// A word of a comparison's mask.
+/// A vector of one 32-bit word.
 type Words = crate::simd::portable::Array<u32, 1>;
 
 unsafe fn get<T: Copy>(registers: *mut u64, instr: &OneInstr, k: usize) -> T {
@@ -154,7 +155,7 @@ pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     }
 }
 
-/// The operation on single elements, if all levels give the same bits; `None` if their rounding differs.
+/// The operation on single elements, if its result has the same bits at all levels; otherwise `None`.
 pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     match elem {
         Elem::F32 => moves::<u32>(op).or_else(|| float::<f32>(op)),
@@ -279,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Whether the operation and the strip kernel agree on `operands`, or both give NaN.
+    /// Whether the operation and the strip kernel return equal bits for `operands`, or both return NaN.
     fn agree(run: OneFn, kernel: StripFn, elem: Elem, operands: [u64; 3]) -> bool {
         let mut registers = [operands[0], operands[1], operands[2], 0, 0];
         for (run, dst) in [(run, 3), (by_strip as OneFn, 4)] {

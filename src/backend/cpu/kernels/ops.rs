@@ -65,7 +65,7 @@ float_op! {
     Gate / 2: |a, b, _c, imm| b.mul(imm[0].sub(a.mul(a)));
 }
 
-/// Applies `Q` to the result of `P` on the first two operands, and to the third operand.
+/// Applies `P` to the first two operands, then `Q` to the result and the third operand.
 pub(super) struct Then<P, Q>(PhantomData<(P, Q)>);
 
 impl<P: FloatOp, Q: FloatOp> FloatOp for Then<P, Q> {
@@ -137,7 +137,7 @@ unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
     unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
 }
 
-/// A [`CompareOp`] over a strip, to words.
+/// A [`CompareOp`] over a strip, to words of 0 or 1.
 pub(super) struct Compare<T, O>(PhantomData<(T, O)>);
 
 impl<T: Math, O: CompareOp> StripKernel for Compare<T, O> {
@@ -164,7 +164,7 @@ impl<T: Math, O: CompareOp> StripKernel for Compare<T, O> {
     }
 }
 
-/// Whether each element is neither infinite nor NaN, to words.
+/// 1 where the element is finite, 0 where it is infinite or NaN, as words.
 pub(super) struct IsFinite<T>(PhantomData<T>);
 
 impl<T: Math> StripKernel for IsFinite<T> {

@@ -54,7 +54,8 @@ pub fn min_strip(level: Level, elem: Elem) -> ReduceFn {
     }
 }
 
-/// Registers per vector of a reduction: at least 32 bytes, so that the portable level has the order of AVX2.
+/// Registers per vector of a reduction: enough for 32 bytes, so that the portable level has the order of
+/// AVX2.
 const fn parts<V>() -> usize {
     if size_of::<V>() < 32 { 2 } else { 1 }
 }
@@ -120,7 +121,8 @@ impl<T: Math, const MAX: bool> Reduce for Extreme<T, MAX> {
         let (acc, a) = (acc.cast::<T>(), a.cast::<T>());
         let (len, parts) = (T::Of::<S>::LEN, parts::<T::Of<S>>());
         let vector = parts * len;
-        // SAFETY: offsets stay below `n`; the last full vector may overlap its neighbor, which is harmless here.
+        // SAFETY: offsets stay below `n`. The last full vector may read elements again, which changes no
+        // maximum or minimum.
         unsafe {
             let mut chains = [T::Of::<S>::splat(acc.read_unaligned()); 8];
             let mut i = 0;

@@ -15,7 +15,7 @@ macro_rules! float_tests {
         fn $name() {
             for level in Level::available() {
                 for n in LENGTHS {
-                    // Multiples of 1/64 below 2^18: sums are exact in any order.
+                    // Multiples of 1/64 whose sums stay below 2^18, so sums are exact in any order.
                     let a: Vec<$t> = data(n + 1).iter().map(|&x| x as $t).collect();
                     let a = &a[1..];
                     let p = a.as_ptr().cast();

@@ -1,7 +1,7 @@
 //! The table of strip kernels: from an operation and an element type to a function pointer.
 //!
-//! This file defines which pairs exist. The operations are in `ops` (floats) and `int_ops`. The planner
-//! selects them.
+//! This file defines which pairs of operation and element type have a kernel. The operations are in `ops`
+//! (floats) and `int_ops`. The planner selects them.
 
 use super::Elem;
 use super::int_ops::{self, IntCompare, IntMap};
@@ -11,7 +11,7 @@ use crate::simd::dispatch::entry_points;
 use crate::simd::lanes::Simd;
 use crate::simd::math::Math;
 
-/// A strip kernel: writes `n` elements to `dst` from the operands the operation reads.
+/// A strip kernel: writes `n` elements to `dst`, computed from the operands that the operation reads.
 ///
 /// # Safety
 /// Each operand that the operation reads holds `n` readable elements, `dst` holds `n` writable ones, and the
@@ -150,7 +150,7 @@ pub fn strip(level: Level, op: StripOp, elem: Elem) -> StripFn {
     made.unwrap_or_else(|| panic!("invariant: no strip kernel for {op:?} on {elem:?}"))
 }
 
-/// Operations that only copy elements, of 8 or 4 bytes.
+/// Operations that only copy or select elements, of 8 or 4 bytes.
 fn moves(level: Level, op: StripOp, is_wide: bool) -> Option<StripFn> {
     Some(match (op, is_wide) {
         (StripOp::Copy, false) => entry::<IntMap<int_ops::Copy>>(level),

@@ -146,7 +146,7 @@ fn float_operations_equal_their_twins() {
     float_ops_equal_twins::<f64>(f64::EPSILON);
 }
 
-/// A kernel in place of the operand at each position gives the bits of a separate `dst`.
+/// If `dst` is the operand at any position, the result is bitwise equal to that with a separate `dst`.
 fn in_place<T: Stored>(op: StripOp) {
     for level in Level::available() {
         let f = strip(level, op, T::ELEM);
@@ -252,7 +252,7 @@ fn int_case(op: StripOp, elem: Elem, twin: fn(u32, u32) -> u32) {
         let mut dst = vec![0u32; a.len()];
         let f = strip(level, op, elem);
         let (pa, pb) = (a.as_ptr().cast(), b.as_ptr().cast());
-        // SAFETY: the buffers are of one length.
+        // SAFETY: the buffers have the same length.
         unsafe { f(dst.as_mut_ptr().cast(), pa, pb, std::ptr::null(), [3.0, 0.0], a.len()) };
         for i in 0..a.len() {
             assert_eq!(dst[i], twin(a[i], b[i]), "{level:?} {op:?} {elem:?} {} {}", a[i], b[i]);
@@ -328,7 +328,7 @@ fn a_pair_without_a_kernel_is_an_invariant() {
     strip(Level::Portable, StripOp::Exp, Elem::I32);
 }
 
-/// A merged instruction gives the bits of its two parts run in sequence.
+/// The result of a merged instruction is bitwise equal to that of its two parts in sequence.
 fn chains_have_the_bits_of_their_parts<T: Stored>() {
     let values = |x: Vec<T>| x.into_iter().map(T::value).collect::<Vec<_>>();
     let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

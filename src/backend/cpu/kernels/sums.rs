@@ -13,14 +13,14 @@ use crate::simd::dispatch::{Task, entry_points};
 use crate::simd::lanes::{Float, Lanes, Simd};
 use crate::simd::math::Math;
 
-/// Adds `rows` rows of `cols` elements, `stride` elements apart, into `dst[0..cols]`.
+/// Adds `rows` rows of `cols` elements, `stride` elements apart, to `dst[0..cols]`.
 ///
 /// # Safety
 /// The rows are readable, `dst` is writable and disjoint from them; the level is available.
 pub type SumRowsFn = unsafe fn(dst: *mut u8, a: *const u8, rows: usize, cols: usize, stride: usize);
 
-/// Sums each of `rows` rows of `cols` elements, `stride` elements apart, into `dst[0..rows]`, or adds the
-/// sums if `accumulate`.
+/// Writes the sum of each of `rows` rows of `cols` elements, `stride` elements apart, to `dst[0..rows]`; adds
+/// it if `accumulate`.
 ///
 /// # Safety
 /// As for [`SumRowsFn`], with `rows` elements at `dst`.
@@ -68,8 +68,9 @@ pub fn sum_rows(level: Level, elem: Elem) -> SumRowsFn {
     }
 }
 
-/// `dst[r] = a[r, 0] + a[r, 1] + ...`, or added to `dst[r]`. Up to 8 columns are added from left to right,
-/// more columns in the order of a strip. A row's sum does not depend on the number of rows.
+/// `dst[r] = a[r, 0] + a[r, 1] + ...`; if `accumulate`, the sum is added to `dst[r]`. Up to 8 columns are
+/// added from left to right, more columns in the order of a strip. A row's sum does not depend on the number
+/// of rows.
 pub fn sum_cols(level: Level, elem: Elem) -> SumColsFn {
     match elem {
         Elem::F32 => sum_cols_entry::<RowSums<f32>>(level),
@@ -133,8 +134,8 @@ impl<T: Math> SumRows for ColumnSums<T> {
 struct RowSums<T>(PhantomData<T>);
 
 impl<T: Math> RowSums<T> {
-    /// Rows with so few columns that a loop over rows with unrolled columns is best. Wider registers gain
-    /// nothing here, so one compiled copy serves all levels.
+    /// Sums rows of so few columns that a loop over rows with unrolled columns is fastest. Wider registers
+    /// gain nothing here, so one compiled copy serves all levels.
     #[inline(never)]
     unsafe fn tiny<const COLS: usize>(
         dst: *mut T,
@@ -158,8 +159,8 @@ impl<T: Math> RowSums<T> {
 }
 
 impl<T: Math<Word: Word>> RowSums<T> {
-    /// Many columns: `LEN` rows at once, whose lanes are folded side by side after a transpose, by the same
-    /// additions that fold a single row.
+    /// Sums rows of many columns, `LEN` rows at once. After a transpose, the lanes of all these rows are
+    /// folded together, by the same additions that fold a single row.
     #[inline(always)]
     unsafe fn wide<S: Simd>(
         dst: *mut T,

@@ -106,7 +106,7 @@ fn a_batch_that_shares_its_right_factor_is_one_taller_product() {
     let y = b.dot(x[0], w, false, false);
     let plan = Plan::compile(&b.finish(&[y]), Level::detect());
     let report = plan.report();
-    // A and C are per entry, B is read once.
+    // A and C are read and written per entry, B is read once.
     assert_eq!((report.kernels, report.bytes_moved), (1, 4 * (6 * 4 * 5 + 5 * 7 + 6 * 4 * 7)));
     assert_eq!((report.flops, report.arena_bytes), (2 * 6 * 4 * 5 * 7, 0));
 }

@@ -1,10 +1,10 @@
 //! Error bounds of a plan relative to the interpreter, per element, by running error analysis.
 //!
 //! A function is interpreted node by node. Each element of a value has a radius: the first-order bound on its
-//! distance from the same element of a plan, whose kernels round differently (functions within 4 ulp, sums in
-//! other orders). Results that are exact in IEEE arithmetic have radius 0, so a plan must give the same bits.
-//! After cancellation, the radius depends on the size of the terms. A tolerance for the whole array, relative
-//! to its largest element, would accept a kernel that returns zeros for small elements.
+//! distance from the same element of a plan, whose kernels round differently (functions by up to 8 ulp, sums
+//! in other orders). Results that are exact in IEEE arithmetic have radius 0, so a plan must give the same
+//! bits. After cancellation, the radius depends on the size of the terms. A tolerance for the whole array,
+//! relative to its largest element, would accept a kernel that returns zeros for small elements.
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, Op, ReduceOp, Type, UnaryOp, interpret};
@@ -21,7 +21,7 @@ impl Ball {
         Ball { value, radius }
     }
 
-    /// Whether a plan may give `got`.
+    /// Whether `got` is within the radius of element `i`.
     pub fn holds(&self, i: usize, got: f64) -> bool {
         let want = self.value.data().get_f64(i);
         got == want
@@ -46,7 +46,7 @@ impl Ball {
     }
 }
 
-/// The maximum number of terms whose roundings add up: sums consist of blocks and lanes.
+/// The maximum number of terms whose roundings add up, because sums are computed in blocks and lanes.
 const TERMS: usize = 64;
 
 /// The outputs of a function without loops.
@@ -132,7 +132,7 @@ fn radii(node: &Node, x: &[&Ball], value: &Array, unit: f64) -> Vec<f64> {
     }
 }
 
-/// The radii of an operation that only moves elements; for a maximum or minimum, the largest radius of its
+/// The radii of an operation that only copies elements; for a maximum or minimum, the largest radius of its
 /// operands.
 fn largest(node: &Node, x: &[&Ball]) -> Vec<f64> {
     let moved: Vec<Array> = x.iter().map(|b| b.radii()).collect();
@@ -182,7 +182,8 @@ fn roundings(op: &Op, exact: bool, value: &Data) -> f64 {
     }
 }
 
-/// The magnitude that roundings are relative to: the result, or for a chain of sums its terms.
+/// The magnitude that roundings are relative to: that of the result, or for a `Lincomb` the sum of the
+/// magnitudes of its terms.
 fn size(op: &Op, v: &[f64], y: f64) -> f64 {
     match op {
         Op::Lincomb { coeffs } => coeffs.iter().zip(v).map(|(c, v)| (f64::from_bits(*c) * v).abs()).sum(),
@@ -190,7 +191,7 @@ fn size(op: &Op, v: &[f64], y: f64) -> f64 {
     }
 }
 
-/// The spread of a result from the radii of its operands.
+/// The bound on the change of a result if the operands change by their radii.
 fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
     if r.iter().all(|&r| r == 0.0) {
         return 0.0;

@@ -1,4 +1,4 @@
-//! Merged arithmetic instructions give the bits of separate ones.
+//! Merged arithmetic instructions: their results are bitwise equal to those of separate instructions.
 
 use super::super::step::Step;
 use super::{Rng, bits, check, f32s, f64s, run};
@@ -6,7 +6,8 @@ use crate::backend::cpu::Plan;
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Type};
 use crate::simd::Level;
 
-/// A computation on inputs: values, each computed from earlier ones; the last is the result.
+/// A computation on inputs. It returns values, each computed from inputs and earlier values; the last is the
+/// result.
 type Chain = dyn Fn(&mut Builder, &[NodeId]) -> Vec<NodeId>;
 
 /// The function, and a variant that outputs all values, so that no instructions can be merged.

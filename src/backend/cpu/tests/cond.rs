@@ -7,7 +7,7 @@ use crate::graph::{Builder, Cond, Func, Op, Type};
 use crate::simd::Level;
 use std::sync::Arc;
 
-/// (pred, x) to (x x^T, x) or (x, 2 x), then the sum of both.
+/// From (pred, x): (p, q) is (x x^T, x) if pred, else (x, 2 x). The outputs are p + q and q.
 fn choice() -> Func {
     let ty = Type::array(DType::F32, [8, 8]);
     let branch = |product: bool| {

@@ -1,4 +1,5 @@
-//! Convolutions: values in every form, the bits of an image alone and among others, and allocations of a run.
+//! Convolutions: values in every form, bitwise equal results of an image alone and among others, and
+//! allocations of a run.
 
 use super::{Rng, allocations, bits, check, f32s, run};
 use crate::array::{Array, DType};

@@ -94,7 +94,7 @@ fn rev_op(rows: usize) -> Op {
     }))
 }
 
-/// expected, y0, a, ct -> y1, y1 of the scan, ct_y0, ct_a, and both cotangents again from a second pass.
+/// expected, y0, a, ct -> y1, y1 of the scan, and ct_y0, ct_a of each backward pass.
 fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let s = scalar(DType::F64);
     let (mut b, x) = Builder::with_inputs(&[scalar(DType::U32), f64s([rows]), s, f64s([rows])]);
@@ -198,7 +198,7 @@ fn counters_tell_attempts_accepted_kept_and_recomputed_steps() {
     assert_eq!(of(Policy::Direct, 0).states_kept_max, 0);
 }
 
-/// expected, y0 [rows], a, ct [rows] -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
+/// row0, y0 [rows], ct [rows], a -> y1 [rows], ct_y0 [rows], ct_a, row0 per row
 fn tile(rows: usize) -> Func {
     let s = scalar(DType::F64);
     let types = [scalar(DType::U32), f64s([rows]), f64s([rows]), s];

@@ -27,7 +27,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: the system's allocator does the work; counting touches a thread-local number only.
+// SAFETY: the system's allocator allocates; counting changes only a thread-local number.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
@@ -87,7 +87,7 @@ pub(super) fn run(plan: &Plan, inputs: &[Array]) -> Vec<Array> {
     let refs: Vec<&Array> = inputs.iter().collect();
     let mut ws = Workspace::new();
     plan.run_arrays(&mut ws, &refs, &mut outputs);
-    // A second run on used buffers gives the same bits.
+    // The results of a second run on used buffers must be bitwise equal.
     let mut again: Vec<Array> = plan.output_types().iter().map(garbage).collect();
     plan.run_arrays(&mut ws, &refs, &mut again);
     for (a, b) in outputs.iter().zip(&again) {

@@ -1,4 +1,4 @@
-//! Programs of one element give the bits of the same program over many.
+//! Programs of one element: their results are bitwise equal to those of the same program over many elements.
 
 use super::super::step::Step;
 use super::{Rng, bits, run};

@@ -8,8 +8,9 @@ use crate::graph::interpret;
 use crate::simd::Level;
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 
-/// Whether elements agree in being non-finite, and otherwise to `tol` relative to the element plus a
-/// hundredth of the largest one (terms that cancel). Functions without loops have exact bounds (`bounds`).
+/// Whether elements are equal, both NaN, or differ by at most `tol` times the element plus a hundredth of the
+/// largest element (for terms that cancel). For functions without loops, `bounds` computes a bound for each
+/// element.
 fn close(got: &Array, want: &Array, tol: f64) -> bool {
     let (g, w) = (got.to_f64(), want.to_f64());
     let largest = w.iter().filter(|x| x.is_finite()).fold(1e-3f64, |m, x| m.max(x.abs()));

@@ -77,7 +77,7 @@ fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
             let argument = match op {
                 Exp | Expm1 => bounded,
                 Log1p => b.mul(bounded, bounded),
-                // Sometimes outside its domain.
+                // The argument may be outside the domain.
                 _ if rng.below(6) == 0 => bounded,
                 _ => {
                     let (square, least) = (b.mul(bounded, bounded), b.splat_like(x, 0.25));

@@ -21,14 +21,14 @@ const EXAMPLES: usize = 3;
 struct Program {
     func: Func,
     x: Vec<Array>,
-    /// Float inputs and outputs.
+    /// The indices of the float inputs, and in `outs` of the float outputs.
     wrt: Vec<usize>,
     outs: Vec<usize>,
     /// Directions of the inputs.
     dx: Vec<Array>,
     /// Cotangents of the outputs.
     u: Vec<Array>,
-    /// Which inputs are mapped, and all inputs of the mapped function.
+    /// Which inputs are mapped; `xs` has all inputs of the mapped function.
     mapped: Vec<bool>,
     xs: Vec<Array>,
 }

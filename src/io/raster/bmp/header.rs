@@ -6,11 +6,12 @@ use crate::io::raster::{DecodeError, Format};
 
 /// Bytes before the header proper: "BM", the file's length, two reserved words, the offset of the pixels.
 const FILE_HEADER: usize = 14;
-/// The header of OS/2 1, the only one with 16-bit sizes and 3 bytes per palette color.
+/// Length of the header of OS/2 1, the only one with 16-bit sizes and 3 bytes per palette color.
 const CORE: u32 = 12;
-/// Windows 3; with color masks, and with an alpha mask; Windows 4; Windows 5.
+/// Lengths of the headers of Windows 3 (without masks, with color masks, and also with an alpha mask),
+/// Windows 4 and Windows 5.
 const INFO: [u32; 5] = [40, 52, 56, 108, 124];
-/// The first header with an alpha mask.
+/// Length of the shortest header with an alpha mask.
 const WITH_ALPHA: u32 = 56;
 /// Maximum number of columns, and of rows of a bottom-up bitmap.
 const SIDE: i32 = 0xffff;
@@ -21,7 +22,7 @@ pub(super) type Palette = [[u8; 3]; 256];
 pub(super) struct Header {
     pub width: u32,
     pub height: u32,
-    /// Whether the highest row comes first; usually the lowest row does.
+    /// Whether the top row comes first in the file; usually the bottom row does.
     pub top_down: bool,
     pub coding: Coding,
     /// Offset of the pixels.
@@ -102,7 +103,7 @@ fn info(bytes: &[u8], data: usize, length: u32) -> Result<Header, DecodeError> {
     Ok(Header { width: width as u32, height: height as u32, top_down, coding, data })
 }
 
-/// Refuses empty sizes and excessive widths.
+/// Refuses sizes that are empty or too large.
 fn extent(width: i64, height: i64) -> Result<(), DecodeError> {
     if !(1..=SIDE.into()).contains(&width) {
         return Err(odd("width", width, "supported values are 1 to 65535"));
@@ -117,7 +118,8 @@ fn planes(planes: u16) -> Result<(), DecodeError> {
     if planes == 1 { Ok(()) } else { Err(odd("planes", planes.into(), "every bitmap has 1")) }
 }
 
-/// The colors after a header of `length` bytes: `used` of them, or one per value of `bits` bits if it is 0.
+/// The colors after a header of `length` bytes: `used` of them, or one per value of `bits` bits if `used` is
+/// 0.
 fn palette(bytes: &[u8], length: u32, bits: u32, used: u32) -> Result<Box<Palette>, DecodeError> {
     let most = 1 << bits;
     if used > most {

@@ -10,7 +10,7 @@ pub(super) struct Mask {
 }
 
 impl Mask {
-    /// A run of ones within a pixel of `bits` bits; only its highest 8 bits are used.
+    /// `mask` must be a run of ones within a pixel of `bits` bits; only its highest 8 bits are used.
     fn new(mask: u32, bits: u32) -> Result<Self, DecodeError> {
         let (shift, ones) = (mask.trailing_zeros(), mask.count_ones());
         if mask == 0 || mask >> shift != u32::MAX >> (32 - ones) || shift + ones > bits {
@@ -41,18 +41,18 @@ impl Masks {
         Ok(Self { color: [Mask::new(r, bits)?, Mask::new(g, bits)?, Mask::new(b, bits)?], alpha })
     }
 
-    /// Three bytes, blue first.
+    /// Masks of three bytes, blue first.
     pub(super) fn rgb8() -> Self {
         Self { color: [16, 8, 0].map(|shift| Mask { shift, levels: (0..=255).collect() }), alpha: None }
     }
 
-    /// Three times five bits, blue in the lowest.
+    /// Masks of three times five bits, blue in the lowest bits.
     pub(super) fn rgb5() -> Self {
         let levels: Vec<u8> = (0..32_u16).map(|value| ((value * 255 + 15) / 31) as u8).collect();
         Self { color: [10, 5, 0].map(|shift| Mask { shift, levels: levels.clone() }), alpha: None }
     }
 
-    /// The pixels of a row, each of `bits` bits with its lowest byte first.
+    /// Decodes the pixels of a row, each of `bits` bits with its lowest byte first.
     pub(super) fn row(&self, row: &[u8], bits: u32, line: &mut [u8]) {
         let samples = 3 + usize::from(self.alpha.is_some());
         let words = row.chunks_exact(bits as usize / 8);

@@ -4,7 +4,8 @@ use super::header::{Header, Palette};
 use super::truncated;
 use crate::io::raster::DecodeError;
 
-/// Bytes per row, after checking that all rows exist, before memory for the pixels is allocated.
+/// Checks that the file contains all rows, before memory for the pixels is allocated; returns the bytes per
+/// row.
 pub(super) fn check(header: &Header, bits: u32, bytes: &[u8]) -> Result<usize, DecodeError> {
     let row = u64::from(header.width * bits).div_ceil(32) * 4;
     let found = bytes.len().saturating_sub(header.data) as u64 / row;
@@ -31,7 +32,7 @@ pub(super) fn each(
     }
 }
 
-/// The colors of indices of `bits` bits.
+/// Looks up the colors of a row of indices of `bits` bits.
 pub(super) fn indexed(row: &[u8], bits: u32, palette: &Palette, line: &mut [u8]) {
     let (of_byte, mask) = (8 / bits as usize, 0xff >> (8 - bits));
     for (i, pixel) in line.chunks_exact_mut(3).enumerate() {

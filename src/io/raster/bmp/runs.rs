@@ -8,7 +8,7 @@ const END_OF_ROW: u8 = 0;
 const END: u8 = 1;
 const MOVE: u8 = 2;
 
-/// Draws all runs, up to the end marker or the end of the highest row, into black `pixels`.
+/// Draws all runs, up to the end marker or the end of the top row, into black `pixels`.
 pub(super) fn expand(
     header: &Header,
     bits: u32,
@@ -20,7 +20,7 @@ pub(super) fn expand(
     let mut canvas = Canvas { width, height, palette, pixels, x: 0, y: 0 };
     let mut at = header.data;
     while canvas.y < height {
-        let cut = || truncated(bytes, format!("row {} of {height} (byte {at} and on)", canvas.y + 1));
+        let cut = || truncated(bytes, format!("row {} of {height} (from byte {at})", canvas.y + 1));
         let [count, code] = field(bytes, at).ok_or_else(cut)?;
         match (count, code) {
             (0, END_OF_ROW) => [canvas.x, canvas.y] = [0, canvas.y + 1],
@@ -38,7 +38,8 @@ pub(super) fn expand(
                 at += length;
             }
             (count, code) => {
-                // Some programs write runs past the end of a row: drawn up to the end, but counted in full.
+                // Some programs write 8-bit runs beyond the end of a row. They are drawn up to the end, but
+                // counted in full.
                 let count = usize::from(count);
                 let drawn = if bits == 8 { count.min(width.saturating_sub(canvas.x)) } else { count };
                 canvas.put(drawn, |i| index(code, bits, i))?;
@@ -50,7 +51,7 @@ pub(super) fn expand(
     Ok(())
 }
 
-/// The `i`-th index of bytes that hold one each, or two with the first in the upper half.
+/// The `i`-th index: `byte` holds one 8-bit index, or two 4-bit indices, the first in the upper half.
 fn index(byte: u8, bits: u32, i: usize) -> u8 {
     match (bits, i % 2) {
         (8, _) => byte,
@@ -59,7 +60,7 @@ fn index(byte: u8, bits: u32, i: usize) -> u8 {
     }
 }
 
-/// The position of the next pixel; `y` counts from the lowest row.
+/// The pixels, and the position of the next one; `y` counts from the bottom row.
 struct Canvas<'a> {
     width: usize,
     height: usize,
@@ -76,7 +77,7 @@ impl Canvas<'_> {
             return Ok(());
         }
         if self.x + count > self.width {
-            return Err(self.beyond(format!("{count} pixels begin in column {}", self.x)));
+            return Err(self.beyond(format!("{count} pixels from column {} do not fit", self.x)));
         }
         let from = ((self.height - 1 - self.y) * self.width + self.x) * 3;
         for (i, pixel) in self.pixels[from..from + 3 * count].chunks_exact_mut(3).enumerate() {
@@ -90,7 +91,11 @@ impl Canvas<'_> {
     fn go(&mut self, right: usize, up: usize) -> Result<(), DecodeError> {
         let to = [self.x + right, self.y + up];
         if (right > 0 || up > 0) && (to[0] > self.width || to[1] >= self.height) {
-            return Err(self.beyond(format!("a move goes to column {}, row {}", to[0], to[1] + 1)));
+            return Err(self.beyond(format!(
+                "a move to column {}, row {} leaves the image",
+                to[0],
+                to[1] + 1
+            )));
         }
         [self.x, self.y] = to;
         Ok(())

@@ -5,7 +5,7 @@ use super::{ALL, assert_falls, relative};
 use crate::ode::{Method, Ode, Sparsity, VectorField};
 use std::f64::consts::TAU;
 
-/// Points of the line, u and v in turn, with u = 1 and v = 3 at its ends.
+/// The number of inner points of the line. u and v alternate in y; u = 1 and v = 3 at both ends.
 const POINTS: usize = 40;
 
 fn line(_t: f64, y: &[f64], dy: &mut [f64]) {
@@ -33,11 +33,11 @@ fn on_a_line_with_a_banded_jacobian() {
     });
 }
 
-/// The square is periodic and has SIDE x SIDE points: all u, row by row, then all v.
+/// The square is periodic and has SIDE x SIDE points. y holds all u, row by row, then all v.
 const SIDE: usize = 8;
 const AREA: usize = SIDE * SIDE;
 const DIFFUSION: f64 = 0.1 * AREA as f64;
-/// When the source in the disc is switched on.
+/// The time at which the source in the disc is switched on.
 const SWITCHED: f64 = 1.1;
 
 /// The four neighbors of a point.
@@ -73,7 +73,7 @@ fn start() -> Vec<f64> {
     u.chain(v).collect()
 }
 
-/// The values at all points: the start is forgotten, and the source mirrors itself.
+/// The values at all points. They no longer depend on the start, so they have the symmetry of the source.
 fn end() -> Vec<f64> {
     let (rows, columns) = ([0, 1, 0, 2, 3, 4, 3, 2], [0, 1, 2, 2, 1, 0, 3, 3]);
     [SQUARE_U, SQUARE_V]
@@ -110,7 +110,7 @@ fn a_pattern_gives_the_bits_of_the_dense_jacobian() {
     let (dense, sparse) = (on_square(1e-4), on_square(1e-4).jacobian_sparsity(pattern()));
     let [dense, sparse] = [dense, sparse].map(|ode| ode.solve(0.0, 3.0, start()).unwrap());
     assert_eq!(dense.y1, sparse.y1);
-    // A difference for each color in place of each component.
+    // A sparse Jacobian takes one evaluation per color, a dense one per component.
     let colors = 1 + (2 * AREA as u64)
         - (dense.stats.num_fn_evals - sparse.stats.num_fn_evals) / dense.stats.num_jac_evals;
     assert!(colors < 20, "{colors}");

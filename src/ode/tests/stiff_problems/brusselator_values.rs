@@ -88,7 +88,8 @@ pub const LINE_V: [f64; 40] = [
     3.08115832426958480e+00,
 ];
 
-/// u at t = 11.5 on 8 x 8 points of a square: rows 0, 1, 3, 4, 5, columns 0, 1, 2, 6. The others mirror them.
+/// u at t = 11.5 on 8 x 8 points of a square: rows 0, 1, 3, 4, 5, columns 0, 1, 2, 6. The others follow by
+/// symmetry.
 pub const SQUARE_U: [[f64; 4]; 5] = [
     [6.22511479040012472e-01, 6.69415999050829380e-01, 7.09335851222285485e-01, 5.93810093318244969e-01],
     [6.02614193623129069e-01, 6.38265781282182254e-01, 6.66933109505971400e-01, 5.79958845257209532e-01],

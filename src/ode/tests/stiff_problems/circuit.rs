@@ -6,7 +6,7 @@ use crate::vector_field;
 use std::f64::consts::PI;
 
 vector_field! {
-    /// 15 voltages and currents; `cs` is the capacitance that makes it stiff.
+    /// 15 voltages and currents; `cs` is the capacitance that makes the problem stiff.
     struct RingModulator<R> { cs: R }
     fn eval(&self, t, y: &[R; 15]) -> [R; 15] {
         let (slow, fast) = (0.5 * (2e3 * PI * t).sin(), 2.0 * (2e4 * PI * t).sin());
@@ -39,7 +39,7 @@ vector_field! {
 
 const RINGMOD: RingModulator = RingModulator { cs: 2e-12 };
 
-/// At t = 1e-5, 1e-4 and 1e-3.
+/// y at t = 1e-5, 1e-4 and 1e-3.
 const ENDS: [(f64, [f64; 15]); 3] = [
     (
         1e-5,
@@ -103,13 +103,13 @@ const ENDS: [(f64, [f64; 15]); 3] = [
     ),
 ];
 
-/// The error at `end`.
+/// The largest relative error at t1.
 fn error<F: VectorField<[f64; 15]>>(
     ode: Ode<'_, [f64; 15], F>,
     (t1, end): (f64, [f64; 15]),
     rtol: f64,
 ) -> f64 {
-    // Voltages to 0.4 V, currents to 1e-6 A in two coils and to 1e-3 A in the others.
+    // Voltages are up to 0.4 V, currents up to 1e-6 A in two coils and up to 1e-3 A in the others.
     let atol = |i| {
         if i < 7 {
             1e-4
@@ -123,7 +123,8 @@ fn error<F: VectorField<[f64; 15]>>(
     relative(&ode.method(Method::Rodas5P).rtol(rtol).atol(atol).solve(0.0, t1, [0.0; 15]).unwrap().y1, &end)
 }
 
-/// The oscillations keep errors of phase: at 1e-4 and 1e-3 the error is 61 and 75 rtol at rtol = 1e-3, and less below.
+/// Errors in the phase of the oscillations do not decay: at t = 1e-4 and 1e-3 the error is 61 and 75 rtol for
+/// rtol = 1e-3, and fewer rtol for smaller rtol.
 #[test]
 fn ring_modulator() {
     for (end, exponents) in ENDS.into_iter().zip([ALL, ALL, 3..=5]) {

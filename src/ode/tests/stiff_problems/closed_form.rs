@@ -4,13 +4,13 @@ use super::{ALL, assert_falls, relative};
 use crate::ode::{Method, Ode, SaveAt, Sparsity};
 use std::f64::consts::PI;
 
-/// Prothero and Robinson: the solution is sin(t + pi/4) whatever `rate`.
+/// Prothero and Robinson: the solution is sin(t + pi/4) for every `rate`.
 pub fn prothero_robinson(rate: f64) -> impl Fn(f64, &f64) -> f64 + Clone {
     move |t, y| rate * (y - (t + QUARTER).sin()) + (t + QUARTER).cos()
 }
 pub const QUARTER: f64 = std::f64::consts::FRAC_PI_4;
 
-/// The largest error at the end of a step.
+/// The largest relative error at the end of a step.
 fn prothero_robinson_error(rate: f64, rtol: f64) -> f64 {
     let ode = Ode::new(prothero_robinson(rate)).method(Method::Rodas5P).rtol(rtol).atol(1e-2 * rtol);
     let solution = ode.save_at(SaveAt::steps().and_t1()).solve(0.0, 1.0, QUARTER.sin()).unwrap();
@@ -21,12 +21,14 @@ fn prothero_robinson_error(rate: f64, rtol: f64) -> f64 {
 #[test]
 fn prothero_and_robinson() {
     assert_falls("Prothero-Robinson, -1e3", ALL, 10.0, |rtol| prothero_robinson_error(-1e3, rtol));
-    // 3e-9 at rtol = 1e-3, 1e-11 at 1e-10: so far below rtol that it falls by less.
+    // The error is 3e-9 at rtol = 1e-3 and 1e-11 at 1e-10: far below rtol, and it decreases more slowly than
+    // rtol.
     let errors = [1e-3, 1e-6, 1e-8, 1e-10].map(|rtol| prothero_robinson_error(-1e6, rtol) / rtol);
     assert!(errors.iter().all(|&ratio| ratio < 1.0), "{errors:.3?}");
 }
 
-/// The heat equation on `side` inner points of (0, 1), or on `side` x `side` of the unit square; 0 at the boundary.
+/// The heat equation on `side` inner points of (0, 1) or on `side` x `side` inner points of the unit square.
+/// u is 0 at the boundary.
 fn heat(side: usize, u: &[f64], du: &mut [f64]) {
     let rate = ((side + 1) as f64).powi(2);
     let is_square = u.len() > side;
@@ -43,7 +45,7 @@ fn heat(side: usize, u: &[f64], du: &mut [f64]) {
     }
 }
 
-/// The error at t = 0.1 of a start that is multiplied by `factor`.
+/// The largest relative error at t = 0.1, where the exact solution is the start times `factor`.
 fn heat_error(
     method: Method,
     sparsity: Option<Sparsity>,
@@ -73,7 +75,7 @@ fn heat_by_linear_systems() {
     let side = SQUARE.0;
     let neighbors = move |i: usize| {
         [(i, i), (i, i + side), (i + side, i)].into_iter().chain(
-            // No entry joins the end of a row to the start of the next one.
+            // The end of a row and the start of the next row are not neighbors.
             [(i, i + 1), (i + 1, i)].into_iter().filter(move |_| !(i + 1).is_multiple_of(side)),
         )
     };
@@ -82,8 +84,8 @@ fn heat_by_linear_systems() {
     assert_falls("heat on a square", 3..=8, 1.0, |rtol| heat_error(Method::Rodas5P, pattern(), SQUARE, rtol));
 }
 
-/// The number of steps of order 2 grows with rtol^(-1/3), so the error falls with rtol^(2/3): 0.24 of it on the line,
-/// 0.57 on the square. At rtol = 1e-7 it is above 100 rtol.
+/// The number of steps of order 2 is proportional to rtol^(-1/3), so the error is proportional to rtol^(2/3):
+/// 0.24 rtol^(2/3) on the line, 0.57 rtol^(2/3) on the square. At rtol = 1e-7 it is above 100 rtol.
 #[test]
 fn heat_without_a_jacobian() {
     for (name, problem) in [("line", LINE), ("square", SQUARE)] {

@@ -1,15 +1,16 @@
-//! Chemical Akzo Nobel of the CWI test set, with its algebraic equation solved by hand and by the method.
+//! Chemical Akzo Nobel of the CWI test set. Its algebraic equation is eliminated by hand, or solved by the
+//! method.
 
 use super::{ALL, assert_falls, relative};
 use crate::ode::{Mass, Method, Ode};
 use crate::vector_field;
 
-/// Rates k1 to k4.
+/// The reaction rates k1 to k4.
 const RATES: [f64; 4] = [18.7, 0.58, 0.09, 0.42];
-/// y6 = SOLUBILITY y1 y4.
+/// The coefficient of the algebraic equation y6 = SOLUBILITY y1 y4.
 const SOLUBILITY: f64 = 115.83;
 
-/// y1' to y5' for the five species and y6.
+/// y1' to y5' as functions of y1 to y5 and y6.
 macro_rules! reactions {
     ($k:expr, $y:expr, $y6:expr) => {{
         let (k, y, y6) = ($k, $y, $y6);
@@ -32,7 +33,7 @@ macro_rules! reactions {
 }
 
 vector_field! {
-    /// Five equations.
+    /// Five equations: y6 is eliminated.
     struct Eliminated<R> { k: [R; 4], solubility: R }
     fn eval(&self, _t, y: &[R; 5]) -> [R; 5] {
         reactions!(self.k, y, self.solubility * y[0] * y[3])
@@ -58,7 +59,7 @@ const END: [f64; 5] = [
 
 const START: [f64; 5] = [0.444, 0.00123, 0.0, 0.007, 0.0];
 
-/// y with its y6.
+/// The five components and y6.
 fn extended([a, b, c, d, e]: [f64; 5]) -> [f64; 6] {
     [a, b, c, d, e, SOLUBILITY * a * d]
 }

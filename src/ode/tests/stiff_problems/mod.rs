@@ -1,4 +1,4 @@
-//! Published stiff problems against end values of Radau IIA of order 13 in 80-bit arithmetic.
+//! Published stiff problems, compared with end values of Radau IIA of order 13 in 80-bit arithmetic.
 
 mod brusselator;
 mod brusselator_values;
@@ -17,11 +17,11 @@ pub use robertson::{ROBER_1E11, ROBER_40, Rober, rober, rober_dae};
 use crate::ode::{GenericField, Ode, VectorField};
 use std::ops::RangeInclusive;
 
-/// rtol = 1e-3 ... 1e-10.
+/// The exponents of rtol = 1e-3 ... 1e-10.
 const ALL: RangeInclusive<i32> = 3..=10;
 
-/// Asserts that the error at rtol = 10^-e is below `bound` rtol for each e, and that from 1e-4 on it falls at least
-/// with the square root of rtol.
+/// Asserts that the error at rtol = 10^-e is below `bound` rtol for each exponent e, and that from rtol =
+/// 1e-4 on it decreases at least as fast as the square root of rtol.
 fn assert_falls(name: &str, exponents: RangeInclusive<i32>, bound: f64, error: impl Fn(f64) -> f64) {
     let errors: Vec<f64> = exponents.clone().map(|e| error(10.0_f64.powi(-e))).collect();
     let ratios: Vec<f64> =
@@ -31,7 +31,7 @@ fn assert_falls(name: &str, exponents: RangeInclusive<i32>, bound: f64, error: i
     assert!(errors[errors.len() - 1] < fall * errors[1], "{name}: errors in units of rtol: {ratios:.3?}");
 }
 
-/// The largest difference, relative to the reference.
+/// The largest relative difference from the reference.
 pub fn relative(found: &[f64], reference: &[f64]) -> f64 {
     assert_eq!(found.len(), reference.len());
     let each = found.iter().zip(reference).map(|(found, reference)| (found / reference - 1.0).abs());
@@ -39,7 +39,8 @@ pub fn relative(found: &[f64], reference: &[f64]) -> f64 {
     each.fold(0.0, |largest, error| if error <= largest { largest } else { error })
 }
 
-/// A `vector_field!` as a closure: its Jacobian comes from differences in place of dual numbers.
+/// A `vector_field!` as a closure, so that its Jacobian comes from finite differences instead of dual
+/// numbers.
 fn by_differences<G, const N: usize>(field: G) -> Ode<'static, [f64; N], impl VectorField<[f64; N]> + Clone>
 where
     G: GenericField<N, Of<f64> = G>,

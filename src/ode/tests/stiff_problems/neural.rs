@@ -1,4 +1,4 @@
-//! A stiff neural ODE: a network with one hidden layer, behind a rate of 1e4.
+//! A stiff neural ODE: a network with one hidden layer; the second equation has a rate of 1e4.
 
 use super::{ALL, assert_falls, relative};
 use crate::ode::{Method, Ode};
@@ -7,8 +7,8 @@ use crate::vector_field;
 const UNITS: usize = 16;
 
 vector_field! {
-    /// y' = -D (y - W2 tanh(W1 y + b1) - (sin 3t, cos 3t)), D = diag(1, rate); `layers` has a row of W1, an entry of
-    /// b1 and a column of W2 for each unit.
+    /// y' = -D (y - W2 tanh(W1 y + b1) - (sin 3t, cos 3t)), D = diag(1, rate); `layers` has a row of W1, an
+    /// entry of b1 and a column of W2 for each unit.
     struct Neural<R> { rate: R, layers: [([f64; 2], f64, [f64; 2]); UNITS] }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
         let mut out = [y[0] - (3.0 * t).sin(), y[1] - (3.0 * t).cos()];

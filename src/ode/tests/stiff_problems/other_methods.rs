@@ -1,11 +1,11 @@
-//! Published problems by `Rosenbrock23` and `AutoTsit5Rodas5P`.
+//! Published problems, solved by `Rosenbrock23` and `AutoTsit5Rodas5P`.
 
 use super::chemistry::{POLLU, pollu};
 use super::small::*;
 use super::{ALL, ROBER_40, assert_falls, relative, rober};
 use crate::ode::{Method, Ode};
 
-/// The number of steps of order 2 grows with rtol^(-1/3), and so does the error in units of rtol.
+/// For order 2 the number of steps is proportional to rtol^(-1/3), and so is the error in units of rtol.
 #[test]
 fn rosenbrock23_at_loose_tolerances() {
     let (method, loose) = (Method::Rosenbrock23, || 3..=6);

@@ -5,7 +5,7 @@ use crate::ode::{GenericField, Method, Ode, VectorField};
 use crate::vector_field;
 
 vector_field! {
-    /// ROBER. `d` occurs twice, so that the sum of y is constant to rounding.
+    /// ROBER. The same `d` occurs in two equations, so the sum of y is constant up to rounding.
     pub struct Rober<R> { pub k: [R; 3] }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         let (a, b, c) = (self.k[0] * y[0], self.k[1] * y[1] * y[1], self.k[2] * y[1] * y[2]);
@@ -15,7 +15,8 @@ vector_field! {
 }
 
 vector_field! {
-    /// ROBER as published. At t = 1e11, a and c are 1e9 times their difference; the sum of y drifts by their rounding.
+    /// ROBER as published. At t = 1e11, a and c are 1e9 times as large as their difference, so their rounding
+    /// changes the sum of y.
     struct Published<R> { k: [R; 3] }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
         let (a, b, c) = (self.k[0] * y[0], self.k[1] * y[1] * y[1], self.k[2] * y[1] * y[2]);
@@ -30,7 +31,7 @@ pub fn rober(t: f64, y: &[f64; 3]) -> [f64; 3] {
     Rober::eval_f64(&Rober { k: K }, t, y)
 }
 
-/// The same with the last equation replaced by the conserved sum.
+/// ROBER with the last equation replaced by the conserved sum.
 pub fn rober_dae(t: f64, y: &[f64; 3]) -> [f64; 3] {
     let dy = rober(t, y);
     [dy[0], dy[1], y[0] + y[1] + y[2] - 1.0]
@@ -45,7 +46,7 @@ const ENDS: [(f64, [f64; 3]); 4] = [
     (1e11, ROBER_1E11),
 ];
 
-/// dy/dk1, dy/dk2 and dy/dk3 at 0.4, 40 and 4e5.
+/// dy/dk1, dy/dk2 and dy/dk3 at t = 0.4, 40 and 4e5.
 const SENSITIVITIES: [[[f64; 3]; 3]; 3] = [
     [
         [-3.55952565982855573e-01, 3.90254405381821841e-04, 3.55562311577473755e-01],
@@ -64,7 +65,7 @@ const SENSITIVITIES: [[[f64; 3]; 3]; 3] = [
     ],
 ];
 
-/// The error at `end`.
+/// The largest relative error at t1.
 fn error<F: VectorField<[f64; 3]>>(ode: Ode<'_, [f64; 3], F>, (t1, end): (f64, [f64; 3]), rtol: f64) -> f64 {
     let ode = ode.method(Method::Rodas5P).rtol(rtol).atol(end.map(|y| 1e-2 * rtol * y));
     relative(&ode.solve(0.0, t1, [1.0, 0.0, 0.0]).unwrap().y1, &end)
@@ -81,9 +82,10 @@ fn eleven_decades() {
     }
 }
 
-/// Rounding of the published form limits what is reached at 1e11: by dual numbers to errors of about 1e-9, 13 to 41
-/// rtol at rtol = 1e-10 for three choices of atol. By differences the Jacobian does not conserve the sum: 5,128 steps
-/// in place of 441 at rtol = 1e-7, more than 100,000 at 1e-10.
+/// Rounding of the published form limits the accuracy at t = 1e11. With dual numbers the error is at least
+/// about 1e-9 (13 to 41 rtol at rtol = 1e-10 for three choices of atol). A Jacobian by differences does not
+/// conserve the sum, so a solve takes 5,128 steps instead of 441 at rtol = 1e-7, and more than 100,000 at
+/// 1e-10.
 #[test]
 fn published_form() {
     let published = Published { k: K };

@@ -5,7 +5,7 @@ use crate::ode::{Method, Ode, VectorField};
 use crate::vector_field;
 
 vector_field! {
-    /// HIRES of the CWI test set: the growth of a plant by light.
+    /// HIRES of the CWI test set: the growth of a plant in light.
     pub struct Hires<R> { binding: R }
     fn eval(&self, _t, y: &[R; 8]) -> [R; 8] {
         let bound = self.binding * y[5] * y[7];
@@ -33,7 +33,7 @@ const HIRES_END: [f64; 8] = [
     2.85000160481423126e-03,
 ];
 
-/// The error at the end.
+/// The largest relative error at t = 321.8122.
 pub fn hires<F: VectorField<[f64; 8]>>(ode: Ode<'_, [f64; 8], F>, rtol: f64) -> f64 {
     let y0 = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0057];
     relative(&ode.rtol(rtol).atol(1e-4 * rtol).solve(0.0, 321.8122, y0).unwrap().y1, &HIRES_END)
@@ -56,7 +56,7 @@ pub const OREGO_ENDS: [(f64, [f64; 3]); 2] = [
     (360.0, [1.00081487031852268e+00, 1.22817852154988805e+03, 1.32055494284650820e+02]),
 ];
 
-/// The error at `end`.
+/// The largest relative error at t1.
 pub fn orego<F: VectorField<[f64; 3]>>(
     ode: Ode<'_, [f64; 3], F>,
     (t1, end): (f64, [f64; 3]),
@@ -79,7 +79,7 @@ pub const VDPOL_ENDS: [(f64, [f64; 2]); 3] = [
     (2.0, [1.70616773217046491e+00, -8.92809701024816604e-01]),
 ];
 
-/// The error at `end`.
+/// The largest relative error at t1.
 pub fn vdpol<F: VectorField<[f64; 2]>>(
     ode: Ode<'_, [f64; 2], F>,
     (t1, end): (f64, [f64; 2]),

@@ -1,7 +1,7 @@
 //! flowline: each method with an error estimate, called as a user would.
 //!
-//! On arrays, a method is named alone if the loop over steps is compiled for it (`Ode::inlined`), and with `-shared` if one loop
-//! serves all methods. By default, Tsit5 uses the first and the others the second.
+//! On arrays, the suffix `-shared` means that one loop over steps serves all methods. Without it, the loop is
+//! compiled for the method (`Ode::inlined`). By default, Tsit5 has its own loop, and the others share one.
 
 use super::MAX_STEPS;
 use crate::measure::{End, Run};
@@ -9,7 +9,7 @@ use crate::problems::Problem;
 use flowline::ode::extra::inline;
 use flowline::ode::{Controller, HairerController, Method, Ode, PidController, Solution, SolveError};
 
-/// The methods worth running at a tolerance: low orders only at loose tolerances.
+/// The methods that are run at a tolerance: methods of low order only at loose tolerances.
 pub fn methods(tol: f64) -> impl Iterator<Item = Method> {
     let worth = move |m: &Method| {
         m.is_explicit() && m.tableau().b_err.is_some() && (m.tableau().order >= 5 || tol > 3e-7)

@@ -1,7 +1,8 @@
 //! Stiff problems: flowline, diffsol, russell_ode and SciPy in one run.
 //!
-//! Prints Markdown tables, or with `--json` one measurement per line. Each solver gets the same tolerances per component, the
-//! analytic Jacobian (flowline: its own, by dual numbers), and its own initial step size and controller.
+//! Prints Markdown tables, or with `--json` one measurement per line. Each solver gets the same tolerances per
+//! component, the analytic Jacobian (flowline: its own, by dual numbers), and its own initial step size and
+//! controller.
 
 #[path = "../curves.rs"]
 mod curves;
@@ -26,7 +27,7 @@ use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, VanDerPol};
 use record::Record;
 use scipy::Scipy;
 
-/// More steps, and more failures within them, than any solve here takes.
+/// Limit of steps and of rejected steps, which no solve here reaches.
 pub const MAX_STEPS: usize = 10_000_000;
 
 /// The right-hand side on slices.

@@ -28,7 +28,7 @@ impl Drop for Pipes {
 }
 
 impl Scipy {
-    /// Starts the process, after the installation of SciPy if there is none.
+    /// Starts the process; installs SciPy first if it is missing.
     pub fn start() -> Result<Self, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("");
         let python = Command::new("python3")

@@ -67,7 +67,7 @@ pub fn at_equal_error(records: &[Record]) -> String {
     let mut means = String::new();
     for of_problem in records.chunk_by(|a, b| a.problem == b.problem) {
         let problem = of_problem[0].problem;
-        // A method is as fast at a larger error as at the loosest tolerance.
+        // At larger errors than that of the loosest tolerance, a method has the time of the loosest tolerance.
         let curves = Curves::of(&of_problem.iter().collect::<Vec<_>>()).starting_at_one();
         let mut ratios = Vec::new();
         for exponent in 3..=9 {

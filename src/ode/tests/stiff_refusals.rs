@@ -1,0 +1,104 @@
+//! Stiff solves that are refused, or end early: singular matrices, Jacobians that are not finite or wrong, settings
+//! that the method does not read.
+
+use super::stiff::STIFF;
+use crate::ode::{ConstantStepSize, Mass, Method, Ode, Outcome, SolveError, Sparsity, Tableau};
+use crate::vector_field;
+
+#[test]
+fn a_singular_matrix_recovers_by_a_shorter_step_and_ends_constant_steps() {
+    let gamma = 0.21193756319429014;
+    let dt0 = 0.125;
+    let rate = 1.0 / gamma / dt0;
+    let ode = Ode::new(move |_t, y: &f64| rate * y).method(Method::Rodas5P);
+    let ode = ode
+        .jacobian(move |_t, _y, jacobian| jacobian[(0, 0)] = rate)
+        .time_derivative(|_t, _y, f_t| *f_t = 0.0);
+    let y1 = ode.clone().dt0(dt0).solve(0.0, 0.125, 1.0).unwrap().y1;
+    assert!((y1 / (rate * 0.125).exp() - 1.0).abs() < 1e-4, "{y1}");
+    let error = ode.controller(ConstantStepSize { dt0 }).solve(0.0, 1.0, 1.0).unwrap_err();
+    let SolveError::Incomplete { outcome, partial, .. } = &error else { panic!("{error}") };
+    assert_eq!(*outcome, Outcome::SingularMatrix { t: 0.0, component: 0, step: 1 });
+    assert_eq!((partial.t1, partial.y1), (0.0, 1.0));
+}
+
+#[test]
+fn constraints_that_leave_a_component_open_are_named() {
+    for method in STIFF {
+        let ode = Ode::new(|_t, y: &[f64; 3]| [-y[0], y[0], y[0] + y[1] - 1.0]).method(method);
+        let ode = ode.mass_matrix(Mass::diagonal([1.0, 1.0, 0.0]));
+        let error = ode.solve(0.0, 1.0, [1.0, 0.0, 0.0]).unwrap_err();
+        let SolveError::Incomplete { outcome, .. } = &error else { panic!("{error}") };
+        assert_eq!(*outcome, Outcome::SingularMatrix { t: 0.0, component: 2, step: 20 }, "{method}");
+        let text = "M/gamma - hJ is singular at t=0 (step 20) and does not determine y[2]: check that the algebraic \
+                    equations have index 1; with constant steps, try another dt0";
+        assert!(error.to_string().ends_with(text), "{error}");
+    }
+}
+
+vector_field! {
+    struct Root<R> { rate: R }
+    fn eval(&self, _t, y: &[R; 2]) -> [R; 2] {
+        [self.rate, y[0].sqrt()]
+    }
+}
+
+#[test]
+fn a_jacobian_that_is_not_finite_is_named() {
+    let expected = "the Jacobian is not finite at t=0: row 1, column 0 (df[1]/dy[0]); y[0]=0; give `jacobian`, or \
+                    keep y inside the field's domain";
+    let dual = Ode::from_generic(Root { rate: 1.0 }).method(Method::Rodas5P);
+    let text = dual.solve(0.0, 1.0, [0.0, 0.0]).unwrap_err().to_string();
+    assert!(text.ends_with(expected), "{text}");
+    let ode = Ode::new(|_t, y: &[f64; 2]| [1.0, y[0].sqrt()]).method(Method::Rodas5P);
+    let ode = ode.jacobian(|_t, y, jacobian| jacobian[(1, 0)] = 0.5 / y[0].sqrt());
+    let text = ode.solve(0.0, 1.0, [0.0, 0.0]).unwrap_err().to_string();
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
+fn settings_that_the_method_does_not_read_are_refused() {
+    let ode = || Ode::new(|_t, y: &[f64; 2]| *y);
+    let refused = |ode: Ode<'_, _, _>| ode.solve(0.0, 1.0, [1.0; 2]).unwrap_err().to_string();
+    let text = refused(ode().jacobian(|_t, _y, _j| ()));
+    assert!(text.starts_with("`jacobian` has no effect with a method that uses no Jacobian"), "{text}");
+    assert!(refused(ode().time_derivative(|_t, _y, _f| ())).starts_with("`time_derivative` has no effect"));
+    assert!(
+        refused(ode().jacobian_sparsity(Sparsity::banded(0, 0)))
+            .starts_with("`jacobian_sparsity` has no effect")
+    );
+    assert!(refused(ode().spectral_radius(|_t, _y| 1.0)).starts_with("`spectral_radius` has no effect"));
+    let own = Tableau::new("own", &[], &[1.0], &[0.0]).unwrap();
+    let text = refused(ode().tableau(own).mass_matrix(Mass::diagonal([1.0, 0.0])));
+    assert!(text.starts_with("a tableau does not run with `mass_matrix`"), "{text}");
+    let text = refused(ode().mass_matrix(Mass::diagonal([1.0, 0.0])));
+    assert!(text.starts_with("Tsit5 does not run with `mass_matrix`"), "{text}");
+    let rodas = || ode().method(Method::Rodas5P);
+    let text = refused(rodas().mass_matrix(Mass::diagonal([1.0])));
+    assert_eq!(text, "`mass_matrix` has size 1, but the state has 2 components");
+    let text = refused(rodas().jacobian_sparsity(Sparsity::pattern([(0, 2)])));
+    assert_eq!(text, "`jacobian_sparsity` has the entry (0, 2), which is outside the 2 x 2 Jacobian");
+}
+
+#[test]
+#[should_panic(expected = "`jacobian` gives df[0]/dy[1] = 2 at t = 0")]
+fn a_wrong_jacobian_is_found_in_builds_with_debug_assertions() {
+    let ode = Ode::new(|_t, y: &[f64; 2]| [-y[0] + y[1], -y[1]]).method(Method::Rodas5P);
+    let ode = ode.jacobian(|_t, _y, jacobian| {
+        (jacobian[(0, 0)], jacobian[(0, 1)], jacobian[(1, 1)]) = (-1.0, 2.0, -1.0);
+    });
+    ode.solve(0.0, 1.0, [1.0, 1.0]).unwrap();
+}
+
+#[test]
+fn a_nonlinear_jacobian_is_not_taken_for_a_wrong_one_with_a_large_absolute_tolerance() {
+    let ode = Ode::new(|_t, y: &[f64; 1]| [-y[0] - y[0].powi(3)]).method(Method::Rodas5P);
+    let ode = ode.jacobian(|_t, y, jacobian| jacobian[(0, 0)] = -1.0 - 3.0 * y[0] * y[0]);
+    ode.rtol(1e-9).atol(1e-3).solve(0.0, 1.0, [1.0]).unwrap();
+}
+
+#[test]
+fn an_infinite_spectral_radius_ends_a_solve() {
+    let ode = Ode::new(|_t, y: &f64| -y).method(Method::Rkc2).spectral_radius(|_t, _y| f64::INFINITY);
+    assert!(ode.max_steps(50).solve(0.0, 1.0, 1.0).is_err());
+}
