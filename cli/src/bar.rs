@@ -14,8 +14,8 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// Minimum time between updates written as JSON.
 const JSON_EVERY: Duration = Duration::from_secs(1);
 
-/// The bar of a training run: two lines of at most 80 columns. Their right ends, which a narrow terminal cuts off, are
-/// least important.
+/// The bar of a training run: two lines, usually of at most 80 columns. A narrow terminal cuts off their right ends, the
+/// time left and the validation score.
 pub struct Bar {
     live: Live,
     /// The text on screen: the phase and its gauge; then the time left and the second line, or an activity.

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
     /// Class of each image, a whole number from 0: an IDX, .npy or .csv file; required for a run that was
-    /// trained with --labels, only for such runs
+    /// trained with --labels, an error for others
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// For image sets: number of noise samples per image; the log-probabilities are averaged

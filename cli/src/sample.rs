@@ -14,7 +14,7 @@ use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of points or images. As .npy, so many 2-D points take 16 GB.
+/// Maximum number of points or images. As .npy, this many 2-D points take 16 GB.
 const MOST: usize = 1_000_000_000;
 
 /// Arguments of `flowline sample`.

@@ -214,7 +214,7 @@ pub enum DataError {
     },
     /// The mean or the standard deviation of a coordinate overflows or underflows in f64.
     #[error(
-        "points {name}: column {column} has mean {mean:?} and standard deviation {std:?}, which cannot be standardized; scale the column so that its values are between about 1e-150 and 1e150, or remove outliers"
+        "points {name}: column {column} cannot be standardized: its mean is {mean:?} and its standard deviation {std:?}; scale the column so that its largest magnitude is between about 1e-150 and 1e150, or remove outliers"
     )]
     Spread {
         /// The name of the points.

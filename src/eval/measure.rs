@@ -15,7 +15,8 @@ use crate::tensor::{Key, Tensor};
 use rand::Rng;
 use rayon::prelude::*;
 
-/// Maximum number of rows per call: enough to keep many threads busy, few enough for a short last call.
+/// Rows per call: enough to keep many threads busy, and few enough that the last call, which is filled up to this
+/// number, wastes little time.
 pub const ROWS: usize = 4096;
 /// Rows per call for points that may be far from the data. Such a call may take a minute, so progress is
 /// reported between calls.

@@ -27,7 +27,7 @@ pub(crate) unsafe fn enter<T: Task>(level: Level, task: T) {
         use super::{avx2::Avx2, avx512::Avx512};
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2<T: Task>(task: T) {
-            // SAFETY: the caller promises the level and the task's own conditions.
+            // SAFETY: the caller promises that the level is available and that the task's own conditions hold.
             unsafe { task.run::<Avx2>() }
         }
         #[target_feature(enable = "avx2,fma,avx512f,avx512dq,avx512bw,avx512vl")]

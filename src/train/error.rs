@@ -99,7 +99,7 @@ pub enum TrainError {
         field: &'static str,
     },
     /// A file in the folder belongs to another run than the checkpoint.
-    #[error("{} belongs to another run than model.safetensors beside it; restore the file of this run", path.display())]
+    #[error("{} belongs to another run than the model.safetensors next to it; restore this run's own file", path.display())]
     OtherRun {
         /// The file.
         path: PathBuf,

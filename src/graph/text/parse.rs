@@ -322,10 +322,9 @@ impl Arena {
         self.take_inputs()?;
         match self.waiting.first_key_value() {
             None => Ok(self.nodes),
-            Some((id, (_, line))) => Err(error(
-                *line,
-                format!("{id} is out of order: the function has {} nodes", self.nodes.len()),
-            )),
+            Some((id, (_, line))) => {
+                Err(error(*line, format!("{id} is out of order: the next node is {}", self.next_id())))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::train::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// 6 x 4 images: vertical (class 0) or horizontal (class 1) bars of 3 thicknesses, anywhere.
+/// Images of 4 x 6 pixels: a vertical (class 0) or horizontal (class 1) bar, 2 pixels thick, at one of 3 positions.
 fn bars(n: usize) -> (Vec<u8>, Vec<u8>) {
     let class = |i: usize| i % 2;
     let pixel = |i: usize, y: usize, x: usize| {
