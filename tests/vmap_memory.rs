@@ -1,5 +1,5 @@
-//! The gradient of a mean of mapped losses needs no copy of itself per example, measured by the counters of live buffers. A
-//! separate binary, so that nothing else is counted.
+//! The gradient of a mean of mapped losses needs no copy of itself per example, measured by the counters of live
+//! buffers. A separate binary, so that nothing else is counted.
 #![cfg(feature = "autodiff")]
 
 use flowline::__internal::array::memory;

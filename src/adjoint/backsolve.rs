@@ -155,7 +155,8 @@ fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<
     Ok((funcs.remove(0), captures))
 }
 
-/// Owns the data that the scheme of the backward solve borrows: the forward settings with times reversed.
+/// Owns the data that the scheme of the backward solve borrows: its tolerances, and the forward settings with times
+/// reversed.
 struct Bounds {
     rtol: Tol,
     atol: Tol,

@@ -21,8 +21,8 @@ pub(super) struct Bodies {
 }
 
 impl Problem<'_> {
-    /// The body of the search, from step time, carry.., ext.. to accept, running, reached, step time',
-    /// carry'.., ext'.., tap..
+    /// The body of the search, from step time, carry.., ext.., checks.. to accept, running, reached, step time',
+    /// carry'.., ext'.., checks'.., tap..; ext.. are the carried values of events, checks.. those of stiffness checks.
     ///
     /// `may_sink`: see [`Events::check`](super::event::Events::check).
     pub(super) fn attempt(
@@ -76,8 +76,9 @@ impl Problem<'_> {
         if self.events.go_on() { 4 * num_events + 2 } else { num_events }
     }
 
-    /// Ends the search if an accepted attempt contains an event, and rejects the step if an event function is
-    /// NaN in it. Returns the carried values of events.
+    /// Ends the search if an accepted attempt contains an event. Rejects the step if an event function is NaN in it, or
+    /// if an event whose times accumulate passes its root; the latter also ends the search. Returns the carried values
+    /// of events.
     fn check_events(
         &self,
         rows: Option<&Rows>,

@@ -275,8 +275,8 @@ impl<Y: TensorState> IntoState<Y> for &Y {
 }
 
 impl<Y: OdeState<Options = Options>, F, O> Ode<'_, Y, F, O> {
-    /// How the gradient of the solve is computed; the default is [`Adjoint::RecursiveCheckpoint`] with at most 32 MiB
-    /// of stored states.
+    /// How the gradient of the solve is computed; the default is [`Adjoint::RecursiveCheckpoint`] with as many stored
+    /// states as fit into 32 MiB, at least one.
     pub fn adjoint(mut self, adjoint: Adjoint) -> Self {
         self.options.adjoint = adjoint;
         self

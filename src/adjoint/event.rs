@@ -111,7 +111,8 @@ impl Along<'_> {
     }
 
     /// The times in the step at which the sign is checked, with the values there. The first is the step's
-    /// start, or a time after it at which the event has left its root.
+    /// start. If the event is on its root there, it is the first of several later times at which the event has left
+    /// its root, else the last of these.
     pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
         let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
         let start = [self.step.t.clone(), mark.value.clone()];

@@ -18,8 +18,9 @@ tree! {
 /// Records of the events of a solve on tensors, in the order of the solve, along the first axis. Rows after the
 /// last event are NaN.
 ///
-/// There are `max_events` rows; the default is 64, or one per event function if the solve ends at its first
-/// event. If the rows of a batch do not share their steps, the second axis is groups, or rows for states.
+/// There are `max_events` rows; the default is 64, or one per event function if every event ends the solve at its
+/// first occurrence and none resets the state. If the rows of a batch do not share their steps, the second axis is
+/// groups, or rows for states.
 ///
 /// # Examples
 /// ```
@@ -191,7 +192,7 @@ impl Events<'_> {
     }
 
     /// The instant of the first candidate that acts. Returns the candidates to record (those before the instant,
-    /// and all whose sign has changed at the instant), their ranks and the cut.
+    /// and all whose sign has changed at the instant; without an instant, all that occurred), their ranks and the cut.
     fn cut(&self, last: &LastStep<'_>, mut of: Candidates, left: &Tensor) -> (Candidates, Tensor, Cut) {
         let Span { direction, .. } = last.span;
         let some = |m: &Tensor| count(m).gt(0.5);

@@ -22,8 +22,8 @@ use crate::tensor::Tensor;
 ///
 /// # References
 /// Griewank and Walther (2000), Algorithm 799: revolve, ACM TOMS 26, 19-45, for the placement of checkpoints. Chen,
-/// Rubanova, Bettencourt, Duvenaud (2018), Neural ordinary differential equations, algorithm 1, for `Backsolve`. McCallum
-/// and Foster (2024), arXiv:2410.11648, for `Reversible`.
+/// Rubanova, Bettencourt, Duvenaud (2018), Neural ordinary differential equations, algorithm 1, for `Backsolve`.
+/// McCallum and Foster (2024), arXiv:2410.11648, for `Reversible`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Adjoint {
@@ -35,8 +35,8 @@ pub enum Adjoint {
     },
     /// Stores every state: no step is recomputed; memory grows with the number of steps.
     Direct,
-    /// Solves the adjoint equation and the state backward in time and stores no state. This continuous adjoint
-    /// is not the exact derivative of the steps taken.
+    /// Solves the adjoint equation and the state backward in time and stores only the result of the forward solve.
+    /// This continuous adjoint is not the exact derivative of the steps taken.
     Backsolve {
         /// The relative tolerance of the backward solve; `None` for that of the forward solve.
         rtol: Option<f64>,
@@ -86,7 +86,7 @@ impl Adjoint {
     }
 }
 
-/// As many checkpoints as fit into 32 MiB.
+/// As many checkpoints as fit into 32 MiB, at least one.
 impl Default for Adjoint {
     fn default() -> Self {
         Adjoint::RecursiveCheckpoint { checkpoints: Checkpoints::Auto }

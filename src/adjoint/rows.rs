@@ -29,7 +29,7 @@ impl Groups {
     /// The groups of a state under `batching`; `None` if all rows share their steps.
     ///
     /// # Errors
-    /// A state without rows, or groups of size 0.
+    /// A state without rows or whose leaves differ in their number of rows, or groups of size 0.
     pub(super) fn of(batching: Batching, y: &Leaves) -> Result<Option<Groups>, ConfigError> {
         let (size, lockstep) = match batching {
             Batching::Joint => return Ok(None),

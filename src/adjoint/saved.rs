@@ -12,7 +12,8 @@ use crate::graph::Taps;
 use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
 
-/// The maximum number of bytes of saved steps. More bytes usually mean that `max_steps` has its large default.
+/// The maximum number of bytes of saved steps, and that of event records. More bytes of steps usually mean that
+/// `max_steps` has its large default.
 pub(super) const BYTES_MAX: usize = 256 << 20;
 
 /// The saved values of a solve on tensors.
@@ -30,7 +31,7 @@ pub(super) struct Saved {
     pub(super) dense: bool,
     /// Whether every step is tapped, not only the last of each group.
     each: bool,
-    /// The maximum number of accepted steps; 0 if no steps are saved.
+    /// The maximum number of accepted steps; 0 if neither steps nor dense output are saved.
     steps_max: usize,
 }
 
@@ -38,7 +39,8 @@ impl Saved {
     /// Resolves `save_at`; `ts` are times given as a tensor.
     ///
     /// # Errors
-    /// Times that are not finite, out of order, or outside the interval if it is known.
+    /// Times that are not finite; if the interval is known, also times out of order or outside it. Times given as a
+    /// tensor are checked only if they and the interval are known.
     pub(super) fn new(
         save_at: &SaveAt,
         ts: Option<&Tensor>,
@@ -95,7 +97,7 @@ impl Saved {
         Saved { each: self.each || self.every > 0, steps_max, ..self }
     }
 
-    /// The maximum number of tapped steps if every step is tapped; 0 if no steps are saved.
+    /// The maximum number of tapped steps if every step is tapped; 0 if neither steps nor dense output are saved.
     pub(super) fn num_each(&self) -> usize {
         self.steps_max
     }

@@ -57,7 +57,8 @@ impl<'a> Problem<'a> {
     /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
     ///
     /// # Errors
-    /// The field's error while it was recorded.
+    /// The field's error while it was recorded; a setting that cannot be used, such as saved steps that take too many
+    /// bytes.
     pub(super) fn solve(
         &self,
         t0: &Tensor,
@@ -282,7 +283,7 @@ impl<'a> Problem<'a> {
         match &self.options.expected_steps {
             ExpectedSteps::Auto => {}
             ExpectedSteps::Unknown => return Tensor::scalar(DType::U32, 0.0),
-            // Given one number per row, the largest is used.
+            // Given one number per group, the largest is used.
             ExpectedSteps::Steps(steps) if steps.rank() > 0 => {
                 return steps.stop_gradient().max().cast(DType::U32);
             }

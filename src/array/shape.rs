@@ -11,7 +11,7 @@ use std::ops::Deref;
 #[derive(Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
 pub struct Shape(Vec<usize>);
 
-/// Lengths whose product exceeds the address space.
+/// Lengths of which the nonzero ones have a product above [`Shape::MAX_SIZE`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an array of shape {dims:?} has more elements than memory can address")]
 pub struct ShapeError {

@@ -16,7 +16,7 @@ pub(crate) struct Slab<T> {
 #[derive(Debug)]
 enum Slot<T> {
     Full(T),
-    /// A removed entry, with the index that was removed before it.
+    /// A free index, with the free index that is reused after it.
     Free(Option<usize>),
 }
 

@@ -7,7 +7,7 @@ use crate::tensor::{Key, Tensor, jvp};
 /// The distribution of the elements of random probes, which are independent with mean 0 and variance 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProbeDistribution {
-    /// -1 or 1: the least variance among such distributions, and zero variance for a diagonal Jacobian.
+    /// -1 or 1: the estimate has the least variance among such distributions, and none for a diagonal Jacobian.
     Rademacher,
     /// Standard normal.
     Gaussian,

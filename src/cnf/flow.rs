@@ -151,7 +151,7 @@ impl<D: VelocityField> Cnf<D> {
     /// The first step size of adaptive steps in a block. A first step that is too long is rejected like any other step.
     ///
     /// At a loose tolerance, a smooth flow takes only a few steps per block. The automatic choice makes the
-    /// first of them short, and costs two evaluations of the field.
+    /// first of them short, and costs one more evaluation of the field.
     pub fn dt0(mut self, dt0: f64) -> Self {
         self.settings.dt0 = Some(dt0);
         self

@@ -5,9 +5,9 @@
 //! (Chen et al. 2018, eq. 8): along a trajectory, `d log p / dt = -div f`. A [`Cnf`] is a tree: its tensors are
 //! the weights and, if the flow is conditioned, the labels; its solver settings are one static leaf.
 //!
-//! Rows are independent, so everything runs through [`map_rows`](crate::tensor::map_rows): a tile of rows is
-//! one solve per block with its own steps (`per_row`: one set of steps per row), on one thread from start to
-//! end. Only `solve` calls the ODE solver; the other files define fields, densities and losses. The module
+//! Rows are independent, so every solve runs through [`map_rows`](crate::tensor::map_rows): a tile of rows is
+//! solved block by block with its own steps (`per_row`: one set of steps per row), on one thread from start to
+//! end. Only `solve` calls the ODE solver; the other files define flows, densities, samples and losses. The module
 //! depends on no optimizer, data set or file format.
 
 mod base;

@@ -66,8 +66,8 @@ impl<D: VelocityField> Cnf<D> {
     /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
     ///
     /// v is the flow's velocity over s in [0, 1]. The B blocks, each integrated over t in [0, t1], cover B
-    /// equal parts of the line: `v = B t1 f_b((B s - b) t1, x)` with `b = floor(B s)`. The loss is minimal
-    /// when the flow maps the normal density to the data density; training needs no solve. The times s are
+    /// equal parts of the line: `v = B t1 f_b((B s - b) t1, x)` with `b = floor(B s)`. The flow with the
+    /// least loss maps the normal density to the data density; training needs no solve. The times s are
     /// stratified, `s = (u + i / n) mod 1` for row i of n with one shared u in [0, 1): each row's s is
     /// uniform, and every update covers all of [0, 1].
     ///
@@ -79,7 +79,8 @@ impl<D: VelocityField> Cnf<D> {
     /// A solve inside the field that ended early.
     ///
     /// # Panics
-    /// When the flow is conditioned but its field has no classes, or there is not one label per row.
+    /// When the flow is conditioned but its field has no classes, the flow is not conditioned but its field has
+    /// classes, or there is not one label per row.
     ///
     /// # References
     /// Lipman et al. (2023), Flow matching for generative modeling, eq. 23 with sigma_min = 0.

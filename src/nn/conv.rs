@@ -1,11 +1,12 @@
 //! Convolution layers for images.
 //!
 //! Without stride and dilation, a convolution is one operation ([`Tensor::conv2d`]), which allocates nothing
-//! larger than its inputs and output. Strided, dilated and transposed convolutions, and those with a padding as
-//! large as the kernel, use im2col: the windows of the padded image are concatenated along the channels and
-//! multiplied by the weights as a matrix. This takes slices, reshapes, one concatenation and one product, and
-//! temporarily up to `kernel height x kernel width` times the memory of the input. One product per tap would need
-//! less memory but run slower, because each product would be only as wide as the channels.
+//! larger than its inputs and output. Strided, dilated and transposed convolutions, and those with at least as many
+//! zeros on a side as the kernel is long, use im2col: the windows of the padded image are concatenated along the
+//! channels and multiplied by the weights as a matrix. This takes slices, reshapes, one concatenation and one
+//! product, and temporarily up to `kernel height x kernel width` times the memory of the padded image, which in a
+//! transposed convolution includes zeros between the pixels. One product per tap would need less memory but run
+//! slower, because each product would be only as wide as the channels.
 //!
 //! Images are `[n, height, width, channels]`: channels last makes the rows of the product contiguous.
 
@@ -256,7 +257,7 @@ pub fn upsample(x: &Tensor, times: [usize; 2]) -> Tensor {
     x.reshape([n, h, 1, w, 1, c]).broadcast_to([n, h, a, w, b, c]).reshape([n, h * a, w * b, c])
 }
 
-/// Padding, number of windows and their distances along one side.
+/// Padding, number of windows, and distances of windows and taps along one side.
 struct Side {
     lo: usize,
     hi: usize,
@@ -282,7 +283,7 @@ fn assert_image(what: &str, x: &Tensor, weight: &Tensor) {
     );
 }
 
-/// The product of the windows of x and the weights; `flipped` reverses the order of the taps.
+/// The product of the windows of x and the weights, plus the bias; `flipped` reverses the order of the taps.
 #[track_caller]
 fn convolve(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, sides: [Side; 2], flipped: bool) -> Tensor {
     let &[kh, kw, inputs, outputs] = &**weight.shape() else {

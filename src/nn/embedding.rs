@@ -45,12 +45,12 @@ impl Embedding {
 /// Sinusoidal time embedding with geometrically decreasing frequencies: with `w_i = longest^(-i / n)`, n =
 /// dim / 2, `[sin(t w_0), .., sin(t w_(n-1)), cos(t w_0), .., cos(t w_(n-1))]`.
 ///
-/// The wavelengths run from 2 pi to just below 2 pi `longest`. The paper uses 10,000 for positions; for times
-/// in [0, 1], scale t (diffusion models use `1000 t`). The paper interleaves sines and cosines; the order is
+/// The wavelengths run from 2 pi to `2 pi longest^(1 - 1 / n)`. The paper has `longest` = 10,000 for positions; for
+/// times in [0, 1], scale t (diffusion models use `1000 t`). The paper interleaves sines and cosines; the order is
 /// a permutation that the next layer's weights absorb.
 ///
 /// # Shapes and units
-/// t `[..]` of a float type, in radians of the highest frequency; the result is `[.., dim]`.
+/// t `[..]`, cast to f32 if not of a float type, in radians of the highest frequency; the result is `[.., dim]`.
 ///
 /// # Panics
 /// For an odd `dim`.

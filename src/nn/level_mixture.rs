@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 use crate::tree;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Bound on a log weight: a weight of `e^8` makes a gray level practically certain.
+/// Bound on the magnitude of a log weight: a weight of `e^8` makes a range practically certain.
 const MOST: f64 = 8.0;
 /// Minimum standard deviation for blurring range ends: at t = 1 they would be steps, which stall a solver.
 const SOFTEST: f64 = 0.05;
@@ -41,16 +41,17 @@ tree! {
     /// are blurred by 0.05, and v is no longer the mean of `x1 - x0` given x.
     ///
     /// Weights of two ranges may differ by a factor of `e^16`. Range probabilities are therefore computed in
-    /// f64, where a tail of 1e-10 next to 1 is not lost. The sums, of positive terms only, are in the type of
-    /// x.
+    /// f64, where a tail of 1e-10 next to 1 is not lost. The sums are in the type of x; the terms of the
+    /// denominator are all positive.
     ///
     /// # Shapes and units
     /// Rows of `height width channels` pixels; c `[ends, pixels]`, ascending along each pixel; a network on
     /// images with `ends + 1` channels per pixel channel.
     ///
     /// # References
-    /// The velocity of a normal density: Lipman et al. (2023), Flow matching for generative modeling, eq. 8 and 22; the mean
-    /// of a truncated normal: Johnson, Kotz and Balakrishnan (1994), Continuous univariate distributions 1, section 13.10.1.
+    /// The velocity of a normal density: Lipman et al. (2023), Flow matching for generative modeling, eq. 8 and 22;
+    /// the mean of a truncated normal: Johnson, Kotz and Balakrishnan (1994), Continuous univariate distributions 1,
+    /// section 13.10.1.
     pub struct LevelMixture {
         /// c, not trained.
         pub ends: Buffer,
@@ -63,7 +64,8 @@ impl LevelMixture {
     /// Ranges with the given ends, weighted by a network.
     ///
     /// # Panics
-    /// When the network's image size is not the number of pixels times the number of ranges.
+    /// When the ends are not a matrix, or the network's image size is not the number of pixels times the number of
+    /// ranges.
     #[track_caller]
     pub fn new(ends: &Tensor, net: UNet) -> LevelMixture {
         let [h, w, c] = net.image_shape;

@@ -2,7 +2,7 @@
 //!
 //! A layer is a tree of tensors with a `forward`. A [`VelocityField`] is a tree with a vector field
 //! `dy/dt = f(t, y)`. Both are plain functions of their own tensors and do not depend on solving, training or
-//! storage. Rows are always independent (no batch statistics), so a solve can work on tiles of rows.
+//! storage. The rows of a vector field are independent (no batch statistics), so a solve can work on tiles of rows.
 //!
 //! Layers consist of primitive operations and have no derivative rules of their own, so each is
 //! differentiable to every order, in f32 and f64. Weights are initialized in f32.

@@ -2,7 +2,7 @@
 //!
 //! Images enter and leave as rows, the form that solves and losses use. Squares of pixels become channels
 //! before the first convolution and at each level below ("squeezing"), so no convolution has a stride: images
-//! with few channels are cheap, and no information is lost on the way down. There is no normalization layer:
+//! with few channels are cheap, and squeezing loses no information. There is no normalization layer:
 //! statistics over an image would make the Jacobian dense for little benefit. Instead, blocks start as the
 //! identity. Nothing here has its own derivative rule.
 

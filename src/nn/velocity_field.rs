@@ -79,7 +79,7 @@ tree! {
         ConcatSquash(ConcatSquash),
         /// An MLP on fixed Fourier features.
         Fourier(FourierMlp),
-        /// An MLP of y and t.
+        /// An MLP of y, and of t and a class if it has inputs for them.
         Mlp(Mlp),
         /// Convolutions of an image.
         UNet(UNet),

@@ -1,10 +1,10 @@
 //! The stepping algorithm: one attempted step, written once over a clock and a state.
 //!
 //! [`attempt`] computes the stages and the error estimate, accepts or rejects the step, chooses the next step
-//! size and detects the end of the solve. [`step`] repeats an accepted step from one step time to the next:
-//! it evaluates all stages, the first one included, and computes only y1. For explicit methods both call
-//! [`stages`], so equal step times give equal bits. For this reason `attempt` fixes the end of the step first
-//! and computes h = t_next - t.
+//! size and detects the end of the solve. [`step`] repeats an accepted step of an explicit method from one
+//! step time to the next: it evaluates the stages that y1 needs, the first one included, and computes only
+//! y1. Both call [`stages`], so equal step times give equal bits. For this reason `attempt` fixes the end of
+//! the step first and computes h = t_next - t.
 //!
 //! Nothing here may loop over steps, save, print or allocate: drivers loop, and recorders save. A branch on a
 //! value of the clock needs [`Clock::known`], and may only skip work whose result is unused.

@@ -2,9 +2,9 @@
 //! with inlined coefficients.
 //!
 //! One shared loop per kind of state serves every method and calls the vector field through a pointer. In
-//! release builds, each vector field also has a loop in which it and the coefficients of one method are
-//! inlined: the default method, or the method given to [`Ode::inlined`](super::Ode::inlined). This module
-//! decides which loop runs; it does not know what happens to an accepted step.
+//! release builds, each vector field also has a loop in which it and the coefficients of the default method
+//! are inlined. [`Ode::inlined`](super::Ode::inlined) replaces this loop by one for another method, in debug
+//! builds too. This module decides which loop runs; it does not know what happens to an accepted step.
 
 use super::attempt::attempt_with;
 use super::inline::{self, InlineMethod};

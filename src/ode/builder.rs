@@ -90,8 +90,8 @@ pub(crate) fn locked<F: ?Sized>(f: &Mutex<F>) -> MutexGuard<'_, F> {
 /// # Settings
 /// The table shows which driver reads which setting. *Refused* means that the driver returns an error,
 /// because it does not read the setting. A column is about adaptive steps unless its heading says otherwise.
-/// An empty cell means that the driver has no such setting. `inlined` and `expected_steps` are not in the
-/// table, because they do not change results.
+/// An empty cell means that the driver has no such setting, except that `solve` reads `max_events` with an
+/// event, and that two columns are controllers. (`inlined` and `expected_steps` do not change results.)
 ///
 #[doc = include_str!("settings.md")]
 ///
@@ -252,8 +252,8 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
     ///
     /// In release builds, the default method has such a loop without this call. Other methods share one loop
     /// that calls the vector field through a pointer. The results are the same, bit for bit. On a stack state
-    /// of up to eight numbers a step is up to a third faster. Larger states, states on the heap and CPUs
-    /// without fused multiply-add use the shared loop.
+    /// of up to eight numbers (in each part of a compound) a step is up to a third faster. Larger states,
+    /// states on the heap and CPUs without fused multiply-add use the shared loop.
     ///
     /// # Examples
     /// ```
@@ -410,8 +410,8 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
             state: PhantomData,
         }
     }
-    /// Calls `watch(t, y)` after each accepted step; `ControlFlow::Break(())` ends the solve with
-    /// [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
+    /// Calls `watch(t, y)` after each accepted step, unless an event ends the solve. `ControlFlow::Break(())`
+    /// ends the solve with [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
     /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
     pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {

@@ -19,8 +19,8 @@ pub struct Carry<S: State> {
     // These are carried only while the controller chooses steps.
     /// The size of the step to attempt next, signed, before it is shortened to end at t1 or at a stop.
     pub dt: S::Clock,
-    /// The stages, then one scratch state. `k[0]` is f(t, y) if the scheme carries it. The others have no
-    /// meaning between steps.
+    /// The stages, then scratch. `k[0]` is f(t, y) if the scheme carries it. The others are those of the last
+    /// attempt, which the next one does not read.
     pub k: Vec<S>,
     /// 1/error_ratio of the last accepted step.
     pub inv_prev: S::Clock,

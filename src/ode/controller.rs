@@ -1,7 +1,7 @@
 //! `Controller`: chooses the size of the next step.
 //!
-//! A controller is data and one formula. Its inputs are the error ratio and its own history, all of them values
-//! of a [`Clock`], never the state or the vector field. It is an enum, because users cannot add controllers.
+//! A controller is data and one formula. Its inputs are the error ratio, its history (values of a [`Clock`])
+//! and constants of the method, never the state or the vector field. Users cannot add any, so it is an enum.
 
 use super::{Clock, ConfigError};
 
@@ -259,7 +259,7 @@ impl PidController {
         PidController { pcoeff, icoeff, dcoeff, ..PidController::default() }
     }
     /// The coefficients of the H211PI filter: exponents 1/6, 1/6 on the last two errors. The factor is clipped
-    /// as at [`PidController`]; unlike in the published filter, explicit methods shrink only rejected steps.
+    /// as in [`PidController`]; unlike in the published filter, explicit methods shrink only rejected steps.
     ///
     /// # References
     /// Soederlind (2003), table I.
@@ -291,8 +291,8 @@ impl PidController {
         self.clipped(error_ratio, &self.wanted(error_order, error_ratio, inv_prev, inv_prev2))
     }
 
-    /// [`PidController::factor`] with the ratio of the step sizes, and with the rule of stiff methods unless
-    /// `EXPLICIT`.
+    /// [`PidController::factor`] with the ratio of the step sizes, and with the rule of stiff methods for
+    /// these. `EXPLICIT` states at compile time that the method is none of them.
     #[inline(always)]
     pub(super) fn next<const EXPLICIT: bool, C: Clock>(
         &self,
@@ -304,8 +304,8 @@ impl PidController {
         if EXPLICIT || !past.is_stiff {
             return self.clipped(error_ratio, &factor);
         }
-        // The predicted factor is at most the factor from this error alone. After a rejection, only the
-        // latter is used.
+        // A predicted factor above the factor from this error alone is reduced to it. A rejected step uses
+        // only the latter.
         let alone = error_ratio.powf(-1.0 / f64::from(error_order)).mul(&error_ratio.like(self.safety));
         let one = error_ratio.like(1.0);
         let accepted = error_ratio.lt(&one);

@@ -31,7 +31,7 @@ pub fn complete<S: State, F: VectorField<S>>(
     for (i, (c, row)) in interpolant.extra().enumerate() {
         let (before, after) = k.split_at_mut(s + i);
         argument.lincomb(y, &h, row, &before[..]);
-        // A stage with c = 1 is evaluated at t_next itself, like the stages of the step.
+        // A stage with c = 1 is evaluated at the same time as such stages of the step; t + h may differ.
         let at = if c == 1.0 { scheme.before(span, t_next) } else { t.add(&h.mul(&h.like(c))) };
         eval(f, &at, &argument, &mut after[0])?;
     }

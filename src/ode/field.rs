@@ -32,8 +32,9 @@ impl<C> FieldFailure<C> {
 
 /// An error that shortens the step instead of ending the solve: adaptive steps treat it as NaN.
 ///
-/// It ends the solve like any other error if there is no shorter step to try: at t0, with constant steps, and
-/// after 20 consecutive failed trial steps or when the next step would be below the smallest step size.
+/// It ends the solve like any other error if there is no shorter step to try: at t0, with constant steps or
+/// `StepTo`, and after 20 consecutive failed trial steps or when the next step would be below the smallest
+/// step size.
 ///
 /// # Examples
 /// ```

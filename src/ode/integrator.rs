@@ -102,8 +102,8 @@ impl<Y: PlainState> Integrator<Y> {
         Ok((step_times.len() - first) as u64)
     }
 
-    /// Shortens the next attempt after the vector field failed in the last one. Returns false if a shorter step
-    /// no longer helps.
+    /// Shortens the next attempt after the vector field failed in the last one. Returns false if no shorter
+    /// step is allowed.
     fn refuse(&mut self, scheme: &Scheme<Y>) -> bool {
         let h = next_step_end(scheme, &self.span, &self.carry).t - self.carry.t;
         refuse(scheme, h, &mut self.carry)
@@ -154,8 +154,8 @@ impl<Y: PlainState> Integrator<Y> {
         Ok(())
     }
 
-    /// Whether `k[0]` is f at the end of the step. At a discontinuity, the value on the other side may have
-    /// replaced it.
+    /// Whether `k[0]` is f at the end of the step; if the method is not FSAL, only before t1. At a
+    /// discontinuity, the value on the other side may have replaced it.
     fn knows_f1(&self, scheme: &Scheme<Y>) -> bool {
         scheme.carries_first() && scheme.before(&self.span, &self.carry.t) == self.carry.t
     }

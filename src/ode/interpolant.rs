@@ -95,7 +95,8 @@ impl Interpolant {
         self.degree
     }
 
-    /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b, to the last bit.
+    /// Writes w_i(theta): `y(t + theta h) = y + h sum_i w_i k_i`. At theta = 1 they are b; for the methods in
+    /// `tableaux/`, to the last bit.
     ///
     /// # Panics
     /// If `out` is shorter than [`num_stages`](Self::num_stages); entries beyond that are unchanged.

@@ -16,7 +16,7 @@ pub mod status {
     pub const COMPLETED: f64 = 1.0;
     /// `max_steps` steps were attempted.
     pub const MAX_STEPS: f64 = 2.0;
-    /// The controller needs a step below dt_min, or below 16 ulp of t.
+    /// The step size, from the controller or dt0, is below dt_min or below 16 ulp of t.
     pub const STEP_SIZE_TOO_SMALL: f64 = 3.0;
     /// Numbers became NaN or infinite, and shorter steps did not help.
     pub const NON_FINITE: f64 = 4.0;
@@ -71,8 +71,8 @@ pub enum Outcome {
         /// The limit.
         max_events: usize,
     },
-    /// The state resets of an event accumulate: infinitely many would occur before a time that is ahead by no
-    /// more than rounding. t1 and y1 of the solution belong to the last event, after its reset.
+    /// The state resets of an event accumulate: infinitely many more would occur within a tiny fraction of
+    /// the time of those so far; see [`Event`](super::Event). t1 and y1 are those after the last reset.
     Zeno {
         /// The index of the event, in the order of declaration.
         index: usize,
@@ -89,7 +89,7 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
-    /// The controller needs a step below dt_min, or below 16 ulp of t.
+    /// The step size, from the controller or dt0, is below dt_min or below 16 ulp of t.
     StepSizeTooSmall {
         /// The time reached.
         t: f64,

@@ -1,9 +1,10 @@
 //! The recorder of a solve: saved values, dense output, records of events.
 //!
-//! The recorder sees each accepted step. It handles events first, because an event may end the step early,
-//! and the step is undone if an event function is NaN. Then it saves the selected times within the step.
-//! Last, events may reset the state. It computes the step's dense output only for events, for saved times
-//! inside the step, or to save it. Only events influence the steps.
+//! The recorder sees each accepted step, unless it records only their end times. It handles events first,
+//! because an event may end the step early, and the step is undone if an event function is NaN. Then it saves
+//! the selected times within the step. Last, events may reset the state, and `on_step` may end the solve. It
+//! computes the step's dense output only for events, for saved times inside the step, or to save it. Only
+//! events change the steps.
 
 use super::builder::{OnStep, SaveFn, locked};
 use super::event::{Finder, Found, Watch};

@@ -9,7 +9,8 @@ use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
 use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
-/// The part of the carry that an accepted step replaces, as it was before the step.
+/// The values of the carry before an accepted step, with which the step can be undone, cut short or
+/// interpolated.
 #[derive(Clone)]
 pub(crate) struct Before<S: State> {
     /// The start of the step.
@@ -135,12 +136,14 @@ fn is_hopeless<S: State>(scheme: &Scheme<S>, carry: &Carry<S>) -> <S::Clock as C
     S::Clock::or(&too_many, &carry.dt.abs().lt(&scheme.dt_min(&carry.t)))
 }
 
-/// The first step after an event is at most this many times as long as the step that the event cut short.
+/// After an event that cuts a step short, the next step is at most this many times as long as the part before
+/// the event, or twice the smallest allowed step if that is longer.
 const GROWTH: f64 = 10.0;
 
-/// Continues from `carry`, whose t and y are the time and state after an event, where `goes_on` holds. The
-/// last step started at `t_start`, with `num_off_grid` of that time, and would have ended at `t_end`.
-/// Counters that depend on t are adapted, and the next step's first stage is computed anew.
+/// Continues from `carry`, whose t and y are the time and state after an event or after a change by the
+/// caller, where `goes_on` holds. The last step started at `t_start`, with `num_off_grid` of that time, and
+/// would have ended at `t_end`. Counters that depend on t are adapted, and the next step's first stage is
+/// computed anew.
 ///
 /// # Errors
 /// The vector field's error, with the time of the evaluation.

@@ -135,8 +135,9 @@ impl Settings {
     /// state, `default` the default tolerance. `span` is t0 and t1, or `None` if they are traced.
     ///
     /// # Errors
-    /// The errors of [`Scheme::new`]; limits that contradict each other; lists of tolerances of the wrong
-    /// length; stops that are not finite, or any stops if the interval is traced.
+    /// The errors of [`Scheme::new`]; a dt0 that the controller does not take; limits out of range or in
+    /// contradiction; lists of tolerances of the wrong length; a mass matrix or a sparsity pattern that does
+    /// not fit the state; stops that are not finite, or any stops if the interval is traced.
     pub fn resolve(
         &self,
         default: Tolerance,

@@ -69,7 +69,7 @@ impl OwnSides {
         let mut at: Vec<f64> = [&[t0], stops, &[t1]].concat();
         let mut discontinuities = discontinuities.to_vec();
         for times in [&mut at, &mut discontinuities] {
-            // `at` is monotone, so it is sorted already. The discontinuities may be in any order.
+            // `at` is monotone, so reversing it is enough. The discontinuities may be in any order.
             if times.first() > times.last() {
                 times.reverse();
             }

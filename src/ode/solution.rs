@@ -15,7 +15,7 @@ pub struct Solution<Y, O = Y> {
     pub ts: Vec<f64>,
     /// The saved values at these times: y, or the value of `save_fn`.
     pub ys: Vec<O>,
-    /// t0 and the end times of all accepted steps.
+    /// t0 and the end times of all accepted steps; empty if the solve failed before its first step.
     pub step_times: Vec<f64>,
     /// Records of events, in the order of the solve.
     pub events: Vec<EventRecord<Y>>,
@@ -61,7 +61,7 @@ impl fmt::Display for Warning {
 }
 
 impl<Y, O> Solution<Y, O> {
-    /// The dense output, which evaluates the solution at any time.
+    /// The dense output, which evaluates the solution at any time from t0 to t1.
     ///
     /// # Errors
     /// [`ConfigError::NotSaved`] unless [`SaveAt::dense`](super::SaveAt::dense) was selected.

@@ -29,7 +29,7 @@ pub enum SolveError<S = ()> {
     Field {
         /// The time of the evaluation.
         t: f64,
-        /// Number of steps attempted before the step that failed.
+        /// Number of attempts that were complete before this evaluation.
         step: u64,
         /// The vector field's own error.
         source: FieldError,

@@ -47,7 +47,8 @@ impl<C: Clock> Times<C> {
 }
 
 impl<C: Clock> Times<C> {
-    /// The time of a stage at c. At c = 1 it is t_next itself, which t + h may miss by an ulp.
+    /// The time of a stage at c. At c = 1 it is t_next itself, which t + h may miss by an ulp; if t_next is a
+    /// discontinuity, the time just before it.
     #[inline(always)]
     pub(super) fn at(&self, c: f64, h: &C) -> C {
         if c == 1.0 { self.last.clone() } else { self.t.add(&h.mul(&h.like(c))) }

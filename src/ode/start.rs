@@ -74,8 +74,8 @@ pub(super) fn start_in<S: State, F: VectorField<S>>(
 /// step.
 ///
 /// If that change is not finite, or the vector field fails there with a `Recoverable` error, the result is
-/// the short step itself. The short step is limited by the first stop; the result by t1, by dt_max and by the
-/// smallest allowed step. `k[0]` must hold f(t0, y0). `k[1]`, the scratch state and `y1` are overwritten.
+/// the short step itself, limited by dt_max. The short step is limited by the first stop; otherwise the result
+/// is limited by t1, by dt_max and by the smallest allowed step. `k[0]` must hold f(t0, y0). `k[1]`, the scratch state and `y1` are overwritten.
 ///
 /// # References
 /// Hairer, Norsett, Wanner (1993), Solving Ordinary Differential Equations I, section II.4, algorithm "starting

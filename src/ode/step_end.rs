@@ -101,9 +101,9 @@ pub(super) fn next_wall<S: State>(
 
 /// The end of the step that starts at `carry.t`.
 ///
-/// A proposed end beyond t1 or a stop, or within the slack before it, becomes that time. So the vector field is
-/// never evaluated beyond t1 or a stop. A rejected step is retried without slack, because merging could repeat
-/// the same step.
+/// A proposed end beyond t1 or a stop, or within the slack before it, becomes that time. So the stages of a
+/// method with all c in [0, 1] are never evaluated beyond t1 or a stop. A rejected step is retried without
+/// slack, because merging could repeat the same step.
 #[inline(always)]
 pub(super) fn next_step_end<S: State>(
     scheme: &Scheme<S>,
@@ -151,8 +151,8 @@ pub(super) fn next_step_end<S: State>(
     StepEnd { t, last, stop: S::Clock::and(&at_wall, &is_stop), grid }
 }
 
-/// Whether t comes before t1. For stops and times of `StepTo` it is always true, unless `span` is only a
-/// piece of the interval that ends earlier.
+/// Whether t comes before t1. For stops and all but the last time of `StepTo` it is true, unless `span` is
+/// only a piece of the interval that ends earlier.
 #[inline(always)]
 fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
     t.sub(&span.t1).mul(&span.direction).lt(&t.like(0.0))

@@ -13,8 +13,8 @@ use super::{
 
 /// A solve with one accepted step per call, created by [`Ode::stepper`](super::Ode::stepper).
 ///
-/// The steps are the same as those of [`Ode::solve`](super::Ode::solve). The caller handles events, saved
-/// times and callbacks.
+/// The steps are the same as those of [`Ode::solve`](super::Ode::solve), unless the caller changes the state.
+/// The caller handles events, saved times and callbacks.
 pub struct Stepper<'a, Y: PlainState, F> {
     field: &'a F,
     norm: Option<&'a Norm<'a, Y>>,
@@ -141,7 +141,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         &mut self.integrator.carry.y
     }
     /// The size of the next attempt, signed, before it is shortened to end at t1, at one of the `tstops` or
-    /// at a discontinuity.
+    /// at a discontinuity; 0 with [`StepTo`](super::StepTo).
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }

@@ -117,7 +117,7 @@ impl StiffnessTest {
         StiffnessTest { pair: pair(scheme), method, every, steps: 0, suspicion, look: None }
     }
 
-    /// Allocates the memory of a test, so that no later step allocates.
+    /// Allocates the memory of a test, so that no later step allocates unless the method switches.
     pub fn prepare<Y: PlainState>(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
             integrator.reserve_stages();
@@ -132,7 +132,7 @@ impl StiffnessTest {
         turn && self.pair.is_some() && !self.suspicion.has_noticed()
     }
 
-    /// The number of steps before the next step that is tested; 1 if the next step is tested.
+    /// The number of steps before the next test that is due even without a suspicion, at least 1.
     pub fn steps_to_next(&self) -> u64 {
         self.every - 1 - (self.steps % self.every).min(self.every - 2)
     }
@@ -165,7 +165,7 @@ impl StiffnessTest {
         Ok(())
     }
 
-    /// Resets the counts to those before the first test.
+    /// Forgets the results of all tests so far.
     pub fn forget(&mut self) {
         self.suspicion = Suspicion::none(&0.0);
     }
@@ -241,7 +241,8 @@ impl Look {
     }
 }
 
-/// The stability interval of each method, computed at compile time because this takes as long as a hundred steps.
+/// The stability interval of each explicit method, 0 for the others; computed at compile time, because this
+/// takes as long as a hundred steps.
 const INTERVALS: [f64; Method::ALL.len()] = {
     let mut intervals = [0.0; Method::ALL.len()];
     let mut i = 0;

@@ -31,8 +31,9 @@ pub struct ButcherTableau<'a> {
     pub c: &'a [f64],
     /// Order of the solution.
     pub order: u32,
-    /// k, the power of h in the error estimate: one more than the order of the embedded solution. The
-    /// controller uses 1/k as its exponent. Unused without `b_err`.
+    /// k, the power of h in the error estimate: one more than the lower of the orders of the two solutions,
+    /// or the power of the combined estimate if there is `b_err_low`. The controller uses 1/k as its
+    /// exponent. Unused without `b_err`.
     pub error_order: u32,
     /// How the stages are computed.
     pub kind: Kind<'a>,

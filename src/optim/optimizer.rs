@@ -37,8 +37,8 @@ tree! {
     /// The state of an [`Optimizer`], by index of the part and path of the leaf: `1.mu.layers.0.weight` and
     /// `1.count` if part 1 is a direction of Adam.
     pub struct OptState {
-        /// Moments have the type and shape of their weight; counters are u32 of rank 0; other numbers, such
-        /// as the scale of `reduce_on_plateau`, have rank 0.
+        /// Moments and sums of gradients have the type and shape of their weight; counters are u32 of rank 0;
+        /// other numbers, such as the scale of `reduce_on_plateau`, have rank 0.
         pub leaves: BTreeMap<String, Tensor>,
     }
 }
@@ -91,7 +91,7 @@ impl Optimizer {
     /// Returns the model and the state after one update by `grads`, traced or concrete.
     ///
     /// # Panics
-    /// When the state was made by another optimizer or for another model, or a part needs the loss.
+    /// When the state has no leaf of a required name (it is of another optimizer or model), or a part needs the loss.
     #[track_caller]
     pub fn update<M: Tree>(&self, model: &M, grads: M, state: OptState) -> (M, OptState) {
         let (weights, state) = self.run(&model.named_leaves(), &grads.leaves(), state, None);
@@ -102,7 +102,8 @@ impl Optimizer {
     /// [`reduce_on_plateau`](super::reduce_on_plateau). Other parts ignore it.
     ///
     /// # Panics
-    /// When the state was made by another optimizer or for another model, or the loss is not a single number.
+    /// When the state has no leaf of a required name (it is of another optimizer or model), or the loss is not a
+    /// single number.
     #[track_caller]
     pub fn update_with_value<M: Tree>(
         &self,

@@ -1,9 +1,9 @@
 //! The named optimizers: builders that have setters only for their own hyper-parameters, so that a setting of
 //! another rule does not compile.
 //!
-//! Each builder is a rule for the direction, weight decay and a learning rate. These parts are also available
-//! alone; their formulas are next to their code. Defaults are Optax's. The [`Optimizer`] that a builder returns
-//! has no setters.
+//! Each builder is a rule for the direction, weight decay, in LAMB a trust ratio, and a learning rate. The parts
+//! other than the trust ratio are also available alone; all formulas are next to their code. Defaults are Optax's.
+//! The [`Optimizer`] that a builder returns has no setters.
 //!
 //! Alternatives considered: setters on the chain that search for their part (a setting of another rule fails
 //! only at run time, if at all), and one struct with all hyper-parameters (each rule ignores most of them).

@@ -8,8 +8,8 @@ use super::transpose;
 
 macro_rules! op {
     ($e:expr) => {
-        // SAFETY: a lane value exists, or the caller of an unsafe constructor promised the level; memory is
-        // touched only where the caller of a load or store promised it.
+        // SAFETY: a lane value exists, or the caller of an unsafe constructor promised that the level is
+        // available; memory is touched only where the caller of a load or store promised that it is valid.
         unsafe { $e }
     };
 }

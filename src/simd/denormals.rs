@@ -74,8 +74,8 @@ fn write(mode: u64) {
     // SAFETY: it loads the register from `mode`, which differs from the thread's value in two bits that are
     // defined on every x86-64 processor; rounding and exceptions are unchanged. Rust assumes the default
     // register value for the arithmetic that it compiles or folds itself. The kernels that run under the
-    // guard are called by pointer, so no operation is folded or moved across this line, and only denormal
-    // results of the kernels change.
+    // guard load their operands from memory and store their results there. To the compiler, this block may
+    // access memory too, so no load or store moves across it, and only denormal results of the kernels change.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 
@@ -91,8 +91,8 @@ fn read() -> u64 {
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline]
 fn write(mode: u64) {
-    // SAFETY: as on x86-64, for one bit.
-    unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode, options(nomem, nostack, preserves_flags)) };
+    // SAFETY: as on x86-64, for one bit; without `nomem`, so that loads and stores do not move across the block.
+    unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode, options(nostack, preserves_flags)) };
 }
 
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]

@@ -76,7 +76,7 @@ macro_rules! entry_points {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
             pub(super) unsafe fn avx2<$($params)*>($($arg: $t),*) {
-                // SAFETY: the caller promises the level and keeps the kernel's conditions.
+                // SAFETY: the caller promises that the level is available and keeps the kernel's conditions.
                 unsafe { K::run::<$crate::simd::avx2::Avx2>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]

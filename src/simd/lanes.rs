@@ -131,7 +131,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
     /// `self * 2^n` for an integral `n`, correct even if the result is subnormal or infinite.
     ///
     /// Uses two steps of half the exponent each. Only the last step can round, because the result of the
-    /// first step is normal for `self` in `[1/2, 2]` and `|n| <= 2 * bias`, as in all callers.
+    /// first step is normal for `self` in `[1/2, 2]` and `|n| <= 1.5 * bias`, as in all callers.
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
         let half = n.mul(self.of(Self::Elem::HALF)).floor();
@@ -186,7 +186,7 @@ pub(crate) trait Float: Lanes<Elem: Math> {
         unsafe { self.store(out.as_mut_ptr()) };
         out
     }
-    /// Applies a scalar function to the lanes where `mask` is true.
+    /// `f(input)` in the lanes where `mask` is true, `self` in the others.
     #[inline(always)]
     fn patch(self, mask: Self::Mask, input: Self, f: fn(Self::Elem) -> Self::Elem) -> Self {
         if !mask.any() {

@@ -5,7 +5,8 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Requests that the `bytes` bytes from `at` on are loaded into the cache.
+/// Requests that the `bytes` bytes from `at` on are loaded into the cache, possibly without the last line if
+/// `at` is not the start of a line. Without effect on other targets than x86-64, and under Miri.
 #[inline]
 pub(crate) fn prefetch(at: *const u8, bytes: usize) {
     for offset in (0..bytes).step_by(LINE) {

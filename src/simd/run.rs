@@ -8,7 +8,7 @@
 use super::Level;
 use std::marker::PhantomData;
 
-/// Work that is compiled once per level.
+/// Work for [`run_narrow`].
 ///
 /// `run`, and everything that it calls on its hot path, must be `#[inline(always)]`: a function that is not
 /// inlined is compiled for the level of the whole crate, SSE2 on x86-64, and is silently several times
@@ -70,7 +70,7 @@ impl<C: Call> Entry<C> {
     /// The call compiled for `level`.
     ///
     /// # Panics
-    /// If this machine does not have the level, or the level is not [fused](is_fused).
+    /// If the level is above the one in use, or is not [fused](is_fused).
     pub fn at(level: Level) -> Self {
         assert!(level <= Level::detect(), "invariant: level {level:?} on a machine without it");
         Self::of(level)

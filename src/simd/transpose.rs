@@ -1,12 +1,12 @@
-//! Transposes of register-sized blocks on x86-64, by shuffles within 128-bit halves. AVX2 and AVX-512 both
-//! use them, because 256-bit shuffles run on two ports and 512-bit shuffles on one port.
+//! Transposes of blocks with rows of 256 bits on x86-64, by shuffles within 128-bit halves. AVX2 and AVX-512
+//! both use them, because 256-bit shuffles run on two ports and 512-bit shuffles on one port.
 
 use std::arch::x86_64::*;
 
 /// Four words of row `i`, then four words of row `i + 4`.
 #[inline(always)]
 unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
-    // SAFETY: the caller promises the rows and AVX.
+    // SAFETY: the caller promises that the rows are readable and that AVX is available.
     unsafe {
         let low = _mm256_castps128_ps256(_mm_loadu_ps(src.add(i * lds)));
         _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(src.add((i + 4) * lds)))
@@ -16,7 +16,7 @@ unsafe fn row_pair_4(src: *const f32, lds: usize, i: usize) -> __m256 {
 /// Two double words of row `i`, then two of row `i + 2`.
 #[inline(always)]
 unsafe fn row_pair_8(src: *const f64, lds: usize, i: usize) -> __m256d {
-    // SAFETY: the caller promises the rows and AVX.
+    // SAFETY: the caller promises that the rows are readable and that AVX is available.
     unsafe {
         let low = _mm256_castpd128_pd256(_mm_loadu_pd(src.add(i * lds)));
         _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(src.add((i + 2) * lds)))

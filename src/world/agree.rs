@@ -37,7 +37,7 @@ impl World {
     ///
     /// # Errors
     /// [`WorldError::Differs`] on all ranks. It names the first rank with a different value, and the first
-    /// such value.
+    /// such value. Also the errors of [`World::all_gather`].
     pub(crate) fn compare(&self, values: &[(&str, String)]) -> Result<(), WorldError> {
         let mine = values.iter().map(|(_, value)| value.replace('\0', " ")).collect::<Vec<_>>().join("\0");
         let all = self.all_gather(mine.as_bytes())?;

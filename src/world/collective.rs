@@ -40,10 +40,11 @@ pub trait Collective {
 
 /// How long a call waits for other ranks, and what it calls before it gives up.
 pub struct Patience<'a> {
-    /// The longest wait; `None` waits forever.
+    /// The longest wait for an answer; `None` waits forever. Under MPI, ranks other than 0 wait 1.5 times as
+    /// long.
     pub deadline: Option<Duration>,
-    /// Called with the error before the call gives up. Under MPI nothing runs after it: a pending call cannot
-    /// be canceled, so the job is aborted.
+    /// Called with the error before the call gives up on silent ranks. Under MPI nothing runs after it: a
+    /// pending call cannot be canceled, so the job is aborted.
     pub on_silent: OnSilent<'a>,
 }
 

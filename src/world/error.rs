@@ -61,7 +61,7 @@ pub enum WorldError {
         /// Its message.
         message: String,
     },
-    /// MPI did not start, or has been initialized before.
+    /// MPI did not start, has been initialized before, or does not support processes with threads.
     #[error("MPI cannot be used: {reason}")]
     Mpi {
         /// The reason.

@@ -56,7 +56,8 @@ pub struct World {
 pub struct Traffic {
     /// The number of collective calls.
     pub calls: u64,
-    /// Bytes that this rank sent to other ranks. Bytes that it passed on inside a broadcast are not counted.
+    /// Bytes that this rank sent to other ranks, without bytes that it passed on inside a broadcast, and
+    /// without the lengths and the padding that MPI needs.
     pub bytes: u64,
 }
 
@@ -85,7 +86,7 @@ impl World {
     /// one.
     ///
     /// # Errors
-    /// If MPI cannot be initialized, or was initialized before.
+    /// If MPI cannot be initialized, was initialized before, or does not support processes with threads.
     #[cfg(feature = "mpi")]
     pub fn mpi() -> Result<World, WorldError> {
         Ok(World::of(Box::new(mpi::Mpi::new()?)))

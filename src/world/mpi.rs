@@ -3,8 +3,8 @@
 //! Calls are non-blocking collectives that are polled, so that a silent rank is detected at the deadline. A
 //! pending call cannot be canceled: after the deadline, rank 0 (or another rank, if rank 0 is silent) reports
 //! the silent ranks and aborts the job.
-//! Lengths may differ between ranks, so they are sent first; then all ranks send blocks of the maximum
-//! length.
+//! Lengths may differ between ranks, so they are sent first. Then all ranks send blocks of the maximum
+//! length (in a broadcast, rank 0 sends its bytes). If this length is 0, nothing more is sent.
 
 use super::{Collective, Parts, Patience, WorldError};
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};

@@ -9,7 +9,7 @@ use super::tree::{cut, fold, roots};
 use super::{OnSilent, Parts, World, WorldError, part};
 use std::ops::Range;
 
-/// Arrays of at most this many bytes are gathered; longer arrays are sent in chunks.
+/// [`Sum::many`] is gathered if it has at most this many bytes; otherwise it is sent in chunks.
 const GATHERED: usize = 32 << 10;
 
 /// An addend or a sum: a short array and a long array.

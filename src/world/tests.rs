@@ -89,7 +89,8 @@ fn one(i: usize, len: usize) -> Sum {
 #[test]
 fn a_sum_has_the_same_bits_on_any_number_of_ranks_gathered_and_in_chunks() {
     for parts in [1, 3, 16, 21] {
-        // Up to 8,192 numbers are gathered. The two longer lengths are odd, so chunks differ in size.
+        // Up to 8,192 numbers are gathered. The two longer lengths are odd, so chunks differ in size for an
+        // even number of ranks.
         for len in [0, 1, 5, 8_192, 8_193, 20_011] {
             let whole = local(0..parts, &|i| Ok::<_, ()>(one(i, len))).unwrap();
             for ranks in [1, 2, 3, 4, 16].into_iter().filter(|&ranks| ranks <= parts) {

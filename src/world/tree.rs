@@ -32,7 +32,7 @@ fn gather(node: Range<usize>, range: &Range<usize>, found: &mut Vec<Range<usize>
 }
 
 /// The sum of a node (an interval of parts). `next` is called for nodes in order. It returns the sum of a
-/// node, or `None` if `fold` must add the sums of its two halves.
+/// node, or `None` if `fold` must add the sums of its two subtrees.
 pub(crate) fn fold<T, E>(
     node: Range<usize>,
     next: &mut impl FnMut(&Range<usize>) -> Result<Option<T>, E>,

@@ -1,7 +1,7 @@
 //! Runs every program of the book, each in its own process and folder, and compares its output with the page.
 //!
 //! `cargo test -p flowline-book` runs all programs; `cargo test -p flowline-book -- events` runs the programs
-//! of pages with this name.
+//! of pages whose names contain this word.
 
 #[allow(dead_code, reason = "the pages are read when the test is built")]
 mod pages;

@@ -1,8 +1,9 @@
 //! The programs on the pages of the book, and their output.
 //!
-//! A program is a fence tagged `rust`. `rust,no_run` is only compiled; `rust,ignore` is not compiled (programs of other
-//! crates). A program without `fn main` is the body of `main`. If a line that ends in "prints:" and a fence tagged `text`
-//! follow, the program must print that text. Comments before a program, which readers do not see, change its test:
+//! A program is a fence tagged `rust`. `rust,no_run` is only compiled; `rust,ignore` is not compiled (programs of
+//! other crates). A program without `fn main` is the body of `main`. If a line that ends in "prints:" and a fence
+//! tagged `text` follow, the program must print that text. Comments before a program, which readers do not see,
+//! change its test:
 //!
 //! - `<!-- book: replace OLD => NEW -->` replaces the first `OLD` by another text, such as fewer updates;
 //! - `<!-- book: factor 3 -->` lets printed numbers that depend on the machine be off by this factor.
@@ -187,8 +188,8 @@ pub fn programs_of_the_book(root: &Path) -> Result<Vec<Program>, String> {
     Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
-/// The first difference between printed and expected text. Words must be equal, numbers equal to one unit of the last digit on
-/// the page (or the factor), and a line `...` stands for any number of lines.
+/// The first difference between printed and expected text. Words must be equal, numbers equal to one unit of the last
+/// digit on the page (or to the factor), and a line `...` stands for any number of lines.
 pub fn difference(expected: &str, printed: &str, factor: Option<f64>) -> Option<String> {
     let (mut wanted, mut got) = (expected.lines().peekable(), printed.lines().peekable());
     while let Some(want) = wanted.next() {

@@ -130,7 +130,7 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
     );
 }
 
-/// No program reads a file to which no page links.
+/// Pages link to every file in `docs/data` and `docs/images`.
 #[test]
 fn every_file_beside_the_pages_is_linked() {
     let linked: BTreeSet<String> = pages::pages(&root())

@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A pass by its name; derivatives are of output 0 with respect to input 0.
+/// A pass by its name. Derivatives are with respect to input 0: `jvp` of all outputs, `vjp` of output 0.
 fn apply(name: &str, f: &Func) -> Func {
     match name {
         "none" => f.clone(),

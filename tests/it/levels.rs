@@ -1,4 +1,4 @@
-//! `FLOWLINE_LEVEL` sets the instruction level, which is read once; each test runs in its own process.
+//! `FLOWLINE_LEVEL` sets the instruction level. A process reads it once, so each value is tested in a new process.
 
 use flowline::__internal::simd::Level;
 use flowline::prelude::*;

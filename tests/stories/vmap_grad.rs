@@ -1,5 +1,5 @@
-//! The gradient of a mean over examples, which could use a copy of the parameters' gradient per example: 500 times 18,448
-//! values.
+//! The gradient of a mean over examples, which could use a copy of the parameters' gradient per example: 500 times
+//! 18,448 values.
 //!
 //! Three programs with this number of parameters. The first writes out the batch axis: the likelihood of a flow
 //! over rows. The second maps a loss of one example with `vmap` and differentiates its mean: batching moves the

@@ -1,6 +1,7 @@
 //! The command line as other programs see it: exit codes, messages, files, bits.
 //!
-//! It is its own test binary because it runs the program. Data are tiny and networks have width 8, so a run takes a second.
+//! It is its own test binary because it runs the program. Data are tiny and networks have a width of at most 8, so
+//! most runs take about a second.
 
 #[path = "../../../src/io/scratch.rs"]
 mod folders;

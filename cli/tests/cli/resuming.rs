@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Waits until the checkpoint in a folder is replaced, or the program has ended.
+/// Waits until the checkpoint in a folder is replaced, or the program has ended, but no longer than 60 s.
 pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
     let model = place.path(folder).join("model.safetensors");
     let (begun, mut first) = (Instant::now(), None);

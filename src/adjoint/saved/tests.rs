@@ -168,8 +168,8 @@ fn times_of_two_axes_are_refused() {
 
 tree! { struct Problem { mu: Tensor, y0: Tensor, t0: Tensor, t1: Tensor, ts: Tensor } }
 
-/// Two rows with the steps of `grid`; the times lie in one step, in the next, on both sides of a step time, at
-/// the end.
+/// Two rows, and the step times of a grid. Of the saved times, three lie in the first step (two are equal), one
+/// in the third and two in the last.
 fn problem() -> (Problem, Vec<f64>) {
     let y0 = Tensor::from([[1.0, 0.5], [-0.3, 0.8]]);
     let ts = f64s(&[0.13, 0.2, 0.2, 0.7, 1.3, 1.55]);
@@ -181,8 +181,8 @@ fn loss(p: &Problem, method: Method, grid: &[f64], adjoint: Adjoint) -> Tensor {
     let ode = Ode::new(|t: Tensor, y: &Tensor| pushed_tensor(&p.mu, &t, y)).method(method);
     let ode = ode.controller(StepTo { ts: grid.to_vec() }).adjoint(adjoint).save_at(&p.ts);
     let TensorSolution { y1, ys, .. } = ode.solve(&p.t0, &p.t1, &p.y0).unwrap();
-    // Every state has a different weight.
-    let weights = (1.0 + Tensor::iota(DType::F64, ys.shape().clone(), 1)).cos();
+    // Every saved number has its own weight.
+    let weights = (1.0 + Tensor::iota(DType::F64, [ys.size()], 0)).cos().reshape(ys.shape().clone());
     (ys.sin() * weights).sum() + y1.square().sum()
 }
 

@@ -85,7 +85,7 @@ fn constant_steps_end_where_the_states_differ_by_a_tenth_of_the_solution() {
     };
     assert!(matches!(solve(10.0, 0.05).outcome(), Outcome::StatesApart { .. }));
     assert!(solve(1.0, 0.05).outcome().reached_t1());
-    // A solution that starts at 0, and one that crosses it.
+    // A solution that starts at 0 and crosses 0 again.
     let ode = Ode::new(|t: Tensor, y: &Tensor| t.cos() + y * 0.0).controller(ConstantStepSize { dt0: 0.1 });
     let end = ode.adjoint(Adjoint::reversible()).solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     assert!(end.outcome().reached_t1() && (end.y1.item() - 10f64.sin()).abs() < 1e-6, "{}", end.outcome());

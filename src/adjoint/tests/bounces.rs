@@ -1,5 +1,5 @@
-//! Gradients through events after which the solve continues: closed forms, central differences, and every
-//! adjoint against the others.
+//! Gradients through events after which the solve continues: closed forms, central differences, and the adjoints that
+//! support events against each other.
 
 use super::event_records::flipped;
 use super::f64s;

@@ -48,7 +48,7 @@ fn of_tensors(s: &adjoint::TensorSolution<Tensor>) -> End {
     End { outcome: s.outcome(), t, y, num_steps, num_saved }
 }
 
-/// Outcomes are equal; their numbers agree to rounding.
+/// Asserts that the outcomes are of the same kind and that their times and states agree to 1e-7.
 #[track_caller]
 fn same(a: &End, b: &End) {
     let numbers = |outcome: &Outcome| match *outcome {

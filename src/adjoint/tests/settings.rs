@@ -88,7 +88,7 @@ fn jitted(ode: &OnTensors) -> Found {
     }
 }
 
-/// Whether the setting `name` of a solve made by `ode` is read, or refused by name.
+/// Whether the setting `name` of a solve made by `ode` is read, refused by name, or ignored.
 fn cell<A>(name: &str, ode: &dyn Fn() -> A, set: &dyn Fn(A) -> A, run: &dyn Fn(&A) -> Found) -> &'static str {
     let plain = run(&ode()).expect("the solve without the setting runs");
     match run(&set(ode())) {

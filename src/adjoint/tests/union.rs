@@ -6,7 +6,7 @@ use crate::adjoint::Batching;
 use crate::ode::{Event, Ode, Outcome, SaveAt, Solution, StepTo};
 use crate::tensor::{Tensor, grad, jit};
 
-/// t0, a repeated time inside a step, the end of a step, t1.
+/// t0, times inside steps (one of them twice), the end of a step, t1.
 const TS: [f64; 7] = [0.0, 0.1, 0.1, 0.45, 0.6, 1.8, 2.0];
 
 /// Each bit selects one saved output.

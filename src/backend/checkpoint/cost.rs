@@ -72,7 +72,7 @@ pub fn steps_to_deliver(k: usize, m: usize) -> u64 {
 /// E(n, c) = T(c, n + 1) - n: the minimum number of extra steps of a backward sweep over n steps with c
 /// slots, attained when n is known in advance.
 ///
-/// Extra steps are recomputed forward steps. They do not include the n steps of the forward sweep and the
+/// Extra steps are recomputed forward steps. They include neither the n steps of the forward sweep nor the
 /// stages that the adjoint of a step evaluates itself.
 pub fn fewest_extra(n: usize, c: usize) -> u64 {
     steps_to_deliver(c, n + 1) - n as u64

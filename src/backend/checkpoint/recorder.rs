@@ -7,7 +7,7 @@
 //! wrong expected number therefore costs some extra steps, but is never an error.
 //!
 //! Between two replacements, the cost of each candidate is a constant plus one closed form for two slots. A
-//! decision therefore takes O(1) time, and O(c) after a replacement.
+//! decision therefore takes O(1) time; the first one after a replacement also evaluates O(c) closed forms.
 
 use super::cost::{next_distance, steps_to_deliver};
 
@@ -71,7 +71,7 @@ impl Recorder {
     /// this length has run.
     pub fn reset(&mut self, known: Option<usize>) {
         let c = self.slots as u128;
-        // Up to this number of steps, the rule attains the optimum without pins.
+        // For n + 1 <= (c + 1)(c + 2) / 2, the rule attains the optimum without pins.
         self.expected = known.filter(|&n| n as u128 + 1 > (c + 1).saturating_mul(c + 2) / 2);
         self.kept.clear();
         self.costs = None;
@@ -135,7 +135,7 @@ impl Recorder {
         (must || v <= stay).then_some(i)
     }
 
-    /// Selects the next pin. There is no next pin when one slot or two states remain.
+    /// Selects the next pin. There is no next pin when at most one slot or two states remain.
     fn advance_pin(&mut self) {
         let Pin { index, slots, states } = self.next_pin;
         self.next_pin = if slots >= 2 && states > 2 {

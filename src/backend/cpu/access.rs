@@ -102,7 +102,7 @@ impl View {
         }
     }
 
-    /// Whether adjacent elements of a sequential read are not adjacent in memory, as in a transposed matrix. A
+    /// Whether there are several axes and the innermost has a stride above 1, as in a transposed matrix. A
     /// transpose through registers is then many times faster than a strided read.
     pub fn is_transposed(&self) -> bool {
         let p = self.pattern();

@@ -3,13 +3,14 @@
 //! An image is copied once, with zero padding, into a scratch buffer that stays in the L2 cache. There, the
 //! windows of one row of taps are overlapping rows of a matrix: consecutive positions are `channels` elements
 //! apart, and the taps of a row are contiguous. A convolution is therefore one product per row of taps over
-//! all positions of an image, and its derivative with respect to the kernel is one product with the transpose
-//! of the same matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is never written.
+//! all positions of an image, and its derivative with respect to the kernel is one product per row of taps
+//! with the transpose of the same matrix. The im2col matrix, nine times the image for a 3 x 3 kernel, is
+//! never written.
 //!
 //! Adjacent rows of the padded image share the zeros between them, and results at those positions are
-//! discarded: 6 % of all results at 14 x 14, 11 % at 7 x 7. Images are convolved one by one, so results do
-//! not depend on the number of images. A sum adds the products with the rows of taps one after the other;
-//! each product has the order of a matrix product.
+//! discarded: with a 3 x 3 kernel, 6 % of all results at 14 x 14, 11 % at 7 x 7. Images are convolved one by
+//! one, so results do not depend on the number of images. A sum adds the products with the rows of taps one
+//! after the other; each product has the order of a matrix product.
 
 use super::batch::Batch;
 use super::kernels::{Elem, Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};

@@ -1,4 +1,4 @@
-//! Steps that copy elements (views, rows by index) or fill a buffer with random words.
+//! Steps that copy elements (views, rows by index), add rows by index, or fill a buffer with random words.
 //!
 //! The steps contain only addresses and strides.
 
@@ -24,7 +24,7 @@ pub(crate) struct Move {
     pub dst: Loc,
     pub elem: usize,
     pub dims: Box<[MoveDim]>,
-    /// The location and the number of bytes to fill with zeros first; these become the padding of a pad.
+    /// The location and the number of bytes to fill with zeros first, for the padding of a pad.
     pub zero: Option<(Loc, usize)>,
 }
 
@@ -157,7 +157,7 @@ impl TransposeCopy {
     }
 }
 
-/// Copies row `index[i]` of `src` to row `i` of `dst`.
+/// Copies row `index[i]` of `src`, with the index clamped to the valid rows, to row `i` of `dst`.
 #[derive(Clone, Debug)]
 pub(crate) struct Gather {
     pub src: Loc,
@@ -196,7 +196,8 @@ impl Gather {
     }
 }
 
-/// Adds row `i` of `updates` to row `index[i]` of `dst`, in the order of `i`.
+/// Adds row `i` of `updates` to row `index[i]` of `dst`, in the order of `i`. The indices are clamped to the
+/// valid rows.
 #[derive(Clone, Debug)]
 pub(crate) struct ScatterAdd {
     pub dst: Loc,

@@ -1,4 +1,5 @@
-//! Runs plans. A run binds addresses and calls kernels in order, without allocations, locks or look-ups.
+//! Runs plans. A run binds addresses and calls kernels in order, without look-ups. [`Plan`] states when it
+//! allocates nothing.
 
 use super::loop_report::LoopRun;
 use super::loops::{Counters, LoopSpace, Replay};

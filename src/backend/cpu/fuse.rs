@@ -1,11 +1,12 @@
 //! Groups nodes into units; each unit becomes one kernel.
 //!
 //! Elementwise nodes with the same number of elements are merged as long as the units stay acyclic, and a
-//! reduction joins the unit that computes its operand. Every other node is its own unit. A value stays inside
-//! a unit only if producer and reader visit the elements in the same order. Any other access (a broadcast, a
-//! slice, a result of a reduction) needs the finished buffer and is an edge *between* units. Merging is greedy
-//! in topological order. A search for the best partition (as burn-fusion does over operation streams) would
-//! cost more than it saves, because the main gain is that chains of elementwise operations stay in L1.
+//! reduction joins the unit that computes its operand. A product absorbs the nodes of its layer
+//! ([`Units::layer`]). Every other computed node is its own unit. A value stays inside a unit only if
+//! producer and reader visit the elements in the same order. Any other access (a broadcast, a slice, a result
+//! of a reduction) needs the finished buffer and is an edge *between* units. Merging is greedy in topological
+//! order. A search for the best partition (as burn-fusion does over operation streams) would cost more than
+//! it saves, because the main gain is that chains of elementwise operations stay in L1.
 //!
 //! Reachability is stored as bit sets. The pass does not depend on kernels or on the memory plan.
 
@@ -31,7 +32,7 @@ pub(crate) enum Kind {
     Fused,
     /// A view copied into its own buffer; the node is the layout operation.
     Move,
-    /// Any other operation; a product may absorb a bias and an activation (see [`Units::layer`]).
+    /// Any other operation; a product may absorb the nodes of its layer (see [`Units::layer`]).
     Single,
 }
 
@@ -258,7 +259,8 @@ impl Units {
             && made.geometry.is_none_or(|g| g.reduced != 1)
     }
 
-    /// Merges the new unit of node `id` into units that compute or share its operands.
+    /// Merges the new unit of node `id` with units that compute or share its operands; a unit of one element
+    /// also with recent units of one element.
     fn join(&mut self, id: usize) {
         let mut unit = self.made_by[id].expect("invariant: the node was just assigned a unit");
         let (roots, size) = (self.all[unit].roots.clone(), self.all[unit].size);

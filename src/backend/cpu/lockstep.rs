@@ -174,7 +174,8 @@ impl<'a> Along<'a> {
     }
 
     /// Stores the state before trip `n` of a forward pass, given in `state`, if the checkpoint rule selects
-    /// it. In lockstep, also parks the rows that take part in the trip.
+    /// it. In lockstep, also parks the rows that take part in the trip, and stores the parked states of
+    /// ended rows.
     pub unsafe fn keep(&self, tape: &mut Tape, n: usize, layout: &Layout, state: &[Loc], env: Env) {
         // SAFETY: the caller's promise; a slot has the layout's bytes.
         unsafe {

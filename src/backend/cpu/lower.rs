@@ -181,8 +181,8 @@ impl Lower<'_> {
         copies
     }
 
-    /// If `root` is a product that is added to a matrix, assigns the matrix to the location of `root`. Does
-    /// the same along a chain of such products.
+    /// If `root` is a product that is added to a matrix that nothing else reads, assigns the matrix to the
+    /// location of `root`. Does the same along a chain of such products.
     fn add_in_place(&mut self, mut root: usize, at: Loc) {
         while let Some(unit) = self.units.unit_of(root)
             && let Some(Place::At(o)) = self.addend(&self.units.all[unit].nodes)
@@ -368,7 +368,7 @@ impl Lower<'_> {
         self.push(Step::Dot(Dot { a, b, c, double, batch, shape, layer }), in_place);
     }
 
-    /// The right operand of a product, packed if it is captured.
+    /// The right operand of a product, packed if it is captured and a single product accepts it packed.
     fn packed(&mut self, b: Loc, shape: &Gemm, is_one: bool, double: bool) -> (Loc, Gemm) {
         let Home::Input(k) = self.buffers.list[b.base as usize].home else { return (b, *shape) };
         if !is_one || !self.trips.captured.contains(&k) || !takes_packed(shape.n) {

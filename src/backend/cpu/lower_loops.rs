@@ -226,7 +226,7 @@ impl Lower<'_> {
         all.collect()
     }
 
-    /// The additional buffers of a loop in lockstep with `num` rows that carries `types`.
+    /// The additional buffers of a loop in lockstep with `num` rows that parks values of `types`.
     fn rows(&mut self, num: usize, types: &[Type]) -> Rows {
         let buffers = &mut self.buffers;
         let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));

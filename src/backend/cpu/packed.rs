@@ -31,7 +31,7 @@ impl Packed {
     }
 
     unsafe fn run(&self, env: Env, level: Level) {
-        // SAFETY: the locations are valid for the shape, and the copy is in an arena of its own.
+        // SAFETY: the locations are valid for the shape, and the copy is in the body's own arena.
         unsafe { pack(level, self.double, self.shape, env.at(self.from), env.at(self.to)) }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) enum Place {
     Splat { dtype: DType, bits: u64 },
     /// In a buffer.
     At(Operand),
-    /// The value of `node` is a tuple, schedule or tape, which has no elements.
+    /// The value of `node` is a tuple, schedule, tape or sequence, which has no place in a buffer.
     Opaque { node: usize },
 }
 

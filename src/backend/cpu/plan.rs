@@ -70,7 +70,7 @@ impl Plan {
     /// Compiles a function for an instruction set level.
     ///
     /// # Panics
-    /// If the machine does not support `level`, or the function is not well formed ([`verify`]).
+    /// If `level` is above the one in use, or the function is not well formed ([`verify`]).
     pub fn compile(func: &Func, level: Level) -> Plan {
         if let Err(error) = verify(func) {
             panic!("cannot compile a function that is not well formed: {error}");

@@ -153,7 +153,7 @@ impl Gen<'_> {
         Some(Ones { numbers: numbers.into(), ports: ports.into(), num_read, instrs: instrs.collect() })
     }
 
-    /// Bytes of the widest element.
+    /// Bytes of the widest element; 8 if there are reductions, which may accumulate in f64.
     pub(super) fn widest(&self) -> usize {
         let held = |h: &Held| matches!(h, Held::Register { elem: Elem::F64 });
         let wide = self.inputs.iter().any(|i| i.elem == Elem::F64) || self.values.iter().any(held);

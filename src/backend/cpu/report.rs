@@ -14,7 +14,7 @@ pub struct PlanReport {
     /// Kernels per run, without the kernels of bodies; a loop, a conditional or the tiles of an operation
     /// count as one.
     pub kernels: usize,
-    /// Floating-point operations per run; a function such as exp counts as one.
+    /// Floating-point operations per run, without those of bodies; a function such as exp counts as one.
     pub flops: usize,
     /// Bytes that kernels read and write per run, without the kernels of bodies.
     pub bytes_moved: usize,
@@ -36,7 +36,7 @@ pub struct PlanReport {
     /// Number of runs of this body per run of its parent: the number of full tiles for a body of tiles, the
     /// `trips` of a report that [`PlanReport::after`] added, else 1.
     pub trips: usize,
-    /// The bodies of loops and tiles: name and cost of one trip.
+    /// The bodies of loops, tiles and conditionals: name and cost of one trip.
     pub bodies: Vec<(&'static str, PlanReport)>,
     /// The workspaces that this body runs in, inside the workspace of its parent.
     pub(crate) spaces: Vec<Space>,

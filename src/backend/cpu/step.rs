@@ -1,7 +1,8 @@
 //! Steps of a plan: they read and write addresses relative to a few bases.
 //!
 //! During compilation the base of a [`Loc`] is the number of a buffer. The memory plan replaces it by one of
-//! the run's bases (the arena, the pool of constants, an input, an output), and a run only adds the offset.
+//! the run's bases (the arena, the pool of constants, an input, an output, a constant array), and a run only
+//! adds the offset.
 //! Steps refer to kernels, not to nodes.
 
 use super::cond::Cond;

@@ -11,8 +11,8 @@ use crate::graph::Held;
 use std::ops::Range;
 use std::ptr::null_mut;
 
-/// Slots are allocated in chunks of up to this many bytes. A tape of small states therefore needs few
-/// allocations, and a tape of large states grows slot by slot.
+/// Slots are allocated in chunks of up to this many bytes, or of one larger slot. A tape of small states
+/// therefore needs few allocations, and a tape of large states grows slot by slot.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// The accepted step times of a search.
@@ -139,8 +139,8 @@ pub(crate) struct TapeShape {
 impl TapeShape {
     /// Slots per chunk, for states and for residuals.
     fn chunks(&self) -> [usize; 2] {
-        // A chunk is at most a sixteenth of the budget, so that partly used chunks of the two kinds waste
-        // little of it.
+        // With residuals, a chunk of several slots is at most a sixteenth of the budget, so that partly used
+        // chunks of the two kinds waste little of it.
         let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
         [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
     }

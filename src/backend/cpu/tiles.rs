@@ -13,7 +13,8 @@ use crate::simd::denormals::Denormals;
 use std::ptr::{from_ref, null, write_bytes};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The number of additions of a summation task: scheduling a smaller task takes longer than the additions.
+/// A summation task with more additions than this, over more than 512 elements, is split. Scheduling a
+/// smaller task takes longer than its additions.
 const SUM_GRAIN: usize = 1 << 14;
 
 /// The tiles of an operation.

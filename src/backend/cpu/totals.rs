@@ -68,7 +68,7 @@ pub(crate) struct Total {
 }
 
 impl Body<'_> {
-    /// Sets the sums of a loop, the outputs from `first` on, to zero.
+    /// Sets the sums of a loop to zero, binds them as the outputs from `first` on, and empties the rings.
     pub unsafe fn start_totals(&mut self, totals: &[Total], first: usize, env: Env) {
         let first_input = self.plan.0.inputs.len() - totals.len();
         for (k, total) in totals.iter().enumerate() {

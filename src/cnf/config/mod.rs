@@ -2,7 +2,7 @@
 //!
 //! A weights file has names and shapes, but not the kind of a field, its activation or the solver settings.
 //! The values here are stored beside the weights, so a flow can be rebuilt without the program that created it.
-//! They contain no training options.
+//! They contain no optimizer settings and no data.
 
 mod model;
 mod solve;

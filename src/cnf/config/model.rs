@@ -13,9 +13,11 @@ use serde::{Deserialize, Serialize};
 /// Folded into the key of the frequencies. The keys of layers have small numbers folded in, so they differ.
 const FREQUENCIES: u32 = u32::MAX;
 
-/// Maximum sizes, so that a corrupt header cannot describe a huge flow; those of real flows are smaller.
+/// Maximum sizes: a header with larger ones is corrupt. The sizes of real flows are smaller.
 const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
+const MOST_CLASSES: usize = 1 << 16;
+const MOST_LEVELS: usize = 16;
 const MOST_NUMBERS: usize = 1 << 24;
 
 /// A flow whose kinds of fields are chosen at run time.
@@ -52,7 +54,7 @@ pub enum FieldConfig {
     Fourier {
         /// Number of fixed frequencies.
         features: usize,
-        /// Logarithm of the largest frequency of a new field. A stored field contains its frequencies.
+        /// `log_max` of a new field's [`golden_frequencies`] or [`normal_frequencies`]. A stored field has its own.
         log_frequency_max: f64,
     },
     /// [`ConcatSquash`].
@@ -76,11 +78,11 @@ pub enum FieldConfig {
         image: [usize; 3],
         /// Side of a patch in pixels. Each patch becomes one position.
         patch: usize,
-        /// Blocks per level on the way down.
+        /// Blocks on the way down, per level except the coarsest.
         blocks_down: usize,
         /// Blocks of the coarsest level.
         blocks_middle: usize,
-        /// Blocks per level on the way up.
+        /// Blocks on the way up, per level except the coarsest.
         blocks_up: usize,
         /// Width of the time embedding.
         time: usize,
@@ -119,7 +121,7 @@ impl ModelConfig {
     /// A new flow, with weights sampled from the key.
     ///
     /// # Errors
-    /// [`Error::Model`] for invalid sizes or an unknown method.
+    /// [`Error::Model`] for invalid values, [`Error::Config`] for an unknown method.
     pub fn build(&self, key: &Key) -> Result<Flow> {
         self.check().map_err(|reason| Error::Model { reason })?;
         let block = |i: usize| {
@@ -164,17 +166,31 @@ impl ModelConfig {
                     false => Err(format!("log_frequency_max must be finite, got {log_frequency_max:?}")),
                 }
             }
-            FieldConfig::UNet { ends, image, patch, time, .. } => {
+            FieldConfig::UNet {
+                ends,
+                image,
+                patch,
+                blocks_down,
+                blocks_middle,
+                blocks_up,
+                time,
+                classes,
+            } => {
                 let pixels = image.iter().try_fold(1_usize, |n, &side| n.checked_mul(side));
                 if pixels != Some(self.dim) {
                     return Err(format!("images have shape {image:?}, but rows have length {}", self.dim));
                 }
-                most("the number of levels is", layers.len(), MOST_BLOCKS)?;
+                most("the number of levels is", layers.len(), MOST_LEVELS)?;
+                for blocks in [blocks_down, blocks_middle, blocks_up] {
+                    at_most("the number of blocks of a level is", blocks, MOST_BLOCKS)?;
+                }
                 most("the side of a patch is", patch, MOST_WIDTH)?;
                 most("the width of the time embedding is", time, MOST_WIDTH)?;
-                most("the number of ranges of levels is", ends + 1, 256)
+                at_most("the number of classes is", classes, MOST_CLASSES)?;
+                at_most("the number of range ends per pixel is", ends, 255)
             }
-            FieldConfig::ConcatSquash | FieldConfig::Mlp { .. } => Ok(()),
+            FieldConfig::Mlp { classes, .. } => at_most("the number of classes is", classes, MOST_CLASSES),
+            FieldConfig::ConcatSquash => Ok(()),
         }
     }
 
@@ -298,6 +314,13 @@ impl FieldConfig {
     }
 }
 
+fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
+    match found <= most {
+        true => Ok(()),
+        false => Err(format!("{what} {found}, but it must be at most {most}")),
+    }
+}
+
 fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
     match (1..=most).contains(&found) {
         true => Ok(()),
@@ -334,26 +357,34 @@ mod tests {
         assert!(message(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 must be finite, got inf"));
     }
 
+    fn unet(ends: usize, blocks_middle: usize, classes: usize) -> FieldConfig {
+        let (blocks_down, blocks_up) = (1, 1);
+        let image = [8, 8, 1];
+        FieldConfig::UNet { ends, image, patch: 2, blocks_down, blocks_middle, blocks_up, time: 16, classes }
+    }
+
+    #[test]
+    fn u_nets_beyond_the_bounds_are_refused() {
+        let message =
+            |field, levels| config(field, vec![32; levels], 64).build(&Key::new(0)).unwrap_err().to_string();
+        assert!(message(unet(0, 2, 3), 17).contains("the number of levels is 17"));
+        assert!(message(unet(0, usize::MAX, 3), 2).contains("the number of blocks of a level"));
+        assert!(message(unet(0, 2, usize::MAX), 2).contains("the number of classes"));
+        assert!(message(unet(usize::MAX, 2, 3), 2).contains("the number of range ends per pixel is"));
+        let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes: usize::MAX };
+        assert!(message(mlp, 2).contains("the number of classes"));
+    }
+
     #[test]
     fn a_flow_is_rebuilt_from_its_description() {
-        let (image, classes) = ([8, 8, 1], 3);
-        let unet = |ends| FieldConfig::UNet {
-            ends,
-            image,
-            patch: 2,
-            blocks_down: 1,
-            blocks_middle: 2,
-            blocks_up: 1,
-            time: 16,
-            classes,
-        };
+        let classes = 3;
         let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes };
         let all = [
             config(FieldConfig::Fourier { features: 4, log_frequency_max: 1.0 }, vec![5, 6], 2),
             config(FieldConfig::ConcatSquash, vec![5, 6], 3),
             config(mlp, vec![5, 6], 3),
-            config(unet(0), vec![32, 32], 64),
-            config(unet(2), vec![32, 32], 64),
+            config(unet(0, 2, classes), vec![32, 32], 64),
+            config(unet(2, 2, classes), vec![32, 32], 64),
         ];
         for config in all {
             let flow = config.build(&Key::new(1)).unwrap();

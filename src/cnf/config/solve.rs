@@ -1,7 +1,7 @@
 //! How a flow is solved in training, as plain values: divergence, method, steps, stored states.
 //!
-//! These are the values in a checkpoint's header. They convert losslessly to and from [`CnfOptions`]. They
-//! describe neither fields nor weights.
+//! These are the values in a checkpoint's header. Together with t1 they represent every [`CnfOptions`] without
+//! loss. They describe neither fields nor weights.
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::cnf::{CnfOptions, Divergence, ErrorNorm, PathRegularization, ProbeDistribution, StepControl};
@@ -66,11 +66,11 @@ pub enum Steps {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
-    /// As many as fit into 32 MiB.
+    /// As many as fit into 32 MiB, at least one.
     Automatic,
     /// At most this many.
     Count(usize),
-    /// As many as fit into this many bytes.
+    /// As many as fit into this many bytes, at least one.
     Bytes(usize),
     /// All.
     All,

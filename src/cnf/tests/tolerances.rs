@@ -85,7 +85,7 @@ fn a_tolerance_holds_what_paths_cost() {
 }
 
 tree! {
-    /// At rest for t above 0.5, else `y' = |y|` written as a square root, whose derivative at 0 is NaN.
+    /// At rest for t above 0.5, else `y' = size |y|`, with |y| as a square root, whose derivative at 0 is NaN.
     struct Kink { size: Tensor }
 }
 

@@ -53,8 +53,8 @@ fn points_are_distributed_as_the_density() {
 #[test]
 fn curves_lie_where_the_published_ones_do() {
     let far = |toy: ToyDensity, x: [f64; 2]| toy.density().log_prob(x);
-    // The middles of the moons, the roll's inner end, a spiral's outer end: on the curve, and off its mirror
-    // image.
+    // A point of high density, such as the middle of a moon, the roll's inner end or a spiral's outer end, and
+    // one of low density.
     let on = [
         (ToyDensity::Moons, [-1.0, 1.8], [-1.0, -1.8]),
         (ToyDensity::Moons, [1.0, -1.2], [1.0, 1.2]),

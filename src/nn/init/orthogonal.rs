@@ -36,7 +36,7 @@ pub(super) fn draw(shape: Shape, key: &Key) -> Tensor {
     let scaled = key.normal([long, short]).cast(DType::F64) * (1.0 / bound);
     let raised = (0..RAISING).fold(scaled, |x, _| {
         let gram = x.transpose().matmul(&x);
-        // sigma -> 3.4445 sigma - 4.775 sigma^3 + 2.0315 sigma^5 maps [0, 1.2] into itself and ends in [0.68,
+        // sigma -> 3.4445 sigma - 4.775 sigma^3 + 2.0315 sigma^5 maps [0, 1.21] into itself and ends in [0.68,
         // 1.21].
         let rest = &gram * -4.775 + gram.matmul(&gram) * 2.0315;
         &x * 3.4445 + x.matmul(&rest)

@@ -22,11 +22,11 @@ type Options<T, const N: usize> = Ode<'static, [T; N], ()>;
 
 /// Many trajectories of one `vector_field!`, created by [`ensemble`].
 ///
-/// The options are some of those of [`Ode`]: there are no saved times, events, callbacks per step, custom
-/// tableaux or norms. They apply to each trajectory separately, and a trajectory takes the same steps as it
-/// would in an ensemble of one. [`LANES`](crate::ode::LANES) trajectories of f64 or
-/// [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32 run in lockstep, each with its own t, dt, accepted steps
-/// and outcome. When trajectories end, others take their lanes.
+/// The options are some of those of [`Ode`]: there are, for example, no saved times, events, callbacks per
+/// step, custom tableaux, norms, Jacobians or mass matrices. They apply to each trajectory separately, and a
+/// trajectory takes the same steps as it would in an ensemble of one. [`LANES`](crate::ode::LANES)
+/// trajectories of f64 or [`SINGLE_LANES`](crate::ode::SINGLE_LANES) of f32 run in lockstep, each with its
+/// own t, dt, accepted steps and outcome. When trajectories end, others take their lanes.
 ///
 /// # Numerics
 /// A trajectory's result depends, bit for bit, only on its own parameters and y0: not on its neighbors, its

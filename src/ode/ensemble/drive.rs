@@ -1,9 +1,9 @@
 //! The loop over [`attempt`](crate::ode::attempt) on lanes: it runs many trajectories in one pack.
 //!
-//! When four trajectories have ended, their lanes get the next ones, so few lanes idle while trajectories
-//! wait. First step sizes are chosen for a whole pack of waiting trajectories at once: all lanes share two
-//! evaluations of the vector field, instead of two per trajectory. A trajectory's result does not depend on
-//! its lane, its neighbors or the moment at which it enters its lane.
+//! When at least four trajectories have ended, their lanes get the next ones, so few lanes idle while
+//! trajectories wait. First step sizes are chosen for a whole pack of waiting trajectories at once: all lanes
+//! share two evaluations of the vector field, instead of two per trajectory. A trajectory's result does not
+//! depend on its lane, its neighbors or the moment at which it enters its lane.
 //!
 //! The loop for all vector fields is compiled with this crate, over [`Components`] and a vector field behind
 //! a pointer. [`inlined`](super::inlined) compiles the loop again for one vector field and one method, over
@@ -92,8 +92,8 @@ impl<'a, T: LaneFloat> Packs<'a, T> {
     }
 
     /// Runs all trajectories. Each round fills the free lanes, runs attempts until [`REFILL`] lanes are free
-    /// or a stiffness check is due, and records the trajectories that have ended. `starting` is the vector
-    /// field with which first step sizes are chosen.
+    /// (all lanes, if no trajectory waits) or a stiffness check is due, and records the trajectories that
+    /// have ended. `starting` is the vector field with which first step sizes are chosen.
     pub(super) fn drive<R, S, F>(
         &mut self,
         starting: DynField<'a, R>,

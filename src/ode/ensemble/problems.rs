@@ -1,8 +1,9 @@
 //! The interface between the loop over an ensemble and its trajectories: initial states, and the vector field
 //! on lanes.
 //!
-//! [`Problems`] separates the loop, which is compiled with this crate, from the user's vector field. Only
-//! the evaluation of [`TypedField`] is compiled per vector field, once per type of lanes and SIMD level.
+//! [`Problems`] separates the loop, which is compiled with this crate, from the user's vector field. Per
+//! vector field, only [`TypedField`] is compiled, its evaluation once per type of lanes and SIMD level,
+//! unless [`inlined`](super::inlined) selects a loop of its own.
 
 use super::LaneFloat;
 use super::components::Components;

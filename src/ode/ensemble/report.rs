@@ -7,7 +7,8 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct EnsembleSolution<Y> {
-    /// The last state of each trajectory: at t1, or the last accepted state if the trajectory ended early.
+    /// The last state of each trajectory: at t1, or the last accepted state if the trajectory ended early (y0
+    /// if it took no step).
     pub y1: Vec<Y>,
     /// Counters of each trajectory.
     pub stats: Vec<Stats>,
@@ -84,7 +85,7 @@ impl<Y> fmt::Display for EnsembleSolution<Y> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EnsembleProgress {
-    /// The number of trajectories that have ended.
+    /// The number of trajectories in the chunks that have ended.
     pub num_done: usize,
     /// The number of all trajectories; with [`world`](super::EnsembleBuilder), of those that this rank
     /// solves.

@@ -45,10 +45,10 @@ use std::sync::{Arc, Mutex};
 /// [`Outcome::NonFiniteEvent`](super::Outcome::NonFiniteEvent).
 ///
 /// By default, a solve of plain states records all events. The shapes of tensors are fixed before the solve,
-/// so on tensors [`max_events`](super::Ode::max_events) rows are allocated, 64 by default. One more event
-/// ends the solve with [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and
-/// `t1` and `y1` if an event ends the solve, have first and second derivatives, which include the derivative
-/// of the event time.
+/// so on tensors [`max_events`](super::Ode::max_events) rows are allocated: by default 64, or one per event
+/// function if the first occurrence of each ends the solve. One more event ends the solve with
+/// [`Outcome::MaxEvents`](super::Outcome::MaxEvents). The times and states of events, and `t1` and `y1` if an
+/// event ends the solve, have first and second derivatives, which include the derivative of the event time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     pub(crate) rising: bool,
@@ -140,7 +140,7 @@ pub(crate) type Then<'f, Y> = Arc<Mutex<dyn FnMut(<Y as State>::Clock, &mut Y) +
 pub struct EventRecord<Y> {
     /// The index of the event, in the order of declaration.
     pub index: usize,
-    /// The time: at the root or past it by less than the event's tolerance, so the sign has changed.
+    /// The time: at the root or past it by at most the event's tolerance, so the sign has changed.
     pub t: f64,
     /// The state at this time, before a state reset of the event.
     pub y: Y,

@@ -4,8 +4,8 @@ use super::Event;
 use crate::ode::Clock;
 use crate::ode::step_end::ulps;
 
-/// Two times at which the function has different signs, and a bound on the distance of the next evaluation
-/// from their middle.
+/// Two times at which the function has different signs, and the `reach` of the next evaluation: its distance
+/// from their middle, plus half their distance from each other, is at most this.
 #[derive(Clone, Debug)]
 pub(crate) struct Bracket<C> {
     /// The end that comes first in the solve, and the function's value there.

@@ -21,9 +21,9 @@ const NOISE: f64 = 1e-6;
 /// The history of an event's state resets, its *actions*.
 #[derive(Clone, Debug)]
 pub(crate) struct Rhythm<C> {
-    /// The time of the last action.
+    /// The time of the last action, t0 at first.
     t: C,
-    /// The last interval between actions, infinite at first.
+    /// The last interval between actions, the first one from t0; infinite before the first action.
     interval: C,
     /// The time from the start of the run to the last action.
     length: C,

@@ -7,7 +7,7 @@ use crate::simd::{Call, Entry, Level, is_fused, math};
 use std::marker::PhantomData;
 
 /// `x^exponent`. It is compiled once per type of lanes and called by the controllers, because its code is
-/// longer than the rest of a controller, and a controller needs up to three powers. A call takes a hundredth
+/// longer than the rest of a controller, and a controller needs up to five powers. A call takes a hundredth
 /// of the time of an attempt on Lorenz.
 ///
 /// All levels give the same bits, so the machine's level is used. On a level without fused multiply-add, each

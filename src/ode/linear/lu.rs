@@ -1,9 +1,9 @@
 //! `Lu`: LU factorization with partial pivoting.
 //!
-//! The elimination is column-oriented, so all inner loops read contiguous memory. As in LINPACK, rows are
-//! swapped only from the pivot's column on, and a right-hand side is swapped just before the elimination of
-//! each column. A banded matrix therefore stays banded. SIMD lanes compare rows one after the other and swap
-//! per lane, so each lane has the same pivots as it would have alone.
+//! The elimination is column-oriented, so all inner loops except row swaps read contiguous memory. As in
+//! LINPACK, rows are swapped only from the pivot's column on, and a right-hand side is swapped just before
+//! the elimination of each column. A banded matrix therefore stays banded. SIMD lanes compare rows one after
+//! the other and swap per lane, so each lane has the same pivots as it would have alone.
 //!
 //! # References
 //! Golub, Van Loan (2013), Matrix Computations, sections 3.4 and 4.3.

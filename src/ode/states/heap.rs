@@ -1,8 +1,8 @@
 //! States of any number of components on the heap: `Vec`, and types with all components in one slice.
 //!
-//! Each number of terms has its own loop over components, so that each stage is read once. The macro
-//! [`heap_state`] takes two functions that view the components as a slice, one that returns the shape, and
-//! one that prints it. No step allocates.
+//! Each number of terms up to seven has its own loop over components, so that each stage is read once. The
+//! macro [`heap_state`] takes two functions that view the components as a slice, one that returns the shape,
+//! and one that prints it. No step allocates.
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::plain::plain_drive;

@@ -20,7 +20,7 @@ use super::{Clock, Real, Stages};
 
 pub use compound::{DriveOn, Part};
 
-/// The number of interleaved partial sums of squares: that of the f64 in an AVX-512 register.
+/// The number of interleaved partial sums of squares: as many as an AVX-512 register holds f64.
 pub(super) const PARTIAL_SUMS: usize = 8;
 
 /// The maximum number of stages of a method whose weights are [known](Stages::KNOWN) at compile time.

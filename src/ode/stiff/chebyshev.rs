@@ -1,9 +1,10 @@
 //! `Chebyshev`: steps of the Runge-Kutta-Chebyshev method of order 2.
 //!
 //! An explicit recursion of s stages, stable up to `(s^2 - 1) / 1.54` on the negative real axis. s is the
-//! smallest number that covers h times the spectral radius of the Jacobian. The user gives the radius, or a
-//! power iteration on differences of the vector field estimates it every 25 attempts and after a rejected
-//! step. The recursion combines states by [`State::lincomb`] only, in memory that is allocated once.
+//! smallest number from 2 to 1,000 that covers h times the spectral radius of the Jacobian. The user gives
+//! the radius, or a power iteration on differences of the vector field estimates it every 25 attempts and
+//! after a rejected step. The recursion combines states by [`State::lincomb`] only, in memory that is
+//! allocated once.
 //!
 //! # References
 //! Sommeijer, Shampine, Verwer (1998), RKC: an explicit solver for parabolic PDEs, J. Comput. Appl. Math. 88,
@@ -218,7 +219,7 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             self.counts.evals += 1;
         }
         let radius = self.radius(f, request, (y, &k[0]), memory)?;
-        // If the radius is not finite, neither is the step, which is then rejected.
+        // A radius of NaN gives 2 stages, infinity the maximum. If the step is not finite, it is rejected.
         let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
         let s = reach.saturating_add(1).clamp(2, STAGES_MAX);
         self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;

@@ -11,6 +11,12 @@ use crate::ode::{Clock, FieldFailure, Real, Tolerance};
 /// The minimum size of a component if rtol or atol is 0.
 const SIZE: f64 = 1e-5;
 
+/// The minimum size of a component in an increment, for its tolerances.
+pub(super) fn min_size((rtol, atol): (f64, f64)) -> f64 {
+    // `Tolerance::at` returns this number for an atol of 0.
+    if rtol > 0.0 && atol > f64::MIN_POSITIVE { (atol / rtol).min(1.0) } else { SIZE }
+}
+
 /// The base point of the differences.
 pub(super) struct Base<'a, R: Real> {
     pub t: &'a R::Clock,
@@ -49,9 +55,7 @@ impl<R: Real> Base<'_, R> {
     /// component is smaller than the minimum size.
     #[inline(always)]
     fn moved(&self, j: usize) -> R {
-        let (rtol, atol) = self.tolerance.at(j);
-        let size = if rtol > 0.0 && atol > 0.0 { (atol / rtol).min(1.0) } else { SIZE };
-        let (y, size) = (self.y[j], R::constant(size));
+        let (y, size) = (self.y[j], R::constant(min_size(self.tolerance.at(j))));
         let negative = R::select(&size.exceeds(y), size, y);
         y + negative.scale(self.part)
     }

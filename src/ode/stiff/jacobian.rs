@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// j)]` is df_i / dy_j, and 0 unless it is assigned.
 ///
 /// An entry outside of the matrix panics. An entry outside of the band panics too, if the
-/// [sparsity](crate::ode::Sparsity) is banded or has a band narrow enough to be stored as one.
+/// [sparsity](crate::ode::Sparsity) has a band that is narrow enough to be stored as one.
 #[derive(Clone, Debug)]
 pub struct Jacobian(pub(super) Matrix<f64>);
 

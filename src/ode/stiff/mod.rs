@@ -4,8 +4,7 @@
 //! stages. Both store memory between steps behind a pointer ([`StiffStages`]) in the [`Carry`](super::Carry).
 //! For stiff methods, the code of a loop over steps therefore has only one branch and one call, for every
 //! type of state. Rosenbrock steps work on slices of components ([`FieldOn`], [`Core`]), so their code for
-//! f64 is compiled only once, with this crate. Cached values never change results: a Jacobian is reused only
-//! at the same t and y.
+//! f64 is compiled only once, with this crate. A Jacobian is reused only at the same t and y.
 
 mod chebyshev;
 mod differences;

@@ -63,7 +63,7 @@ pub struct Rosenbrock<R: Real> {
     level: Level,
     jacobian: Matrix<R>,
     lu: Lu<R>,
-    /// The t of the Jacobian; `None` if there is no Jacobian yet.
+    /// The t of the Jacobian; `None` if there is no valid Jacobian.
     t: Option<R::Clock>,
     /// The h of the factors.
     h: Option<R::Clock>,

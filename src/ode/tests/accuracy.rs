@@ -13,8 +13,8 @@ use crate::ode::{Method, Ode};
 /// Errors below this are due to rounding of the arithmetic and of the published values.
 const ROUNDING: f64 = 1e-13;
 
-/// Bounds on the slope of log(error) over log(tolerance), fitted to all tolerances. The slope is 1 if the
-/// error is proportional to the tolerance.
+/// Bounds on the slope of log(error) over log(tolerance), fitted to the errors above [`ROUNDING`]. The slope
+/// is 1 if the error is proportional to the tolerance.
 const SLOPES: [f64; 2] = [0.8, 1.25];
 
 /// The bounds of a method on a problem for which the common bounds do not hold.

@@ -51,7 +51,7 @@ fn a_discontinuity_at_one_of_the_given_times_is_one_of_their_steps() {
 #[test]
 fn a_stop_keeps_the_proposed_step_size() {
     let plain = Ode::new(oscillator).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
-    // Ten intervals of 1e-9 in the middle: each costs one step. The step size need not grow from 1e-9 after
+    // Ten stops in the middle, 1e-9 apart: each costs one step. The step size need not grow from 1e-9 after
     // them.
     let stops: Vec<f64> = (0..10).map(|i| 10.0 + 1e-9 * f64::from(i)).collect();
     let landed = Ode::new(oscillator).tstops(&stops).solve(0.0, 20.0, [1.0, 0.0]).unwrap();

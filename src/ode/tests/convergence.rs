@@ -70,7 +70,7 @@ fn assert_orders(choose: fn(u32) -> (Problem, u32)) {
         let (problem, steps) = choose(order);
         let observed = observed_order(method, &problem, steps);
         let off = (observed - f64::from(order)).abs();
-        // Without fused multiply-add, rounding affects the step sizes for order 9.
+        // Without fused multiply-add, rounding matters at the step sizes for order 9.
         let allowed = if order == 9 && !is_fused(Level::detect()) { 0.5 } else { 0.2 };
         assert!(off < allowed, "{method} on {}: order {observed:.3}", problem.name);
     }

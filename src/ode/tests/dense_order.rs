@@ -152,7 +152,7 @@ fn near(ours: &[f64], others: &[f64], tol: f64) -> bool {
     ours.len() == others.len() && ours.iter().zip(others).all(|(a, b)| (a - b).abs() <= tol)
 }
 
-/// The published coefficients of the powers of theta, for some stages of each interpolant.
+/// Published coefficients of the powers of theta, for some stages of four methods.
 const POWERS: &[(Method, usize, &[f64])] = &[
     (Method::Tsit5, 0, &[1.0, -2.763706197274826, 2.9132554618219126, -1.0530884977290216]),
     (Method::Tsit5, 3, &[0.0, -12.411077166933676, 30.33818863028232, -16.548102889244902]),

@@ -157,7 +157,7 @@ fn a_ball_in_a_box_keeps_its_energy_over_ten_thousand_reflections() {
         });
         let speed = [1.0, 0.7, 0.9];
         let y0 = [0.5, 0.35, 0.45, speed[0], speed[1], speed[2]];
-        // At t = 0.5, 1.5, ... the ball reaches three walls at once.
+        // At t = 10 k - 0.5, for each integer k, the ball reaches three walls at once.
         let t1 = 3846.3;
         let solution = ode.solve(0.0, t1 * sign, y0).unwrap();
         let mut expected = 0.0;

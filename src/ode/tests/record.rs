@@ -121,7 +121,7 @@ impl Clock for Traced {
     }
 }
 
-/// The states among `v[skip..]`.
+/// The values `v[skip..]`, which must be states.
 fn states(v: &[Value], skip: usize) -> Vec<Y> {
     v[skip..].iter().map(Value::state).collect()
 }
@@ -275,7 +275,7 @@ fn compare_with(
     let mut plain = start(&f, &scheme, &span, y0).unwrap();
     let mut recorded = run(&begin, &[&ends[..], &[Value::State(y0)]].concat());
     assert_same(&recorded, &values(&mut plain, &scheme), carries_k1);
-    // A few attempts after the end, which must change nothing.
+    // Goes on for three attempts after the end, which must agree as well.
     let mut beyond = 3;
     while beyond > 0 {
         beyond -= usize::from(plain.status != status::RUNNING);

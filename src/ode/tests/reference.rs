@@ -1,4 +1,4 @@
-//! Problems with a closed form. Problems without one are in `accuracy`.
+//! Problems with a closed form. Published problems are in `accuracy`.
 
 use crate::ode::{Method, Ode};
 

@@ -1,4 +1,4 @@
-//! Plain states of all types: equal numbers give equal bits, a compound has one error norm, wrong sizes are
+//! Plain states of all types: vectors have the bits of arrays, a compound has one error norm, wrong sizes are
 //! errors.
 
 use crate::ode::*;

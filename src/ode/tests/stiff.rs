@@ -1,4 +1,4 @@
-//! Stiff methods: orders, constraints, counters, and features of every method.
+//! Stiff methods: orders, constraints, counters, and the features that every method has.
 
 use super::stiff_problems::*;
 use crate::ode::{
@@ -29,7 +29,7 @@ fn mixed_exact(t: f64) -> [f64; 2] {
 }
 
 vector_field! {
-    /// y' = -z y, 0 = z - y^2 - sin t.
+    /// y' = -rate z y, 0 = z - y^2 - sin t.
     struct Constrained<R> { rate: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
         [-self.rate * y[1] * y[0], y[1] - y[0] * y[0] - t.sin()]
@@ -150,7 +150,7 @@ fn single_precision_solves_a_stiff_problem() {
 }
 
 /// Reaction and diffusion on a line, with 0 at both ends.
-fn ring(_t: f64, u: &[f64], du: &mut [f64]) {
+fn line(_t: f64, u: &[f64], du: &mut [f64]) {
     let n = u.len();
     for i in 0..n {
         let (left, right) = (if i == 0 { 0.0 } else { u[i - 1] }, if i + 1 == n { 0.0 } else { u[i + 1] });
@@ -162,7 +162,7 @@ fn ring(_t: f64, u: &[f64], du: &mut [f64]) {
 fn a_band_and_a_pattern_give_the_dense_jacobian() {
     let n = 40;
     let u0: Vec<f64> = (0..n).map(|i| (f64::from(i) * 0.3).sin().abs()).collect();
-    let ode = || Ode::in_place(ring).method(Method::Rodas5P).rtol(1e-8);
+    let ode = || Ode::in_place(line).method(Method::Rodas5P).rtol(1e-8);
     let dense = ode().solve(0.0, 0.1, u0.clone()).unwrap();
     let banded = ode().jacobian_sparsity(Sparsity::banded(1, 1)).solve(0.0, 0.1, u0.clone()).unwrap();
     let entries =
@@ -173,7 +173,7 @@ fn a_band_and_a_pattern_give_the_dense_jacobian() {
         // Per Jacobian: f(t, y), three for groups of columns, one for df/dt.
         assert_eq!(other.stats.num_fn_evals, 5 * other.stats.num_accepted + 7 * other.stats.num_steps + 2);
     }
-    let rkc = Ode::in_place(ring).method(Method::Rkc2).rtol(1e-6).solve(0.0, 0.1, u0).unwrap();
+    let rkc = Ode::in_place(line).method(Method::Rkc2).rtol(1e-6).solve(0.0, 0.1, u0).unwrap();
     assert!((0..40).all(|i| (rkc.y1[i] - dense.y1[i]).abs() < 1e-4), "{:?}", rkc.stats);
 }
 
@@ -207,7 +207,8 @@ fn constraints_are_solved_with_the_equations() {
 
 #[test]
 fn constraints_may_come_in_any_order() {
-    // The second equation determines the third component: its diagonal entry is 0.
+    // The second equation determines the third component, and the third equation the second one: their
+    // diagonal entries in the Jacobian are 0.
     let ode = Ode::new(|t: f64, y: &[f64; 3]| [-y[1], y[2] - t.cos(), y[1] - y[0]]).method(Method::Rodas5P);
     let ode = ode.mass_matrix(Mass::diagonal([1.0, 0.0, 0.0])).rtol(1e-8);
     let y1 = ode.solve(0.0, 1.0, [1.0, 1.0, 1.0]).unwrap().y1;
@@ -285,6 +286,14 @@ fn a_solve_backward_in_time_returns() {
         let y1 = ode.solve(2.0, 0.0, 2.0_f64.sin()).unwrap().y1;
         assert!(y1.abs() < 1e-4, "{method}: {y1}");
     }
+}
+
+#[test]
+fn a_component_at_zero_has_a_derivative_without_absolute_tolerance() {
+    let ode =
+        Ode::new(|t: f64, y: &f64| 1e6 * (t.sin() - y) + 1.0).method(Method::Rodas5P).rtol(1e-6).atol(0.0);
+    let stats = ode.dt0(1e-2).solve(0.0, 1.0, 0.0).unwrap().stats;
+    assert!(stats.num_steps < 8 && stats.num_rejected == 0, "{stats:?}");
 }
 
 #[test]

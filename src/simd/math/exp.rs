@@ -21,7 +21,7 @@ pub(crate) fn exp<V: Float>(x: V) -> V {
     p.add(x.of(V::Elem::ONE)).scale(n)
 }
 
-/// `e^x - 1` from `(n, p) = reduce(x)`, for `x` in `[EXPM1_MIN, (MANTISSA + 2) ln 2]`; +0 for `x = -0`.
+/// `e^x - 1` from `(n, p) = reduce(x)`, for `x` in `[EXPM1_MIN, (EXPM1_BIG + 2) ln 2]`; +0 for `x = -0`.
 #[inline(always)]
 fn expm1_moderate<V: Float>(n: V, p: V) -> V {
     let s = n.exp2_integral();

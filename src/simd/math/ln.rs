@@ -29,7 +29,7 @@ fn ln_normal<V: Float>(x: V, exponent: V, correction: V) -> V {
     e.mul_add(x.of(hi), f.sub(half_square.sub(low)))
 }
 
-/// Returns -inf where `x == pole`, NaN below it, and `x` itself where it is infinite or NaN.
+/// Returns -inf where `x == pole`, NaN below it, `x` itself where it is +inf or NaN, and `value` elsewhere.
 #[inline(always)]
 fn with_edges<V: Float>(x: V, pole: V, value: V) -> V {
     let infinity = x.of(V::Elem::INFINITY);

@@ -1,6 +1,6 @@
-//! Accuracy of each function at each level on dense sweeps. f32 is compared with f64. f64 is compared with a
-//! double-double reference or with the standard library (errors below 1 ulp for exp, ln, sin and cos), so the
-//! allowed error is 1 ulp smaller.
+//! Accuracy of each function except `power` at each level on dense sweeps. f32 is compared with f64. f64 is
+//! compared with a double-double reference or with the standard library, whose errors are at most about 1 ulp
+//! where it is used, so the allowed error is 1 ulp smaller.
 
 use super::{Math, cos, erf, exp, expm1, ln, log1p, sigmoid, sin, tanh};
 use crate::simd::Level;
@@ -147,7 +147,8 @@ impl Double {
     }
 }
 
-/// The reference for tanh. glibc's tanh has errors above 2 ulp for some arguments, so it is not used.
+/// The reference for tanh. glibc's tanh has errors above 2 ulp for some arguments, so it is used only for
+/// tiny and for large ones.
 fn tanh_reference(x: f64) -> f64 {
     if !(1e-8..30.0).contains(&x.abs()) {
         return x.tanh();

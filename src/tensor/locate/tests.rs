@@ -102,7 +102,7 @@ fn rejected_steps_and_clean_programs_are_no_findings() {
     assert_eq!(debug_nans(|x: &Tensor| x.sin().square().sum(), &at).unwrap(), None);
 }
 
-/// y' = p y + sqrt(1/2 - t) 0, which is NaN from t = 1/2 on.
+/// y' = p y + sqrt(1/2 - t) 0, which is NaN after t = 1/2.
 fn ends_early(p: &Tensor, batching: Batching, adjoint: Adjoint) -> Tensor {
     let field = |t: Tensor, y: &Tensor| p * y + (0.5 - t).sqrt() * 0.0;
     let ode = Ode::new(field).batching(batching).adjoint(adjoint);

@@ -203,8 +203,8 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         let is_there = folder.path().join(format!("{image}.png")).exists();
         assert_eq!(is_there, cfg!(feature = "plot"), "{image}");
     }
-    // In the units of the data: rings of radius 3 have a standard deviation of 1.45 along an axis; the
-    // log-density is per unit area.
+    // In the units of the data: the rings, of radii up to 3, have a standard deviation of 1.45 along an axis;
+    // the log-density is per unit area.
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
     let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
     assert!((1.0..2.0).contains(&std), "{std}");

@@ -34,7 +34,7 @@ fn points() -> Points {
     .with_name("spiral")
 }
 
-/// Every kind of data, with an objective for it.
+/// An image, points and a set of images, each with options for a run.
 fn jobs(place: &Place) -> Vec<(&'static str, TrainingData, TrainOptions)> {
     let images = TrainingData::Images(place.set(80, true), Given::default());
     vec![

@@ -26,7 +26,7 @@ fn arguments(f: &Func, mapped: &[bool], n: usize, seed: u64) -> Vec<Array> {
     types.map(|(ty, &on)| draws.array(&lead(ty, on))).collect()
 }
 
-/// Asserts that the batched function is bit-equal to single calls; returns the batched function.
+/// Asserts that the batched function gives exactly the results of single calls; returns the batched function.
 #[track_caller]
 fn check_batch(f: &Func, mapped: &[bool], n: usize, seed: u64, what: &str) -> Func {
     check_batch_with(Searches::Alone, f, mapped, n, seed, what)

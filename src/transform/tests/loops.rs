@@ -20,7 +20,7 @@ pub(crate) fn capture_types() -> Vec<Type> {
     vec![f64s([]), f64s([]), f64s([]), f64s([2, 2])]
 }
 
-/// One explicit Euler step from t to t_next of y' = tanh(y w) + still t, logp' = sum y^2.
+/// One explicit Euler step from t to t_next of y' = tanh(y w^T) + still t, logp' = sum y^2.
 fn advance(b: &mut Builder, t: NodeId, t_next: NodeId, carry: &[NodeId], w: NodeId) -> Vec<NodeId> {
     let h = b.sub(t_next, t);
     let shape = b.ty(carry[0]).shape().clone();

@@ -1,5 +1,5 @@
-//! The files beside a checkpoint: `metrics.csv` and `counters.json`, separated by a zero byte. The header is taken from the
-//! run in the folder `FUZZ_RUN`.
+//! The files beside a checkpoint: `metrics.csv` and `counters.json`, separated by a zero byte. The header is taken from
+//! the run in the folder `FUZZ_RUN`.
 #![no_main]
 
 use flowline::train::{TrainedFlow, Recorded};

@@ -3,7 +3,8 @@
 //! This file defines the order of a sum: `k` ascends in blocks of [`K_BLOCK`], each block is one chain of
 //! multiply-adds, and the blocks are added one after another. The order is the same in every tile and in the
 //! thin kernels, so an element does not depend on `m`, on `n`, on strides, or on the position of its tile. The
-//! register tiles are in `gemm_tile`, products with at most 4 columns and more rows in `gemm_thin`.
+//! register tiles are in `gemm_tile`, products with at most 4 columns and more rows (or a transposed A) in
+//! `gemm_thin`.
 //!
 //! The `gemm` and `matrixmultiply` crates are not used. The products of a network's layers are small and run
 //! millions of times, so a call must not allocate, and in most cases its tiles must read both operands in
@@ -19,8 +20,8 @@ use super::transpose::Word;
 use crate::simd::Level;
 use crate::simd::math::Math;
 
-/// Terms of a sum that are added in one chain: a panel of B with this depth takes 32 KiB, which fits into the
-/// L1 of current machines.
+/// Terms of a sum that are added in one chain: a panel of B with this depth takes at most 32 KiB, which fits
+/// into the L1 of current machines.
 pub(in super::super) const K_BLOCK: usize = 128;
 
 /// Minimum number of rows for which copying a panel of B with scattered rows saves time.
@@ -55,8 +56,8 @@ pub struct Gemm {
 /// A product in f32.
 ///
 /// # Numerics
-/// An element is the sum of `fma` chains over 128 terms each, in ascending order, with the same bits for any
-/// `m`, `n` and strides.
+/// An element is the sum of `fma` chains over at most 128 terms each, in ascending order, with the same bits
+/// for any `m`, `n` and strides.
 ///
 /// # Safety
 /// A and B are readable and C is writable at the addresses that `shape` describes, C is disjoint from both, and

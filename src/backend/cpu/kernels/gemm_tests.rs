@@ -53,7 +53,7 @@ enum Layout {
     Spread,
 }
 
-/// `shape` with strides for the layout; B and C have `pad` unused columns.
+/// A shape with strides for the layout; B and C have `pad` unused columns, and so has A unless it is spread.
 fn shape(m: usize, n: usize, k: usize, layout: Layout, pad: usize, accumulate: bool) -> Gemm {
     let (rsa, csa) = match layout {
         Layout::RowMajor => (k + pad, 1),

@@ -155,7 +155,7 @@ pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
     }
 }
 
-/// The operation on single elements, if its result has the same bits at all levels; otherwise `None`.
+/// The operation on single elements, with the same bits at all levels; `None` if [`by_strip`] must run it.
 pub fn one(op: StripOp, elem: Elem) -> Option<OneFn> {
     match elem {
         Elem::F32 => moves::<u32>(op).or_else(|| float::<f32>(op)),

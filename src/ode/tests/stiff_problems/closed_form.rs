@@ -85,7 +85,8 @@ fn heat_by_linear_systems() {
 }
 
 /// The number of steps of order 2 is proportional to rtol^(-1/3), so the error is proportional to rtol^(2/3):
-/// 0.24 rtol^(2/3) on the line, 0.57 rtol^(2/3) on the square. At rtol = 1e-7 it is above 100 rtol.
+/// 0.24 rtol^(2/3) on the line, 0.57 rtol^(2/3) on the square. On the square it is above 100 rtol at
+/// rtol = 1e-7.
 #[test]
 fn heat_without_a_jacobian() {
     for (name, problem) in [("line", LINE), ("square", SQUARE)] {

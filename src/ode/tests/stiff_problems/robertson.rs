@@ -15,7 +15,7 @@ vector_field! {
 }
 
 vector_field! {
-    /// ROBER as published. At t = 1e11, a and c are 1e9 times as large as their difference, so their rounding
+    /// ROBER as published. At t = 1e11, a and c are 4e9 times as large as their difference, so their rounding
     /// changes the sum of y.
     struct Published<R> { k: [R; 3] }
     fn eval(&self, _t, y: &[R; 3]) -> [R; 3] {
