@@ -18,7 +18,7 @@ const LIMIT: usize = 1 << 24;
 pub(super) struct Gray {
     pub width: usize,
     pub height: usize,
-    /// Gray values, from 0 (black) to 255 (white).
+    /// Gray values, from 0 (black) to 254.97 (white).
     pub values: Vec<f64>,
     pub darkest: f64,
     pub lightest: f64,
@@ -58,7 +58,7 @@ impl Gray {
     }
 }
 
-/// The gray value of a 16-bit RGBA pixel on a white background, 0 to 255.
+/// The gray value of a 16-bit RGBA pixel on a white background, 0 to 254.97.
 fn gray([r, g, b, a]: [u16; 4]) -> f64 {
     const STEPS: f64 = 257.0; // 16-bit levels per 8-bit level
     let (opacity, white) = (f64::from(a) / 65535.0, 65535.0);

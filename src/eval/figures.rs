@@ -15,14 +15,15 @@ use crate::plot::{self, ColorScale, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
 use std::time::Instant;
 
-/// Number of points in the figure of samples, and in the figure of the flow.
+/// Maximum number of points in the figure of samples (and of the data in the corner plot), and in the figure of
+/// the flow.
 pub(crate) const SAMPLES: usize = 40_000;
 pub(crate) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
 /// Frames of the animation from one panel to the next.
 const FRAMES_PER_PANEL: usize = 9;
 pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
-/// Points in the panels of the corner plot.
+/// Number of samples in the corner plot.
 pub(crate) const CORNER_POINTS: usize = 2_000;
 /// Minimum number of points in the figure of the flow.
 const FLOW_LEAST: usize = 500;
@@ -163,7 +164,8 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     Ok(places.into_iter().zip(found).map(unstandardized).collect())
 }
 
-/// Up to 40,000 samples and 500 to 12,000 trajectories, as many as there is time for, both in pixels.
+/// Up to 40,000 samples and 500 to 12,000 trajectories, as many as there is time for, both in pixels; for
+/// points, in the units of the data.
 pub fn draws(
     flow: &Flow,
     image: &ImageFrame,

@@ -31,7 +31,7 @@ pub struct ImageFrame {
     /// The rule by which points are sampled from the image.
     #[serde(default, alias = "documented_rule", deserialize_with = "rule")]
     pub rule: Rule,
-    /// A hash of the image or of the points, hexadecimal.
+    /// A hash of the image or of the points, hexadecimal; the name of a toy density.
     pub fingerprint: String,
     /// The window over points, in the units of the points; `None` for an image, whose coordinates are pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub struct PointsFrame {
     pub std: Vec<f64>,
     /// Entropy of the density in the units of the data, if known.
     pub entropy_nats: Option<f64>,
-    /// A hash of the data.
+    /// A hash of the data; the name of a toy density.
     pub fingerprint: String,
 }
 
@@ -217,7 +217,7 @@ impl ImageFrame {
     }
 
     /// Cells per pixel in the final figure and for the total probability. For an image 2 to 8, chosen so that
-    /// the longer side has about 400 cells if possible. For a window over points 2, so the longer side has
+    /// the longer side has at least 400 cells if possible. For a window over points 2, so the longer side has
     /// 200 cells: a cell is then about half the smallest standard deviation of a toy density.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 400usize.div_ceil(self.side()).clamp(2, 8) }

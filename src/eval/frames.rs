@@ -56,7 +56,7 @@ impl Frames {
         known.map_or_else(|| ColorScale::of(learned), ImageFrame::scale)
     }
 
-    /// Added to an NLL in standardized coordinates for reporting: `sum ln std` for points, 0 for an image.
+    /// Added to an NLL in standardized coordinates for reporting: `sum ln std` for points, 0 for other data.
     pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

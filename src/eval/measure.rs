@@ -21,7 +21,7 @@ pub const ROWS: usize = 4096;
 /// Rows per call for points that may be far from the data. Such a call may take a minute, so progress is
 /// reported between calls.
 pub const PART: usize = 1024;
-/// Rows per tile. The number of rows per call is a multiple of it.
+/// Rows per tile by default. The number of rows per call is a multiple of it.
 const TILE: usize = 64;
 /// Tolerance of the held-out NLL, relative and absolute.
 pub const MEASURE_TOLERANCE: f64 = 1e-6;

@@ -8,8 +8,8 @@ use crate::tensor::Key;
 use std::path::Path;
 
 impl Fitted {
-    /// Plots n samples: for image sets a grid, with one column per class if there are classes; for an image or points
-    /// in the plane a scatter plot and a histogram.
+    /// Plots n samples: for image sets a grid, with one column per class, at most 10, if there are classes; for an
+    /// image or points in the plane a scatter plot and a histogram.
     ///
     /// # Errors
     /// A solve that ended early, points of another dimension than 2, a file that cannot be written.

@@ -64,7 +64,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     number(file.metadata()) == number(fs::metadata(path))
 }
 
-/// On other systems an open file cannot be renamed or removed.
+/// On other systems this is not checked.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true

@@ -1,6 +1,6 @@
 //! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
 //!
-//! Runs on an image or a toy density do not overfit, so they use the averaged weights after the last update.
+//! Runs on an image or a toy density hardly overfit, so they use the averaged weights after the last update.
 //! Runs on points or image sets overfit sooner or later. They validate about ten times per phase and store
 //! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
 //! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they

@@ -1,4 +1,5 @@
-//! Limits on the size of a run, checked before anything is compiled or allocated.
+//! Limits on the size of a run: that of the model is checked before anything is compiled, and the memory of an
+//! update before the first update of a phase.
 //!
 //! [`super::TrainOptions::check`] checks each option by itself; this module checks combinations.
 

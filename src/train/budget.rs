@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const END_SHARE: f64 = 0.25;
 const END_MOST_S: f64 = 120.0;
 
-/// The minimum number of seconds for the end: one for the scores and about one per figure.
+/// The minimum number of seconds for the end: one for the scores, and more if figures are drawn.
 fn end_least_s(plots: PlotsKind) -> f64 {
     match plots {
         PlotsKind::All => 4.0,

@@ -24,7 +24,8 @@ impl DataShape {
     pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0 };
 }
 
-/// Everything that, with the data, determines the final weights.
+/// Everything that, with the data, determines the final weights of a run without a time limit that starts from
+/// random weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrainConfig {

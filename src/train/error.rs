@@ -98,7 +98,7 @@ pub enum TrainError {
         /// The model.
         field: &'static str,
     },
-    /// A file in the folder belongs to another run than the checkpoint.
+    /// A file in the folder belongs to a different run from the checkpoint.
     #[error("{} belongs to another run than the model.safetensors next to it; restore this run's own file", path.display())]
     OtherRun {
         /// The file.
@@ -221,12 +221,12 @@ pub enum TrainError {
         /// The phase's peak learning rate.
         lr: f64,
     },
-    /// The loss is not finite although every solve succeeded.
+    /// The loss or a weight is not finite although every solve succeeded.
     #[error(
         "the loss is {loss} at update {update} ({objective}); lower the learning rate with --lr (its peak in this phase was {lr}) and train again"
     )]
     Loss {
-        /// The loss.
+        /// The loss; NaN if a weight is not finite.
         loss: f64,
         /// The update.
         update: u64,
@@ -237,7 +237,7 @@ pub enum TrainError {
     },
 }
 
-/// The total number of updates; a rank under a time limit does not know it.
+/// The total number of updates; 0 if a rank other than 0 does not know it, under a time limit.
 fn of(updates: u64) -> String {
     if updates == 0 { String::new() } else { format!(" of {updates}") }
 }

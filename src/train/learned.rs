@@ -23,8 +23,8 @@ pub struct TrainedFlow {
     pub header: RunInfo,
     /// Updates done.
     pub update: u64,
-    /// Scores and costs of the run; `None` if the run was read from its folder. [`report`](Self::report)
-    /// returns the scores as text.
+    /// Scores and costs of the run; `None` if the run was read from its folder, and on ranks other than 0.
+    /// [`report`](Self::report) returns the scores as text.
     pub train_report: Option<TrainReport>,
 }
 
@@ -47,8 +47,8 @@ impl TrainedFlow {
         TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
     }
 
-    /// The scores of the model, one per line, means with their standard errors. For a run read from its
-    /// folder, the number of updates.
+    /// The scores of the model, one per line, means with their standard errors; without
+    /// [`train_report`](Self::train_report), the number of updates.
     pub fn report(&self) -> String {
         match &self.train_report {
             Some(report) => report.to_string(),

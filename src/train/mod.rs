@@ -1,8 +1,8 @@
 //! Training a flow on an image, points, a toy density or a set of images: configuration, training loop, run
 //! folder.
 //!
-//! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module uses all
-//! layers below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress
+//! A run folder holds a checkpoint, rows of metrics and, with the feature `plot`, figures. This module uses
+//! the layers below it (flows, optimizers, images, figures, files) and prints nothing: callbacks receive progress
 //! and notes as values.
 //!
 //! - [`TrainOptions`] is what the user sets; `presets` turn it into a complete [`TrainConfig`]. The checkpoint holds

@@ -169,8 +169,8 @@ names! {
     PlotsKind {
         /// All figures, during training and at the end.
         All = "all",
-        /// Only `loss.png` and one more: `density.png`, or `corner.png` for points with more than two
-        /// coordinates, or `samples.png` during training for image sets.
+        /// Only `loss.png` and, except for image sets, one more: `density.png`, or `corner.png` for points with
+        /// more than two coordinates.
         Density = "density",
         /// No figures.
         None = "none",

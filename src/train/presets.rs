@@ -43,10 +43,10 @@ const FIXED_STEPS: usize = 16;
 /// The share of maximum likelihood in the training time under a time limit.
 pub(super) const MAXIMUM_LIKELIHOOD_TIME: f64 = 0.15;
 const WEIGHT_DECAY: f64 = 1e-5;
-/// Lion's learning rates are smaller, so its decay is larger.
+/// Lion needs smaller learning rates, so its decay is larger.
 const LION_WEIGHT_DECAY: f64 = 1e-3;
 const CLIP_NORM: f64 = 1.0;
-/// Momentum of SGD with momentum.
+/// Momentum of SGD with momentum or Nesterov momentum.
 pub(super) const MOMENTUM: f64 = 0.9;
 
 /// Number of boundaries between a U-Net's ranges of pixel values; they are fitted to the images.
@@ -71,7 +71,7 @@ fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     };
     match asked {
         ObjectiveKind::FlowMatching => vec![first],
-        // Maximum likelihood alone starts from random weights, with a learning rate like flow matching's.
+        // Maximum likelihood alone starts from random weights, so its learning rate is larger.
         ObjectiveKind::MaximumLikelihood => vec![Phase { lr: ALONE_LR, ..second }],
         ObjectiveKind::Both => vec![first, second],
     }

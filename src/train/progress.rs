@@ -42,11 +42,11 @@ pub struct Progress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Activity {
-    /// Scoring the validation part.
+    /// Scoring the validation part; at the end of a run on image sets, at several tolerances.
     Measuring,
     /// Scoring the test part, once, at the end.
     Testing,
-    /// Evaluating the density on a grid, for the total probability and the last figure.
+    /// Evaluating the density on a grid, for the total probability and the final figures.
     Evaluating,
     /// Drawing the final figures.
     Drawing,
@@ -80,8 +80,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Adds a time and returns the mean. The first update of a phase includes compilation, so the second time
-    /// replaces it.
+    /// Adds a time and returns the mean. The time of the first update of a phase is not typical, so the second
+    /// time replaces it.
     pub(super) fn add(&mut self, ms: f64) -> f64 {
         let share = if self.seen < 2.0 { 1.0 } else { (1.0 / self.seen).max(0.02) };
         self.ms += share * (ms - self.ms);

@@ -75,7 +75,7 @@ pub struct TrainReport {
     pub first_update_s: Option<f64>,
     /// The phases in order.
     pub phases: Vec<PhaseReport>,
-    /// Number of programs that this process traced and compiled.
+    /// Number of programs that this process traced and compiled, without those that apply a gradient.
     pub compiles: usize,
     /// The update from which the run was resumed.
     pub resumed_from_update: Option<u64>,
@@ -121,7 +121,7 @@ pub struct PhaseReport {
     /// Bytes that kernels read and write per update, in any cache or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_moved_per_update: Option<f64>,
-    /// Number of times that the program of an update was traced.
+    /// Number of times that the gradient of an update was traced.
     pub traces: usize,
     /// Live buffers after update 100 of the phase, if the phase has 100 updates.
     pub live_buffers_at_100: Option<usize>,

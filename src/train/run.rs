@@ -82,7 +82,7 @@ impl RunInfo {
 
 /// Trains a flow on an image, points, a toy density or a set of images; see [`Trainer::run`].
 ///
-/// Methods may be called in any order. Nothing is checked or built before [`Trainer::run`] or [`Trainer::plan`].
+/// Methods may be called in any order. The setters check and build nothing.
 pub struct Trainer<'a> {
     /// The caller's flow; `None` initializes the model of the configuration.
     flow: Option<Flow>,
@@ -202,8 +202,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a callback for human-readable notes: the run folder, a resumed or moved run, lost rows, a density
-    /// that extends far beyond the image or the points, restored best weights, an effect of a time limit.
+    /// Sets a callback for human-readable notes, such as the run folder, a resumed or moved run, lost rows, a lost
+    /// rank, a density that extends far beyond the image or the points, restored best weights.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
         self
@@ -253,7 +253,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the start of the process, for time limits and the first update; by default [`Trainer::new`].
+    /// Sets the start of the process, for time limits and the first update; by default the call of [`Trainer::new`].
     pub fn started(mut self, at: Instant) -> Self {
         self.started = at;
         self

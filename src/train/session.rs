@@ -1,8 +1,8 @@
 //! The training loop.
 //!
-//! The state is a function of options, key and update alone. Whatever depends on the clock (when to save, validate,
-//! draw, report) reads the state and never writes it, so a run that is killed and resumed any number of times is
-//! bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the clock
+//! The state is a function of options, data, key and update alone. Whatever depends on the clock (when to save,
+//! validate, draw, report) reads the state and never writes it, so a run that is killed and resumed any number of
+//! times is bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the clock
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
 //! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
@@ -283,7 +283,7 @@ impl<'a> Session<'a> {
         due
     }
 
-    /// Makes one update, then validates, draws and saves as the clock requires.
+    /// Makes one update, then validates, saves and draws if these are due.
     fn advance(&mut self, phase: usize) -> Result<()> {
         let mut row = self.step(phase)?;
         let last = self.is_over(phase);
@@ -418,7 +418,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Counts the traces of a phase's programs for the report, and drops the programs.
+    /// Counts the traces of a phase's gradient for the report, and drops the programs.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }

@@ -1,8 +1,8 @@
 //! The training state, and the data tables that updates read.
 //!
-//! Everything that changes is a tensor of [`TrainState`], including the update's number and the key, so the state is
-//! the whole checkpoint. An update is a function of the state and constants, so a resumed run continues as if
-//! uninterrupted.
+//! Everything that an update changes is a tensor of [`TrainState`], including the update's number and the key.
+//! Without a time limit, an update is a function of the state and constants, so a run resumed from the state of a
+//! checkpoint continues as if uninterrupted.
 
 use super::feed::Wanted;
 use super::{Feed, Flow, PixelTables};

@@ -1,8 +1,8 @@
 //! Counts of a run, for its report.
 //!
 //! The counts come from the rows of `metrics.csv`, written by this process or read from an earlier one, and
-//! from `counters.json`, so the report of a resumed run covers the whole run. Few numbers per update are
-//! stored, because resident memory must not grow with the run.
+//! from `counters.json`, so the report of a resumed run covers the whole run. Only one number per
+//! update is stored, in memory allocated at the start, because resident memory must not grow with the run.
 
 use super::recorded::{Counters, PhaseCounters};
 use super::{Phase, PhaseReport, TrainConfig};

@@ -2,7 +2,7 @@
 //!
 //! Rank 0 runs the [session](super::session) with the folder, the clock and the validation part. Every other rank
 //! [follows](super::follow) its orders. All ranks hold the same state and apply the same sum, so the state is sent only
-//! at the start and at the end. An update sends an order, losses and counters, and the gradient.
+//! at the start, and the final flow at the end. An update sends an order, losses and counters, and the gradient.
 //!
 //! An error of a shard is sent in place of its sum, and all ranks return it.
 

@@ -1,8 +1,8 @@
 //! Densities of the toys: sums over quadrature nodes along the curves, and root finding for the pinwheel.
 //!
-//! Nodes are at most a third of the brush's standard deviation apart. At that distance both rules (the
-//! midpoint rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are accurate to
-//! more than ten digits. Closed forms would need a formula per toy, such as Bessel functions for circles, and
+//! The mean distance of neighboring nodes is at most a third of the brush's standard deviation. Both rules (the
+//! trapezoidal rule on closed curves, Gauss-Legendre with eight nodes per panel on open ones) are then accurate
+//! to more than ten digits. Closed forms would need a formula per toy, such as Bessel functions for circles, and
 //! none is known for spirals.
 
 use super::{Along, BLADE, Brush, ToyDensity};
@@ -78,8 +78,8 @@ impl ToyGrid {
 
 /// Curve parameters and their probabilities.
 fn curve_nodes(toy: ToyDensity, along: Along) -> Vec<(f64, f64)> {
-    // Nodes a third of the standard deviation apart where the curve is fastest: the speed is 2 pi R, or t dt
-    // for the spirals.
+    // Nodes on average at most a third of the standard deviation apart where the curve is fastest: the speed
+    // is 2 pi R, or t dt for the spirals.
     let nodes = match toy {
         ToyDensity::Rings => 768,
         ToyDensity::TwoSpirals => 1024,

@@ -42,7 +42,7 @@ pub enum ToyDensity {
     Pinwheel,
     /// Two concentric circles.
     Circles,
-    /// Two spirals, rotated by half a turn.
+    /// Two spirals, one of them rotated by half a turn.
     TwoSpirals,
     /// Eight of sixteen squares.
     Checkerboard,

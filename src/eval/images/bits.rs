@@ -34,12 +34,12 @@ const TOLERANCES: [f64; 4] = [1e-2, 1e-3, 1e-4, 1e-5];
 const WATCHED_STREAM: u64 = 0x70f5_0f7e_57da_7a14;
 const TEST_STREAM: u64 = 0x70f5_0f7e_57da_7a15;
 
-/// Converts bits/dim to nats per image, and back.
+/// Converts bits/dim to nats per image.
 pub(crate) fn nats_of_bits(bits: f64, dim: usize) -> f64 {
     bits * dim as f64 * LN_2
 }
 
-/// See [`nats_of_bits`].
+/// Converts nats per image to bits/dim.
 pub(crate) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
     nats / (dim as f64 * LN_2)
 }
@@ -50,7 +50,8 @@ pub(crate) fn bits_of_nats(nats: f64, dim: usize) -> f64 {
 pub struct BitsPerDim {
     /// The mean over the images, and its standard error over the choice of images.
     pub bits: Estimate,
-    /// The part of the error from dequantization and probes for fixed images; `None` with one draw per image.
+    /// The part of the error from dequantization and probes for fixed images; `None` if no image was
+    /// evaluated a second time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_stderr: Option<f64>,
     /// Draws of noise and probe per image.

@@ -57,8 +57,8 @@ impl Fitted {
         }))
     }
 
-    /// Bits/dim of unseen images, each dequantized once, solved to [`IMAGE_TOLERANCE`] with Hutchinson's estimator: an
-    /// upper bound on the code length of their pixel values, with its standard error.
+    /// Bits/dim of unseen images, the mean over one dequantization of each, solved to [`IMAGE_TOLERANCE`] with
+    /// Hutchinson's estimator: an upper bound on the code length of their pixel values, with its standard error.
     ///
     /// # Errors
     /// As [`image_log_probs`](Self::image_log_probs).

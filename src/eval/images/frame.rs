@@ -20,7 +20,7 @@ pub struct ImagesFrame {
     /// Number of classes, if images have labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// A hash of the set.
+    /// A hash of the set and of separate validation images.
     pub fingerprint: String,
 }
 

@@ -13,7 +13,7 @@ pub enum DecodeError {
         /// The first bytes, eight at most.
         first: Vec<u8>,
     },
-    /// The header claims more pixels than the limit.
+    /// The pixels need more bytes than the limit.
     #[error(
         "its header claims {width} x {height} {format} pixels, which need {bytes} bytes; the limit is {limit} bytes"
     )]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Time after which the next update writes a checkpoint, if writing takes less than a 50th of this time.
 const SAVE_EVERY: Duration = Duration::from_secs(3);
-/// Shortest times between two validation checks and between two figures. The interval is also at least
+/// Shortest times after which the clock requests another validation check or figure. The interval is also at least
 /// `LOOK_SHARE` times the duration of the last check or figure, so that most of the time is left for
 /// training.
 const MEASURE_EVERY: Duration = Duration::from_secs(10);

@@ -19,7 +19,7 @@ use crate::train::team::Order;
 use crate::train::{Scores, TrainError};
 use std::time::Instant;
 
-/// The remedy when a file beside the checkpoint is damaged: only the report depends on it.
+/// The remedy when `counters.json` or `metrics.csv` is damaged: only the report and a time limit depend on them.
 const WITHOUT: &str = "delete it; --resume then continues without its numbers";
 
 impl Session<'_> {

@@ -71,7 +71,7 @@ impl Session<'_> {
         Score { nll: score.nll.plus(self.header.frames.reported_nats()), ..score }
     }
 
-    /// Draws `density.png` on a coarse grid; for an image set, `samples.png`.
+    /// Draws `density.png` on a coarse grid; for an image set, `samples.png` if all figures are drawn.
     #[cfg(feature = "plot")]
     pub(super) fn draw(&mut self) -> Result<()> {
         if self.plots == PlotsKind::Density && self.held_out.images().is_some() {
