@@ -63,7 +63,7 @@ impl Grow<'_> {
         self.pick(Type::is_float).expect("an input is a float")
     }
 
-    /// A value of the type of `x`: another value of the function, or a special constant.
+    /// A value of the type of `x`: a value of the function (possibly `x`), or a special constant.
     fn like(&mut self, x: NodeId) -> NodeId {
         let ty = self.b.ty(x).clone();
         if self.draws.below(4) == 0 {
@@ -251,7 +251,7 @@ impl Grow<'_> {
         Some(self.b.unary(UnaryOp::Tanh, z))
     }
 
-    /// Treats a matrix as an image: convolves it with one of its corners, and computes the kernel from image
+    /// Treats a matrix as an image: convolves it with its top left corner, and computes the kernel from image
     /// and result. The sides keep their lengths.
     fn convolution(&mut self, x: NodeId) -> NodeId {
         let s = self.b.ty(x).shape().clone();

@@ -262,7 +262,7 @@ impl Builder {
         if axes.is_empty() { x } else { self.push(Op::Reduce { op, axes }, &[x], None) }
     }
 
-    /// Matrix product of a (transposed if ta) and b (transposed if tb), over the leading axes
+    /// Matrix product of a (transposed if ta) and b (transposed if tb), for each index of the leading axes
     #[track_caller]
     pub fn dot(&mut self, a: NodeId, b: NodeId, ta: bool, tb: bool) -> NodeId {
         self.push(Op::Dot { ta, tb }, &[a, b], None)

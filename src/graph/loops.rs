@@ -75,7 +75,8 @@ pub enum Policy {
 /// steps is not live in the remaining trips. Its inputs are those of its last accepted attempt: flags, step
 /// times, and in a reverse loop the state at the start of this attempt. A body therefore computes only values
 /// for such a row that it has computed before. With other inputs, a derivative could be 0/0, and its product
-/// with the row's zero cotangent would be NaN.
+/// with the row's zero cotangent would be NaN. For the same reason, a row without any step has the inputs of
+/// the first trip of the row with the most steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Solve {
     /// One attempt.

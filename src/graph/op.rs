@@ -206,7 +206,7 @@ pub enum Op {
     Scan(Arc<Scan>),
     /// Runs the derivative of a step along a schedule, from its end. See [`Rev`].
     Rev(Arc<Rev>),
-    /// Runs a body along a schedule, and reads and stores one value per trip. See [`Loop`].
+    /// Runs a body along a schedule, and reads and stores values in each trip. See [`Loop`].
     Loop(Arc<Loop>),
     /// Runs a body for each tile of rows, in parallel. See [`Tiles`].
     Tiles(Arc<Tiles>),

@@ -3,7 +3,7 @@
 use crate::array::{Array, DType};
 use crate::graph::Type;
 
-/// A source of random numbers: the bytes while any are left, then the generator splitmix64.
+/// A source of random numbers: the bytes while two or more are left, then the generator splitmix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     seed: u64,

@@ -1,4 +1,4 @@
-//! Elementwise operations, in the element type.
+//! Elementwise operations, in the element type (erf: in f64, then rounded).
 //!
 //! A trait for floats lets each formula serve f32 and f64. Integers and booleans have few operations, which
 //! are written separately.

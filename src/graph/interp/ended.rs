@@ -1,11 +1,10 @@
-//! Why a search ended early: the first operation of its last attempt that returned a non-finite number.
+//! Why a search ended early: the source of a non-finite number that its last attempt tested.
 //!
 //! The state after a rejected attempt is finite, so the outputs of the function do not lead to the cause. The
 //! walk therefore starts at two flags of the attempt: whether it is accepted, and whether the search is still
-//! running. These flags compare numbers or test whether numbers are finite. The first tested number that is
-//! neither finite nor a constant is the cause, and the walk of `locate` continues from this number. A search
-//! that ended for another reason has no such number. This module does not depend on the purpose of the
-//! search.
+//! running. These flags compare numbers or test whether numbers are finite. From the first tested number that
+//! is neither finite nor a constant, the walk of `locate` continues to the source. A search that ended for
+//! another reason has no such number. This module does not depend on the purpose of the search.
 
 use super::locate::{
     Attempts, Found, Place, Source, is_bad, leads_to_constant, owned, placed, shifted, walk,
@@ -17,7 +16,7 @@ use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
 /// The source of the non-finite number that ended a search of the function early, for the first such search.
 /// `None` if there is no such search. A search in lockstep is skipped, because its rows are not examined
-/// separately.
+/// separately. A search in the body of another kind of loop is skipped, too.
 ///
 /// # Errors
 /// The errors of [`interpret_values`](super::interpret_values).

@@ -6,9 +6,10 @@ use std::f64::consts::FRAC_2_SQRT_PI;
 /// `erf x = 2 / sqrt(pi) * integral of e^(-t^2) from 0 to x`.
 ///
 /// # Numerics
-/// The error is within 4 ulp. For |x| < 2, the result is the series of positive terms `e^(-x^2) sum of 2^n
-/// x^(2n+1) / (2n+1)!!`, because an alternating series would lose digits. For larger |x|, it is `1 - erfc x`,
-/// with the continued fraction of erfc. Its 60 terms are accurate to 1e-14 at 2, where erfc is 0.005.
+/// The error is within 4 ulp. For |x| < 2, the result is the series `2 / sqrt(pi) e^(-x^2) sum of 2^n
+/// x^(2n+1) / (2n+1)!!`, whose terms have equal signs; an alternating series would lose digits. For larger
+/// |x|, it is `1 - erfc |x|` with the sign of x, where erfc is a continued fraction. Its 60 terms are
+/// accurate to 1e-14 at 2, where erfc is 0.005.
 ///
 /// # References
 /// Abramowitz and Stegun, Handbook of Mathematical Functions, 1964, equations 7.1.6 and 7.1.14.

@@ -1,9 +1,9 @@
 //! Finds the operation that made an output non-finite.
 //!
 //! The function is evaluated and all its values are stored. A walk goes backward from the output, through
-//! loops trip by trip, to an operation with finite operands and a non-finite result. It visits only values
-//! that reach the output: it skips the unselected side of a `select` and the rejected attempts of a search.
-//! This module does not depend on trees or names.
+//! loops trip by trip, to an operation with finite operands and a non-finite result, or to an input. It
+//! visits only values that reach the output: it skips the unselected side of a `select`, and so the state
+//! that a rejected attempt of a search computed. This module does not depend on trees or names.
 
 use super::loops::{Schedule, schedule};
 use super::{GraphError, Value, run, values_of};

@@ -139,7 +139,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     Ok(Value::Tuple(moving))
 }
 
-/// Replaces row `r` of entry `n` by row `r` of `values`.
+/// Replaces row `r` of entry `n` by row `r` of `values`. If there is no entry `n`, appends all of `values`.
 fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     match all.get_mut(n) {
         None => all.push(values.to_vec()),

@@ -4,8 +4,8 @@
 //! operations are computed in their element type with the functions of `std`, except erf, which has its own
 //! file. Sums, and the inner sums of matrix products and convolutions, are accumulated in f64 and rounded
 //! once, so the interpreter is at least as accurate as the code that is tested against it. `ScatterAdd`,
-//! `Lincomb` and the sum over tiles have a specified order and are computed in the element type in that
-//! order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
+//! `Lincomb` and the sums over tiles and trips have a specified order and are computed in the element type in
+//! that order. If both operands of `max` or `min` are zeros, the sign of the result is not specified.
 //!
 //! The interpreter does not depend on kernels, fusion, buffers or checkpoints: a tape stores every state under
 //! every policy, and a loop's body is interpreted for each trip.
