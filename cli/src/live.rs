@@ -61,7 +61,7 @@ impl Live {
         self.styled("1", text)
     }
 
-    /// A bar of the completed share.
+    /// A progress bar that shows `done` of `whole`.
     pub fn gauge(&self, done: u64, whole: u64) -> String {
         let cells = if whole == 0 { WIDTH as f64 } else { WIDTH as f64 * done as f64 / whole as f64 };
         let full = (cells as usize).min(WIDTH);

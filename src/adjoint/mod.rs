@@ -1,10 +1,11 @@
 //! Solves on tensors: the stepping algorithm of [`ode`](crate::ode) recorded into a graph.
 //!
 //! `ode` defines one attempted step over a clock and a state. Here the clock is a traced f64 and the state a
-//! tree of traced tensors. One run of `attempt` on tracers records the body of a search loop, and one run of
-//! `step` records the replay of an accepted step; the graph's `Solve` op holds both. Counters, t, dt and the
-//! controller's history are values that the loop carries, so step 10,000 runs the program that was compiled for
-//! step 1. This module does not depend on how loops run or are differentiated.
+//! tree of traced tensors. One run of `attempt` on tracers records the body of the search (the loop that
+//! finds the accepted steps), and one run of `step` records the replay of an accepted step; the graph's
+//! `Solve` op holds both. Counters, t, dt and the controller's history are values that the loop carries, so
+//! step 10,000 runs the program that was compiled for step 1. This module does not depend on how loops run or
+//! are differentiated.
 //!
 //! Recording runs once per trace, so its speed does not matter. Its code is therefore compiled once, over
 //! [`leaves`] and fields behind pointers. Only `drive` is generic over the user's states and fields.

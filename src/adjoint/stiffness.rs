@@ -1,6 +1,6 @@
 //! Stiffness detection in a recorded solve, with values that its search carries.
 //!
-//! The test is the one of plain states: [`Look`] and [`Suspicion`]. The search also carries the number of the next
+//! The test is the one of plain states: [`Look`] and [`Suspicion`]. The loop that searches for accepted steps also carries the number of the next
 //! step to check, so a step without a check costs a comparison and a branch. Rows in lockstep share one program
 //! without a branch per row: they compute the check at each attempt and use the result only where a check is due.
 //! If a program does not read when stiffness was detected, `transform::simplify` removes the checks and their

@@ -38,7 +38,7 @@ pub enum DataError {
     },
     /// There are too few rows for a training, a validation and a test part.
     #[error(
-        "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, better thousands, or files for --validation and --test"
+        "{kind} {name}: {found} are too few to split into training, validation and test; give at least {least}, preferably thousands, or files for --validation and --test"
     )]
     TooFew {
         /// `points` or `images`.
@@ -164,7 +164,7 @@ pub enum DataError {
         rows: usize,
     },
     /// There are fewer than two points.
-    #[error("points {name}: {found} is too few; give at least 2 points, better thousands")]
+    #[error("points {name}: {found} is too few; give at least 2 points, preferably thousands")]
     TooFewPoints {
         /// The name of the points.
         name: String,

@@ -73,7 +73,7 @@ pub enum ConfigError {
     },
     /// The rows that record the events of a solve on tensors would be too large.
     #[error(
-        "events: the records of {rows} events take {bytes} bytes of states, over the limit of {most}; lower `max_events`"
+        "events: the states in the records of {rows} events take {bytes} bytes, over the limit of {most}; lower `max_events`"
     )]
     EventRecordsTooLarge {
         /// The number of rows for events.

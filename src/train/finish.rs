@@ -120,7 +120,7 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
     if mass.outer >= OUTER_MASS {
         let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
-            "warning: the density reaches far beyond the {what}: the total probability is {:.4}, of which {:.1e} lies in the outermost band of the domain (up to 4 times the longer side of the {what})",
+            "warning: the density reaches far beyond the {what}: the total probability is {:.4}, of which {:.1e} lies at the edge of the region of integration (its longer side is at most 4 times that of the {what})",
             mass.total, mass.outer
         );
         (session.trainer.on_note)(&text);

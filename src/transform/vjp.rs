@@ -281,8 +281,9 @@ fn gathered(b: &mut Builder, g: NodeId, from: &Shape, dims: &[usize]) -> NodeId 
 }
 
 /// A sum over a batch of products, as one product with a longer inner index. This computes the cotangent of a
-/// matrix that a batch shares in one product, not in one product per entry. `None` if the operands that must
-/// be transposed for this product are larger than the batch of products, or if `g` is no such sum.
+/// matrix that a batch shares in one product, not in one product per entry. `None` if `g` is not a batch
+/// of products, if `axes` are not exactly its batch axes, or if the operands that must be transposed for this
+/// product are larger than `g`.
 fn sum_of_products(b: &mut Builder, g: NodeId, axes: &[usize]) -> Option<NodeId> {
     let node = b.node(g).clone();
     let Op::Dot { ta, tb } = node.op else { return None };

@@ -126,8 +126,8 @@ impl Drop for RunFolder {
     }
 }
 
-/// `runs/<stem>`, `runs/<stem>-2`, `runs/<stem>-3`, ... below `root`: the first that does not exist, or with
-/// `resume`, the one before that (`runs/<stem>` if none exists).
+/// `<stem>`, `<stem>-2`, `<stem>-3`, ... in `root`: the first that does not exist, or with `resume`, the one before
+/// that (`<stem>` if none exists).
 pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
     let nth = |n: usize| root.join(if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") });
     let mut free = 1;
