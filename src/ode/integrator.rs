@@ -204,6 +204,31 @@ impl<Y: PlainState> Integrator<Y> {
         segment.eval(&self.interpolant, t, &mut self.weights, out);
     }
 
+    /// Writes the sizes of the terms whose sum is the state at `t`, `|y_j| + |h| sum_i |w_i k_ij|`, to `out`. The
+    /// rounding error of [`eval_into`](Self::eval_into) is relative to them.
+    pub fn sizes_into(&mut self, t: f64, out: &mut Vec<f64>) {
+        out.clear();
+        self.before.y.each_component(&mut |y| out.push(y.abs()));
+        self.interpolant.weight_sizes((t - self.before.t) / self.h, &mut self.weights);
+        for (weight, k) in self.weights.iter().zip(&self.stages) {
+            let mut sizes = out.iter_mut();
+            k.each_component(&mut |k| {
+                if let Some(size) = sizes.next() {
+                    *size += (self.h * weight * k).abs();
+                }
+            });
+        }
+    }
+
+    /// Writes dy/dt at `t`, a time within the last accepted step, to `out`. The stages must be
+    /// [complete](Self::complete).
+    pub fn derivative_into(&mut self, t: f64, out: &mut Y) {
+        let mut zero = self.before.y.clone();
+        zero.lincomb(&self.before.y, &-1.0, &[1.0], std::slice::from_ref(&self.before.y));
+        let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
+        segment.derivative(&self.interpolant, t, &mut self.weights, &zero, out);
+    }
+
     /// Cuts the last accepted step short: it ends at `t` with the state `y`.
     pub fn cut(&mut self, t: f64, y: Y) {
         (self.carry.t, self.carry.y) = (t, y);

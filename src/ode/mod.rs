@@ -144,7 +144,7 @@ use settings::Native;
 #[cfg(feature = "autodiff")]
 pub(crate) use self::{
     builder::locked,
-    event::{Bracket, Mark, Rhythm, Watch},
+    event::{Bracket, Rhythm, Watch},
     retry::{Before, resume, take_back},
     step_end::slack,
     stiffness::{EVERY, Look, Suspicion},

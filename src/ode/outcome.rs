@@ -279,7 +279,7 @@ impl fmt::Display for Outcome {
             Outcome::Zeno { index, t } => write!(
                 f,
                 "event {index} accumulates at t={t} (Zeno behavior): infinitely many resets follow within rounding of t; \
-                 end the solve before this time, or let the reset bring the state to rest"
+                 end the solve earlier with `terminal_after`, or let a slow reset set a component that holds the state at rest"
             ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,

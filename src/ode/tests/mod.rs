@@ -1,10 +1,12 @@
 //! Tests of solves of plain values, one topic per module.
 
 mod accuracy;
+mod bounces;
 mod bounds;
 mod control;
 mod convergence;
 mod dense_order;
+mod draw;
 mod events;
 mod front;
 mod inlined;
