@@ -319,7 +319,7 @@ fn check_monotone(ts: &[f64]) -> Result<(), ConfigError> {
         let (previous, next) = (pair[0], pair[1]);
         let ordered = previous * sign < next * sign;
         if !ordered {
-            return Err(ConfigError::TimesNotMonotone { index, previous, next });
+            return Err(ConfigError::TimesNotMonotone { name: "StepTo", index, previous, next });
         }
     }
     Ok(())
