@@ -147,8 +147,10 @@ fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<
     let traced = body(&types, &mut |x| {
         let y = y0.with(x[1..].to_vec());
         let mut dy = y.clone();
-        let conforming = field.eval(&x[0], &y, &mut dy).and_then(|()| dy.conforms(&y));
-        conforming.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
+        let evaluated = field.eval(&x[0], &y, &mut dy);
+        let conforming = dy.conforms(&y).map_err(|mismatch| mismatch.of_derivative("the vector field"));
+        let evaluated = evaluated.and(conforming);
+        evaluated.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
         Ok(dy.leaves())
     })?;
     let (mut funcs, captures) = align(&[&traced]);

@@ -228,4 +228,6 @@ pub struct Options {
     pub part_norm: PartNorm,
     /// Times to save at that are given as a tensor.
     pub(super) ts: Option<Tensor>,
+    /// Whether such times were given twice.
+    pub(super) ts_twice: bool,
 }

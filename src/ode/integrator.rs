@@ -277,7 +277,8 @@ impl<Y: PlainState> Integrator<Y> {
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self, scheme: &Scheme<Y>) -> Option<Outcome> {
         let diagnosis = || self.carry.stiff.as_ref().and_then(|stiff| stiff.diagnosis());
-        Outcome::of(&self.carry, scheme.limits.dt_min).map(|outcome| outcome.diagnosed(diagnosis()))
+        Outcome::of(&self.carry, scheme.limits.dt_min)
+            .map(|outcome| outcome.diagnosed(diagnosis(), scheme.norm.is_some()))
     }
 }
 

@@ -55,6 +55,8 @@ mod save_at;
 mod scheme;
 mod sensitivity;
 mod settings;
+mod shape;
+mod shown;
 mod sides;
 mod single;
 mod solution;
@@ -102,6 +104,7 @@ pub mod extra {
     pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
+pub(crate) use shown::shown;
 
 // Bounds of public items, and names in the expansions of public macros. Users do not need these names.
 #[doc(hidden)]
@@ -116,6 +119,7 @@ pub use self::{
     plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,
     save_at::IntoSaveAt,
+    shape::ShapeMismatch,
     single::Single,
     state::{Stages, State},
     states::{DriveOn, Part},
@@ -144,6 +148,7 @@ use settings::Native;
 #[cfg(feature = "autodiff")]
 pub(crate) use self::{
     builder::locked,
+    check::check_event,
     event::{Bracket, Rhythm, Watch},
     retry::{Before, resume, take_back},
     step_end::slack,

@@ -1,5 +1,6 @@
 //! `Solution`: the result of a solve of plain states.
 
+use super::shown::shown;
 use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
@@ -54,7 +55,8 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)"
+                "the problem seems stiff from t={} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)",
+                shown(*t)
             ),
         }
     }
@@ -100,7 +102,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
         let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
         match outcome {
             Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. } => {
-                write!(f, "{outcome} at t={t1}")?;
+                write!(f, "{outcome} at t={}", shown(*t1))?;
             }
             // These outcomes print their own time.
             Outcome::MaxSteps { .. }
@@ -111,6 +113,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }
             | Outcome::NonFiniteJacobian { .. }
+            | Outcome::NonFiniteNorm { .. }
             | Outcome::SingularMatrix { .. }
             | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }

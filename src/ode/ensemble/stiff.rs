@@ -103,7 +103,7 @@ impl<R: Real> FieldOn<R::Wide> for LaneField<'_, R> {
         _y: &[R::Wide],
         _plan: &Plan,
         _into: Derivatives<'_, R::Wide>,
-    ) -> Known {
-        Known::default()
+    ) -> Result<Known, FieldFailure<R::Clock>> {
+        Ok(Known::default())
     }
 }

@@ -302,7 +302,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// continues from the new state. Returns the outcome if the solve ends.
     ///
     /// # Errors
-    /// A vector field that failed; a state reset that changed the number of components.
+    /// A vector field that failed; a state reset that changed the shape of y.
     pub fn act(
         &mut self,
         t: f64,
@@ -317,11 +317,14 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let Watch { event, then, .. } = &self.watches[index];
             if let Some(then) = then {
                 locked(then)(t, &mut y);
-                let (found, expected) = (y.num_components(), self.scratch.num_components());
-                if found != expected {
-                    let reason = format!(
-                        "changed the number of components from {expected} to {found}; a state reset must keep this number"
-                    );
+                if let Err(change) = y.conforms(&self.scratch) {
+                    let reason = format!("changed y, {change}; a state reset must keep the shape of y");
+                    return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
+                }
+                let broken = y.first_non_finite(&t);
+                if broken >= 0.0 {
+                    let reason =
+                        format!("made component {broken} NaN or infinite; a state reset must keep y finite");
                     return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }
                 self.rhythms[index] = self.rhythms[index].beat(&t, &event.resolution(&t));

@@ -107,7 +107,13 @@ pub trait FieldOn<R: Real> {
     ///
     /// # Errors
     /// The vector field's error, with the time of the evaluation.
-    fn linearize(&mut self, t: &R::Clock, y: &[R], plan: &Plan, into: Derivatives<'_, R>) -> Known;
+    fn linearize(
+        &mut self,
+        t: &R::Clock,
+        y: &[R],
+        plan: &Plan,
+        into: Derivatives<'_, R>,
+    ) -> Result<Known, FieldFailure<R::Clock>>;
 }
 
 /// Where derivatives are written: df/dy, which is zero outside of the sparsity pattern, and df/dt.

@@ -6,7 +6,8 @@ use super::jacobian::{Jacobian, StateFunctions};
 use super::rosenbrock::{Rosenbrock, Solvable, StepOf};
 use super::{Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, StiffStages};
 use crate::ode::linear::{Matrix, Plan};
-use crate::ode::stages::{First, Times};
+use crate::ode::solve_error::FunctionError;
+use crate::ode::stages::{First, Times, eval};
 use crate::ode::tableau::Kind;
 use crate::ode::{Carry, FieldFailure, PlainState, Real, Resolved, Scheme, State, VectorField};
 
@@ -113,7 +114,7 @@ pub(super) struct PlainField<'a, Y: PlainState> {
 impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
     fn eval(&mut self, t: &f64, y: &[Y::Number], dy: &mut [Y::Number]) -> Result<(), FieldFailure<f64>> {
         self.argument.write(y);
-        self.f.eval(t, self.argument, self.rate).map_err(|source| FieldFailure { t: *t, source })?;
+        eval(&self.f, t, self.argument, self.rate)?;
         self.rate.read(dy);
         Ok(())
     }
@@ -124,7 +125,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
         y: &[Y::Number],
         plan: &Plan,
         into: Derivatives<'_, Y::Number>,
-    ) -> Known {
+    ) -> Result<Known, FieldFailure<f64>> {
         let Derivatives { jacobian, f_t, column } = into;
         let given = self.functions;
         let mut known = Known::default();
@@ -144,13 +145,17 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
         if let Some(given) = given.and_then(|given| given.time_derivative.as_ref()) {
             self.argument.write(y);
             given(*t, self.argument, self.rate);
+            self.rate.conforms(self.argument).map_err(|mismatch| FieldFailure {
+                t: *t,
+                source: FunctionError(mismatch.of_derivative("`time_derivative`").to_string()).into(),
+            })?;
             self.rate.read(f_t);
             known.f_t = true;
         }
         if known.jacobian && known.f_t {
-            return known;
+            return Ok(known);
         }
-        let Some(itself) = self.f.linearize() else { return known };
+        let Some(itself) = self.f.linearize() else { return Ok(known) };
         self.argument.write(y);
         let num_colors = plan.num_colors();
         itself.columns(t, self.argument, plan.colors(), num_colors, &mut |color, dy: &Y| {
@@ -163,7 +168,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
                 plan.each_entry(color, jacobian, |i, _| column[i]);
             }
         });
-        Known { jacobian: true, f_t: true }
+        Ok(Known { jacobian: true, f_t: true })
     }
 }
 

@@ -136,7 +136,7 @@ impl<R: Real> Rosenbrock<R> {
         self.y_of_jacobian.copy_from_slice(&self.y);
         field.eval(t, &self.y, &mut self.f)?;
         let into = Derivatives { jacobian: &mut self.jacobian, f_t: &mut self.f_t, column: &mut self.rhs };
-        let known: Known = field.linearize(t, &self.y, &self.plan, into);
+        let known: Known = field.linearize(t, &self.y, &self.plan, into)?;
         let base = Base { t, y: &self.y, f: &self.f, tolerance: of.tolerance, part: self.part };
         self.counts.evals += 1;
         if !known.jacobian {

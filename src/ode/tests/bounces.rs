@@ -66,9 +66,9 @@ const TOLERANCES: [f64; 5] = [0.0, 0.0, 1e-6, 1e-4, 5e-3];
 impl Case {
     /// A case, and the range of each of its parameters.
     fn draw(draw: &mut Draw) -> (Self, [usize; 9]) {
-        let kind = draw.index(4);
+        let kind = draw.below(4);
         let floor = match kind {
-            0 => Floor::Fixed(if draw.index(2) == 0 { 0.0 } else { draw.log_uniform(1e-3, 1e4) }),
+            0 => Floor::Fixed(if draw.below(2) == 0 { 0.0 } else { draw.log_uniform(1e-3, 1e4) }),
             1 => Floor::Uniform { speed: draw.uniform(-3.0, 3.0) },
             2 => Floor::Accelerated { by: draw.uniform(-4.0, 4.0) },
             _ => Floor::Oscillating {
@@ -76,11 +76,11 @@ impl Case {
                 frequency: draw.log_uniform(0.3, 20.0),
             },
         };
-        let [is_f32, is_condition, is_elastic] = [2, 2, 6].map(|n| draw.index(n) == 0);
+        let [is_f32, is_condition, is_elastic] = [2, 2, 6].map(|n| draw.below(n) == 0);
         let restitution = if is_elastic { 1.0 } else { draw.uniform(0.3, 1.0) };
         let duration = draw.log_uniform(0.1, 1e6);
-        let [method, start, tolerance, backward] = [5, 2, 5, 2].map(|n| draw.index(n));
-        let interp_points = [1, 4, 4, 16, 64][draw.index(5)];
+        let [method, start, tolerance, backward] = [5, 2, 5, 2].map(|n| draw.below(n));
+        let interp_points = [1, 4, 4, 16, 64][draw.below(5)];
         let case = Case {
             floor,
             restitution,
@@ -177,7 +177,7 @@ run!(run_f32, f32);
 
 #[test]
 fn balls_on_floors_lose_no_bounce() {
-    let mut draw = Draw::new(20261124);
+    let mut draw = Draw(20261124);
     let mut pairs = BTreeSet::new();
     let (mut failures, mut num_zeno) = (vec![], 0);
     let n = num_cases(300);

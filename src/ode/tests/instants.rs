@@ -371,7 +371,7 @@ fn an_action_that_changes_the_length_of_the_state_is_an_error_that_names_the_eve
         );
         let error = ode.solve(0.0, 1.0, vec![1.0, 2.0]).unwrap_err().to_string();
         assert!(
-            error.contains("the state reset of event 1 at t=0.5") && error.contains("from 2 to"),
+            error.contains("the state reset of event 1 at t=0.5") && error.contains("from size 2 to"),
             "{error}"
         );
     }
