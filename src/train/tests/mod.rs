@@ -3,6 +3,7 @@
 mod builder;
 mod folder;
 mod images;
+mod limits;
 mod ranks;
 
 use super::*;
@@ -148,7 +149,7 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
         let prepared =
             TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default()), None).unwrap();
         let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
-        let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2);
+        let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2 * frame.side());
         let cell = frame.cells(0.0, rows, cols).area;
         let mass = values.iter().sum::<f64>() * cell;
         assert!((mass - 1.0).abs() < 0.01, "{toy}: {mass}");
