@@ -2,13 +2,16 @@
 
 mod accuracy;
 mod bounds;
+mod constrained;
 mod control;
 mod convergence;
 mod dense_order;
+pub(in crate::ode) mod draw;
 mod events;
 mod front;
 mod inlined;
 mod instants;
+mod jacobians;
 mod lanes;
 mod methods;
 mod non_finite;
@@ -23,5 +26,6 @@ mod saving;
 mod sensitivity;
 mod states;
 mod stiff;
+mod stiff_instants;
 mod stiff_problems;
 mod stiff_refusals;
