@@ -236,15 +236,63 @@ pub enum ConfigError {
         /// Components of the state.
         components: usize,
     },
-    /// A y0 that violates a constraint: an equation whose row of the mass matrix is zero.
+    /// A y0 that does not satisfy the algebraic equations: those without a derivative, or combinations of
+    /// equations in which the derivatives cancel.
     #[error(
-        "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
+        "y0 violates algebraic equation {equation}: y[{component}]={given:?} would have to be about {}, {tolerances:.1e} tolerances away; choose y0 such that the algebraic equations hold",
+        rounded(*needed, *given)
     )]
     InconsistentStart {
-        /// The equation, counted from 0 among all equations.
+        /// The equation with the largest residual relative to its terms, counted from 0 among all equations.
         equation: usize,
-        /// The magnitude of `f[equation](t0, y0)`.
-        residual: f64,
+        /// The component that differs by the most tolerances from a state that satisfies the equations.
+        component: usize,
+        /// Its value in y0.
+        given: f64,
+        /// Its value in that state.
+        needed: f64,
+        /// The difference in tolerances.
+        tolerances: f64,
+    },
+    /// Algebraic equations whose index is above 1.
+    #[error(
+        "the algebraic equations do not determine y[{component}] at t0={t0}, so their index is above 1: replace them by their derivatives with respect to t until they do"
+    )]
+    HigherIndex {
+        /// The component.
+        component: usize,
+        /// The start of the solve.
+        t0: f64,
+    },
+    /// A Jacobian given by the user that differs from finite differences by more than 10 %.
+    #[error(
+        "`jacobian` gives df[{row}]/dy[{column}] = {given:?} at t={t}, but finite differences give {difference:?}: correct the function, or leave it out"
+    )]
+    WrongJacobian {
+        /// The row of the entry.
+        row: usize,
+        /// The column of the entry.
+        column: usize,
+        /// The time of the comparison.
+        t: f64,
+        /// The given entry.
+        given: f64,
+        /// The entry by finite differences.
+        difference: f64,
+    },
+    /// A sparsity pattern that leaves out an entry of the Jacobian.
+    #[error(
+        "`jacobian_sparsity` leaves out entry ({row}, {column}), but df[{row}]/dy[{column}] = {difference:?} at t={t}: add the entry, or widen the band"
+    )]
+    SparsityTooNarrow {
+        /// The row of the entry.
+        row: usize,
+        /// The column of the entry.
+        column: usize,
+        /// The time of the comparison.
+        t: f64,
+        /// The entry by finite differences.
+        difference: f64,
     },
     /// A method that cannot run in this way.
     #[error("{method} does not run {place}: {remedy}")]
@@ -414,6 +462,18 @@ pub enum ConfigError {
 /// The ends of the times of `StepTo`, which are NaN if there are no times.
 fn ends(first: f64, last: f64) -> String {
     if first.is_nan() { "are empty".into() } else { format!("run from {} to {}", shown(first), shown(last)) }
+}
+
+/// A number near `other`, with as many digits as six digits of their difference have.
+fn rounded(x: f64, other: f64) -> String {
+    let unit = 10.0_f64.powf((x - other).abs().log10().floor() - 5.0);
+    let digits = (-unit.log10()).round();
+    if (0.0..300.0).contains(&digits) && x.abs() < 1e6 {
+        let text = format!("{x:.*}", digits as usize);
+        // "-0.00000" and trailing zeros.
+        return text.parse::<f64>().map_or(text, |x| format!("{:?}", x + 0.0));
+    }
+    format!("{x:?}")
 }
 
 /// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.

@@ -149,7 +149,7 @@ impl Method {
             Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
             Method::Vern9 => "smooth fields, tolerances below 1e-9",
             Method::Rodas5P => "stiff problems, constraints: start here",
-            Method::Rosenbrock23 => "stiff problems, tolerances above 1e-3",
+            Method::Rosenbrock23 => "stiff problems, tolerances above 1e-2",
             Method::Rkc2 => "diffusion, many components, no Jacobian",
             Method::AutoTsit5Rodas5P => "problems that are stiff at times",
         }

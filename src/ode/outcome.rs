@@ -35,10 +35,13 @@ pub mod status {
     pub const FAILED: f64 = 10.0;
     /// A Jacobian is not finite. Only encoded outcomes have this code; a carry has [`NON_FINITE`] instead.
     pub const NON_FINITE_JACOBIAN: f64 = 11.0;
-    /// A matrix of a method for stiff problems is singular. Only encoded outcomes have this code.
+    /// A matrix of a method for stiff problems is singular. A carry has this code only where the algebraic
+    /// equations are solved again; steps have [`NON_FINITE`] instead.
     pub const SINGULAR: f64 = 12.0;
     /// The custom error norm is not finite. Only encoded outcomes have this code.
     pub const NON_FINITE_NORM: f64 = 13.0;
+    /// The algebraic equations have no solution near the state after a reset or a discontinuity.
+    pub const INCONSISTENT: f64 = 14.0;
 }
 
 /// Why a solve ended.
@@ -138,6 +141,16 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
+    /// After a state reset, a change by the caller or a discontinuity, Newton's method found no state that
+    /// satisfies the algebraic equations.
+    Inconsistent {
+        /// The equation with the largest residual relative to its terms.
+        equation: usize,
+        /// The time reached.
+        t: f64,
+        /// Steps attempted.
+        step: u64,
+    },
     /// The function of an event is NaN: at the start, in one step of constant size or of `StepTo`, or in as
     /// many adaptive steps as for [`Outcome::NonFinite`].
     NonFiniteEvent {
@@ -189,6 +202,7 @@ impl Outcome {
             }
             status::SINGULAR => Some(Outcome::SingularMatrix { t, component: component as usize, step }),
             status::NON_FINITE_NORM => Some(Outcome::NonFiniteNorm { t, dt, step }),
+            status::INCONSISTENT => Some(Outcome::Inconsistent { equation: component as usize, t, step }),
             status::NON_FINITE => {
                 if component <= -2.0 {
                     let index = (-2.0 - component) as usize;
@@ -229,6 +243,9 @@ impl Outcome {
             }
             Outcome::NonFiniteNorm { t, dt, step } => {
                 [status::NON_FINITE_NORM, t, dt, step as f64, none, none]
+            }
+            Outcome::Inconsistent { equation, t, step } => {
+                [status::INCONSISTENT, t, none, step as f64, count(equation), none]
             }
             Outcome::NonFiniteEvent { index, t, dt, step } => {
                 [status::NON_FINITE, t, dt, step as f64, Self::code_of_event(index), none]
@@ -366,6 +383,12 @@ impl fmt::Display for Outcome {
                 }
                 write!(f, " at t={} (step {step})", shown(t))
             }
+            Outcome::Inconsistent { equation, t, step } => write!(
+                f,
+                "no state near that at t={} (step {step}) satisfies algebraic equation {equation}: check the state reset, or \
+                 the vector field after the discontinuity",
+                shown(t)
+            ),
             Outcome::NonFiniteEvent { .. }
             | Outcome::NonFiniteJacobian { .. }
             | Outcome::SingularMatrix { .. }
@@ -446,6 +469,7 @@ mod tests {
             Outcome::NonFiniteJacobian { t, row: 1, column: 2, y: dt },
             Outcome::NonFiniteNorm { t, dt, step },
             Outcome::SingularMatrix { t, component: 3, step },
+            Outcome::Inconsistent { equation: 2, t, step },
         ];
         for outcome in all {
             let [status, t, dt, step, component, dt_min] = outcome.encode();

@@ -110,6 +110,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::Zeno { .. }
             | Outcome::NonFiniteEvent { .. }
             | Outcome::StatesApart { .. }
+            | Outcome::Inconsistent { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }
             | Outcome::NonFiniteJacobian { .. }

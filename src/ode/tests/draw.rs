@@ -36,6 +36,11 @@ impl Draw {
     pub fn one<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
+
+    /// True in half of the cases.
+    pub fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
 }
 
 /// The number of cases that a test draws: `few`, or the environment variable `FLOWLINE_CASES`.
