@@ -7,7 +7,7 @@
 
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-#[cfg(any(test, debug_assertions))]
+#[cfg(any(test, all(feature = "train", debug_assertions)))]
 use {
     std::fmt,
     std::sync::{Arc, Mutex},
@@ -21,7 +21,7 @@ pub struct TimeSource(Kind);
 enum Kind {
     /// The time of the machine, from this instant.
     Machine(Instant),
-    #[cfg(any(test, debug_assertions))]
+    #[cfg(any(test, all(feature = "train", debug_assertions)))]
     Set(Arc<Mutex<SetTime>>),
 }
 
@@ -51,7 +51,7 @@ impl TimeSource {
     pub fn now_s(&self) -> f64 {
         match &self.0 {
             Kind::Machine(from) => from.elapsed().as_secs_f64(),
-            #[cfg(any(test, debug_assertions))]
+            #[cfg(any(test, all(feature = "train", debug_assertions)))]
             Kind::Set(time) => {
                 let mut time = lock(time);
                 time.now_s += time.reading_s;
@@ -68,7 +68,7 @@ impl TimeSource {
                 .duration_since(std::time::SystemTime::UNIX_EPOCH)
                 .unwrap_or_default()
                 .as_nanos(),
-            #[cfg(any(test, debug_assertions))]
+            #[cfg(any(test, all(feature = "train", debug_assertions)))]
             Kind::Set(time) => u128::from(lock(time).now_s.to_bits()),
         }
     }
@@ -78,7 +78,7 @@ impl TimeSource {
     pub fn wait<'a, T>(&self, news: &Condvar, guard: MutexGuard<'a, T>, seconds: f64) -> MutexGuard<'a, T> {
         let longest = match &self.0 {
             Kind::Machine(_) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-            #[cfg(any(test, debug_assertions))]
+            #[cfg(any(test, all(feature = "train", debug_assertions)))]
             Kind::Set(_) => Duration::from_millis(1),
         };
         news.wait_timeout(guard, longest).unwrap_or_else(PoisonError::into_inner).0
@@ -90,7 +90,7 @@ impl TimeSource {
     pub fn worked(&self, kind: usize, units: f64) {
         match &self.0 {
             Kind::Machine(_) => {}
-            #[cfg(any(test, debug_assertions))]
+            #[cfg(any(test, all(feature = "train", debug_assertions)))]
             Kind::Set(time) => {
                 let mut time = lock(time);
                 let SetTime { now_s, machine, .. } = &mut *time;
@@ -102,26 +102,27 @@ impl TimeSource {
     }
 }
 
-#[cfg(any(test, debug_assertions))]
+#[cfg(any(test, all(feature = "train", debug_assertions)))]
 fn lock(time: &Mutex<SetTime>) -> MutexGuard<'_, SetTime> {
     time.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The time at the end of work that begins at a time: `(time, kind, units)`.
-#[cfg(any(test, debug_assertions))]
+#[cfg(all(feature = "train", any(test, debug_assertions)))]
 type Machine = Box<dyn FnMut(f64, usize, f64) -> f64 + Send>;
 
 /// A time that is set by hand.
-#[cfg(any(test, debug_assertions))]
+#[cfg(any(test, all(feature = "train", debug_assertions)))]
 #[derive(Default)]
 struct SetTime {
     now_s: f64,
     /// By how much a reading advances the time.
     reading_s: f64,
+    #[cfg(feature = "train")]
     machine: Option<Machine>,
 }
 
-#[cfg(any(test, debug_assertions))]
+#[cfg(any(test, all(feature = "train", debug_assertions)))]
 impl fmt::Debug for SetTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SetTime")
