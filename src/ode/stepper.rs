@@ -25,7 +25,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     integrator: Integrator<Y>,
     /// Whether the caller may have changed y.
     touched: bool,
-    stiffness: StiffnessTest,
+    stiffness: StiffnessTest<Y>,
     switch: Switch,
     /// Scratch.
     step_times: Vec<f64>,
@@ -55,7 +55,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
         let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
-        let mut stiffness = StiffnessTest::of(&scheme, &resolved);
+        let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
@@ -111,7 +111,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             return Ok(false);
         }
         if !switch.is_stiff() {
-            self.stiffness.after_steps(1, integrator, field, scheme)?;
+            self.stiffness.after_steps(1, integrator, field, &schemes)?;
         }
         Ok(true)
     }

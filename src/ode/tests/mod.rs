@@ -25,3 +25,4 @@ mod states;
 mod stiff;
 mod stiff_problems;
 mod stiff_refusals;
+mod switching;
