@@ -198,10 +198,11 @@ impl<Y: PlainState> Integrator<Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
-    /// Whether stability limits the size of the last accepted step, whose stages are stored.
-    pub fn is_suspicious(&mut self, scheme: &Scheme<Y>, look: &Look) -> bool {
+    /// The estimate of `h |lambda|` for the last accepted step, whose stages are stored.
+    pub fn stiffness(&mut self, scheme: &Scheme<Y>, look: &Look) -> f64 {
         let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
-        look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
+        let (stages, arguments) = look.sizes(step, &scheme.tolerance, &mut self.carry.y1);
+        stages / arguments
     }
 
     /// Writes the state at `t`, a time within the last accepted step, to `out`. The stages must be

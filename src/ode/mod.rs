@@ -74,6 +74,7 @@ mod tableau;
 #[doc(hidden)]
 pub mod tableaux;
 mod tolerance;
+mod trial;
 
 pub use builder::{Ode, OdeState};
 pub use controller::{ConstantStepSize, Controller, HairerController, PidController, StepTo};

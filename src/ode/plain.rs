@@ -213,7 +213,7 @@ fn run_any<Y: PlainState, O>(
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
     let mut recorder = Recorder::new(selection, &mut integrator);
-    let mut stiffness = StiffnessTest::of(&scheme, &resolved);
+    let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
     let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);
@@ -247,7 +247,7 @@ fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     (schemes, needs_curve): (&Schemes<'_, '_, Y>, bool),
     integrator: &mut Integrator<Y>,
-    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
+    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest<Y>),
 ) -> Result<(), SolveError> {
     let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
     loop {
@@ -260,7 +260,7 @@ fn follow<Y: PlainState, O>(
             return Ok(());
         }
         if !switch.is_stiff() {
-            stiffness.after_steps(accepted, integrator, field, scheme)?;
+            stiffness.after_steps(accepted, integrator, field, schemes)?;
         }
         if !plain {
             recorder.after_step(integrator, scheme)?;

@@ -203,9 +203,17 @@ impl Resolved {
         &'a self,
         norm: Option<&'a Norm<'a, S>>,
     ) -> Option<Scheme<'a, S>> {
-        let controller = self.stiff_controller.as_ref()?;
+        Some(self.stiff_scheme_by(self.stiff_controller.as_ref()?, norm))
+    }
+
+    /// The scheme of Rodas5P with a given controller.
+    pub(super) fn stiff_scheme_by<'a, S: State>(
+        &'a self,
+        controller: &'a Controller,
+        norm: Option<&'a Norm<'a, S>>,
+    ) -> Scheme<'a, S> {
         let tableau = *Method::Rodas5P.tableau();
-        Some(Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm))
+        Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm)
     }
 
     /// Whether the method switches.

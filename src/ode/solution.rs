@@ -39,11 +39,12 @@ pub struct Solution<Y, O = Y> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Stability limited the step size, not accuracy. `h |lambda|` was near or beyond the end of the method's
-    /// stability interval in 15 checks, and never below this range in 6 consecutive checks between them. A
-    /// looser tolerance does not help. Only methods with two stages at c = 1 can detect this: Tsit5, Dopri5,
-    /// Vern7, Vern9, and some custom tableaux. Trajectories in lanes are checked from their 1,000th attempt
-    /// on.
+    /// Stability limited the step size, not accuracy. A looser tolerance does not help. Either `h |lambda|` was
+    /// near or beyond the end of the method's stability interval in 15 checks, and never below this range in 6
+    /// consecutive checks between them. Or a trial step of Rodas5P over many steps of the method met the
+    /// tolerance; [`Stats`] do not count the evaluations of trials. Only methods with two stages at c = 1 can
+    /// detect this: Tsit5, Dopri5, Vern7, Vern9, and some custom tableaux. Trajectories in lanes are checked
+    /// from their 1,000th attempt on. Ensembles and solves on tensors make no trials.
     Stiff {
         /// The time at which stiffness was detected.
         t: f64,

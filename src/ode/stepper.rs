@@ -27,7 +27,7 @@ pub struct Stepper<'a, Y: PlainState, F> {
     touched: bool,
     /// If so, y at the end of that step. The memory is kept for the next change.
     unchanged: Option<Y>,
-    stiffness: StiffnessTest,
+    stiffness: StiffnessTest<Y>,
     switch: Switch,
     /// Scratch.
     step_times: Vec<f64>,
@@ -57,7 +57,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
         let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
-        let mut stiffness = StiffnessTest::of(&scheme, &resolved);
+        let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
@@ -120,7 +120,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             return Ok(false);
         }
         if !switch.is_stiff() {
-            self.stiffness.after_steps(1, integrator, field, scheme)?;
+            self.stiffness.after_steps(1, integrator, field, &schemes)?;
         }
         Ok(true)
     }

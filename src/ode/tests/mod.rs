@@ -33,3 +33,4 @@ mod stiff;
 mod stiff_instants;
 mod stiff_problems;
 mod stiff_refusals;
+mod switching;
