@@ -77,7 +77,7 @@ pub use self::{
 };
 
 pub(crate) use self::{
-    custom::poisoned,
+    custom::{call_custom, poisoned},
     grad::reverse,
     rows::tuple,
     trace::{Check, Traced, align, apply, register_check, trace, try_trace},
