@@ -34,6 +34,7 @@ mod philox;
 mod reduce;
 mod rows;
 mod shaping;
+mod take;
 #[cfg(test)]
 mod tests;
 mod trace;
