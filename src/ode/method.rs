@@ -32,7 +32,8 @@ pub enum Method {
     Ralston,
     /// Shu and Osher's third order strong-stability-preserving method.
     Ssprk3,
-    /// Bogacki and Shampine 3(2); `ode23`, `RK23` in other libraries.
+    /// Bogacki and Shampine 3(2); `BS3`, `ode23`, `RK23` in other libraries.
+    #[doc(alias = "Bs3")]
     Bosh3,
     /// The classical method of order 4.
     Rk4,
