@@ -38,6 +38,8 @@ pub(super) struct Budget {
     /// Seconds of earlier processes.
     earlier_s: f64,
     limit: Option<Limit>,
+    /// Whether the last phase has ended.
+    is_trained: bool,
 }
 
 /// The limit of a run in seconds.
@@ -93,7 +95,7 @@ impl Budget {
             let limit = Limit { seconds, ends: ends.collect(), least_s: end_least_s(plots), reserve_s: 0.0 };
             Limit { reserve_s: limit.reserve_s(0.0), ..limit }
         });
-        Budget { time, earlier_s: 0.0, limit }
+        Budget { time, earlier_s: 0.0, limit, is_trained: false }
     }
 
     /// Continues after earlier processes that took this many seconds. If no time was recorded, the limit is
@@ -113,6 +115,11 @@ impl Budget {
         }
     }
 
+    /// Ends the training: a later process makes no more updates, even if its reserve for the end is smaller.
+    pub fn end_training(&mut self) {
+        self.is_trained = true;
+    }
+
     /// Whether time ends the phases rather than a number of updates.
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
@@ -126,8 +133,9 @@ impl Budget {
     /// Seconds of the run up to the end of its last phase, from which a later process continues. Each process
     /// has its own time for the end.
     pub fn trained_s(&self) -> f64 {
-        let all = self.limit.as_ref().map_or(f64::INFINITY, Limit::training_s);
-        self.seconds().min(all)
+        let Some(limit) = &self.limit else { return self.seconds() };
+        let longest_s = limit.seconds - limit.reserve_s(0.0);
+        if self.is_trained { longest_s } else { self.seconds().min(longest_s) }
     }
 
     /// Remaining seconds of a phase; `None` without a limit.

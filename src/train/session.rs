@@ -179,9 +179,11 @@ impl<'a> Session<'a> {
                 continue;
             }
             self.begin(phase)?;
-            while !self.is_over(phase) && !self.stopped {
+            // The reserve for the end may change, but a phase that has ended stays so.
+            let mut is_over = false;
+            while !is_over && !self.stopped {
                 self.check_stop()?;
-                self.advance(phase)?;
+                is_over = self.advance(phase)?;
             }
             self.end(phase);
         }
@@ -215,12 +217,15 @@ impl<'a> Session<'a> {
         self.header.config.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    /// Whether all updates of a phase are done, or all of its seconds but less than half of an update. The first
-    /// update of a run is always made.
+    /// Whether all updates of a phase are done, or all of its seconds but less than half of an update, or a later
+    /// phase has begun. The first update of a run is always made.
     fn is_over(&self, phase: usize) -> bool {
         match self.budget.left_s(phase) {
             None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
-            Some(left_s) => left_s <= 0.5 * self.watch.expected_s(Work::Update, 1.0) && self.update > 0,
+            Some(left_s) => {
+                let is_past = left_s <= 0.5 * self.watch.expected_s(Work::Update, 1.0);
+                self.update > 0 && (is_past || self.update > self.first(phase + 1))
+            }
         }
     }
 
@@ -301,10 +306,13 @@ impl<'a> Session<'a> {
         due
     }
 
-    /// Makes one update, then validates, saves and draws if these are due.
-    fn advance(&mut self, phase: usize) -> Result<()> {
+    /// Makes one update, then validates, saves and draws if these are due. Returns whether the phase is over.
+    fn advance(&mut self, phase: usize) -> Result<bool> {
         let mut row = self.step(phase)?;
         let last = self.is_over(phase);
+        if last && phase + 1 == self.header.config.phases.len() {
+            self.budget.end_training();
+        }
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         let due = self.is_due(phase, last);
@@ -343,7 +351,7 @@ impl<'a> Session<'a> {
         }
         let progress = self.progress(phase, &row);
         (self.trainer.on_update)(&progress);
-        Ok(())
+        Ok(last)
     }
 
     /// Makes an update and counts its cost.

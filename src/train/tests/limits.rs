@@ -1,13 +1,14 @@
 //! Time limits, on machines of which a test sets the speed.
 
 use super::images::Place as Images;
-use super::{Given, PlotsKind, TrainOptions, TrainReport, Trainer, TrainingData, image};
+use super::{Given, PlotsKind, TrainOptions, TrainReport, TrainedFlow, Trainer, TrainingData, image};
 use crate::data::{Points, ToyDensity};
 use crate::eval::{Machine, Work};
 use crate::io::scratch;
 use crate::tensor::Key;
 use crate::time_source::TimeSource;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use std::cell::Cell;
 
 fn options(limit_s: f64, plots: PlotsKind) -> TrainOptions {
     TrainOptions {
@@ -73,13 +74,21 @@ fn runs_end_in_time_on_machines_whose_speed_changes() {
         time.worked(Work::Target as usize, rng.random_range(0.0..1e6));
         let options = options(limit_s, plots);
         let options = TrainOptions { fixed_steps: options.fixed_steps.filter(|_| fields), ..options };
-        let trainer = Trainer::new(data).options(&options).run_dir(folder.path()).time(time.clone());
+        let trainer = Trainer::new(data.clone()).options(&options).run_dir(folder.path()).time(time.clone());
         let report = trainer.run().unwrap().train_report.unwrap();
         let (took_s, latest_s) = (time.now_s(), limit_s + (0.05 * limit_s).max(2.0));
         eprintln!("{seed} {name} {plots:?}: {took_s:.1} s of {limit_s:.1} s, {} updates", report.updates);
         assert!(took_s <= latest_s, "{seed} {name} {plots:?}: {took_s} s, the limit is {limit_s} s");
         assert!(took_s > 0.4 * limit_s && report.updates > 5, "{name}: {took_s} s of {limit_s} s");
         assert!(report.test_rows > 0 && report.validation_rows > 0, "{name}: {report:?}");
+        let opened = TrainedFlow::open(folder.path()).unwrap();
+        assert_eq!(opened.update, report.updates, "{name}: the checkpoint holds the last update");
+        if plots == PlotsKind::None {
+            // A process with the smallest reserve for its end makes no more updates.
+            let trainer = Trainer::new(data).options(&options).run_dir(folder.path());
+            let again = trainer.time(TimeSource::set()).run().unwrap().train_report.unwrap();
+            assert_eq!(again.updates, report.updates, "{name}");
+        }
         assert_eq!(
             folder.path().join("loss.png").exists(),
             cfg!(feature = "plot") && plots != PlotsKind::None
@@ -145,6 +154,28 @@ fn a_run_with_a_time_limit_is_a_function_of_the_times_that_it_reads() {
         std::fs::read(folder.path().join(crate::train::MODEL_FILE)).unwrap()
     };
     assert!(run() == run());
+}
+
+#[test]
+fn a_run_that_resumes_on_a_faster_machine_does_not_go_back_to_an_earlier_phase() {
+    let (folder, options) = (scratch(), options(40.0, PlotsKind::None));
+    let run = |row_s: f64, stop_in: Option<usize>| {
+        let (mut machine, phase) = (Machine::new(0, f64::INFINITY), Cell::new((0, 0)));
+        machine.slow = 1.0;
+        machine.takes(Work::Update, 0.2);
+        machine.takes(Work::Score, row_s);
+        let trainer = Trainer::new(table(400, 2)).options(&options).run_dir(folder.path());
+        let trainer = trainer.on_update(|p| phase.set((p.phase, p.update)));
+        trainer.stop_when(|| Some(phase.get().0) == stop_in).time(machine.time()).run()
+    };
+    // The scores and the grid at the end are expected to take half of the limit, so the first phase ends after 17 s.
+    assert!(run(0.003, Some(1)).is_err());
+    let first = TrainedFlow::open(folder.path()).unwrap().header.config.phases[0].updates;
+    assert!(first < 80, "{first}");
+    // On a fast machine it would have 25.5 s.
+    let phases = run(1e-5, None).unwrap().train_report.unwrap().phases;
+    assert_eq!(phases[0].updates, first);
+    assert!(phases[1].updates > 20, "{phases:?}");
 }
 
 #[test]
