@@ -33,6 +33,7 @@ pub(crate) enum Work {
     /// Trajectories. The unit is a point.
     Trajectories,
     /// Values of the target density. The unit is a cell.
+    #[cfg_attr(not(any(feature = "plot", test)), expect(dead_code, reason = "only figures show it"))]
     Target,
     /// Figures. The unit is about the time of a heat map.
     Figures,

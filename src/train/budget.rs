@@ -75,11 +75,11 @@ impl Limit {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     /// From the start of the process: reading the data.
-    pub reading_s: f64,
+    pub reading: f64,
     /// Splitting the data and preparing the held-out points.
-    pub preparing_s: f64,
+    pub preparing: f64,
     /// Compiling the update.
-    pub compiling_s: f64,
+    pub compiling: f64,
 }
 
 impl Budget {
@@ -174,14 +174,19 @@ impl Budget {
     ///
     /// # Errors
     /// [`TrainError::NoTime`].
-    pub fn check(&self, Before { reading_s, preparing_s, compiling_s }: Before) -> Result<(), TrainError> {
+    pub fn check(&self, before: Before) -> Result<(), TrainError> {
         match &self.limit {
             Some(limit) if self.seconds() >= limit.end_s(0) => {
                 // If the reserve is a share of this limit, training has twice the time that has passed: half
                 // of it remains for updates.
                 let least_s = (2.0 * self.seconds() / (1.0 - END_SHARE)).max(2.0 * limit.least_s);
-                let limit_s = limit.seconds;
-                Err(TrainError::NoTime { limit_s, reading_s, preparing_s, compiled_s: compiling_s, least_s })
+                Err(TrainError::NoTime {
+                    limit_s: limit.seconds,
+                    reading_s: before.reading,
+                    preparing_s: before.preparing,
+                    compiled_s: before.compiling,
+                    least_s,
+                })
             }
             _ => Ok(()),
         }
@@ -289,7 +294,7 @@ mod tests {
     #[test]
     fn a_limit_that_is_over_before_the_first_update_is_refused_with_what_took_the_time() {
         let check = |spent: f64, limit| {
-            let before = Before { reading_s: 0.75 * spent, preparing_s: 0.25 * spent, compiling_s: 0.0 };
+            let before = Before { reading: 0.75 * spent, preparing: 0.25 * spent, compiling: 0.0 };
             at(spent, Some(limit), &[1.0]).check(before)
         };
         assert!(check(2.0, 10.0).is_ok());
@@ -298,6 +303,6 @@ mod tests {
         assert!(refused.contains("reading the data took 1.5 s, preparing them 0.5 s"), "{refused}");
         let none = Budget::new(TimeSource::set(), Some(3.1), &[1.0], PlotsKind::None);
         none.time.advance(2.0);
-        assert!(none.check(Before { reading_s: 0.0, preparing_s: 0.0, compiling_s: 2.0 }).is_ok());
+        assert!(none.check(Before { reading: 0.0, preparing: 0.0, compiling: 2.0 }).is_ok());
     }
 }

@@ -152,12 +152,13 @@ pub(super) fn plane(
     if is_reduced {
         let (_, rows, cols) = *learned;
         let samples = grouped(points.len() as u64);
-        let mut text = format!(
-            "time limit: the figures show {rows} x {cols} cells of the density and {samples} samples"
-        );
-        if !left_out.is_empty() {
-            text += &format!("; left out: {}", left_out.join(", "));
+        let mut left = left_out.join(", ");
+        if !left.is_empty() {
+            left.insert_str(0, "; left out: ");
         }
+        let text = format!(
+            "time limit: the figures show {rows} x {cols} cells of the density and {samples} samples{left}"
+        );
         (session.trainer.on_note)(&text);
     }
     // One program for samples, and one for trajectories.

@@ -6,8 +6,9 @@
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
 //! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
-//! [`alarm`] determines when to do so.
+//! [`alarm`] determines when to do so, [`ahead`] says what remains.
 
+mod ahead;
 mod alarm;
 mod keep;
 mod look;
@@ -15,22 +16,21 @@ mod look;
 #[cfg(feature = "plot")]
 use super::PlotsKind;
 use super::best::{self, Best, MEASURES, Measured};
-use super::budget::{Before, Budget, End};
+use super::budget::{Before, Budget};
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
-use super::progress::{Pace, Progress};
+use super::progress::Pace;
 use super::run::{RunInfo, Trainer};
 use super::state::{Source, TrainState};
 use super::step::{self, Means, Step};
 use super::tally::Tallies;
 use super::team::{Order, Team};
 use super::{
-    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, Objective, PixelTables, TrainError, TrainedFlow,
-    TrainingData, bounds,
+    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
 };
 use crate::array::memory;
 use crate::error::Result;
-use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work, bits_of_nats};
+use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work};
 use crate::io::process;
 use crate::io::run::RunFolder;
 use crate::world::WorldError;
@@ -155,13 +155,9 @@ impl<'a> Session<'a> {
             if session.budget.is_limited() {
                 session.header.config.phases.iter_mut().for_each(|phase| phase.updates = 0);
                 session.prepare(0)?;
-                let reading_s = session.trainer.read_s;
-                let compiling_s = session.budget.time.now_s() - prepared_s;
-                session.budget.check(Before {
-                    reading_s,
-                    preparing_s: prepared_s - reading_s,
-                    compiling_s,
-                })?;
+                let reading = session.trainer.read_s;
+                let compiling = session.budget.time.now_s() - prepared_s;
+                session.budget.check(Before { reading, preparing: prepared_s - reading, compiling })?;
             }
             session.begin_files()?;
         }
@@ -426,73 +422,14 @@ impl<'a> Session<'a> {
         config.patience.zip(kept).is_some_and(is_over)
     }
 
-    /// What the end of this run needs under a time limit.
-    fn end_of_run(&self) -> End {
-        let (work, call, _) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
-        let has_plane = self.header.frames.image.is_some();
-        let end = End {
-            scores: (work, 4 * call),
-            cells: if has_plane { CELLS } else { 0 },
-            samples: 0,
-            trajectories: 0,
-            figures: 0.0,
-        };
-        #[cfg(feature = "plot")]
-        let end = super::figures::needed(self, end);
-        end
-    }
-
-    fn progress(&mut self, phase: usize, row: &Row) -> Progress {
-        let config = &self.header.config;
-        let ms = self.pace.add(row.ms);
-        let (plan, shares) = (config.phases[phase], config.time_shares());
-        let end = self.first(phase) + plan.updates;
-        let whole = ms * plan.updates as f64 / shares[phase];
-        let later = config.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
-        let later: f64 = later.map(|(_, share)| share * whole).sum();
-        let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let (updates, left_s) = (self.updates(), self.budget.left_s(config.phases.len() - 1));
-        Progress {
-            update: self.update,
-            updates,
-            done: self.budget.done(self.update as f64 / updates as f64),
-            phase,
-            phases: config.phases.len(),
-            objective: plan.objective,
-            loss: row.loss,
-            loss_unit: loss_unit(plan.objective, self.header.frames.points.is_some()),
-            ms,
-            seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
-            gap_nats: self.last_score.and_then(|score| score.gap),
-            validation_nats: self
-                .last_score
-                .filter(|score| self.header.frames.points.is_some() && score.gap.is_none())
-                .map(|score| score.nll),
-            bits_per_dim: self
-                .last_score
-                .filter(|_| self.header.frames.images.is_some())
-                .map(|score| score.nll.times(bits_of_nats(1.0, self.header.dim()))),
-        }
-    }
-
     /// Counts the traces of a phase's gradient for the report, and drops the programs.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }
 
-/// Cells of a coarse grid over the plane, with the bands around it.
-const CELLS: usize = 4_000;
 /// Under a time limit, a check for the best weights waits until this many times its duration has passed.
 const CHECK_SHARE: f64 = 4.0;
-
-/// The unit of a loss. The likelihood of points is in standardized coordinates.
-fn loss_unit(objective: Objective, is_of_points: bool) -> &'static str {
-    match objective {
-        Objective::MaximumLikelihood if is_of_points => "nats (standardized)",
-        objective => objective.unit(),
-    }
-}
 
 /// Whether a run may overfit, and so ends with the best weights rather than the last.
 fn keeps_best(data: &TrainingData) -> bool {

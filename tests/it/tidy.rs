@@ -183,8 +183,8 @@ const TIME: [&str; 4] = ["Instant::now", "SystemTime::now", ".elapsed()", "threa
 /// A test can set a [`TimeSource`](../../src/time_source.rs), and not the time of the machine. Polls over MPI pause.
 #[test]
 fn training_evaluation_and_ranks_read_the_time_from_one_source() {
-    let (files, mut wrong) = (read("src"), Vec::new());
-    for (file, text) in files.iter().filter(|(f, _)| ["train", "eval", "world"].contains(&layer_of(f))) {
+    let (sources, mut wrong) = (read("src"), Vec::new());
+    for (file, text) in sources.iter().filter(|(f, _)| ["train", "eval", "world"].contains(&layer_of(f))) {
         let used = TIME.iter().filter(|time| text.contains(**time));
         wrong
             .extend(used.filter(|time| file != "world/mpi.rs" || **time != TIME[3]).map(|time| (file, time)));

@@ -5,6 +5,7 @@ use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
 const KIND: [Work; 3] = [Work::Score, Work::Grid, Work::Figures];
 
+#[allow(clippy::unnecessary_wraps, reason = "work may fail")]
 fn done(_: Range<usize>) -> Result<(), ()> {
     Ok(())
 }
@@ -65,7 +66,7 @@ fn the_load_of_one_kind_of_work_is_that_of_the_others() {
 #[test]
 fn admitted_work_ends_in_time_on_a_machine_whose_speed_changes() {
     let count = std::env::var("FLOWLINE_MACHINES").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
-    let (mut constant, mut short, mut late, mut used) = (0, 0, 0, 0.0);
+    let (mut constant, mut short, mut used) = (0, 0, 0.0);
     for seed in 0..count {
         let mut rng = SmallRng::seed_from_u64(seed);
         let change_s = if seed % 4 == 0 { f64::INFINITY } else { 0.05 * 400f64.powf(rng.random()) };
@@ -99,9 +100,7 @@ fn admitted_work_ends_in_time_on_a_machine_whose_speed_changes() {
             (constant, used) = (constant + 1, used + now_s / at_s);
         }
         short += usize::from(change_s < 0.2);
-        late += usize::from(now_s > at_s);
     }
     assert!(constant > 0 && short > 0, "{constant} {short}");
     assert!(used / f64::from(constant) > 0.8, "{used} of {constant}");
-    eprintln!("{late} of {count} ended after the deadline, and all by the latest time");
 }

@@ -51,17 +51,16 @@ impl Session<'_> {
         let open = self.watch.no_deadline();
         let Some(phase_s) = self.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
         let (work, call, all) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
-        let rows = match self.rows_checked {
-            Some(rows) => rows,
-            None => {
-                if !self.watch.knows(work) {
-                    // The first call compiles the program, the second one measures its time.
-                    self.measure(2 * call, &open)?;
-                }
-                let most_s = phase_s / MEASURES as f64 / LOOK_SHARE;
-                let calls = (most_s / self.watch.expected_s(work, call as f64).max(1e-9)) as usize;
-                (calls.max(1).saturating_mul(call)).min(all)
+        let rows = if let Some(rows) = self.rows_checked {
+            rows
+        } else {
+            if !self.watch.knows(work) {
+                // The first call compiles the program, the second one measures its time.
+                self.measure(2 * call, &open)?;
             }
+            let most_s = phase_s / MEASURES as f64 / LOOK_SHARE;
+            let calls = (most_s / self.watch.expected_s(work, call as f64).max(1e-9)) as usize;
+            (calls.max(1).saturating_mul(call)).min(all)
         };
         self.rows_checked = Some(rows);
         self.measure(rows, &open)

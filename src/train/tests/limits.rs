@@ -77,7 +77,6 @@ fn runs_end_in_time_on_machines_whose_speed_changes() {
         let trainer = Trainer::new(data.clone()).options(&options).run_dir(folder.path()).time(time.clone());
         let report = trainer.run().unwrap().train_report.unwrap();
         let (took_s, latest_s) = (time.now_s(), limit_s + (0.05 * limit_s).max(2.0));
-        eprintln!("{seed} {name} {plots:?}: {took_s:.1} s of {limit_s:.1} s, {} updates", report.updates);
         assert!(took_s <= latest_s, "{seed} {name} {plots:?}: {took_s} s, the limit is {limit_s} s");
         assert!(took_s > 0.4 * limit_s && report.updates > 5, "{name}: {took_s} s of {limit_s} s");
         assert!(report.test_rows > 0 && report.validation_rows > 0, "{name}: {report:?}");
