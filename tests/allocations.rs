@@ -42,8 +42,12 @@ fn counted<T>(f: impl FnOnce() -> T) -> (usize, T) {
     (ALLOCATIONS.get() - before, out)
 }
 
+/// Allocations of a trial of a stiff method. Methods that detect stiffness make one at most each time the number of
+/// steps doubles, from step 250 on (`AutoTsit5Rodas5P` from step 20 on).
+const TRIAL: usize = 30;
+
 #[test]
-fn steps_allocate_nothing_whatever_the_state_and_the_method() {
+fn steps_allocate_nothing_but_trials_whatever_the_state_and_the_method() {
     for method in Method::ALL.into_iter().filter(|method| method.tableau().b_err.is_some()) {
         let arrays = Ode::new(|_t, y: &[f64; 3]| {
             let mut dy = [0.0; 3];
@@ -51,6 +55,11 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
             dy
         });
         let arrays = arrays.method(method).max_steps(1_000_000);
+        let trials = match method {
+            Method::Tsit5 | Method::Dopri5 | Method::Vern7 | Method::Vern9 => 3,
+            Method::AutoTsit5Rodas5P => 8,
+            _ => 0,
+        };
         let mut steps = arrays.stepper(0.0, 20.0, [1.0; 3]).unwrap();
         steps.step().unwrap();
         let (allocations, count) = counted(|| {
@@ -61,23 +70,23 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
             count
         });
         assert!(count > 100, "{method}: {count} steps");
-        assert_eq!(allocations, 0, "{method} on arrays, {count} steps");
+        assert!(allocations <= TRIAL * trials, "{method} on arrays, {count} steps: {allocations}");
 
         let heap = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy)).method(method);
         let heap = heap.max_steps(1_000_000);
         let mut steps = heap.stepper(0.0, 20.0, vec![1.0; 3]).unwrap();
         steps.step().unwrap();
         let (allocations, ()) = counted(|| while steps.step().unwrap().is_some() {});
-        assert_eq!(allocations, 0, "{method} on vectors");
+        assert!(allocations <= 2 * TRIAL * trials, "{method} on vectors: {allocations}");
     }
 
-    // A whole solve stores the accepted times in one list that doubles when it is full; nothing else grows.
+    // A whole solve stores the accepted times in one list that doubles when it is full, and makes trials.
     let ode = Ode::in_place(|_t, y: &[f64], dy: &mut [f64]| lorenz(y, dy));
     let solve = |t1: f64| counted(|| ode.solve(0.0, t1, vec![1.0; 3]).unwrap().stats.num_accepted);
     // Both are long enough for the first stiffness check, which stores copies of the stages.
     let ((short, few), (long, many)) = (solve(20.0), solve(400.0));
     let doublings = (many as f64 / few as f64).log2().ceil() as usize;
-    assert!(long <= short + doublings + 1, "{short} allocations in {few} steps, {long} in {many}");
+    assert!(long <= short + (1 + 2 * TRIAL) * (doublings + 1), "{short} allocations in {few} steps, {long} in {many}");
 }
 
 /// The bytes that a solve allocates between its second and its last but one reset, of `num_resets` in all, with
