@@ -86,7 +86,10 @@ fn steps_allocate_nothing_but_trials_whatever_the_state_and_the_method() {
     // Both are long enough for the first stiffness check, which stores copies of the stages.
     let ((short, few), (long, many)) = (solve(20.0), solve(400.0));
     let doublings = (many as f64 / few as f64).log2().ceil() as usize;
-    assert!(long <= short + (1 + 2 * TRIAL) * (doublings + 1), "{short} allocations in {few} steps, {long} in {many}");
+    assert!(
+        long <= short + (1 + 2 * TRIAL) * (doublings + 1),
+        "{short} allocations in {few} steps, {long} in {many}"
+    );
 }
 
 /// The bytes that a solve allocates between its second and its last but one reset, of `num_resets` in all, with

@@ -1,6 +1,6 @@
 //! `ConfigError`: errors in a problem or its settings, detected before work starts if possible.
 
-use super::shown::shown;
+use super::shown::{ends, per_part, rounded, shown, with_span};
 
 /// An error in a problem or its settings, or in a request for data that a solution does not have.
 #[derive(Debug, thiserror::Error)]
@@ -457,31 +457,4 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
-}
-
-/// The ends of the times of `StepTo`, which are NaN if there are no times.
-fn ends(first: f64, last: f64) -> String {
-    if first.is_nan() { "are empty".into() } else { format!("run from {} to {}", shown(first), shown(last)) }
-}
-
-/// A number near `other`, with as many digits as six digits of their difference have.
-fn rounded(x: f64, other: f64) -> String {
-    let unit = 10.0_f64.powf((x - other).abs().log10().floor() - 5.0);
-    let digits = (-unit.log10()).round();
-    if (0.0..300.0).contains(&digits) && x.abs() < 1e6 {
-        let text = format!("{x:.*}", digits as usize);
-        // "-0.00000" and trailing zeros.
-        return text.parse::<f64>().map_or(text, |x| format!("{:?}", x + 0.0));
-    }
-    format!("{x:?}")
-}
-
-/// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.
-fn with_span(span: f64) -> String {
-    if span.is_nan() { String::new() } else { format!(" (t1 - t0 = {span:e})") }
-}
-
-/// The end of the message about tolerances, for a state of several parts.
-fn per_part(parts: usize) -> String {
-    if parts > 1 { format!(", or one value per part of the state ({parts})") } else { String::new() }
 }

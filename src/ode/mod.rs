@@ -46,6 +46,7 @@ mod method;
 mod number;
 mod order;
 mod outcome;
+mod outcome_text;
 mod own_tableau;
 mod plain;
 mod real;

@@ -179,7 +179,13 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
             let y0 = from_fn(|j| variable(y0[j], num_params + j));
             let (solution, failure) =
                 run(&self.differentiated(Differentiated { field, nested }), (t0, t1), y0)?;
-            assert!(failure.is_none(), "invariant: a `vector_field!` has no errors and there are no events");
+            match failure {
+                None => {}
+                Some(SolveError::Config(error)) => return Err(error.into()),
+                Some(error) => {
+                    panic!("invariant: a `vector_field!` has no errors and there are no events: {error}")
+                }
+            }
             for (p, column) in columns.iter_mut().enumerate() {
                 *column = solution.y1.map(|y| y.tangent[p]);
             }

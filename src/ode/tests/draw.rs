@@ -32,6 +32,11 @@ impl Draw {
         self.uniform(low.ln(), high.ln()).exp()
     }
 
+    /// A power of ten with an exponent in `low..high`.
+    pub fn decade(&mut self, low: f64, high: f64) -> f64 {
+        10.0_f64.powf(self.uniform(low, high))
+    }
+
     /// One of `all`.
     pub fn one<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()

