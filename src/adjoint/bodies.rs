@@ -5,12 +5,12 @@
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
-use super::event::{Events, Mark, Seen, marks_of};
+use super::event::{Events, Mark, Past, Seen, marks_of};
 use super::leaves::Leaves;
 use super::solve::{Problem, failed};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Before, Clock, FieldFailure, Rhythm, SolveError, Span, status, take_back};
+use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, status, take_back};
 use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
@@ -24,12 +24,11 @@ impl Problem<'_> {
     /// The body of the search, from step time, carry.., ext.., checks.. to accept, running, reached, step time',
     /// carry'.., ext'.., checks'.., tap..; ext.. are the carried values of events, checks.. those of stiffness checks.
     ///
-    /// `rhythms`: see [`Events::check`](super::event::Events::check).
     pub(super) fn attempt(
         &self,
         span: &Span<Tensor>,
         start: &mut Carry,
-        rhythms: &[(usize, Rhythm<Tensor>)],
+        past: Past<'_>,
     ) -> Result<Traced, SolveError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
@@ -50,7 +49,7 @@ impl Problem<'_> {
             // event.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let ext =
-                self.check_events(rows.as_ref(), (&x[first_ext..first_check], rhythms), &before, &mut carry);
+                self.check_events(rows.as_ref(), (&x[first_ext..first_check], past), &before, &mut carry);
             let checks = self.stiffness.see(self.scheme, &x[first_check..], (&before, &carry));
             let reached = reached.and(&carry.accepted);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
@@ -68,8 +67,8 @@ impl Problem<'_> {
     }
 
     /// The number of values that the search carries for events: the value of each event function at the start of
-    /// the next step. If the solve may continue after an event, it also carries the noise of each value; the values
-    /// and the noise at the start of the last accepted step; the status that this step would have without events;
+    /// the next step. If the solve may continue after an event, it also carries the side of each mark; the values
+    /// and the sides at the start of the last accepted step; the status that this step would have without events;
     /// and `Carry::num_off_grid` before it.
     fn num_ext(&self) -> usize {
         let num_events = self.events.watches.len();
@@ -82,7 +81,7 @@ impl Problem<'_> {
     fn check_events(
         &self,
         rows: Option<&Rows>,
-        (ext, rhythms): (&[Tensor], &[(usize, Rhythm<Tensor>)]),
+        (ext, past): (&[Tensor], Past<'_>),
         before: &Carry,
         after: &mut Carry,
     ) -> Vec<Tensor> {
@@ -92,13 +91,13 @@ impl Problem<'_> {
         let n = self.events.watches.len();
         let (values, old) = ext.split_at(n);
         let marks: Vec<Mark> = match old.get(..n) {
-            Some(noise) => marks_of(values, noise),
+            Some(sides) => marks_of(values, sides),
             None => values.iter().cloned().map(Mark::new).collect(),
         };
         let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&own_status, x);
         let Seen { ends, has_occurred, is_bad, code: which, has_sunk } =
-            self.events.check(curve, (rows, &after.y1), &marks, rhythms);
+            self.events.check(curve, (rows, &after.y1), &marks, past);
         let is_bad = after.accepted.and(&is_bad);
         let has_occurred = after.accepted.and(&has_occurred).and(&is_bad.not());
         take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);
@@ -110,10 +109,12 @@ impl Problem<'_> {
         let kept = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
             new.iter().zip(old).map(|(new, old)| accepted.select(new, old)).collect()
         };
-        let mut out = kept(&ends, values);
-        if let [noise @ .., _, off_grid] = old {
-            let (noise, starts) = noise.split_at(n);
-            out.extend(kept(&vec![code(0.0); n], noise));
+        let (new_values, new_sides): (Vec<_>, Vec<_>) =
+            ends.into_iter().map(|end| (end.value, end.side)).unzip();
+        let mut out = kept(&new_values, values);
+        if let [sides @ .., _, off_grid] = old {
+            let (sides, starts) = sides.split_at(n);
+            out.extend(kept(&new_sides, sides));
             out.extend(kept(&ext[..2 * n], starts));
             out.push(own_status);
             out.push(accepted.select(&before.num_off_grid, off_grid));

@@ -154,6 +154,27 @@ impl Curve {
         rate.with(start(rows).tensors().iter().zip(rate.tensors()).map(advanced).collect())
     }
 
+    /// The sizes of the terms whose sum is the state at t, `|y| + |h| sum_i |w_i k_i|`, where each weight w_i is the
+    /// sum of the sizes of its terms.
+    pub(super) fn sizes(&self, t: &Tensor, rows: &Rows) -> Leaves {
+        let h = length(rows);
+        let theta = (t - &rows.t) / &h;
+        let (rest, mut terms) = ((1.0 - &theta).abs(), vec![theta.abs()]);
+        for j in 1..self.interpolant.degree() {
+            terms.push(&terms[j - 1] * if j % 2 == 0 { &terms[0] } else { &rest });
+        }
+        let sizes = self.used.iter().map(|&i| {
+            let coefficients: Vec<f64> = self.interpolant.coefficients(i).iter().map(|c| c.abs()).collect();
+            Tensor::lincomb(&coefficients, &terms.iter().collect::<Vec<_>>())
+        });
+        let weights: Vec<Tensor> = sizes.map(|size| size * h.abs()).collect();
+        let absolute =
+            Rows { stages: rows.stages.iter().map(|k| k.map_leaves(Tensor::abs)).collect(), ..rows.clone() };
+        let advance = sum(&weights, &absolute);
+        let both = start(rows).tensors().iter().zip(advance.tensors()).map(|(y, advance)| y.abs() + advance);
+        advance.with(both.collect())
+    }
+
     /// The derivatives of the states at `ts` with respect to t.
     pub(super) fn derivative(&self, ts: &Tensor, rows: &Rows) -> Leaves {
         let theta = (ts - &rows.t) / length(rows);

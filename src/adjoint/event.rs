@@ -6,12 +6,13 @@
 //! an event.
 
 use super::algorithm::Carry;
+use super::behind::{Errors, Opened};
 use super::curve::{Curve, Rows};
 use super::leaves::Leaves;
 use super::root::search;
 use crate::array::{DType, Shape};
-use crate::ode::{Bracket, Event, EventValue, Outcome, Rhythm, SolveError, status};
-use crate::tensor::{Searches, Tensor, cond, over_rows};
+use crate::ode::{self, Bracket, Event, EventValue, Outcome, Rhythm, SolveError, TURNED_BACK, status};
+use crate::tensor::{Tensor, cond};
 
 /// The value of an event function: a number whose sign counts, or a condition. It has one element.
 impl EventValue<Tensor> for Tensor {
@@ -42,41 +43,13 @@ pub(super) fn is_nan(x: &Tensor) -> Tensor {
     x.abs().le(f64::INFINITY).not()
 }
 
-/// The value of an event's function at the start of a step.
-#[derive(Clone)]
-pub(super) struct Mark {
-    /// The value. Its sign counts, unless the value [is a root up to noise](Mark::is_on_root).
-    pub(super) value: Tensor,
-    /// The largest magnitude of the value at the event's root; 0 unless the event has just occurred. It has the
-    /// sign that the event has changed to.
-    pub(super) noise: Tensor,
-}
+/// What is known of the sign of an event's function at the start of a step.
+pub(super) type Mark = ode::Mark<Tensor>;
 
-/// A value whose magnitude is above this many times the noise has left the root.
-const CLEAR: f64 = 4.0;
-
-impl Mark {
-    /// The mark of a value without a recent event.
-    pub(super) fn new(value: Tensor) -> Self {
-        Mark { value, noise: number(0.0) }
-    }
-
-    /// Whether `value` is a root up to noise. The sign of the event is then the sign that its function takes next.
-    fn is_root(&self, value: &Tensor) -> Tensor {
-        value.abs().le(self.noise.abs() * CLEAR)
-    }
-
-    /// Whether the event has just occurred, and `value`, the first one off the root, has the sign that the event
-    /// changed to.
-    fn has_gone_on(&self, value: &Tensor) -> Tensor {
-        (value * &self.noise).gt(0.0)
-    }
-}
-
-/// The marks of several events, from their values and noise.
-pub(super) fn marks_of(values: &[Tensor], noise: &[Tensor]) -> Vec<Mark> {
-    let both = values.iter().cloned().zip(noise.iter().cloned());
-    both.map(|(value, noise)| Mark { value, noise }).collect()
+/// The marks of several events, from their values and sides.
+pub(super) fn marks_of(values: &[Tensor], sides: &[Tensor]) -> Vec<Mark> {
+    let both = values.iter().cloned().zip(sides.iter().cloned());
+    both.map(|(value, side)| Mark { value, side }).collect()
 }
 
 /// An event with its functions on leaves.
@@ -104,12 +77,37 @@ pub(super) struct Along<'a> {
     pub(super) step: &'a Rows,
     /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
+    /// The errors at the last instant.
+    pub(super) errors: Option<&'a Errors>,
+}
+
+/// The signs of an event's function along a step.
+pub(super) struct Samples {
+    /// The times at which the sign is sampled, with the values there; 0 as long as the sign is open. The first is
+    /// the step's start, or the first look at which the sign is certain.
+    pub(super) values: Vec<[Tensor; 2]>,
+    pub(super) opened: Opened,
+    /// Whether the sign is still open at the end.
+    pub(super) is_open: Tensor,
+    pub(super) is_nan: Tensor,
+}
+
+/// What a solve that may continue after an event knows at the start of a piece.
+#[derive(Clone, Copy)]
+pub(super) struct Past<'a> {
+    /// The histories of the events that change the state, with their indices.
+    pub(super) rhythms: &'a [(usize, Rhythm<Tensor>)],
+    pub(super) errors: Option<&'a Errors>,
+}
+
+impl Past<'static> {
+    pub(super) const NONE: Past<'static> = Past { rhythms: &[], errors: None };
 }
 
 /// The events of one attempt.
 pub(super) struct Seen {
-    /// The value of each event's function at the end of the step.
-    pub(super) ends: Vec<Tensor>,
+    /// The mark of each event at the end of the step.
+    pub(super) ends: Vec<Mark>,
     /// Whether a sign has changed.
     pub(super) has_occurred: Tensor,
     /// Whether to reject the step: an event function is NaN in it, or an event passes its root because its
@@ -129,7 +127,7 @@ impl Along<'_> {
 
     /// The time at a fraction of the step, and the value there.
     fn at_part(&self, part: f64) -> [Tensor; 2] {
-        let Along { watch, curve, step, y1 } = self;
+        let Along { watch, curve, step, y1, .. } = self;
         if part == 1.0 {
             return [step.t_next.clone(), (watch.when)(&step.t_next, y1)];
         }
@@ -138,33 +136,52 @@ impl Along<'_> {
         [t, value]
     }
 
-    /// The times in the step at which the sign is checked, with the values there. The first is the step's
-    /// start. If the event is on its root there, it is the first of several later times at which the event has left
-    /// its root, else the last of these.
-    pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
+    /// The signs along the step.
+    pub(super) fn samples(&self, mark: &Mark) -> Samples {
         let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
-        let start = [self.step.t.clone(), mark.value.clone()];
-        let times = self.watch.event.looks(&self.step.t, &parts[0][0]);
-        let times = Tensor::stack(&times.collect::<Vec<_>>().iter().collect::<Vec<_>>());
-        let left = |times: &Tensor| {
-            let n = times.size();
-            let at = |x: &[Tensor]| Ok::<_, std::convert::Infallible>(vec![self.at(&x[0])]);
-            let Ok(mut values) = over_rows(vec![times.clone()], &[], (n, Searches::Lockstep), &mut { at });
-            let values = values.swap_remove(0);
-            let last = number(n as f64 - 1.0);
-            let rank = Tensor::iota(DType::F64, [n], 0);
-            let first = mark.is_root(&values).select(&last, &rank).min();
-            (times.take_clamped(&first), values.take_clamped(&first))
+        let opened = self.opened(mark, &parts);
+        let start = |at: usize, own: &Tensor, open: Tensor| {
+            opened.by_look().select(&opened.left[at], &opened.was_open().select(&open, own))
         };
-        let (t, value) =
-            cond(&mark.is_root(&mark.value), &times, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
-        [vec![[t, value]], parts].concat()
+        let t0 = &self.step.t;
+        let mut values = vec![[start(0, t0, t0.clone()), start(1, &mark.value, number(0.0))]];
+        let mut is_nan = always().not();
+        for (part, [t, value]) in parts.iter().enumerate() {
+            values.push([t.clone(), opened.is_open_at(part).select(&number(0.0), value)]);
+            is_nan = is_nan.or(&self::is_nan(value));
+        }
+        let is_open = opened.is_open_at(parts.len() - 1);
+        Samples { values, opened, is_open, is_nan }
     }
 
-    /// Each pair of neighboring samples as a bracket, and whether the sign changes in it; a pair without a
-    /// change is replaced by the end of the step.
-    pub(super) fn brackets(&self, mark: &Mark) -> Vec<(Tensor, Bracket<Tensor>)> {
-        let samples = self.samples(mark);
+    /// Whether the state no longer resolves the occurrences of an event with this history, and the event's mark at
+    /// the end of the step.
+    fn end(&self, mark: &Mark, samples: &Samples, rhythm: Option<&Rhythm<Tensor>>) -> (Tensor, Mark) {
+        let Samples { values, opened: Opened { left: [t_left, left], .. }, is_open, .. } = samples;
+        let value = values[values.len() - 1][1].clone();
+        let Some(rhythm) = rhythm else { return (always().not(), Mark::new(value)) };
+        let has_acted = mark.side.ne(0.0);
+        let has_gone_on = has_acted.and(&mark.has_gone_on(left));
+        let is_asked = has_gone_on.or(&has_acted.and(is_open));
+        let interval = rhythm.interval();
+        let returns = cond(
+            &is_asked,
+            &interval,
+            |interval| self.returns_at_first(mark, interval),
+            |_: &Tensor| always().not(),
+        );
+        let rests = has_gone_on.and(&rhythm.rests(t_left));
+        let back = rests.or(&returns).or(&mark.has_turned_back());
+        let sign = mark.side.lt(0.0).select(&number(-1.0), &number(1.0));
+        let side = back.select(&(&sign * TURNED_BACK), &sign);
+        let side = has_acted.and(is_open).select(&side, &number(0.0));
+        (has_gone_on.and(&back), Mark { value, side })
+    }
+
+    /// The samples of the step, and each pair of neighbors as a bracket with whether the sign changes in it; a pair
+    /// without a change is replaced by the end of the step.
+    pub(super) fn brackets(&self, mark: &Mark) -> (Vec<[Tensor; 2]>, Vec<(Tensor, Bracket<Tensor>)>) {
+        let samples = self.samples(mark).values;
         let end = &samples[samples.len() - 1];
         let of = |pair: &[[Tensor; 2]]| {
             let occurrence = self.watch.event.has_occurred(&pair[0][1], &pair[1][1]);
@@ -173,7 +190,8 @@ impl Along<'_> {
             let bracket = Bracket::new(or_end(&pair[0]), or_end(&pair[1]));
             (occurrence, bracket)
         };
-        samples.windows(2).map(of).collect()
+        let brackets = samples.windows(2).map(of).collect();
+        (samples, brackets)
     }
 }
 
@@ -213,11 +231,16 @@ impl<'a> Events<'a> {
     }
 
     /// The function of event `i` along a step.
-    pub(super) fn along<'s>(&self, i: usize, curve: &'s Curve, step: &'s Rows, y1: &'s Leaves) -> Along<'s>
+    pub(super) fn along<'s>(
+        &self,
+        i: usize,
+        (curve, step, y1): (&'s Curve, &'s Rows, &'s Leaves),
+        errors: Option<&'s Errors>,
+    ) -> Along<'s>
     where
         'a: 's,
     {
-        Along { watch: &self.watches[i], curve, step, y1 }
+        Along { watch: &self.watches[i], curve, step, y1, errors }
     }
 
     /// The code of the first event for which `m` holds, stored in place of a component; -1 if there is none.
@@ -243,29 +266,28 @@ impl<'a> Events<'a> {
         carry.status = any.select(&number(status::NON_FINITE), &carry.status);
     }
 
-    /// Checks an attempted step that led to `y1`. `rhythms` are the histories of the events that change the state. If
-    /// such an event rests on its root and then passes it, the state no longer resolves its occurrences.
+    /// Checks an attempted step that led to `y1`.
     pub(super) fn check(
         &self,
         curve: &Curve,
         (step, y1): (&Rows, &Leaves),
         marks: &[Mark],
-        rhythms: &[(usize, Rhythm<Tensor>)],
+        past: Past<'_>,
     ) -> Seen {
-        let no = number(0.0).lt(0.0);
+        let no = always().not();
         let (mut has_occurred, mut ends) = (no.clone(), vec![]);
         let (mut nan, mut sunk) = (vec![], vec![]);
         for (i, watch) in self.watches.iter().enumerate() {
-            let samples = self.along(i, curve, step, y1).samples(&marks[i]);
-            let occurrences =
-                samples.windows(2).map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));
+            let along = self.along(i, (curve, step, y1), past.errors);
+            let samples = along.samples(&marks[i]);
+            let pairs = samples.values.windows(2);
+            let occurrences = pairs.map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));
             has_occurred = occurrences.fold(has_occurred, |all, occurrence| all.or(&occurrence));
-            nan.push(samples[1..].iter().fold(no.clone(), |any, sample| any.or(&is_nan(&sample[1]))));
-            let [t_left, left] = &samples[0];
-            let rhythm = rhythms.iter().find(|(of, _)| *of == i);
-            let has_sunk = rhythm.map(|(_, rhythm)| rhythm.rests(t_left).and(&marks[i].has_gone_on(left)));
-            sunk.push(has_sunk.unwrap_or_else(|| no.clone()));
-            ends.push(samples[samples.len() - 1][1].clone());
+            let rhythm = past.rhythms.iter().find(|(of, _)| *of == i).map(|(_, rhythm)| rhythm);
+            let (has_sunk, end) = along.end(&marks[i], &samples, rhythm);
+            sunk.push(has_sunk);
+            nan.push(samples.is_nan);
+            ends.push(end);
         }
         let any = |m: &[Tensor]| m.iter().fold(no.clone(), |any, m| any.or(m));
         let has_sunk = any(&sunk);

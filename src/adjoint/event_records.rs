@@ -5,12 +5,13 @@
 //! ones: for a few dozen candidates this costs less than a sorting algorithm. This module must not depend on why
 //! the search stopped or on how a solve continues after an event.
 
+use super::behind::Errors;
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
 use super::leaves::Leaves;
 use super::root::implicit;
 use crate::array::DType;
-use crate::ode::{Bracket, SolveError, Span};
+use crate::ode::{Bracket, SPEED_PART, SolveError, Span};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
@@ -62,8 +63,10 @@ pub(super) struct LastStep<'a> {
     pub(super) step: &'a Rows,
     /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
-    /// The value and the noise of each event function at the start of the step.
+    /// The mark of each event at the start of the step.
     pub(super) marks: &'a [Mark],
+    /// The errors at the last instant before the step.
+    pub(super) errors: Option<&'a Errors>,
     /// The number of earlier occurrences of each event; empty if the first event ends the solve.
     pub(super) counts: &'a [Tensor],
     /// Whether an event ended the search.
@@ -83,6 +86,8 @@ pub(super) struct Candidates {
     before: [Tensor; 2],
     /// Whether it ends the step: it changes the state or ends the solve.
     acts: Tensor,
+    /// For each event, the times at which its sign is sampled in the step, and the values there.
+    samples: Vec<Vec<[Tensor; 2]>>,
 }
 
 /// The instant that ends a step.
@@ -99,13 +104,17 @@ pub(super) struct Cut {
     pub(super) own: Vec<Tensor>,
     /// For each event, the number of occurrences in the step up to the instant.
     pub(super) counts: Vec<Tensor>,
-    /// For each event of the group, the magnitude of its function at its root, with the sign that it has changed to.
-    pub(super) noise: Vec<Tensor>,
+    /// For each event, the sign that it has changed to: at the instant, or before it in the step; 0 if it has not.
+    pub(super) sides: Vec<Tensor>,
+    /// For each event, the value of its function at the last sample before the instant.
+    pub(super) priors: Vec<Tensor>,
+    /// The errors at the instant.
+    pub(super) errors: Errors,
 }
 
 impl LastStep<'_> {
     fn along<'s>(&'s self, events: &Events<'s>, i: usize) -> Along<'s> {
-        events.along(i, self.curve, self.step, self.y1)
+        events.along(i, (self.curve, self.step, self.y1), self.errors)
     }
 
     /// The state at `t` if `occurrence` holds, else the state at the end of the step, because there may be no step.
@@ -123,10 +132,11 @@ impl Events<'_> {
     pub(super) fn candidates(&self, last: &LastStep<'_>) -> Result<Candidates, SolveError> {
         let still = last.step.map_leaves(Tensor::stop_gradient);
         let still_y1 = last.y1.map_leaves(Tensor::stop_gradient);
-        let (mut parts, mut index) = (vec![], vec![]);
+        let (mut parts, mut index, mut priors) = (vec![], vec![], vec![]);
         for (i, watch) in self.watches.iter().enumerate() {
-            let along = self.along(i, last.curve, &still, &still_y1);
-            let mut brackets = along.brackets(&last.marks[i]);
+            let along = self.along(i, (last.curve, &still, &still_y1), last.errors);
+            let (samples, mut brackets) = along.brackets(&last.marks[i]);
+            priors.push(samples);
             if !self.go_on() {
                 brackets = vec![earliest(brackets)];
             }
@@ -160,7 +170,7 @@ impl Events<'_> {
         let all = |k: usize| Tensor::concat(&parts.iter().map(|part| &part[k]).collect::<Vec<_>>(), 0);
         let y = last.y1.with((5..parts[0].len()).map(all).collect());
         let before = [all(2) * &last.span.direction, all(3)];
-        Ok(Candidates { found: all(0), index, t: all(4), y, before, acts: all(1) })
+        Ok(Candidates { found: all(0), index, t: all(4), y, before, acts: all(1), samples: priors })
     }
 
     /// Which candidates of event `i` change the state or end the solve. `found`: which of them occurred, in time
@@ -227,25 +237,63 @@ impl Events<'_> {
         let pick = |x: &Tensor, other: &Tensor| is_beyond.select(&x.take(&beyond), other);
         let (t_cut, y_cut) = (pick(&of.t, &t), choose(&is_beyond, &of.y.map_leaves(|y| y.take(&beyond)), &y));
         let of_event = |m: &Tensor, i: usize| m.and(&index.eq(i as f64));
-        let noise = |i: usize| {
-            let earlier = &safe - self.watches[i].event.resolution(&safe) * direction;
-            let size = values[i].abs().maximum(&value(i, &earlier).abs()).maximum(&number(f64::MIN_POSITIVE));
-            let before = of_event(&group, i).select(&of.before[1], &number(0.0)).sum();
-            before.lt(0.0).select(&size, &-&size)
+        let recorded_until = recorded.and(&position.le(&when));
+        // The last occurrence of an event up to the instant; all occurrences of the group count as one.
+        let side = |i: usize| {
+            let m = of_event(&recorded_until.or(&group), i);
+            let last = m.select(&Tensor::iota(DType::F64, [m.size()], 0), &number(-1.0)).max();
+            let before = of.before[1].take_clamped(&last.maximum(&number(0.0)));
+            let changed = before.lt(0.0).select(&number(1.0), &number(-1.0));
+            last.ge(0.0).select(&changed, &number(0.0)).stop_gradient()
         };
+        let prior = |i: usize| {
+            let start = last.marks[i].value.clone();
+            of.samples[i][1..].iter().fold(start, |prior, [t, value]| {
+                (t * direction).lt(&when).select(value, &prior).stop_gradient()
+            })
+        };
+        let in_group: Vec<Tensor> = (0..self.watches.len()).map(|i| some(&of_event(&group, i))).collect();
+        let errors = self.errors_at(last, &safe, &in_group, &is_met);
         let events = 0..self.watches.len();
         let cut = Cut {
             t: t_cut,
             y: y_cut,
             is_met: is_met.or(&is_beyond),
             is_beyond,
-            group: events.clone().map(|i| some(&of_event(&group, i))).collect(),
+            group: in_group,
+            sides: events.clone().map(side).collect(),
+            priors: events.clone().map(prior).collect(),
+            errors,
             own: events.clone().map(|i| of_event(&group, i).select(&of.t, &number(0.0)).sum()).collect(),
-            counts: events.clone().map(|i| count(&of_event(&recorded, i))).collect(),
-            noise: events.map(noise).collect(),
+            counts: events.map(|i| count(&of_event(&recorded, i))).collect(),
         };
         of.found = recorded;
         (of, ranks, cut)
+    }
+}
+
+impl Events<'_> {
+    /// The errors of the time and the state at an instant, which the solution reaches from before.
+    fn errors_at(&self, last: &LastStep<'_>, t: &Tensor, group: &[Tensor], is_met: &Tensor) -> Errors {
+        let zero = number(0.0);
+        let resolutions =
+            group.iter().zip(self.watches).map(|(m, watch)| m.select(&watch.event.resolution(t), &zero));
+        let resolution = resolutions.fold(zero.clone(), |most, one| most.maximum(&one));
+        let span = is_met.select(&(t - &last.step.t), &number(1.0));
+        let part = (&resolution / span.abs()).maximum(&number(SPEED_PART)).minimum(&number(1.0));
+        let span = span * part;
+        let [now, earlier] = [t.clone(), t - &span].map(|t| last.state(&t, is_met).into_tensors());
+        let scale = &resolution / span.abs();
+        let moved = now.iter().zip(&earlier).map(|(now, earlier)| (now - earlier) * scale.cast(now.dtype()));
+        let moved = last.y1.with(moved.collect());
+        let sizes = choose(is_met, &last.curve.sizes(t, last.step), last.y1);
+        let is_open = |(mark, m): (&Mark, &Tensor)| mark.side.ne(0.0).and(&m.not());
+        let any_open = last.marks.iter().zip(group).map(is_open);
+        let keeps_larger = any_open.fold(zero.lt(0.0), |any, one| any.or(&one));
+        let none = Errors::none(last.y1);
+        let old = last.errors.unwrap_or(&none);
+        let dt = span.lt(0.0).select(&-&resolution, &resolution);
+        Errors::measured(&dt, &moved, &sizes, (&keeps_larger, old))
     }
 }
 

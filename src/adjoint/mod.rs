@@ -13,6 +13,7 @@
 mod algorithm;
 mod apart;
 mod backsolve;
+mod behind;
 mod bodies;
 mod clock;
 mod curve;

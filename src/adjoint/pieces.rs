@@ -9,9 +9,10 @@
 //! end before the cut. This module must not depend on how a search is differentiated.
 
 use super::algorithm::{self, Carry};
+use super::behind::Errors;
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
-use super::event::{Events, always, marks_of, number};
+use super::event::{Events, Past, always, marks_of, number};
 use super::event_records::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::saved::{states_at, ys_of};
@@ -38,9 +39,11 @@ struct Leg {
     steps: Option<Kept>,
     /// The carry of the search apart from t and y.
     search: Vec<Tensor>,
-    /// The value of each event's function at `t`, and its noise ([`Mark`](super::event::Mark)).
+    /// The value of each event's function at `t`, and its side ([`Mark`](super::event::Mark)).
     values: Vec<Tensor>,
-    noise: Vec<Tensor>,
+    sides: Vec<Tensor>,
+    /// The errors at the last instant.
+    errors: Errors,
     /// The number of occurrences of each event.
     counts: Vec<Tensor>,
     /// The five clocks of the [`Rhythm`] of each event that changes the state.
@@ -132,7 +135,8 @@ impl Pieces<'_> {
             occurrences: EventRecords::none(events.num_rows(), y0),
             at_times: (times > 0).then(|| y0.map_leaves(|y| rows(times, y, f64::NAN))),
             steps: (num_steps > 0).then_some(kept),
-            noise: vec![number(0.0); values.len()],
+            sides: vec![number(0.0); values.len()],
+            errors: Errors::none(y0),
             counts: vec![number(0.0); values.len()],
             rhythms: self
                 .acting()
@@ -196,10 +200,11 @@ impl Pieces<'_> {
         let mut start = self.carry(leg);
         let num_steps = start.num_accepted.clone();
         let rhythms = self.rhythms(leg);
-        let attempt = self.of.attempt(self.span, &mut start, &rhythms)?;
+        let past = Past { rhythms: &rhythms, errors: Some(&leg.errors) };
+        let attempt = self.of.attempt(self.span, &mut start, past)?;
         let step = self.of.step(self.span, &leg.t, &leg.y)?;
         let bodies = Bodies { attempt, step, inverse: None };
-        let marks = [&leg.values[..], &leg.noise].concat();
+        let marks = [&leg.values[..], &leg.sides].concat();
         let own = [start.status.clone(), leg.num_off_grid.clone()];
         let ext = [&marks[..], &marks, &own, &leg.checks].concat();
         let (end, ext, tapped) = self.of.search(self.span, start, bodies, (&ext, self.taps));
@@ -217,6 +222,7 @@ impl Pieces<'_> {
             step: &step,
             y1: &end.y,
             marks: &marks,
+            errors: Some(&leg.errors),
             counts: &leg.counts,
             is_met: &is_met,
         };
@@ -306,16 +312,18 @@ impl Pieces<'_> {
         ode::resume(field, scheme, self.span, (&t_start, &num_off_grid, &end.t), &goes_on, &mut next)
             .map_err(failed)?;
 
-        let (values, noise) = ends.split_at(events.watches.len());
+        let (values, sides) = ends.split_at(events.watches.len());
         let again = events.values(&t, &y);
         Events::refuse_nan(&again, &goes_on, &mut next);
+        let errors = cut.errors.of(&y);
+        let (marks, marked): (Vec<Tensor>, Vec<Tensor>) = (0..events.watches.len())
+            .map(|i| events.mark_behind(i, (&group[i], cut), (&t, &again[i]), [&cut.y, &y], &errors))
+            .map(|mark| (mark.value, mark.side))
+            .unzip();
         let chosen = |new: &[Tensor], old: &[Tensor]| -> Vec<Tensor> {
             let both = new.iter().zip(old);
             both.map(|(new, old)| goes_on.select(new, old).stop_gradient()).collect()
         };
-        let own =
-            group.iter().zip(&cut.noise).map(|(occurrence, noise)| occurrence.select(noise, &number(0.0)));
-        let own: Vec<Tensor> = own.collect();
         let search = self.of.carried(&mut next).split_off(y.tensors().len());
         Ok(Leg {
             t,
@@ -324,8 +332,9 @@ impl Pieces<'_> {
             at_times: None,
             steps: None,
             search: search.iter().map(Tensor::stop_gradient).collect(),
-            values: chosen(&again, values),
-            noise: chosen(&own, noise),
+            values: chosen(&marks, values),
+            sides: chosen(&marked, sides),
+            errors: leg.errors.with_leaves(chosen(&errors.leaves(), &leg.errors.leaves())),
             counts,
             rhythms,
             num_off_grid: next.num_off_grid.stop_gradient(),
@@ -388,7 +397,7 @@ struct Stands<'a> {
     num_off_grid: Tensor,
     /// The start of the step.
     t_start: Tensor,
-    /// The values of the event functions at the end of the step, then their noise.
+    /// The values of the marks at the end of the step, then their sides.
     ends: &'a [Tensor],
 }
 

@@ -4,7 +4,7 @@ use super::algorithm::{self, Carry, LeafField, Scheme};
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail, choose};
 use super::dense::TensorDenseOutput;
-use super::event::{Events, Mark, always};
+use super::event::{Events, Mark, Past, always};
 use super::event_records::{EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::rows::Groups;
@@ -136,7 +136,7 @@ impl<'a> Problem<'a> {
         }
         let values = self.events.values(t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
-        let attempt = self.attempt(&span, &mut start, &[])?;
+        let attempt = self.attempt(&span, &mut start, Past::NONE)?;
         let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
         let ext = [&values[..], &self.stiffness.clocks()].concat();
         let (mut end, ext, tapped) = self.search(&span, start, bodies, (&ext, taps));
@@ -167,7 +167,16 @@ impl<'a> Problem<'a> {
         let still = y_start.map_leaves(Tensor::stop_gradient);
         let marks = self.events.values(&step.t.stop_gradient(), &still).into_iter().map(Mark::new);
         let marks: Vec<Mark> = marks.collect();
-        let last = LastStep { curve, span, step, y1: &end.y, marks: &marks, counts: &[], is_met: &is_met };
+        let last = LastStep {
+            curve,
+            span,
+            step,
+            y1: &end.y,
+            marks: &marks,
+            errors: None,
+            counts: &[],
+            is_met: &is_met,
+        };
         let none = EventRecords::none(self.events.num_rows(), y0);
         let (occurrences, cut) = none.and(&self.events, &last)?;
         (end.t, end.y) = (cut.is_met.select(&cut.t, &end.t), choose(&cut.is_met, &cut.y, &end.y));

@@ -151,11 +151,13 @@ use settings::Native;
 pub(crate) use self::{
     builder::locked,
     check::check_event,
-    event::{Bracket, Rhythm, Watch},
+    event::{
+        Bracket, Mark, NUM_PATTERNS, ROUNDING, Rhythm, SPEED_PART, TANGENT, TURNED_BACK, Watch, pattern,
+    },
     retry::{Before, resume, take_back},
     step_end::slack,
     stiffness::{EVERY, Look, Suspicion},
 };
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,6 +7,7 @@ mod bounces;
 mod event_records;
 mod events;
 mod failures;
+mod floors;
 mod instants;
 mod kept;
 mod leaves;

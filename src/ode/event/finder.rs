@@ -1,7 +1,7 @@
 //! Events of a solve on plain states: which of them occur in a step, and their actions.
 
 use super::behind::Displacements;
-use super::signs::{SPEED_PART, TURNED_BACK};
+use super::signs::{SPEED_PART, TANGENT, TURNED_BACK};
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
 use crate::ode::integrator::Integrator;
@@ -50,9 +50,6 @@ pub(in crate::ode) enum Found {
     /// as its sign is certain: its precision no longer resolves the occurrences.
     Sunk(usize),
 }
-
-/// The tangent behind an instant is followed over this many times the last interval between the resets.
-const TANGENT: f64 = 16.0;
 
 /// An event's function on the dense output of a step.
 struct Curve<'a, 'f, Y: PlainState> {

@@ -17,7 +17,9 @@ mod zeno;
 
 pub(super) use finder::{Finder, Found};
 pub(crate) use root::Bracket;
-use signs::Mark;
+pub(crate) use signs::Mark;
+#[cfg(feature = "autodiff")]
+pub(crate) use signs::{NUM_PATTERNS, ROUNDING, SPEED_PART, TANGENT, TURNED_BACK, pattern};
 pub(crate) use zeno::Rhythm;
 
 use super::State;

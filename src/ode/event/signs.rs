@@ -39,6 +39,8 @@ pub(crate) fn pattern(pattern: usize, i: usize) -> bool {
 
 /// The rounding error of a state, in units of its epsilon.
 pub(crate) const ROUNDING: f64 = 4.0;
+/// The tangent behind an instant is followed over this many times the last interval between the resets.
+pub(crate) const TANGENT: f64 = 16.0;
 /// The speed of the solution at an instant is measured over this part of the step before it.
 pub(crate) const SPEED_PART: f64 = 1e-6;
 

@@ -7,7 +7,7 @@ mod constrained;
 mod control;
 mod convergence;
 mod dense_order;
-pub(in crate::ode) mod draw;
+pub(crate) mod draw;
 mod events;
 mod front;
 mod inlined;
