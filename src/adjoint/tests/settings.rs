@@ -172,7 +172,7 @@ fn time_derivative(ode: Plain) -> Plain {
 
 /// A pattern that lacks a nonzero entry of the Jacobian, so that its use shows in the result.
 fn sparsity(ode: Plain) -> Plain {
-    ode.jacobian_sparsity(Sparsity::pattern([(0, 1)]))
+    ode.jacobian_sparsity(Sparsity::pattern([(0, 1), (1, 0)]))
 }
 
 fn mass(ode: Plain) -> Plain {

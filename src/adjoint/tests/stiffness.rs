@@ -52,7 +52,7 @@ fn eager(k: f64, method: Method, adjoint: Adjoint) -> Vec<f64> {
 fn an_eager_solve_detects_it_after_plain_states_do() {
     for method in [Method::Tsit5, Method::Dopri5, Method::Vern7, Method::Vern9] {
         let (plain, detected) = (on_plain(RATE, method).unwrap(), on_tensors(RATE, method).unwrap());
-        assert!(plain <= detected && detected < 2.0, "{method}: {plain} {detected}");
+        assert!(plain < 1.000_001 * detected && detected < 2.0, "{method}: {plain} {detected}");
         assert_eq!((on_plain(1.0, method), on_tensors(1.0, method)), (None, None), "{method}");
     }
     // No two stages at c = 1, or no step size control.
