@@ -3,9 +3,13 @@
 //! The domain is the image, extended on all sides until its outer band is nearly empty. The density is
 //! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first and measures
 //! the time per cell. The second evaluation then uses the finest grid for which there is time.
+//!
+//! The total probability is the sum over this grid if the grid resolves the density, otherwise an adaptive integral,
+//! which has its own points.
 
 use super::frame::Cells;
-use super::measure::{LogDensity, ROWS};
+use super::integral::{self, Integral};
+use super::measure::{LogDensity, ROWS, Sampler};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
@@ -19,11 +23,22 @@ const BANDS: usize = 16;
 /// Cells along the longer side of the image in the coarse evaluation.
 const COARSE: usize = 48;
 
+/// Points of the base that show where a density lies, and the half width of their square in standard deviations: 7e-6 of
+/// the base lie outside on either axis.
+const SEEDS: usize = 1 << 14;
+const REACH: f64 = 4.5;
+/// The largest number of evaluations of an adaptive integral: about those of the finest grid on the largest domain.
+const EVALUATIONS: usize = 1 << 19;
+/// Fraction of the remaining time for a fine grid.
+const GRID: f64 = 0.7;
+
 /// The integral of a learned density.
 #[derive(Clone, Copy, Debug)]
 pub struct TotalProbability {
     /// The integral over the domain.
     pub total: f64,
+    /// The estimate of the error of the quadrature.
+    pub error: f64,
     /// The part in the outermost band, whose width is a sixteenth of the image's longer side.
     pub outer: f64,
 }
@@ -53,19 +68,17 @@ impl OnPlane<'_> {
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Inner, TotalProbability)> {
         let (margin, outer) = self.reach(by.share(0.5))?;
-        let on = |side: usize,
-                  by: Deadline,
-                  progress: &mut dyn FnMut(f64)|
-         -> Result<Option<(Inner, TotalProbability)>> {
-            let (cells, around) = self.frame.cells_around(side, margin);
-            let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
-            let total = values.iter().sum::<f64>() * cells.area;
-            let inner = crop(&cells, &values, around);
-            Ok(Some((inner, TotalProbability { total, outer })))
-        };
+        let on =
+            |side: usize, by: Deadline, progress: &mut dyn FnMut(f64)| -> Result<Option<(Inner, Integral)>> {
+                let (cells, around) = self.frame.cells_around(side, margin);
+                let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
+                let total = integral::of_grid(&values, cells.cols, cells.area);
+                Ok(Some((crop(&cells, &values, around), total)))
+            };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         if by.0.is_none() {
-            return Ok(whole(on(finest, by, progress)?));
+            let (inner, total) = whole(on(finest, by, progress)?);
+            return Ok((inner, self.total(total, margin, outer, by)?));
         }
         let since = Instant::now();
         let coarse = whole(on(COARSE.min(finest), Deadline(None), &mut |_| ())?);
@@ -74,10 +87,38 @@ impl OnPlane<'_> {
         let affordable = by.count(calls(finest), call_s);
         // The number of cells is proportional to the square of the side.
         let side = (finest as f64 * (affordable as f64 / calls(finest) as f64).sqrt()) as usize;
-        if side <= COARSE {
-            return Ok(coarse);
+        let (inner, total) =
+            if side <= COARSE { coarse } else { on(side, by.share(GRID), progress)?.unwrap_or(coarse) };
+        Ok((inner, self.total(total, margin, outer, by)?))
+    }
+
+    /// The total probability from that of a grid. If the grid does not resolve the density, it is integrated again by
+    /// rectangles that are divided where the flow maps points of its base.
+    fn total(&self, grid: Integral, margin: usize, outer: f64, by: Deadline) -> Result<TotalProbability> {
+        let of = |found: Integral| TotalProbability { total: found.value, error: found.error, outer };
+        let since = Instant::now();
+        if grid.error < 0.5 * integral::ERROR || by.left_s() <= 0.0 {
+            return Ok(of(grid));
         }
-        Ok(on(side, by, progress)?.unwrap_or(coarse))
+        let base: Vec<[f32; 2]> = integral::seeds(SEEDS, REACH).map(|z| z.map(|x| x as f32)).collect();
+        let seeds = Sampler::new().push(self.flow, base.as_flattened())?;
+        let frame = self.frame.grown(margin as f64);
+        let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
+        let bounds = [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])]);
+        let density = |points: &[[f64; 2]]| {
+            let rounded: Vec<[f32; 2]> = points.iter().map(|x| x.map(|x| x as f32)).collect();
+            let log_probs = self.density.eval(self.flow, &rounded)?;
+            Ok::<_, Error>(log_probs.into_iter().map(|x| f64::from(x).exp()).collect())
+        };
+        // The first rectangles and their parts have about as many nodes as there are seeds.
+        let mut planned = 2 * SEEDS;
+        let fits = |more: usize| {
+            let each_s = since.elapsed().as_secs_f64() / planned as f64;
+            planned += more;
+            planned <= EVALUATIONS && by.fits(more as f64 * each_s)
+        };
+        let found = integral::adaptive(density, bounds, seeds.as_chunks::<2>().0, fits)?;
+        Ok(of(if found.error < grid.error { found } else { grid }))
     }
 
     /// Densities per square pixel; `None` if there was not enough time for all cells.

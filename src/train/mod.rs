@@ -98,5 +98,5 @@ pub use crate::{
         DRAW_TOLERANCE, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, MEASURE_TOLERANCE, PixelTables,
         PointsFrame, ToleranceRow, check_tolerances,
     },
-    io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics},
+    io::run::{METRICS_FILE, MODEL_FILE, check_free, check_output, default_folder, metrics},
 };

@@ -202,7 +202,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a callback for human-readable notes, such as the run folder, a resumed or moved run, lost rows, a lost
+    /// Sets a callback for human-readable notes. An error that ends the job of several ranks, after which no call
+    /// returns, is a note that begins with `error: `; others are, for example, the run folder, a resumed or moved run, lost rows, a lost
     /// rank, a density that extends far beyond the image or the points, restored best weights.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);

@@ -59,6 +59,9 @@ fn suggested(error: Error) -> CliError {
 
 fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     let world = ranks::world()?;
+    if world.is_root() {
+        ranks::unused_cores(&world, rayon::current_num_threads()).iter().for_each(|text| note(text));
+    }
     let data = world.agree(data::open(args))?;
     let trainer = match &options.preset {
         Some(Preset::Given(_)) => DiffraxExample::trainer(data)?,
