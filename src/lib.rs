@@ -121,6 +121,8 @@ mod preludes;
 mod simd;
 #[cfg(feature = "autodiff")]
 pub mod tensor;
+#[cfg(feature = "rayon")]
+mod time_source;
 #[cfg(feature = "train")]
 pub mod train;
 #[cfg(feature = "autodiff")]

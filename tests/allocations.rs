@@ -9,12 +9,14 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is passed to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        BYTES.set(BYTES.get() + layout.size());
         // SAFETY: as the caller guarantees.
         unsafe { System.alloc(layout) }
     }
@@ -76,4 +78,46 @@ fn steps_allocate_nothing_whatever_the_state_and_the_method() {
     let ((short, few), (long, many)) = (solve(20.0), solve(400.0));
     let doublings = (many as f64 / few as f64).log2().ceil() as usize;
     assert!(long <= short + doublings + 1, "{short} allocations in {few} steps, {long} in {many}");
+}
+
+/// The bytes that a solve allocates between its second and its last but one reset, of `num_resets` in all, with
+/// `num_stops` stops spread over the interval.
+fn bytes_of_resets(num_stops: usize, num_resets: usize, direction: f64, discontinuous: bool) -> usize {
+    let end = direction * num_resets as f64;
+    let stops: Vec<f64> = (1..=num_stops).map(|i| end * i as f64 / (num_stops as f64 + 0.5)).collect();
+    let bounds = std::sync::Mutex::new((0, 0, 0));
+    let ode = Ode::new(|_t, y: &[f64; 1]| [-y[0]]).max_steps(10_000_000).on_event(
+        Event::rising(),
+        move |t, _y| (std::f64::consts::PI * (t * direction - 0.5)).sin(),
+        |_t, y| {
+            y[0] += 1.0;
+            let mut bounds = bounds.lock().unwrap();
+            bounds.0 += 1;
+            match bounds.0 {
+                2 => bounds.1 = BYTES.get(),
+                n if n + 1 == num_resets / 2 => bounds.2 = BYTES.get(),
+                _ => {}
+            }
+        },
+    );
+    let ode = if discontinuous { ode.discontinuities(&stops) } else { ode.tstops(&stops) };
+    let solution = ode.solve(0.0, end, [1.0]).unwrap();
+    assert_eq!(solution.events.len(), num_resets / 2);
+    assert!(solution.step_times.len() > num_stops, "a step ends at each stop");
+    let (_, first, last) = *bounds.lock().unwrap();
+    last - first
+}
+
+/// A reset searches the stops, and neither copies nor sorts them.
+#[test]
+fn a_reset_allocates_nothing_that_grows_with_the_number_of_stops() {
+    for direction in [1.0, -1.0] {
+        for discontinuous in [false, true] {
+            let few = bytes_of_resets(40, 40, direction, discontinuous);
+            let many = bytes_of_resets(20_000, 40, direction, discontinuous);
+            // The step times take 8 bytes each, in a list that doubles when it is full.
+            let step_times = 8 * 4 * 25_000;
+            assert!(many < few + step_times, "{few} bytes with 40 stops, {many} with 20,000");
+        }
+    }
 }

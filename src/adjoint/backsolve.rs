@@ -24,13 +24,12 @@ use super::saved::Saved;
 use super::solve::Problem;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, TensorSolution};
-use crate::graph::{Custom, Func, Op, Type};
+use crate::graph::{Custom, Func, Type};
 use crate::ode::{
     ConfigError, Controller, FieldError, FieldFailure, Limits, SolveError, Span, State, StepTo, Tol,
     Tolerance, VectorField,
 };
-use crate::tensor::{Check, Tensor, Tree, align, apply, register_check, try_trace, tuple};
-use std::sync::Arc;
+use crate::tensor::{Check, Tensor, Tree, apply, call_custom, register_check, try_trace};
 
 /// A field as a function from t, y.., p.. to dy..; `params` are p.
 pub(super) struct Closed<'a> {
@@ -113,7 +112,7 @@ pub(super) fn record(
         let outs = &op.body.output_types()[..num_outs];
         op.vjp = Some(sweep.rule(&[&op.primal_types()[..], outs].concat())?);
     }
-    let mut out = tuple(Op::Custom(Arc::new(op)), args.iter());
+    let mut out = call_custom(&op, &args);
     for values in out.split_off(num_values) {
         register_check(Check { values });
     }
@@ -140,19 +139,21 @@ pub(super) fn record(
     })
 }
 
-/// The field as a function of t, y and its captures.
+/// The field as a function of t, y and its captures. Its constant arrays remain in it, because the captures are
+/// parameters, with a quadrature for each gradient.
 fn closed(field: &LeafField<'_>, t0: &Tensor, y0: &Leaves) -> Result<(Func, Vec<Tensor>), SolveError> {
     let mut types = vec![t0.ty()];
     types.extend(y0.tensors().iter().map(Tensor::ty));
     let traced = body(&types, &mut |x| {
         let y = y0.with(x[1..].to_vec());
         let mut dy = y.clone();
-        let conforming = field.eval(&x[0], &y, &mut dy).and_then(|()| dy.conforms(&y));
-        conforming.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
+        let evaluated = field.eval(&x[0], &y, &mut dy);
+        let conforming = dy.conforms(&y).map_err(|mismatch| mismatch.of_derivative("the vector field"));
+        let evaluated = evaluated.and(conforming);
+        evaluated.map_err(|source| FieldFailure { t: x[0].clone(), source })?;
         Ok(dy.leaves())
     })?;
-    let (mut funcs, captures) = align(&[&traced]);
-    Ok((funcs.remove(0), captures))
+    Ok((traced.without_checks(), traced.captures))
 }
 
 /// Owns the data that the scheme of the backward solve borrows: its tolerances, and the forward settings with times

@@ -10,7 +10,7 @@ use super::leaves::Leaves;
 use super::solve::{Problem, failed};
 use crate::array::DType;
 use crate::graph::Type;
-use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, status, take_back};
+use crate::ode::{Before, Clock, FieldFailure, Rhythm, SolveError, Span, status, take_back};
 use crate::tensor::{Tensor, Traced, Tree, try_trace};
 
 /// The bodies of a search.
@@ -24,12 +24,12 @@ impl Problem<'_> {
     /// The body of the search, from step time, carry.., ext.., checks.. to accept, running, reached, step time',
     /// carry'.., ext'.., checks'.., tap..; ext.. are the carried values of events, checks.. those of stiffness checks.
     ///
-    /// `may_sink`: see [`Events::check`](super::event::Events::check).
+    /// `rhythms`: see [`Events::check`](super::event::Events::check).
     pub(super) fn attempt(
         &self,
         span: &Span<Tensor>,
         start: &mut Carry,
-        may_sink: &[Tensor],
+        rhythms: &[(usize, Rhythm<Tensor>)],
     ) -> Result<Traced, SolveError> {
         let mut types = vec![Type::scalar(DType::F64)];
         types.extend(self.carried(start).iter().map(Tensor::ty));
@@ -50,7 +50,7 @@ impl Problem<'_> {
             // event.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
             let ext =
-                self.check_events(rows.as_ref(), (&x[first_ext..first_check], may_sink), &before, &mut carry);
+                self.check_events(rows.as_ref(), (&x[first_ext..first_check], rhythms), &before, &mut carry);
             let checks = self.stiffness.see(self.scheme, &x[first_check..], (&before, &carry));
             let reached = reached.and(&carry.accepted);
             let mut out = vec![carry.accepted.clone(), carry.is_running(), reached, carry.t.clone()];
@@ -82,7 +82,7 @@ impl Problem<'_> {
     fn check_events(
         &self,
         rows: Option<&Rows>,
-        (ext, may_sink): (&[Tensor], &[Tensor]),
+        (ext, rhythms): (&[Tensor], &[(usize, Rhythm<Tensor>)]),
         before: &Carry,
         after: &mut Carry,
     ) -> Vec<Tensor> {
@@ -98,7 +98,7 @@ impl Problem<'_> {
         let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&own_status, x);
         let Seen { ends, has_occurred, is_bad, code: which, has_sunk } =
-            self.events.check(curve, (rows, &after.y1), &marks, may_sink);
+            self.events.check(curve, (rows, &after.y1), &marks, rhythms);
         let is_bad = after.accepted.and(&is_bad);
         let has_occurred = after.accepted.and(&has_occurred).and(&is_bad.not());
         take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);

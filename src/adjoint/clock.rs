@@ -63,6 +63,9 @@ impl Clock for Tensor {
     fn count_up_to(&self, table: &[f64]) -> Tensor {
         Tensor::from(table).le(self).cast(DType::F64).sum()
     }
+    fn count_down_to(&self, table: &[f64]) -> Tensor {
+        Tensor::from(table).ge(self).cast(DType::F64).sum()
+    }
     fn is_finite(&self) -> Tensor {
         Tensor::is_finite(self)
     }

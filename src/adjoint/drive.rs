@@ -63,6 +63,14 @@ fn default_tolerance(y: &[Tensor]) -> Tolerance<'static> {
     }
 }
 
+/// The distance from 1 to the next larger number, in the finest precision of the leaves.
+fn epsilon(y: &[Tensor]) -> f64 {
+    match y.iter().all(|x| x.dtype() == DType::F32) {
+        true => f64::from(f32::EPSILON),
+        false => f64::EPSILON,
+    }
+}
+
 /// Solves on leaves and converts the result to trees: the only code that is compiled per state and field.
 fn drive<Y: TensorState + OdeState<Options = Options>, F: VectorField<Y>, O>(
     ode: &Ode<'_, Y, F, O>,
@@ -105,6 +113,7 @@ impl<Y: TensorState, F: VectorField<Y>> VectorField<Leaves> for TreeField<'_, Y,
         let tree = self.like.with_leaves(y.leaves());
         let mut rate = self.like.with_leaves(dy.leaves());
         self.field.eval(t, &tree, &mut rate)?;
+        rate.conforms(&tree).map_err(|mismatch| mismatch.of_derivative("the vector field"))?;
         *dy = y.with(rate.leaves());
         Ok(())
     }
@@ -154,7 +163,8 @@ impl<'a> Request<'a> {
         let span = known.then(|| (t0.item(), t1.item()));
         let groups = Groups::of(options.batching, y0)?;
         let parts = groups.map_or_else(|| y0.parts(), |groups| groups.parts(y0));
-        let resolved = settings.resolve(default_tolerance(y0.tensors()), &parts, span)?;
+        let resolved =
+            settings.resolve((default_tolerance(y0.tensors()), epsilon(y0.tensors())), &parts, span)?;
         let scheme = resolved.scheme::<Leaves>(None);
         let mut saved = Saved::new(save_at, options.ts.as_ref(), span, &scheme)?;
         let events = self.events();
@@ -202,8 +212,10 @@ impl<'a> Request<'a> {
                 !self.save_at.ts.is_empty() && options.ts.is_some(),
                 "if times are given as a tensor",
             ),
+            ("save_at times", options.ts_twice, "a second time if times are given as a tensor"),
             ("max_events", settings.max_events.is_some() && self.watches.is_empty(), "without an event"),
         ];
+        self.watches.iter().try_for_each(|watch| ode::check_event(&watch.event))?;
         match unread.iter().find(|(_, is_given, _)| *is_given) {
             Some(&(setting, _, place)) => Err(ConfigError::UnusedSetting { setting, place }),
             None => Ok(()),
@@ -245,7 +257,7 @@ impl<'a> Request<'a> {
         };
         let row = groups.map(|groups| group * groups.size);
         let Resolved { rtol, atol, .. } = resolved;
-        Err(SolveError::incomplete(outcome, row, (rtol, atol), solution))
+        Err(SolveError::incomplete(outcome, row, (&rtol, &atol, self.settings.is_adaptive()), solution))
     }
 }
 
@@ -264,6 +276,7 @@ impl<Y: OdeState<Options = Options>> IntoSaveAt<Y> for &Tensor {
             fits,
             "save_at: {self:?} is not a list of times: pass a float tensor of rank 1 with at least one time"
         );
+        options.ts_twice = options.ts.is_some();
         options.ts = Some(self.cast(DType::F64));
     }
 }

@@ -10,7 +10,7 @@ use super::curve::{Curve, Rows};
 use super::leaves::Leaves;
 use super::root::search;
 use crate::array::{DType, Shape};
-use crate::ode::{self, Bracket, Event, EventValue, Outcome, SolveError, status};
+use crate::ode::{Bracket, Event, EventValue, Outcome, Rhythm, SolveError, status};
 use crate::tensor::{Searches, Tensor, cond, over_rows};
 
 /// The value of an event function: a number whose sign counts, or a condition. It has one element.
@@ -42,8 +42,36 @@ pub(super) fn is_nan(x: &Tensor) -> Tensor {
     x.abs().le(f64::INFINITY).not()
 }
 
-/// The value of an event's function at the start of a step, and its noise.
-pub(super) type Mark = ode::Mark<Tensor>;
+/// The value of an event's function at the start of a step.
+#[derive(Clone)]
+pub(super) struct Mark {
+    /// The value. Its sign counts, unless the value [is a root up to noise](Mark::is_on_root).
+    pub(super) value: Tensor,
+    /// The largest magnitude of the value at the event's root; 0 unless the event has just occurred. It has the
+    /// sign that the event has changed to.
+    pub(super) noise: Tensor,
+}
+
+/// A value whose magnitude is above this many times the noise has left the root.
+const CLEAR: f64 = 4.0;
+
+impl Mark {
+    /// The mark of a value without a recent event.
+    pub(super) fn new(value: Tensor) -> Self {
+        Mark { value, noise: number(0.0) }
+    }
+
+    /// Whether `value` is a root up to noise. The sign of the event is then the sign that its function takes next.
+    fn is_root(&self, value: &Tensor) -> Tensor {
+        value.abs().le(self.noise.abs() * CLEAR)
+    }
+
+    /// Whether the event has just occurred, and `value`, the first one off the root, has the sign that the event
+    /// changed to.
+    fn has_gone_on(&self, value: &Tensor) -> Tensor {
+        (value * &self.noise).gt(0.0)
+    }
+}
 
 /// The marks of several events, from their values and noise.
 pub(super) fn marks_of(values: &[Tensor], noise: &[Tensor]) -> Vec<Mark> {
@@ -116,7 +144,7 @@ impl Along<'_> {
     pub(super) fn samples(&self, mark: &Mark) -> Vec<[Tensor; 2]> {
         let parts: Vec<[Tensor; 2]> = self.watch.event.parts().map(|part| self.at_part(part)).collect();
         let start = [self.step.t.clone(), mark.value.clone()];
-        let times = Mark::looks(&self.step.t, &parts[0][0]);
+        let times = self.watch.event.looks(&self.step.t, &parts[0][0]);
         let times = Tensor::stack(&times.collect::<Vec<_>>().iter().collect::<Vec<_>>());
         let left = |times: &Tensor| {
             let n = times.size();
@@ -125,11 +153,11 @@ impl Along<'_> {
             let values = values.swap_remove(0);
             let last = number(n as f64 - 1.0);
             let rank = Tensor::iota(DType::F64, [n], 0);
-            let first = mark.has_left(&values).select(&rank, &last).min();
+            let first = mark.is_root(&values).select(&last, &rank).min();
             (times.take_clamped(&first), values.take_clamped(&first))
         };
         let (t, value) =
-            cond(&mark.is_on_root(), &times, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
+            cond(&mark.is_root(&mark.value), &times, left, |_: &Tensor| (start[0].clone(), start[1].clone()));
         [vec![[t, value]], parts].concat()
     }
 
@@ -215,14 +243,14 @@ impl<'a> Events<'a> {
         carry.status = any.select(&number(status::NON_FINITE), &carry.status);
     }
 
-    /// Checks an attempted step that led to `y1`. `may_sink`: for each event, whether its times accumulate. If such
-    /// an event passes its root, the state no longer resolves its occurrences.
+    /// Checks an attempted step that led to `y1`. `rhythms` are the histories of the events that change the state. If
+    /// such an event rests on its root and then passes it, the state no longer resolves its occurrences.
     pub(super) fn check(
         &self,
         curve: &Curve,
         (step, y1): (&Rows, &Leaves),
         marks: &[Mark],
-        may_sink: &[Tensor],
+        rhythms: &[(usize, Rhythm<Tensor>)],
     ) -> Seen {
         let no = number(0.0).lt(0.0);
         let (mut has_occurred, mut ends) = (no.clone(), vec![]);
@@ -233,7 +261,9 @@ impl<'a> Events<'a> {
                 samples.windows(2).map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));
             has_occurred = occurrences.fold(has_occurred, |all, occurrence| all.or(&occurrence));
             nan.push(samples[1..].iter().fold(no.clone(), |any, sample| any.or(&is_nan(&sample[1]))));
-            let has_sunk = may_sink.get(i).map(|may| may.and(&marks[i].has_gone_on(&samples[0][1])));
+            let [t_left, left] = &samples[0];
+            let rhythm = rhythms.iter().find(|(of, _)| *of == i);
+            let has_sunk = rhythm.map(|(_, rhythm)| rhythm.rests(t_left).and(&marks[i].has_gone_on(left)));
             sunk.push(has_sunk.unwrap_or_else(|| no.clone()));
             ends.push(samples[samples.len() - 1][1].clone());
         }

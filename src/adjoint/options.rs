@@ -37,6 +37,10 @@ pub enum Adjoint {
     Direct,
     /// Solves the adjoint equation and the state backward in time and stores only the result of the forward solve.
     /// This continuous adjoint is not the exact derivative of the steps taken.
+    ///
+    /// The gradient is NaN if the backward solve ends early. With
+    /// [`allow_incomplete`](crate::ode::Ode::allow_incomplete), it is also NaN if the forward solve ends early: the
+    /// backward solve starts at t1, which the state has not reached. Other adjoints differentiate the steps taken.
     Backsolve {
         /// The relative tolerance of the backward solve; `None` for that of the forward solve.
         rtol: Option<f64>,
@@ -228,4 +232,6 @@ pub struct Options {
     pub part_norm: PartNorm,
     /// Times to save at that are given as a tensor.
     pub(super) ts: Option<Tensor>,
+    /// Whether such times were given twice.
+    pub(super) ts_twice: bool,
 }

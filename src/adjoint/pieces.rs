@@ -196,7 +196,7 @@ impl Pieces<'_> {
         let mut start = self.carry(leg);
         let num_steps = start.num_accepted.clone();
         let rhythms = self.rhythms(leg);
-        let attempt = self.of.attempt(self.span, &mut start, &self.may_sink(&rhythms))?;
+        let attempt = self.of.attempt(self.span, &mut start, &rhythms)?;
         let step = self.of.step(self.span, &leg.t, &leg.y)?;
         let bodies = Bodies { attempt, step, inverse: None };
         let marks = [&leg.values[..], &leg.noise].concat();
@@ -248,16 +248,6 @@ impl Pieces<'_> {
     fn rhythms(&self, leg: &Leg) -> Vec<(usize, Rhythm<Tensor>)> {
         let of = |x: &[Tensor]| Rhythm::of([0, 1, 2, 3, 4].map(|k: usize| x[k].clone()));
         self.acting().zip(leg.rhythms.chunks(5).map(of)).collect()
-    }
-
-    /// For each event, whether its times accumulate. If such an event then passes its root, the state no longer
-    /// resolves its occurrences.
-    fn may_sink(&self, rhythms: &[(usize, Rhythm<Tensor>)]) -> Vec<Tensor> {
-        let mut may = vec![always().not(); self.of.events.watches.len()];
-        for (i, rhythm) in rhythms {
-            may[*i] = rhythm.has_sunk();
-        }
-        may
     }
 
     /// The states at the given times, after the piece that ends at (t, y).
@@ -380,7 +370,8 @@ impl Pieces<'_> {
         let mut accumulates = vec![always().not(); group.len()];
         let mut clocks = vec![];
         for (i, old) in self.rhythms(leg) {
-            let new = old.beat(&t.stop_gradient());
+            let t = t.stop_gradient();
+            let new = old.beat(&t, &self.of.events.watches[i].event.resolution(&t));
             accumulates[i] = group[i].and(&new.accumulates());
             let both = old.clocks().into_iter().zip(new.clocks());
             clocks.extend(both.map(|(old, new)| group[i].select(&new, &old)));

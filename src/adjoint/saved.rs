@@ -11,6 +11,7 @@ use crate::array::DType;
 use crate::graph::Taps;
 use crate::ode::{ConfigError, ConstantStepSize, Controller, SaveAt, StepTo, slack};
 use crate::tensor::{Tensor, Tree};
+use std::borrow::Cow;
 
 /// The maximum number of bytes of saved steps, and that of event records. More bytes of steps usually mean that
 /// `max_steps` has its large default.
@@ -47,12 +48,13 @@ impl Saved {
         span: Option<(f64, f64)>,
         scheme: &Scheme<'_>,
     ) -> Result<Saved, ConfigError> {
-        let SaveAt { t0, t1, ts: times, every, dense } = save_at;
         match (ts, span) {
             (Some(ts), Some((t0, t1))) if !ts.is_traced() => SaveAt::from(ts.to_vec()).check(t0, t1)?,
             (None, Some((t0, t1))) => save_at.check(t0, t1)?,
-            _ => {}
+            _ => save_at.check_in_unknown_interval()?,
         }
+        let save_at = span.map_or(Cow::Borrowed(save_at), |(t0, t1)| save_at.in_order(t0, t1));
+        let SaveAt { t0, t1, ts: times, every, dense, .. } = &*save_at;
         if let Some(&value) = times.iter().find(|t| !t.is_finite()) {
             return Err(ConfigError::Time { name: "save_at ts", value });
         }

@@ -6,7 +6,7 @@
 use super::PartNorm;
 use super::leaves::{Layout, Leaves, Role};
 use crate::array::{DType, Shape};
-use crate::ode::{FieldError, Stages, State, Tolerance};
+use crate::ode::{ShapeMismatch, Stages, State, Tolerance};
 use crate::tensor::{LoneTree, Tensor, TensorTree, Tree};
 
 /// Trees of tensors, and tuples of them, that are states.
@@ -81,7 +81,7 @@ impl<T: LoneTree> State for T {
         Leaves::of(self).first_non_finite(like)
     }
 
-    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
+    fn conforms(&self, y: &Self) -> Result<(), ShapeMismatch> {
         Leaves::of(self).conforms(&Leaves::of(y))
     }
 }
@@ -145,23 +145,21 @@ impl State for Leaves {
         first.is_finite().select(&first, &Tensor::scalar(DType::F64, -1.0))
     }
 
-    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
+    fn conforms(&self, y: &Self) -> Result<(), ShapeMismatch> {
         let (mine, theirs) = (self.tensors(), y.tensors());
         let mut names = self.layout().names();
         for (dy, y) in mine.iter().zip(theirs) {
             let (part, path) = names.next().expect("invariant: a name for each tensor");
             if dy.shape() != y.shape() || dy.dtype() != y.dtype() {
-                let at = if path.is_empty() { String::new() } else { format!(" in {path}") };
-                let (got, want) = ((dy.dtype(), dy.shape()), (y.dtype(), y.shape()));
-                return Err(
-                    format!("{part}dy/dt is {}{}{at} but y is {}{}", got.0, got.1, want.0, want.1).into()
-                );
+                let ty = |x: &Tensor| format!("type {}{}", x.dtype(), x.shape());
+                return Err(ShapeMismatch::new(ty(dy), ty(y)).at(&format!("{part}{path}")));
             }
         }
         if mine.len() == theirs.len() {
             return Ok(());
         }
-        Err(format!("dy/dt has {} tensors but y has {}", mine.len(), theirs.len()).into())
+        let count = |leaves: &[Tensor]| format!("{} tensors", leaves.len());
+        Err(ShapeMismatch::new(count(mine), count(theirs)))
     }
 }
 

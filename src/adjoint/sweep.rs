@@ -21,7 +21,7 @@ use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
 use crate::ode::{FieldError, SolveError, VectorField};
-use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace, tuple};
+use crate::tensor::{Tensor, align, apply, poisoned, reverse, trace, try_trace, tuple};
 use std::sync::Arc;
 
 /// The field of the augmented state.
@@ -116,9 +116,10 @@ impl Sweep<'_> {
         if self.num_times == 0 {
             return Ok(apply(&piece, &args));
         }
-        let op = self.pieces(&piece, &types, carry.len());
+        let (op, captures) = self.pieces(&piece, &types, carry.len());
         let trips = Tensor::scalar(DType::U32, (self.num_times + 1) as f64);
-        let mut out = tuple(Op::Solve(Arc::new(op)), std::iter::once(&trips).chain(&args));
+        let operands = std::iter::once(&trips).chain(&args).chain(&captures);
+        let mut out = tuple(Op::Solve(Arc::new(op)), operands);
         out.truncate(carry.len());
         Ok(out)
     }
@@ -134,8 +135,8 @@ impl Sweep<'_> {
         let num_y = self.like.tensors().len();
         let all = Shared::of(shared, num_y);
         let i = (self.num_times as f64 - trip).reshape([1]);
-        let time = |i: &Tensor| all.times.take(i).reshape([0; 0]);
-        let row = |x: &Tensor| x.take(&i).reshape(x.shape().without_axes(&[0]));
+        let time = |i: &Tensor| all.times.take_clamped(i).reshape([0; 0]);
+        let row = |x: &Tensor| x.take_clamped(&i).reshape(x.shape().without_axes(&[0]));
         let (from, to) = (time(&(&i + 1.0)), time(&i));
         let (y, g): (Vec<Tensor>, Vec<Tensor>) =
             (all.ys.iter().map(row).collect(), all.gs.iter().map(row).collect());
@@ -169,8 +170,8 @@ impl Sweep<'_> {
         Leaves::join([(state.clone(), y), (state.clone(), a), (Layout::Quadrature(q.len()), q)])
     }
 
-    /// The loop over all pieces.
-    fn pieces(&self, piece: &Func, types: &[Type], num_carry: usize) -> Solve {
+    /// The loop over all pieces, and its captures after the shared inputs.
+    fn pieces(&self, piece: &Func, types: &[Type], num_carry: usize) -> (Solve, Vec<Tensor>) {
         let behind_last = (self.num_times + 1) as f64;
         let attempt = trace(types, &mut |x| {
             let (next, yes) = (&x[0] + 1.0, Tensor::scalar(DType::Bool, 1.0));
@@ -186,8 +187,9 @@ impl Sweep<'_> {
         });
         let policy = Policy::Checkpoint(Checkpoints::Auto);
         let taps = Taps::default();
-        let (attempt, step) = (attempt.func, step.func);
-        Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }
+        let (bodies, captures) = align(&[&attempt, &step]);
+        let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
+        (Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }, captures)
     }
 
     /// The reverse rule: the function from t0, t1, ts, y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the

@@ -13,11 +13,13 @@ use crate::tensor::{Key, Tensor};
 impl<D: VelocityField> Cnf<D> {
     /// The log-density of each row of x in nats, with the exact divergence regardless of the flow's setting.
     ///
-    /// On concrete tensors, each call compiles a program and runs it on at most 4,096 rows at a time. To reuse the
-    /// program over many calls, keep a [`Streamed`](super::Streamed).
+    /// On concrete tensors, each call traces a program and runs it on at most 4,096 rows at a time, with a cached plan
+    /// if an earlier call had as many rows. To trace only once, keep a [`Streamed`](super::Streamed).
     ///
     /// # Shapes and units
-    /// x `[n, dim]`, the result `[n]`, in the element type of the weights.
+    /// x `[n, dim]`, cast to the element type of the weights ([`Cnf::dtype`]); the result `[n]`, of this type. An f32
+    /// flow computes densities of f64 rows in f32. For densities in f64, cast the weights:
+    /// `flow.map_leaves(|w| w.cast(DType::F64))`.
     ///
     /// # Errors
     /// Invalid settings, or a solve that ended early.

@@ -56,8 +56,8 @@ impl<D: VelocityField> Cnf<D> {
         })
     }
 
-    /// Runs a function of rows. If a tensor is traced, the function is recorded. Otherwise it is compiled and
-    /// streamed, and a solve that ends early is an error.
+    /// Runs a function of rows. If a tensor is traced, the function is recorded. Otherwise it is traced, run
+    /// with a cached plan and streamed, and a solve that ends early is an error.
     pub(super) fn on_rows<T: Tree>(
         &self,
         rows: &Tensor,
@@ -73,7 +73,7 @@ impl<D: VelocityField> Cnf<D> {
             f(&flow, &rows, key)
         };
         let (flow, rows) = self.join(&rows.cast(self.dtype()));
-        Streamed::new(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
+        Streamed::once(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
     }
 
     /// The labels of n rows; none for an unconditional flow.

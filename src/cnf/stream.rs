@@ -36,6 +36,13 @@ impl<'f, M: Tree, T: Tree> Streamed<'f, M, T> {
         Streamed { program: jit(move |model: M, rows: Tensor, key: Key| f(&model, &rows, &key)), chunk }
     }
 
+    /// The same for a function that is called once: its plan comes from the cache for work outside `jit`.
+    #[track_caller]
+    pub(super) fn once(chunk: usize, f: impl Fn(&M, &Tensor, &Key) -> Result<T> + Send + Sync + 'f) -> Self {
+        let Streamed { program, chunk } = Streamed::new(chunk, f);
+        Streamed { program: program.with_cached_plans(), chunk }
+    }
+
     /// How often the function was traced.
     pub fn traces(&self) -> usize {
         self.program.num_traces()

@@ -1,36 +1,39 @@
 //! A learned density over the plane: its domain, its total probability, and its values on a grid.
 //!
 //! The domain is the image, extended on all sides until its outer band is nearly empty. The density is
-//! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first and measures
-//! the time per cell. The second evaluation then uses the finest grid for which there is time.
+//! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first, at most
+//! `COARSE` cells wide and fewer on a slow machine. A second evaluation then uses the finest grid for which
+//! there is time.
 //!
 //! The total probability is the sum over this grid if the grid resolves the density, otherwise an adaptive integral,
 //! which has its own points.
 
+use super::deadline::Work;
 use super::frame::Cells;
 use super::integral::{self, Integral};
-use super::measure::{LogDensity, ROWS, Sampler};
+use super::measure::{LogDensity, Sampler};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
-use std::time::Instant;
 
 /// The domain grows until its outer band holds less than this probability, or its largest size is reached.
 pub const OUTER_MASS: f64 = 1e-5;
 /// Bands along the image's longer side. The domain grows by one band on each side, until its longer side is
 /// up to 4 times that of the image.
 const BANDS: usize = 16;
-/// Cells along the longer side of the image in the coarse evaluation.
-const COARSE: usize = 48;
+/// Cells along the longer side of the image in the coarse evaluation: the largest number for which there is
+/// time.
+const COARSE: [usize; 4] = [48, 32, 24, 16];
+/// Cells of a coarse evaluation, with the bands around it, in multiples of the cells of the image. It is a
+/// typical number: the image is extended by half of its side on each side.
+const AROUND: f64 = 7.0;
 
-/// Points of the base that show where a density lies, and the half width of their square in standard deviations: 7e-6 of
-/// the base lie outside on either axis.
-const SEEDS: usize = 1 << 14;
+/// Points of the base that show where a density lies: the largest number for which there is time. The half width of
+/// their square is in standard deviations: 7e-6 of the base lie outside on either axis.
+const SEEDS: [usize; 3] = [1 << 14, 1 << 12, 1 << 10];
 const REACH: f64 = 4.5;
 /// The largest number of evaluations of an adaptive integral: about those of the finest grid on the largest domain.
 const EVALUATIONS: usize = 1 << 19;
-/// Fraction of the remaining time for a fine grid.
-const GRID: f64 = 0.7;
 
 /// The integral of a learned density.
 #[derive(Clone, Copy, Debug)]
@@ -64,99 +67,125 @@ impl OnPlane<'_> {
     pub fn over_domain(
         &self,
         finest: usize,
-        by: Deadline,
+        by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Inner, TotalProbability)> {
-        let (margin, outer) = self.reach(by.share(0.5))?;
-        let on =
-            |side: usize, by: Deadline, progress: &mut dyn FnMut(f64)| -> Result<Option<(Inner, Integral)>> {
-                let (cells, around) = self.frame.cells_around(side, margin);
-                let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
-                let total = integral::of_grid(&values, cells.cols, cells.area);
-                Ok(Some((crop(&cells, &values, around), total)))
-            };
+        let coarse = self.coarse(by).min(finest);
+        let (margin, outer) = self.reach(coarse, &by.share(0.5))?;
+        let on = |side: usize,
+                  by: &Deadline,
+                  progress: &mut dyn FnMut(f64)|
+         -> Result<Option<(Inner, Integral)>> {
+            let (cells, around) = self.frame.cells_around(side, margin);
+            let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
+            let total = integral::of_grid(&values, cells.cols, cells.area);
+            Ok(Some((crop(&cells, &values, around), total)))
+        };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
-        if by.0.is_none() {
-            let (inner, total) = whole(on(finest, by, progress)?);
-            return Ok((inner, self.total(total, margin, outer, by)?));
+        let first = if by.is_limited() { coarse } else { finest };
+        let (mut found, mut side) = (whole(on(first, &by.open(), progress)?), first);
+        let cells = self.frame.cells_around(finest, margin).0.centers.len();
+        while side < finest {
+            // Half of the time remains for the total probability and for a machine that becomes slower. The number
+            // of cells is proportional to the square of the side.
+            let affordable = by.share(0.5).count(Work::Grid, cells) as f64 / cells as f64;
+            let finer = (finest as f64 * affordable.sqrt()) as usize;
+            if finer < side + side / 3 {
+                break;
+            }
+            let Some(whole) = on(finer, by, progress)? else { break };
+            (found, side) = (whole, finer);
         }
-        let since = Instant::now();
-        let coarse = whole(on(COARSE.min(finest), Deadline(None), &mut |_| ())?);
-        let calls = |side: usize| self.frame.cells_around(side, margin).0.centers.len().div_ceil(ROWS);
-        let call_s = since.elapsed().as_secs_f64() / calls(COARSE.min(finest)) as f64;
-        let affordable = by.count(calls(finest), call_s);
-        // The number of cells is proportional to the square of the side.
-        let side = (finest as f64 * (affordable as f64 / calls(finest) as f64).sqrt()) as usize;
-        let (inner, total) =
-            if side <= COARSE { coarse } else { on(side, by.share(GRID), progress)?.unwrap_or(coarse) };
-        Ok((inner, self.total(total, margin, outer, by)?))
+        let (inner, total) = found;
+        let total = self.total(total, margin, by)?;
+        Ok((inner, TotalProbability { total: total.value, error: total.error, outer }))
     }
 
     /// The total probability from that of a grid. If the grid does not resolve the density, it is integrated again by
-    /// rectangles that are divided where the flow maps points of its base.
-    fn total(&self, grid: Integral, margin: usize, outer: f64, by: Deadline) -> Result<TotalProbability> {
-        let of = |found: Integral| TotalProbability { total: found.value, error: found.error, outer };
-        let since = Instant::now();
-        if grid.error < 0.5 * integral::ERROR || by.left_s() <= 0.0 {
-            return Ok(of(grid));
-        }
-        let base: Vec<[f32; 2]> = integral::seeds(SEEDS, REACH).map(|z| z.map(|x| x as f32)).collect();
-        let seeds = Sampler::new().push(self.flow, base.as_flattened())?;
+    /// rectangles that are divided where the flow maps points of its base, as far as there is time.
+    fn total(&self, grid: Integral, margin: usize, by: &Deadline) -> Result<Integral> {
+        let (rows, watch) = (self.density.rows_per_call(), &by.watch);
+        let whole = |n: usize| n.next_multiple_of(rows) as f64;
+        // The seeds are drawn, then the density is evaluated at the seeds and at the nodes of the first rectangles.
+        let first = |&n: &usize| {
+            by.fits(Work::Samples, whole(n))
+                && by.share(0.5).fits(Work::Grid, whole(n) + whole(integral::FIRST))
+        };
+        let seeds = SEEDS.into_iter().find(first).filter(|_| grid.error >= 0.5 * integral::ERROR);
+        let Some(seeds) = seeds else { return Ok(grid) };
+        let base: Vec<[f32; 2]> = integral::seeds(seeds, REACH).map(|z| z.map(|x| x as f32)).collect();
+        let sampler = Sampler::of_rows(rows);
+        let push = || sampler.push(self.flow, base.as_flattened());
+        let images = watch.run(Work::Samples, whole(seeds), push)?;
         let frame = self.frame.grown(margin as f64);
         let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
         let bounds = [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])]);
         let density = |points: &[[f64; 2]]| {
             let rounded: Vec<[f32; 2]> = points.iter().map(|x| x.map(|x| x as f32)).collect();
-            let log_probs = self.density.eval(self.flow, &rounded)?;
+            let eval = || self.density.eval(self.flow, &rounded);
+            let log_probs = watch.run(Work::Grid, whole(points.len()), eval)?;
             Ok::<_, Error>(log_probs.into_iter().map(|x| f64::from(x).exp()).collect())
         };
-        // The first rectangles and their parts have about as many nodes as there are seeds.
-        let mut planned = 2 * SEEDS;
+        let mut planned = seeds + integral::FIRST;
         let fits = |more: usize| {
-            let each_s = since.elapsed().as_secs_f64() / planned as f64;
             planned += more;
-            planned <= EVALUATIONS && by.fits(more as f64 * each_s)
+            planned <= EVALUATIONS && by.fits(Work::Grid, whole(more))
         };
-        let found = integral::adaptive(density, bounds, seeds.as_chunks::<2>().0, fits)?;
-        Ok(of(if found.error < grid.error { found } else { grid }))
+        let found = integral::adaptive(density, bounds, images.as_chunks::<2>().0, fits)?;
+        Ok(if found.error < grid.error { found } else { grid })
+    }
+
+    /// The number of cells of the coarse evaluation: the largest that ends in time, also on a machine that
+    /// becomes slow.
+    fn coarse(&self, by: &Deadline) -> usize {
+        let cells = |side: usize| AROUND * self.frame.cells_around(side, 0).0.centers.len() as f64;
+        let fits = COARSE.into_iter().find(|&side| by.fits(Work::Grid, cells(side)));
+        fits.unwrap_or(COARSE[COARSE.len() - 1])
     }
 
     /// Densities per square pixel; `None` if there was not enough time for all cells.
-    fn on_cells(
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn on_cells(
         &self,
         cells: &Cells,
-        by: Deadline,
+        by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Option<Vec<f64>>> {
         let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centers.len()));
-        let done = by.in_chunks(cells.centers.len(), ROWS, progress, |part| {
+        let (n, chunk) = (cells.centers.len(), self.density.rows_per_call());
+        let done = by.in_chunks((Work::Grid, n, chunk, 0), progress, |part| {
             let log_probs = self.density.eval(self.flow, &cells.centers[part])?;
             values.extend(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()));
             Ok::<_, Error>(())
         })?;
-        Ok((done == cells.centers.len()).then_some(values))
+        Ok((done == n).then_some(values))
     }
 
     /// The margin in pixels at which the outer band is nearly empty (or the largest margin, or the last one
     /// before the deadline), and the probability in that band.
     ///
     /// A band is evaluated with one cell per pixel; if the longer side of the image has fewer than 32 pixels,
-    /// with several, so that it has at least 32 cells. Under a deadline, it has at most `COARSE` cells.
-    fn reach(&self, by: Deadline) -> Result<(usize, f64)> {
+    /// with several, so that it has at least 32 cells. Under a deadline, it has at most `coarse` cells.
+    fn reach(&self, coarse: usize, by: &Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));
-        let cells = if by.0.is_some() { finest.min(COARSE) } else { finest };
+        let cells = if by.is_limited() { finest.min(coarse) } else { finest };
         let (mut margin, mut outer) = (0, f64::INFINITY);
-        while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * side && (margin == 0 || by.left_s() > 0.0) {
+        // The grid over the domain needs the time of all bands once more.
+        let whole = |margin: usize| self.frame.cells_around(cells, margin + width).0.centers.len() as f64;
+        let fits = |margin: usize| margin == 0 || by.fits(Work::Grid, whole(margin));
+        while outer >= OUTER_MASS && 2 * (margin + width) <= 3 * side && fits(margin) {
             margin += width;
-            outer = self.band_mass(cells, margin, width)?;
+            outer = self.band_mass(cells, margin, width, by)?;
         }
         Ok((margin, outer))
     }
 
     /// The probability between the image grown by `margin - width` and by `margin` pixels, on `side` cells along its
     /// longer side.
-    fn band_mass(&self, side: usize, margin: usize, width: usize) -> Result<f64> {
+    fn band_mass(&self, side: usize, margin: usize, width: usize, by: &Deadline) -> Result<f64> {
         let (mut cells, _) = self.frame.cells_around(side, margin);
         let inner = (margin - width) as f64;
         let within = |x: f64, side: usize| x > -inner && x < side as f64 + inner;
@@ -164,7 +193,7 @@ impl OnPlane<'_> {
             let [x, y] = self.frame.place(self.frame.to_pixels(c.map(f64::from)));
             !(within(x, self.frame.width) && within(y, self.frame.height))
         });
-        let values = self.on_cells(&cells, Deadline(None), &mut |_| ())?;
+        let values = self.on_cells(&cells, &by.open(), &mut |_| ())?;
         Ok(values.iter().flatten().sum::<f64>() * cells.area)
     }
 }

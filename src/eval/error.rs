@@ -1,6 +1,6 @@
 //! Errors of evaluation. Each message names the request, its value and, if there is one, the remedy.
 
-use crate::ode::Outcome;
+use crate::ode::{Outcome, shown};
 
 /// Why a learned density cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
 /// Why a solve ended, without remedies that only callers of the solver can apply.
 pub fn stopped(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={t}"),
+        Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={}", shown(*t)),
         outcome => outcome.to_string(),
     }
 }

@@ -5,15 +5,14 @@
 
 use super::domain::Inner;
 use super::frame::Cells;
-use super::measure::{DRAW_TOLERANCE, LogDensity, ROWS, Sampler, drawable};
-use super::{Deadline, Frames, ImageFrame};
+use super::measure::{DRAW_TOLERANCE, LogDensity, Sampler, drawable};
+use super::{Deadline, Frames, ImageFrame, Work};
 use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer, grouped};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
 use crate::plot::{self, ColorScale, Heatmap, extra::Plane};
 use crate::tensor::{Key, Tensor};
-use std::time::Instant;
 
 /// Maximum number of points in the figure of samples (and of the data in the corner plot), and in the figure of
 /// the flow.
@@ -26,7 +25,7 @@ pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
 /// Number of samples in the corner plot.
 pub(crate) const CORNER_POINTS: usize = 2_000;
 /// Minimum number of points in the figure of the flow.
-const FLOW_LEAST: usize = 500;
+pub(crate) const FLOW_LEAST: usize = 500;
 /// Number of grid points for the density of points with one coordinate.
 const LINE: usize = 600;
 
@@ -38,22 +37,18 @@ pub(crate) struct Artist {
     title: &'static str,
     /// The labels of the axes.
     names: [String; 2],
-    truth: Vec<f64>,
-    rows: usize,
-    cols: usize,
 }
 
 impl Artist {
     /// `frames` are the frames of the data, `frame` is the window of the figures, and `title` is the label of
-    /// the target density, whose values cover the window.
-    pub(crate) fn new(
-        frames: &Frames,
-        frame: &ImageFrame,
-        title: &'static str,
-        (truth, rows, cols): Inner,
-    ) -> Artist {
-        let names = frames.axis_names();
-        Artist { frame: frame.clone(), frames: frames.clone(), title, names, truth, rows, cols }
+    /// the target density.
+    pub(crate) fn new(frames: &Frames, frame: &ImageFrame, title: &'static str) -> Artist {
+        Artist { frame: frame.clone(), frames: frames.clone(), title, names: frames.axis_names() }
+    }
+
+    /// The window of the figures.
+    pub(crate) fn frame(&self) -> &ImageFrame {
+        &self.frame
     }
 
     /// The plane of the figures, its axes labeled by the data's columns.
@@ -83,9 +78,9 @@ impl Artist {
         Ok(plane.density(&title, &map)?.save(folder.target("density.png")?)?)
     }
 
-    /// The target density beside the learned one.
-    pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner) -> Result<()> {
-        let (truth, plane) = (self.map(&self.truth, self.rows, self.cols), self.plane(self.scale(learned)));
+    /// The target density, whose values cover the window, beside the learned one.
+    pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner, truth: &Inner) -> Result<()> {
+        let (truth, plane) = (self.map(&truth.0, truth.1, truth.2), self.plane(self.scale(learned)));
         let learned = self.map(&learned.0, learned.1, learned.2);
         let figure = plane.comparison([self.title, "Learned density"], [&truth, &learned])?;
         Ok(figure.save(folder.target("comparison.png")?)?)
@@ -96,15 +91,21 @@ impl Artist {
         Ok(self.plane(self.scale(learned)).samples(points)?.save(folder.target("samples.png")?)?)
     }
 
-    /// Trajectories from the base to the data, in pixel coordinates: `flow.png` shows some times side by
-    /// side, `flow.gif` is an animation of all times.
-    pub(crate) fn flow(&self, folder: &RunFolder, way: Vec<(f64, Vec<[f64; 2]>)>) -> Result<()> {
-        let frames: Vec<(f64, &[[f64; 2]])> = way.iter().map(|(t, points)| (*t, &points[..])).collect();
-        let panels: Vec<_> = frames.iter().copied().step_by(FRAMES_PER_PANEL).collect();
-        let plane = self.plane(self.frame.scale());
-        plane.flow(&panels)?.save(folder.target("flow.png")?)?;
-        Ok(plane.flow_animation(&frames)?.save(folder.target("flow.gif")?)?)
+    /// Trajectories from the base to the data, in pixel coordinates: `flow.png` shows some times side by side.
+    pub(crate) fn flow(&self, folder: &RunFolder, way: &Way) -> Result<()> {
+        let panels: Vec<_> = frames(way).into_iter().step_by(FRAMES_PER_PANEL).collect();
+        Ok(self.plane(self.frame.scale()).flow(&panels)?.save(folder.target("flow.png")?)?)
     }
+
+    /// `flow.gif`: an animation of the trajectories at all times.
+    pub(crate) fn animation(&self, folder: &RunFolder, way: &Way) -> Result<()> {
+        let plane = self.plane(self.frame.scale());
+        Ok(plane.flow_animation(&frames(way))?.save(folder.target("flow.gif")?)?)
+    }
+}
+
+fn frames(way: &Way) -> Vec<(f64, &[[f64; 2]])> {
+    way.iter().map(|(t, points)| (*t, &points[..])).collect()
 }
 
 /// The title of a learned density, whose weights may be older than the last update.
@@ -164,27 +165,38 @@ pub(crate) fn over_line(flow: &Flow, standard: &Standardizer, places: Vec<f64>) 
     Ok(places.into_iter().zip(found).map(unstandardized).collect())
 }
 
-/// Up to 40,000 samples and 500 to 12,000 trajectories, as many as there is time for, both in pixels; for
-/// points, in the units of the data.
-pub fn draws(
+/// Up to 40,000 samples in parts of `rows`, as many as there is time for, in pixels; for points, in the units of
+/// the data.
+pub fn samples(
     flow: &Flow,
     image: &ImageFrame,
     key: &Key,
-    by: Deadline,
+    (rows, by): (usize, &Deadline),
     progress: impl FnMut(f64),
-) -> Result<(Vec<[f64; 2]>, Way)> {
-    let (since, mut points) = (Instant::now(), Vec::with_capacity(SAMPLES));
-    let mut parts = Sampler::new().draw(flow, SAMPLES, key);
-    by.share(0.5).in_chunks(SAMPLES, ROWS, progress, |_| {
+) -> Result<Vec<[f64; 2]>> {
+    let mut points = Vec::with_capacity(SAMPLES);
+    let mut parts = Sampler::of_rows(rows).draw(flow, SAMPLES, key);
+    by.in_chunks((Work::Samples, SAMPLES, rows, 0), progress, |_| {
         let part = parts.next().expect("invariant: a part for each chunk")?;
         points.extend(part.as_chunks::<2>().0.iter().map(|&p| image.to_pixels(p)));
         Ok::<_, Error>(())
     })?;
-    let each_s = since.elapsed().as_secs_f64() / points.len() as f64;
-    let of_flow = by.count(FLOW_POINTS, each_s).max(FLOW_LEAST);
-    let mut way = on_their_way(flow, of_flow, FLOW_TIMES, key)?;
+    Ok(points)
+}
+
+/// 500 to 12,000 trajectories, as many as there is time for, in pixels; for points, in the units of the data.
+/// `None` if there is no time for the smallest number.
+pub fn trajectories(flow: &Flow, image: &ImageFrame, key: &Key, by: &Deadline) -> Result<Option<Way>> {
+    let mut n = by.count(Work::Trajectories, FLOW_POINTS).max(FLOW_LEAST);
+    while !by.fits(Work::Trajectories, n as f64) {
+        if n == FLOW_LEAST {
+            return Ok(None);
+        }
+        n = (n / 2).max(FLOW_LEAST);
+    }
+    let mut way = by.watch.run(Work::Trajectories, n as f64, || on_their_way(flow, n, FLOW_TIMES, key))?;
     way.iter_mut().flat_map(|(_, points)| points).for_each(|p| *p = image.to_pixels(*p));
-    Ok((points, way))
+    Ok(Some(way))
 }
 
 /// The density per square pixel at the centers of cells.

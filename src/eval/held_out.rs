@@ -1,11 +1,11 @@
 //! The validation and test parts, and the scores of a flow on them.
 
+use super::deadline::Work;
 use super::measure::{LogDensity, Rows, Score, score};
 use super::{Deadline, Images};
 use crate::cnf::config::Flow;
 use crate::data::Estimate;
 use crate::error::Result;
-use std::time::Instant;
 
 /// Target standard error of the final KL divergence in nats, and the maximum number of points. A flow with a KL
 /// divergence of 0.1 nats needs about 50,000 points.
@@ -21,8 +21,8 @@ pub(crate) enum HeldOut {
 }
 
 impl HeldOut {
-    /// The validation score of a flow: over as many points as there is time for, or over a fixed number of
-    /// images.
+    /// The validation score of a flow: over the first `most` points or images, or as many of them as there is
+    /// time for. Both are in random order.
     ///
     /// # Errors
     /// A solve that ended early.
@@ -30,12 +30,17 @@ impl HeldOut {
         &self,
         density: &LogDensity,
         flow: &Flow,
-        by: Deadline,
-        progress: impl FnMut(f64),
+        most: usize,
+        by: &Deadline,
+        mut progress: impl FnMut(f64),
     ) -> Result<Score> {
         match self {
-            HeldOut::Rows { validation, .. } => score(density, flow, validation, flow.base.dim, by, progress),
-            HeldOut::Images(images) => Ok(Score { nll: images.watch(flow)?, ..Score::default() }),
+            HeldOut::Rows { validation, .. } => {
+                score(density, flow, (validation, most), flow.base.dim, by, progress)
+            }
+            HeldOut::Images(images) => {
+                Ok(Score { nll: images.watch(flow, most, by, &mut progress)?, ..Score::default() })
+            }
         }
     }
 
@@ -49,7 +54,7 @@ impl HeldOut {
         fresh: impl Fn(u32) -> Option<Rows>,
         density: &LogDensity,
         flow: &Flow,
-        by: Deadline,
+        by: &Deadline,
         mut progress: impl FnMut(f64),
     ) -> Result<Score> {
         progress(0.0);
@@ -57,16 +62,18 @@ impl HeldOut {
             HeldOut::Images(images) => {
                 Ok(Score { nll: images.test(flow, by, &mut progress)?, ..Score::default() })
             }
-            HeldOut::Rows { test: Some(rows), .. } => score(density, flow, rows, flow.base.dim, by, progress),
+            HeldOut::Rows { test: Some(rows), .. } => {
+                score(density, flow, (rows, usize::MAX), flow.base.dim, by, progress)
+            }
             HeldOut::Rows { test: None, .. } => {
-                let (begun, mut all) = (Instant::now(), None);
+                let (mut all, mut units) = (None, 0.0);
                 let next = |part: u32| -> Result<Option<Estimate>> {
-                    let a_part_s = begun.elapsed().as_secs_f64() / f64::from(part.max(1));
-                    if part > 0 && !by.fits(a_part_s) {
+                    if part > 0 && !by.fits(Work::Score, units) {
                         return Ok(None);
                     }
                     let rows = fresh(part).expect("invariant: only a known density has no test rows");
-                    let found = score(density, flow, &rows, flow.base.dim, Deadline(None), |_| ())?;
+                    let found = score(density, flow, (&rows, usize::MAX), flow.base.dim, &by.open(), |_| ())?;
+                    units = (rows.points.len() / flow.base.dim) as f64;
                     let so_far = all.map_or(found, |all: Score| all.merge(found));
                     all = Some(so_far);
                     let stderr = so_far.gap.and_then(|gap| gap.stderr).unwrap_or(f64::INFINITY);
@@ -97,6 +104,16 @@ impl HeldOut {
         Some(format!(
             "warning: the {part} score leaves out {place}{others}: the solve from there ended early; a lower --lr gives a flow that is easier to solve"
         ))
+    }
+
+    /// The kind of work of a validation check, the number of rows of a call, and of the validation part.
+    pub fn checks(&self, density: &LogDensity, dim: usize) -> (Work, usize, usize) {
+        match self {
+            HeldOut::Rows { validation, .. } => {
+                (Work::Score, density.rows_per_call(), validation.points.len() / dim)
+            }
+            HeldOut::Images(images) => (Work::ImageScore, images.rows_per_call(), images.watched()),
+        }
     }
 
     /// The images, if the data are image sets.

@@ -15,6 +15,8 @@ pub const ERROR: f64 = 1e-3;
 const ENOUGH: f64 = 0.5;
 /// Rectangles along each axis at the start.
 const START: usize = 16;
+/// Evaluations at the nodes of the first rectangles.
+pub const FIRST: usize = START * START * NODES.len() * NODES.len();
 /// Ratio of the standard deviations of the seeds along their principal axes, above which the rectangles are rotated.
 const THIN: f64 = 4.0;
 /// A density between the nodes is missed if a seed has more than this multiple of the largest value at the nodes.

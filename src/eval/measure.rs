@@ -4,7 +4,7 @@
 //! training. A compiled program takes a fixed number of rows, so it is compiled once for any number of
 //! points.
 
-use super::Deadline;
+use super::deadline::{Deadline, Work};
 use crate::cnf::config::Flow;
 use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
@@ -61,6 +61,17 @@ impl LogDensity {
         LogDensity::of_rows(LogDensity::rows_for(num_points), rtol, atol)
     }
 
+    /// For held-out points and for figures like [`LogDensity::for_measures`] and [`LogDensity::new`], with these
+    /// tolerances each, in short calls, so that the time of a call is a small part of a time limit. There are enough
+    /// tiles for all threads.
+    pub fn in_short_calls(measure: f64, draw: f64) -> [LogDensity; 2] {
+        let tiles = (2 * rayon::current_num_threads()).max(4);
+        let of = |tiles: usize, tolerance: f64| {
+            LogDensity::of_rows((tiles * TILE).min(ROWS), tolerance, tolerance)
+        };
+        [of(tiles, measure), of(2 * tiles, draw).within(REACH)]
+    }
+
     fn of_rows(rows: usize, rtol: f64, atol: f64) -> LogDensity {
         let solve = move |flow: &Flow, x: &Tensor, _: &Key| {
             let flow = flow.clone().method(Method::Tsit5);
@@ -73,6 +84,11 @@ impl LogDensity {
     /// Sets the distance in standard deviations beyond which the density is 0.
     pub fn within(self, reach: f64) -> LogDensity {
         LogDensity { reach, ..self }
+    }
+
+    /// Number of rows per call of this program.
+    pub fn rows_per_call(&self) -> usize {
+        self.rows
     }
 
     /// Number of rows per call for `num_points` points.
@@ -217,21 +233,22 @@ impl Score {
     }
 }
 
-/// Scores a flow on as many rows as there is time for, in standardized coordinates. Leaves out rows whose solves end
-/// early.
+/// Scores a flow on the first `most` rows, or on as many of them as there is time for, in standardized
+/// coordinates. Leaves out rows whose solves end early.
 ///
 /// # Errors
 /// More than [`LOST`] such rows in one part.
 pub fn score(
     density: &LogDensity,
     flow: &Flow,
-    rows: &Rows,
+    (rows, most): (&Rows, usize),
     dim: usize,
-    by: Deadline,
+    by: &Deadline,
     progress: impl FnMut(f64),
 ) -> Result<Score> {
     let mut all: Option<Score> = None;
-    by.in_chunks(rows.points.len() / dim, PART, progress, |part| {
+    let (n, chunk) = (most.min(rows.points.len() / dim), density.rows_per_call());
+    by.in_chunks((Work::Score, n, chunk, chunk), progress, |part| {
         let points = &rows.points[part.start * dim..part.end * dim];
         let mut lost = Vec::new();
         let log_q = density.eval_solved(flow, points, (dim, part.start), &mut lost)?;
@@ -253,13 +270,19 @@ pub fn score(
 /// Samples of a flow, any number of them with one compiled program.
 pub struct Sampler {
     program: Streamed<'static, Flow, Tensor>,
+    rows: usize,
 }
 
 impl Sampler {
     /// Samples with [`DRAW_TOLERANCE`].
     pub fn new() -> Sampler {
+        Sampler::of_rows(ROWS)
+    }
+
+    /// [`Sampler::new`] in parts of this many rows, which determine the samples of a key.
+    pub fn of_rows(rows: usize) -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
-        Sampler { program: Streamed::new(ROWS, push) }
+        Sampler { program: Streamed::new(rows, push), rows }
     }
 
     /// The points to which the flow maps points of its base, row-major.
@@ -272,7 +295,7 @@ impl Sampler {
         Ok(self.program.call(flow, &z, &Key::new(0))?.to_vec())
     }
 
-    /// n samples in standardized coordinates, row-major, in parts of 4,096. With the same key, a longer draw
+    /// n samples in standardized coordinates, row-major, in parts. With the same key, a longer draw
     /// starts with the samples of a shorter one.
     pub fn draw<'a>(
         self,
@@ -281,8 +304,8 @@ impl Sampler {
         key: &'a Key,
     ) -> impl Iterator<Item = Result<Vec<f64>>> + 'a {
         let dim = flow.blocks[0].dim();
-        (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
-            let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
+        (0u32..).zip((0..n).step_by(self.rows)).map(move |(i, start)| {
+            let z = flow.base.sample(self.rows, flow.dtype(), &key.fold_in(i));
             // The rows of a tile share their steps, so the last part is computed whole and truncated.
             let mut points = self.program.call(flow, &z, key)?.to_vec();
             points.truncate((n - start) * dim);

@@ -29,7 +29,9 @@ mod tensors;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use deadline::Deadline;
+#[cfg(test)]
+pub(crate) use deadline::Machine;
+pub(crate) use deadline::{Deadline, Stopwatch, Work};
 #[cfg(feature = "plot")]
 pub(crate) use domain::Inner;
 pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};

@@ -104,10 +104,10 @@ impl TrainingData {
         }
     }
 
-    /// The target density over a window, with `per_pixel` cells per pixel: values, rows, columns. For points
-    /// it is a histogram of at most 64 cells per side.
-    pub(crate) fn truth(&self, frame: &ImageFrame, per_pixel: usize) -> (Vec<f64>, usize, usize) {
-        let (rows, cols) = (frame.height * per_pixel, frame.width * per_pixel);
+    /// The target density over a window, on `side` cells along its longer side: values, rows, columns. For
+    /// points it is a histogram of at most 64 cells per side.
+    pub(crate) fn truth(&self, frame: &ImageFrame, side: usize) -> (Vec<f64>, usize, usize) {
+        let [rows, cols] = [frame.height, frame.width].map(|n| (n * side).div_ceil(frame.side()));
         match self {
             TrainingData::Image(image) => (image.density_on(&image.grid_of(0.0, rows, cols)), rows, cols),
             TrainingData::Toy(toy) => {

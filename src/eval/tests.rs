@@ -8,6 +8,7 @@ use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};
 use crate::tensor::{Key, Tree};
+use crate::time_source::TimeSource;
 
 /// An untrained flow, close enough to its base that its density covers the image.
 fn flow() -> Flow {
@@ -22,17 +23,25 @@ fn the_mass_of_any_flow_is_one_and_a_crop_is_the_image() {
     let flow = flow();
     let density = LogDensity::new(1e-4, 1e-4);
     let plane = OnPlane { density: &density, flow: &flow, frame: &frame };
-    let ((inside, rows, cols), mass) = plane.over_domain(32, Deadline::NONE, &mut |_| ()).unwrap();
+    let ((inside, rows, cols), mass) = plane.over_domain(32, &Deadline::none(), &mut |_| ()).unwrap();
     assert!((mass.total - 1.0).abs() < 1e-3 && mass.outer < 1e-5, "{mass:?}");
     assert_eq!((rows, cols), (24, 32));
     let ((again, _), center) = (frame.cells_around(32, 0), 12 * 32 + 16);
     let found = density.eval(&flow, &again.centers[center..=center]).unwrap()[0];
     assert!((f64::from(found) + frame.log_jacobian() - inside[center].ln()).abs() < 1e-3);
     // Out of time from the start: the result is coarse but complete.
-    let late = Deadline(Some(std::time::Instant::now()));
-    let ((coarse, rows, cols), mass) = plane.over_domain(96, late, &mut |_| ()).unwrap();
+    let watch = Stopwatch::new(TimeSource::set());
+    let ((coarse, rows, cols), mass) = plane.over_domain(96, &watch.deadline(0.0, 0.0), &mut |_| ()).unwrap();
     assert_eq!((coarse.len(), rows, cols), (36 * 48, 36, 48));
     assert!((mass.total - 1.0).abs() < 5e-2, "{mass:?}");
+    // On a slow machine it is coarser.
+    let slow = Stopwatch::new(TimeSource::on(|now, _, units| now + 1e-3 * units));
+    slow.run(Work::Score, 64.0, || Ok::<_, ()>(())).unwrap();
+    let density = LogDensity::for_points(64, 1e-4, 1e-4);
+    let plane = OnPlane { density: &density, ..plane };
+    let ((coarse, rows, cols), mass) = plane.over_domain(96, &slow.deadline(5.0, 7.0), &mut |_| ()).unwrap();
+    assert!(coarse.len() == rows * cols && (16..48).contains(&cols), "{rows} {cols}");
+    assert!((mass.total - 1.0).abs() < 0.2, "{mass:?}");
 }
 
 #[test]
@@ -52,7 +61,7 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {
             parts += 1;
             let rows = data.fresh(&standard, 4096, 5, part).unwrap();
-            Ok(score(&density, &flow, &rows, 2, Deadline::NONE, |_| ())?.gap)
+            Ok(score(&density, &flow, (&rows, usize::MAX), 2, &Deadline::none(), |_| ())?.gap)
         });
         let found = found.unwrap();
         assert!(found.stderr.unwrap() <= 0.01 && found.count == 4096 * parts, "{found:?}");
@@ -83,8 +92,9 @@ fn a_score_leaves_out_rows_whose_solves_end_early_and_counts_them() {
         [[0.1, 0.2], [90.0, 0.0], [-0.3, 0.1], [0.0, -80.0], [1.5, -2.0], [60.0, 60.0]].concat();
     let rows = |points: &[f32]| Rows { points: points.to_vec(), log_p: None, places: Vec::new() };
     let density = LogDensity::for_measures(1e-6, 1e-6);
-    let scored =
-        |flow: &Flow, points: &[f32]| score(&density, flow, &rows(points), 2, Deadline::NONE, |_| ());
+    let scored = |flow: &Flow, points: &[f32]| {
+        score(&density, flow, (&rows(points), usize::MAX), 2, &Deadline::none(), |_| ())
+    };
     let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
     let mut partly = 0;
     for max_steps in 2..60 {

@@ -6,8 +6,14 @@
 //! determines the function, on every machine.
 
 mod draws;
+mod loops;
+mod short;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use draws::Draws;
+#[cfg(test)]
+pub(crate) use loops::{search, times};
 
 use super::*;
 use crate::array::{Array, DType, Shape};
@@ -22,7 +28,12 @@ pub(crate) struct Recipe {
     pub(crate) float: DType,
     /// Whether to generate searches, other loops and tiles.
     pub(crate) loops: bool,
+    /// Whether half of the operations have drawn shapes, with axes of 0 and 1 elements.
+    pub(crate) short: bool,
 }
+
+/// The position of the index input.
+const INDEX: usize = 5;
 
 /// A function and arguments for it.
 #[cfg(test)]
@@ -40,9 +51,16 @@ pub(crate) fn drawn(draws: &mut Draws, recipe: Recipe) -> (Func, Vec<Array>) {
     let (mut b, pool) = Builder::with_inputs(&types);
     let mut g = Grow { b: &mut b, pool, draws: draws.clone(), recipe };
     (0..recipe.ops).for_each(|_| g.grow());
+    if recipe.short {
+        g.end_short();
+    }
     let all = g.pool.len();
     let mut outputs: Vec<NodeId> = (0..3).map(|k| g.pool[all - 1 - k]).collect();
     outputs.push(g.any_float());
+    if recipe.short {
+        // A write outside of an empty buffer shows in values that are computed beside it.
+        (0..4).for_each(|_| outputs.push(g.any_float()));
+    }
     (b.finish(&outputs), x)
 }
 
@@ -70,16 +88,23 @@ impl Grow<'_> {
             let c = self.draws.of(&[0.0, 1.0, -1.0, 2.0, 0.5, 0.3]);
             return self.b.splat(ty.dtype(), ty.shape().clone(), c);
         }
+        if self.recipe.short && self.draws.below(2) == 0 {
+            return self.fitted(ty.shape());
+        }
         self.pick(|t| *t == ty).unwrap_or(x)
     }
 
     fn grow(&mut self) {
+        if self.recipe.short && self.draws.below(2) == 0 {
+            let new = self.short();
+            return self.pool.push(new);
+        }
         let kinds = if self.recipe.loops { 14 } else { 12 };
         let new = match self.draws.below(kinds) {
-            0 | 1 => Some(self.unary()),
-            2..=4 => Some(self.binary()),
-            5 => Some(self.choice()),
-            6 => Some(self.lincomb()),
+            kind @ 0..=6 => {
+                let x = self.any_float();
+                Some(self.elementwise(kind, x))
+            }
             7 => self.shift(),
             8 => self.repeat(),
             9 => self.reduce(),
@@ -91,9 +116,18 @@ impl Grow<'_> {
         self.pool.extend(new);
     }
 
-    fn unary(&mut self) -> NodeId {
+    /// An elementwise operation; `kind` is below 7.
+    fn elementwise(&mut self, kind: usize, x: NodeId) -> NodeId {
+        match kind {
+            0 | 1 => self.unary(x),
+            2..=4 => self.binary(x),
+            5 => self.choice(x),
+            _ => self.lincomb(x),
+        }
+    }
+
+    fn unary(&mut self, x: NodeId) -> NodeId {
         use UnaryOp::*;
-        let x = self.any_float();
         let power = Powf(self.draws.of(&[2.0, 3.0, -1.0, 0.5, -1.5, 0.3f64]).to_bits());
         let ops =
             [Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1, Exp, Log1p, Ln, Sqrt, power];
@@ -136,9 +170,9 @@ impl Grow<'_> {
         self.b.unary(UnaryOp::Sin, y)
     }
 
-    fn binary(&mut self) -> NodeId {
+    fn binary(&mut self, x: NodeId) -> NodeId {
         use BinaryOp::*;
-        let (x, op) = (self.any_float(), self.draws.of(&[Add, Sub, Mul, Mul, Max, Min, Div]));
+        let op = self.draws.of(&[Add, Sub, Mul, Mul, Max, Min, Div]);
         let mut y = self.like(x);
         if op == Div {
             let c = self.draws.of(&[1.0, -1.0, 4.0, 3.0]);
@@ -149,8 +183,7 @@ impl Grow<'_> {
         if op == Add { self.b.unary(UnaryOp::Sin, z) } else { z }
     }
 
-    fn choice(&mut self) -> NodeId {
-        let x = self.any_float();
+    fn choice(&mut self, x: NodeId) -> NodeId {
         let (l, r, y) = (self.like(x), self.like(x), self.like(x));
         let op = self.draws.of(&[CompareOp::Lt, CompareOp::Le, CompareOp::Eq, CompareOp::Ne]);
         let mut p = self.b.compare(op, l, r);
@@ -160,8 +193,7 @@ impl Grow<'_> {
         self.b.select(p, x, y)
     }
 
-    fn lincomb(&mut self) -> NodeId {
-        let x = self.any_float();
+    fn lincomb(&mut self, x: NodeId) -> NodeId {
         let n = 1 + self.draws.below(3);
         let mut coeffs = vec![0.5f64.to_bits()];
         let mut args = vec![x];
@@ -200,7 +232,7 @@ impl Grow<'_> {
             3 => {
                 let y = self.like(x);
                 let c = self.b.push(Op::Concat { axis: 0 }, &[x, y], None);
-                let start = vec![self.draws.of(&[0, 1, s[0]]), 0];
+                let start = vec![self.draws.of(&[0, s[0].min(1), s[0]]), 0];
                 let limit = vec![start[0] + s[0], s[1]];
                 self.b.push(Op::Slice { start, limit }, &[c], None)
             }
@@ -211,8 +243,9 @@ impl Grow<'_> {
                 self.b.add(top, low)
             }
             _ => {
-                let head = self.b.push(Op::Slice { start: vec![0, 0], limit: vec![1, s[1]] }, &[x], None);
-                let rest = self.b.push(Op::Slice { start: vec![1, 0], limit: s.to_vec() }, &[x], None);
+                let first = s[0].min(1);
+                let head = self.b.push(Op::Slice { start: vec![0, 0], limit: vec![first, s[1]] }, &[x], None);
+                let rest = self.b.push(Op::Slice { start: vec![first, 0], limit: s.to_vec() }, &[x], None);
                 self.b.push(Op::Concat { axis: 0 }, &[head, rest], None)
             }
         })
@@ -234,14 +267,21 @@ impl Grow<'_> {
         let rank = self.b.ty(x).shape().rank();
         let op = self.draws.of(&[ReduceOp::Sum, ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min]);
         let axes = if self.draws.below(3) == 0 { (0..rank).collect() } else { vec![self.draws.below(rank)] };
+        let op = if self.has_no_terms(x, &axes) { ReduceOp::Sum } else { op };
         let y = self.b.reduce(op, x, axes);
         Some(self.b.unary(UnaryOp::Tanh, y))
+    }
+
+    /// Whether a reduction over `axes` has results without terms: tensors refuse such maxima.
+    fn has_no_terms(&self, x: NodeId, axes: &[usize]) -> bool {
+        let shape = self.b.ty(x).shape();
+        shape.size() == 0 && shape.without_axes(axes).size() > 0
     }
 
     fn product(&mut self) -> Option<NodeId> {
         let x = self.pick(|t| t.is_float() && t.shape().rank() == 2)?;
         let (ta, tb) = (self.draws.below(2) == 0, self.draws.below(2) == 0);
-        if self.draws.below(5) == 0 {
+        if self.draws.below(5) == 0 && self.b.ty(x).shape().size() > 0 {
             return Some(self.convolution(x));
         }
         let inner = self.b.ty(x).shape()[usize::from(!ta)];
@@ -296,7 +336,7 @@ impl Grow<'_> {
                 let literal = Literal::Array(Arc::new(Array::from_vec([3], vec![-2i32, 9, 0])));
                 self.b.push(Op::Const(literal), &[], Some(&Type::array(DType::I32, [3])))
             }
-            _ => self.pool[5],
+            _ => self.pool[INDEX],
         };
         let ty = self.b.ty(x).clone();
         Some(match self.draws.below(4) {
@@ -319,264 +359,5 @@ impl Grow<'_> {
                 self.b.add(unit, x)
             }
         })
-    }
-
-    fn search(&mut self) -> Option<NodeId> {
-        let y = self.pick(|t| t.is_float() && t.shape().rank() == 2 && t.shape()[1] == 2)?;
-        let mut captures = Vec::new();
-        for _ in 0..3 {
-            captures.push(self.any_float());
-        }
-        let w = self.pick(|t| t.is_float() && **t.shape() == [2, 2])?;
-        let half = self.b.splat(self.recipe.float, [2, 2], 0.5);
-        captures.extend([w, half, w]);
-        let types: Vec<Type> = captures.iter().map(|&c| self.b.ty(c).clone()).collect();
-        let rows = self.b.ty(y).shape()[0];
-        let field = field(self.draws.word(), rows, &types, self.recipe.float);
-        let policy = self.draws.of(&[Policy::Direct, SMALL]);
-        let mut taps = self.draws.of(&[Taps::default(), Taps::at(NUM_TIMES)]);
-        // Taps other than times are used only in f64, where the rounding errors of a random function stay far
-        // below the tests' tolerances.
-        if taps.times > 0 && self.recipe.float == DType::F64 {
-            taps = self.draws.of(&TAPS);
-        }
-        let solve = search(&field, self.b.ty(y), &types, taps, policy);
-        let (ends, tapped) = (solve.num_carry, solve.first_tapped());
-        let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
-        let step = solve.step.clone();
-        let times = times(self.b, taps.times);
-        let args = [&[none, zero], &times[..], &[y, none], &captures].concat();
-        let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
-        let end = self.b.proj(all, 0);
-        if taps.num_rows() > 0 {
-            self.pool.push(self.b.proj(all, tapped + 2));
-            let rates = self.b.proj(all, tapped + 3);
-            let rate = self.b.reduce(ReduceOp::Sum, rates, vec![0]);
-            self.pool.push(rate);
-        }
-        if self.draws.below(2) == 0 {
-            return Some(end);
-        }
-        self.pool.push(end);
-        let schedule = self.b.proj(all, 2);
-        let scan = Scan { step, inverse: None, num_carry: ends, taps, policy: SMALL };
-        let args = [&[schedule, end], &captures[..]].concat();
-        let tapped = scan.first_tapped();
-        if self.draws.below(2) == 0 {
-            self.stored(&scan.step, schedule, end, &captures, taps.num_rows());
-        }
-        let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
-        if taps.num_rows() > 0 {
-            self.pool.push(self.b.proj(all, tapped + 3));
-        }
-        Some(self.b.proj(all, 0))
-    }
-
-    /// A loop that stores values in each trip, and a loop in the opposite direction that reads these values.
-    fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_places: usize) {
-        let (num_rows, ty) = (usize::from(num_places > 0), self.b.ty(y).clone());
-        let types = [step.input_types(), vec![ty.clone(); num_rows]].concat();
-        let (mut b, x) = Builder::with_inputs(&types);
-        let mut next = b.inline(step, &x[..step.num_inputs()])[0];
-        if num_rows > 0 {
-            next = b.add(next, x[step.num_inputs()]);
-        }
-        let (next, term) = (b.unary(UnaryOp::Tanh, next), b.mul(next, x[4]));
-        let kept = b.unary(UnaryOp::Sin, term);
-        let body = b.finish(&[&[next, kept, term], &[next][..num_rows]].concat());
-        let (reversed, policy) = (self.draws.below(2) == 0, Policy::Direct);
-        let (num_carry, num_xs, num_ys, num_sums) = (1, 0, 1, 1);
-        let walk = Loop {
-            body,
-            is_reversed: reversed,
-            num_carry,
-            num_xs,
-            num_ys,
-            num_sums,
-            num_rows,
-            num_places,
-            policy,
-        };
-        let rows = super::sequence::tapped(&ty, num_places.max(1));
-        let rows = self.b.broadcast(y, rows.shape(), vec![1, 2]);
-        let args = [&[schedule, y], captures, &[rows][..num_rows]].concat();
-        let walked = self.b.push(Op::Loop(Arc::new(walk)), &args, None);
-        let walked = self.b.projections(walked);
-        let (mut b, x) = Builder::with_inputs(&[&types[..4], &vec![ty; 4]].concat());
-        let (sum, both) = (b.add(x[4], x[5]), b.mul(x[4], x[6]));
-        let (next, term) = (b.unary(UnaryOp::Tanh, sum), b.mul(both, x[7]));
-        let body = b.finish(&[next, both, term]);
-        let (num_xs, num_rows, num_places) = (2, 0, 0);
-        let back = Loop {
-            body,
-            is_reversed: !reversed,
-            num_carry,
-            num_xs,
-            num_ys,
-            num_sums,
-            num_rows,
-            num_places,
-            policy,
-        };
-        let back = self.b.push(Op::Loop(Arc::new(back)), &[schedule, y, walked[1], walked[2], y], None);
-        let sums = [walked[3], self.b.proj(back, 3)].map(|sum| self.b.unary(UnaryOp::Tanh, sum));
-        self.pool.extend([walked[0], sums[0], self.b.proj(back, 0), sums[1]]);
-    }
-
-    fn tiles(&mut self) -> Option<NodeId> {
-        let rows = self.draws.of(&[3, 5]);
-        let wanted = |t: &Type| t.is_float() && **t.shape() == [rows, 2];
-        let (x, y) = (self.pick(wanted)?, self.pick(wanted)?);
-        let shared: Vec<NodeId> = (0..2).map(|_| self.any_float()).collect();
-        let w = self.pick(|t| t.is_float() && **t.shape() == [2, 2])?;
-        let captures = [&shared[..], &[w]].concat();
-        let types: Vec<Type> = captures.iter().map(|&c| self.b.ty(c).clone()).collect();
-        let (seed, float) = (self.draws.word(), self.recipe.float);
-        let make = |rows: usize| tile(seed, rows, &types, float);
-        let tile = self.draws.of(&[1, 2]);
-        let tail = (!rows.is_multiple_of(tile)).then(|| make(rows % tile));
-        let outs = vec![TileOut::Rows, TileOut::Sum];
-        let t = Tiles { rows, tile, body: make(tile), tail, num_rowed: 2, outs };
-        let all = self.b.push(Op::Tiles(Arc::new(t)), &[&[x, y], &captures[..]].concat(), None);
-        let (low, sum) = (self.b.proj(all, 0), self.b.proj(all, 1));
-        let sum = self.b.unary(UnaryOp::Sin, sum);
-        self.pool.push(sum);
-        Some(low)
-    }
-}
-
-const SMALL: Policy = Policy::Checkpoint(Checkpoints::Count(2));
-
-/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded; its operations do not depend on `rows`.
-fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
-    let y = Type::array(float, [rows, 2]);
-    let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
-    let mut draws = Draws::new(seed);
-    let ops = 2 + draws.below(4);
-    // The part that depends only on captures is generated separately, without use of the number of rows.
-    let recipe = Recipe { ops, float, loops: false };
-    let pool = x[2..].to_vec();
-    let index = b.splat(DType::I32, [3], 1.0);
-    let mut g = Grow { b: &mut b, pool: [&pool[..1], &pool[..1], &pool, &[index]].concat(), draws, recipe };
-    g.pool.swap(5, pool.len() + 2);
-    (0..ops).for_each(|_| g.grow());
-    let (fixed, mut draws) = (g.pool.clone(), g.draws);
-    let (shape, mut h) = (Shape::from([rows, 2]), x[1]);
-    for &id in fixed.iter().rev().take(4) {
-        let ty = b.ty(id).clone();
-        let dims: Option<Vec<usize>> = match &**ty.shape() {
-            [] => Some(vec![]),
-            [2] => Some(vec![1]),
-            _ => None,
-        };
-        if **ty.shape() == [2, 2] && ty.is_float() {
-            let turned = draws.below(2) == 0;
-            h = b.dot(h, id, false, turned);
-        } else if let Some(dims) = dims.filter(|_| ty.is_float()) {
-            let wide = b.broadcast(id, &shape, dims);
-            h = if draws.below(2) == 0 { b.add(h, wide) } else { b.mul(h, wide) };
-        }
-        h = b.unary(draws.of(&[UnaryOp::Tanh, UnaryOp::Sin]), h);
-    }
-    let t = b.cast(x[0], float);
-    let t = b.broadcast(t, &shape, vec![]);
-    let y = b.add(h, t);
-    let y = b.unary(UnaryOp::Tanh, y);
-    b.finish(&[y])
-}
-
-/// The number of times to tap at.
-const NUM_TIMES: usize = 11;
-
-/// The taps to try: times, groups of trips (fewer groups than the search has), the last trip, and all of these
-/// together.
-const TAPS: [Taps; 4] = [
-    Taps { times: NUM_TIMES, every: 0, groups: 0, last: false },
-    Taps { times: 0, every: 2, groups: 1, last: false },
-    Taps { times: 0, every: 0, groups: 0, last: true },
-    Taps { times: NUM_TIMES, every: 1, groups: 5, last: true },
-];
-
-/// The operand of times if `num` is not 0: -0.25, -0.25, 0, 0, 0.25, 0.25 and so on.
-pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
-    if num == 0 {
-        return vec![];
-    }
-    let index = b.push(Op::Iota { axis: 0 }, &[], Some(&Type::array(DType::F64, [num])));
-    let half = b.scale(index, 0.5);
-    let pair = b.unary(UnaryOp::Floor, half);
-    let quarter = b.splat(DType::F64, [num], 0.25);
-    let time = b.scale(pair, 0.25);
-    vec![b.sub(time, quarter)]
-}
-
-/// An Euler search over [0, 1] that accepts every other attempt. Its taps are the start and end times of the
-/// trip, y and dy/dt.
-pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, policy: Policy) -> Solve {
-    let time = Type::scalar(DType::F64);
-    let flag = Type::scalar(DType::Bool);
-    let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
-        let rate = b.inline(field, &[&[t, y], captures].concat())[0];
-        let h = b.sub(next, t);
-        let (dtype, shape) = (b.ty(y).dtype(), b.ty(y).shape().clone());
-        let h = b.cast(h, dtype);
-        let h = b.broadcast(h, &shape, vec![]);
-        let dy = b.mul(h, rate);
-        (b.add(y, dy), rate)
-    };
-    let num_taps = if taps.num_rows() > 0 { 4 } else { 0 };
-    let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
-    let (mut b, x) = Builder::with_inputs(&types);
-    let (next, rate) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
-    let step = b.finish(&[&[next], &[x[2], x[3], x[4], rate][..num_taps]].concat());
-    let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
-    let (mut b, x) = Builder::with_inputs(&types);
-    let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
-    let tries = b.add(x[2], one);
-    let times = b.cast(tries, DType::F64);
-    let half = b.scale(times, 0.5);
-    let whole = b.unary(UnaryOp::Floor, half);
-    let accept = b.compare(CompareOp::Ne, half, whole);
-    let h = b.scale(times, 0.15);
-    let aim = b.add(x[0], h);
-    let aim = b.binary(BinaryOp::Min, aim, end);
-    let (new, rate) = euler(&mut b, x[0], aim, x[1], &x[3..]);
-    let wide = b.broadcast(accept, y.shape(), vec![]);
-    let new = b.select(wide, new, x[1]);
-    let step_time = b.select(accept, aim, x[0]);
-    let running = b.compare(CompareOp::Lt, step_time, end);
-    let reached = b.unary(UnaryOp::Not, running);
-    let tapped = &[x[0], step_time, x[1], rate][..num_taps];
-    let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped].concat());
-    Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
-}
-
-/// (row0, x: [rows, 2], y: [rows, 2], captures..) -> row results, a sum
-fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
-    let row = Type::array(float, [rows, 2]);
-    let types = [&[Type::scalar(DType::U32), row.clone(), row], captures].concat();
-    let (mut b, x) = Builder::with_inputs(&types);
-    let f = field(seed, rows, captures, float);
-    let mut draws = Draws::new(seed);
-    let first = b.cast(x[0], DType::F64);
-    let mut y = b.inline(&f, &[&[first, x[1]], &x[3..]].concat())[0];
-    if draws.below(2) == 0 {
-        let solve = search(&f, b.ty(y), captures, Taps::default(), SMALL);
-        let (zero, none) = (b.splat(DType::F64, [], 0.0), b.splat(DType::U32, [], 0.0));
-        let args = [&[none, zero, y, none], &x[3..]].concat();
-        let all = b.push(Op::Solve(Arc::new(solve)), &args, None);
-        y = b.proj(all, 0);
-    }
-    let z = b.mul(y, x[2]);
-    let sum = b.reduce(ReduceOp::Sum, z, vec![0]);
-    b.finish(&[z, sum])
-}
-
-#[test]
-fn one_seed_gives_one_function() {
-    let recipe = Recipe { ops: 40, float: DType::F32, loops: true };
-    for seed in 0..20 {
-        // The texts are compared, because equal constant arrays of two functions do not compare equal.
-        assert_eq!(function(seed, recipe).0.to_string(), function(seed, recipe).0.to_string());
     }
 }

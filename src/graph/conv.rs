@@ -27,6 +27,10 @@ impl Margins {
     /// The size of the result along an axis, from the sizes of the image and the kernel.
     fn side(self, axis: usize, image: usize, kernel: usize) -> Result<usize, String> {
         let (lo, hi) = (self.lo[axis], self.hi[axis]);
+        // Images with margins alone have no transposed convolution: its result would be empty.
+        if image == 0 {
+            return Err("images of 0 pixels have no convolution".into());
+        }
         if kernel == 0 || lo.max(hi) >= kernel {
             return Err(format!(
                 "margins of {lo} and {hi} must be smaller than the kernel's length of {kernel}"
@@ -103,6 +107,8 @@ mod tests {
         assert!(e.ends_with("margins of 3 and 0 must be smaller than the kernel's length of 3"), "{e}");
         let e = infer(&wide, &[&x, &of(&[9, 2, 3, 4])], None).unwrap().to_string();
         assert_eq!(e, "f32[2,2,4,4]");
+        let e = infer(&wide, &[&of(&[2, 0, 5, 3]), &w], None).unwrap_err().to_string();
+        assert!(e.ends_with("images of 0 pixels have no convolution"), "{e}");
         let e = infer(&turned, &[&x, &w], None).unwrap_err().to_string();
         assert!(e.ends_with("the images have 3 channels, but the kernel has 4"), "{e}");
     }

@@ -267,7 +267,10 @@ fn movement(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
 }
 
 fn gather(x: &Type, index: &Type) -> Inferred {
-    need(x.shape().rank() >= 1 && x.shape()[0] > 0, || "the operand has no rows".into())?;
+    need(x.shape().rank() >= 1, || "the operand has no axis of rows".into())?;
+    need(x.shape()[0] > 0 || index.shape().size() == 0, || {
+        format!("the operand has no rows, but the index has shape {}", index.shape())
+    })?;
     need(index.dtype() == DType::I32, || "the index must be i32".into())?;
     sized(x, index.shape().iter().chain(&x.shape()[1..]).copied().collect())
 }
@@ -387,6 +390,14 @@ mod tests {
         assert!(why(&[5, 2, 3], &[1, 3, 4]).ends_with("the leading axes [5] and [1] differ"));
         assert!(why(&[5, 2, 3], &[3, 4]).ends_with("the leading axes [5] and [] differ"));
         assert!(why(&[3], &[3, 4]).ends_with("the operands must be matrices or batches of them"));
+    }
+
+    #[test]
+    fn only_an_empty_index_fits_an_operand_without_rows() {
+        let (none, index) = (Type::array(DType::F32, [0, 3]), |len| Type::array(DType::I32, [len]));
+        assert_eq!(infer(&Op::Gather, &[&none, &index(0)], None), Ok(none.clone()));
+        let e = infer(&Op::Gather, &[&none, &index(2)], None).unwrap_err().to_string();
+        assert!(e.ends_with("the operand has no rows, but the index has shape [2]"), "{e}");
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub enum IoError {
         path: PathBuf,
     },
     /// Saved values differ in length.
-    #[error("{} was not written: the value saved at t={t} has {found} components, but earlier values have {expected}", path.display())]
+    #[error("{} was not written: the value saved at t={} has {found} components, but earlier values have {expected}", path.display(), crate::ode::shown(*t))]
     Ragged {
         /// The file.
         path: PathBuf,

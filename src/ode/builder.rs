@@ -225,7 +225,8 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         Ode { settings: self.settings.clone(), ..Ode::from_field(field) }
     }
 
-    /// Selects what is saved: a [`SaveAt`], or a list of times. On tensors the times may be a tensor of rank
+    /// Selects what is saved: a [`SaveAt`], or a list of times. The first call replaces the default, and further
+    /// calls add to the selection. On tensors the times may be a tensor of rank
     /// 1, traced or not. Row i then belongs to `ts[i]`, even if times repeat. A row is NaN if its time is out
     /// of order, outside the interval or after a NaN. A second call may add a [`SaveAt`] without times to
     /// such a tensor; its rows are in the order of the solve.
@@ -237,7 +238,7 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
         let mut selected = None;
         save_at.write(&mut selected, &mut self.options);
         if let Some(save_at) = selected {
-            self.save_at = save_at;
+            self.save_at = if self.given.save_at { self.save_at.and(save_at) } else { save_at };
             self.given.save_at = true;
         }
         self
@@ -387,12 +388,19 @@ impl<'f, Y: OdeState, F, O> Ode<'f, Y, F, O> {
 impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// The error norm: `norm` receives the scaled errors `e_j / (atol_j + rtol_j max(|y0_j|, |y1_j|))` as a
     /// state. A step is accepted if the norm is less than 1. The default is the RMS. The norm also determines
-    /// the first step size, if `dt0` is not given.
+    /// the first step size, if `dt0` is not given. It must be finite and at least 0; a step for which it is
+    /// not is rejected, and if shorter steps do not help, the solve ends with
+    /// [`Outcome::NonFiniteNorm`](super::Outcome::NonFiniteNorm).
     pub fn norm(mut self, norm: impl Fn(&Y) -> f64 + Send + Sync + 'f) -> Self {
-        self.norm = Some(Arc::new(norm));
+        // A negative norm would accept every step. A NaN rejects the step, and its outcome names the norm.
+        self.norm = Some(Arc::new(move |errors: &Y| {
+            let norm = norm(errors);
+            if norm < 0.0 { f64::NAN } else { norm }
+        }));
         self
     }
-    /// Saves `f(t, y)` instead of y.
+    /// Saves `f(t, y)` instead of y, at the times that [`save_at`](Ode::save_at) selects. Dense output is always of
+    /// y, so `save_fn` is an error if no time is selected. A second call replaces the first.
     ///
     /// `f` may change its captured variables. It must not solve with this same `Ode`, which would deadlock.
     pub fn save_fn<P>(self, f: impl FnMut(f64, &Y) -> P + Send + 'f) -> Ode<'f, Y, F, P> {
@@ -414,8 +422,15 @@ impl<'f, Y: PlainState, F, O> Ode<'f, Y, F, O> {
     /// ends the solve with [`Outcome::Terminated`](super::Outcome::Terminated), which is not an error.
     ///
     /// `watch` may change its captured variables. It must not solve with this `Ode`, which would deadlock.
-    pub fn on_step(mut self, watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
-        self.on_step = Some(Arc::new(Mutex::new(watch)));
+    /// If several callbacks are given, all of them are called after each step, in this order.
+    pub fn on_step(mut self, mut watch: impl FnMut(f64, &Y) -> ControlFlow<()> + Send + 'f) -> Self {
+        self.on_step = Some(match self.on_step.take() {
+            None => Arc::new(Mutex::new(watch)),
+            Some(earlier) => Arc::new(Mutex::new(move |t: f64, y: &Y| {
+                let (first, second) = (locked(&earlier)(t, y), watch(t, y));
+                if first.is_break() { first } else { second }
+            })),
+        });
         self
     }
 }

@@ -6,7 +6,7 @@
 //! are [resolved](Settings::resolve).
 
 use super::event::Watch;
-use super::{ConfigError, Controller, Method, Ode, OdeState, Settings};
+use super::{ConfigError, Controller, Event, Method, Ode, OdeState, SaveAt, Settings};
 
 /// Whether a setting was given, for settings whose value does not show it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,6 +38,18 @@ pub(crate) struct Requested<'a> {
     /// Whether there is an event of each kind: one that is only recorded, a terminal one without a state
     /// reset, one with a state reset.
     events: [bool; 3],
+    /// The first event with a setting out of range.
+    bad_event: Option<&'a Event>,
+    save_at: &'a SaveAt,
+}
+
+/// Rejects an event with a tolerance out of range.
+pub(crate) fn check_event(event: &Event) -> Result<(), ConfigError> {
+    let value = event.tolerance;
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(ConfigError::Controller { parameter: "Event::tolerance", value, range: "finite and at least 0" })
 }
 
 impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
@@ -73,6 +85,8 @@ impl<Y: OdeState, F, O> Ode<'_, Y, F, O> {
                 any(|w| w.event.terminal > 0 && w.then.is_none()),
                 any(|w| w.then.is_some()),
             ],
+            bad_event: self.watches.iter().map(|w| &w.event).find(|event| check_event(event).is_err()),
+            save_at: &self.save_at,
         }
     }
 }
@@ -90,7 +104,12 @@ impl Requested<'_> {
         if self.settings.max_events.is_some() && self.events == [false; 3] {
             return Err(ConfigError::UnusedSetting { setting: "max_events", place: "without an event" });
         }
+        self.bad_event.map_or(Ok(()), check_event)?;
         let place = match driver {
+            Driver::Solve if self.given.save_fn && !self.save_at.has_times() => {
+                let place = "if `save_at` selects no times (dense output is of y)";
+                return Err(ConfigError::UnusedSetting { setting: "save_fn", place });
+            }
             Driver::Solve => return Ok(()),
             Driver::Steps => "in `stepper`, where the caller sees every step",
             Driver::Sensitivity => {

@@ -54,6 +54,8 @@ pub trait Clock: Clone {
     fn lookup(&self, table: &[f64]) -> Self;
     /// The number of entries of the ascending `table` that are at most `self`.
     fn count_up_to(&self, table: &[f64]) -> Self;
+    /// The number of entries of the descending `table` that are at least `self`.
+    fn count_down_to(&self, table: &[f64]) -> Self;
 
     /// The smaller of the two; unspecified if either is NaN.
     #[inline(always)]
@@ -142,5 +144,9 @@ impl Clock for f64 {
     #[inline(always)]
     fn count_up_to(&self, table: &[f64]) -> f64 {
         table.partition_point(|entry| entry <= self) as f64
+    }
+    #[inline(always)]
+    fn count_down_to(&self, table: &[f64]) -> f64 {
+        table.partition_point(|entry| entry >= self) as f64
     }
 }

@@ -54,6 +54,8 @@ pub struct StepTo {
 /// `[factor_min, 1]` right after a rejection. After a rejected step the factor is `safety (1/r)^(1/k)`,
 /// clipped to `[factor_min, safety]`.
 ///
+/// I and P + I + D must be above 0; otherwise small errors would not lead to longer steps.
+///
 /// The default is the I controller: P = 0, I = 1, D = 0; for stiff methods
 /// [`PidController::predictive`]. Other controllers have constructors:
 /// [`PidController::pi`], [`PidController::new`], [`PidController::h211pi`], [`PidController::h211b`],
@@ -218,8 +220,13 @@ impl Controller {
         match self {
             Controller::Constant(_) | Controller::StepTo(_) => {}
             Controller::Pid(pid) => {
-                rules.extend([finite("pcoeff", pid.pcoeff), finite("icoeff", pid.icoeff)]);
+                let (icoeff, sum) = (pid.icoeff, pid.pcoeff + pid.icoeff + pid.dcoeff);
+                rules.extend([finite("pcoeff", pid.pcoeff), finite("icoeff", icoeff)]);
                 rules.extend([finite("dcoeff", pid.dcoeff), finite("ratio_coeff", pid.ratio_coeff)]);
+                // Minus I / k is the sum of the exponents of all errors, and minus the other sum / k the exponent
+                // of the last one. If either is not above 0, an error below the tolerance does not lengthen steps.
+                rules.push(("icoeff", icoeff, icoeff > 0.0, "above 0"));
+                rules.push(("pcoeff + icoeff + dcoeff", sum, sum > 0.0, "above 0"));
                 rules.extend(factors(pid.safety, pid.factor_min, pid.factor_max));
             }
             Controller::Hairer(hairer) => {

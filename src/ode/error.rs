@@ -1,5 +1,7 @@
 //! `ConfigError`: errors in a problem or its settings, detected before work starts if possible.
 
+use super::shown::shown;
+
 /// An error in a problem or its settings, or in a request for data that a solution does not have.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -8,15 +10,35 @@ pub enum ConfigError {
     #[cfg(feature = "rayon")]
     #[error(transparent)]
     World(#[from] crate::world::WorldError),
-    /// A tolerance is negative, NaN or infinite, or both are zero.
+    /// A tolerance is negative, NaN or infinite, rtol is at least 1, or both are zero.
     #[error(
-        "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, and one of them above 0"
+        "tolerances rtol={rtol:e}, atol={atol:e}: both must be finite and at least 0, one of them above 0, and rtol below 1"
     )]
     Tolerance {
         /// The relative tolerance given.
         rtol: f64,
         /// The absolute tolerance given.
         atol: f64,
+    },
+    /// A relative tolerance below the precision of the numbers of the state.
+    #[error(
+        "rtol={rtol:e}: must be 0 or at least {least:e}, the precision of the state's numbers; 0 leaves the absolute tolerance alone"
+    )]
+    TolerancePrecision {
+        /// The relative tolerance given.
+        rtol: f64,
+        /// The distance from 1 to the next larger number.
+        least: f64,
+    },
+    /// Two selections of every n-th step of which neither contains the other.
+    #[error(
+        "save_at selects every {first}th and every {second}th accepted step: select one of them, or all steps by `and_steps`"
+    )]
+    SavedStrides {
+        /// n of the first selection.
+        first: usize,
+        /// n of the second selection.
+        second: usize,
     },
     /// The number of values of a tolerance matches neither the components nor the parts of the state.
     #[error(
@@ -35,14 +57,14 @@ pub enum ConfigError {
     },
     /// A discontinuity that is not among the times of `StepTo`.
     #[error(
-        "a step must end at the discontinuity t={t}, but the times of `StepTo` do not contain it: add it to them"
+        "a step must end at the discontinuity t={}, but the times of `StepTo` do not contain it: add it to them", shown(*t)
     )]
     StopBesideTimes {
         /// The time.
         t: f64,
     },
     /// A time in `tstops` or `discontinuities` that is not finite.
-    #[error("{name}={value}: must be finite")]
+    #[error("{name}={}: must be finite", shown(*value))]
     Stop {
         /// `tstops` or `discontinuities`.
         name: &'static str,
@@ -105,7 +127,7 @@ pub enum ConfigError {
         size: usize,
     },
     /// A time to save at lies outside the interval.
-    #[error("save_at ts[{index}]={t} lies outside the interval from t0={t0} to t1={t1}")]
+    #[error("save_at ts[{index}]={} lies outside the interval from t0={} to t1={}", shown(*t), shown(*t0), shown(*t1))]
     SavedTime {
         /// Its index.
         index: usize,
@@ -117,7 +139,7 @@ pub enum ConfigError {
         t1: f64,
     },
     /// A solution was evaluated outside its interval, or a `Stepper` outside its last step.
-    #[error("t={t} lies outside the interval from t={t0} to t={t1}, in which the solution can be evaluated")]
+    #[error("t={} lies outside the interval from t={} to t={}, in which the solution can be evaluated", shown(*t), shown(*t0), shown(*t1))]
     OutsideInterval {
         /// The time.
         t: f64,
@@ -134,7 +156,7 @@ pub enum ConfigError {
     },
     /// t0, t1 or a given time is NaN or infinite; t1 may be infinite if something else can end the solve.
     #[error(
-        "{name}={value}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve"
+        "{name}={}: times must be finite; t1 may be infinite where an event or `on_step` can end the solve", shown(*value)
     )]
     Time {
         /// `t0` or `t1`; `ts` for the times of `odeint`; `save_at ts` for saved times on tensors.
@@ -170,6 +192,14 @@ pub enum ConfigError {
         /// The controller that already has a first step size.
         controller: &'static str,
     },
+    /// `y_mut` of a stepper changed the shape of the state.
+    #[error(
+        "`y_mut` changed y, {change}: y must keep its shape; start another stepper for a state of another shape"
+    )]
+    StateShape {
+        /// The part of the state, and its shapes before and after.
+        change: String,
+    },
     /// A setting was given to a solve that does not read it.
     #[error("`{setting}` has no effect {place}: leave it out")]
     UnusedSetting {
@@ -189,7 +219,7 @@ pub enum ConfigError {
         components: usize,
     },
     /// A mass matrix with an entry that is not finite.
-    #[error("`mass_matrix` has the entry {value}: entries must be finite")]
+    #[error("`mass_matrix` has the entry {}: entries must be finite", shown(*value))]
     MatrixEntry {
         /// The entry.
         value: f64,
@@ -206,15 +236,63 @@ pub enum ConfigError {
         /// Components of the state.
         components: usize,
     },
-    /// A y0 that violates a constraint: an equation whose row of the mass matrix is zero.
+    /// A y0 that does not satisfy the algebraic equations: those without a derivative, or combinations of
+    /// equations in which the derivatives cancel.
     #[error(
-        "y0 violates algebraic equation {equation} by {residual:e}: choose y0 with f[{equation}](t0, y0) = 0"
+        "y0 violates algebraic equation {equation}: y[{component}]={given:?} would have to be about {}, {tolerances:.1e} tolerances away; choose y0 such that the algebraic equations hold",
+        rounded(*needed, *given)
     )]
     InconsistentStart {
-        /// The equation, counted from 0 among all equations.
+        /// The equation with the largest residual relative to its terms, counted from 0 among all equations.
         equation: usize,
-        /// The magnitude of `f[equation](t0, y0)`.
-        residual: f64,
+        /// The component that differs by the most tolerances from a state that satisfies the equations.
+        component: usize,
+        /// Its value in y0.
+        given: f64,
+        /// Its value in that state.
+        needed: f64,
+        /// The difference in tolerances.
+        tolerances: f64,
+    },
+    /// Algebraic equations whose index is above 1.
+    #[error(
+        "the algebraic equations do not determine y[{component}] at t0={t0}, so their index is above 1: replace them by their derivatives with respect to t until they do"
+    )]
+    HigherIndex {
+        /// The component.
+        component: usize,
+        /// The start of the solve.
+        t0: f64,
+    },
+    /// A Jacobian given by the user that differs from finite differences by more than 10 %.
+    #[error(
+        "`jacobian` gives df[{row}]/dy[{column}] = {given:?} at t={t}, but finite differences give {difference:?}: correct the function, or leave it out"
+    )]
+    WrongJacobian {
+        /// The row of the entry.
+        row: usize,
+        /// The column of the entry.
+        column: usize,
+        /// The time of the comparison.
+        t: f64,
+        /// The given entry.
+        given: f64,
+        /// The entry by finite differences.
+        difference: f64,
+    },
+    /// A sparsity pattern that leaves out an entry of the Jacobian.
+    #[error(
+        "`jacobian_sparsity` leaves out entry ({row}, {column}), but df[{row}]/dy[{column}] = {difference:?} at t={t}: add the entry, or widen the band"
+    )]
+    SparsityTooNarrow {
+        /// The row of the entry.
+        row: usize,
+        /// The column of the entry.
+        column: usize,
+        /// The time of the comparison.
+        t: f64,
+        /// The entry by finite differences.
+        difference: f64,
     },
     /// A method that cannot run in this way.
     #[error("{method} does not run {place}: {remedy}")]
@@ -227,8 +305,13 @@ pub enum ConfigError {
         remedy: &'static str,
     },
     /// The times of `save_at` or of `StepTo` are out of order.
-    #[error("ts[{index}]={previous}, ts[{}]={next}: the times must be in order from t0 to t1, and those of `StepTo` must differ", index + 1)]
+    #[error(
+        "{name} ts[{index}]={}, ts[{}]={}: the times must be in order from t0 to t1, and those of `StepTo` must differ",
+        shown(*previous), index + 1, shown(*next)
+    )]
     TimesNotMonotone {
+        /// `save_at` or `StepTo`.
+        name: &'static str,
         /// The index of the first time that is out of order with the next one.
         index: usize,
         /// The time at this index.
@@ -238,7 +321,7 @@ pub enum ConfigError {
     },
     /// The times do not start at t0 and end at t1.
     #[error(
-        "the times of `StepTo` run from {first} to {last}, but the solve runs from t0={t0} to t1={t1}: they must agree"
+        "the times of `StepTo` {}, but the solve runs from t0={} to t1={}: they must agree", ends(*first, *last), shown(*t0), shown(*t1)
     )]
     TimesEnds {
         /// The first time, NaN if there is none.
@@ -271,7 +354,7 @@ pub enum ConfigError {
         expected: usize,
     },
     /// A custom tableau holds a number that is not finite.
-    #[error("tableau \"{tableau}\": {part} has {value} at index {index}: all numbers must be finite")]
+    #[error("tableau \"{tableau}\": {part} has {} at index {index}: all numbers must be finite", shown(*value))]
     TableauNumber {
         /// The tableau's name.
         tableau: String,
@@ -284,7 +367,7 @@ pub enum ConfigError {
     },
     /// A row of a custom tableau does not sum to the stage's c.
     #[error(
-        "tableau \"{tableau}\": the row of stage {stage} sums to {sum}, but c[{stage}]={c}: they must agree"
+        "tableau \"{tableau}\": the row of stage {stage} sums to {}, but c[{stage}]={}: they must agree", shown(*sum), shown(*c)
     )]
     TableauRowSum {
         /// The tableau's name.
@@ -336,7 +419,7 @@ pub enum ConfigError {
     },
     /// The dense output of a custom tableau does not end at y1.
     #[error(
-        "tableau \"{tableau}\": the dense weight of stage {stage} is {at_end} at the end of the step, but b={b}: they must agree"
+        "tableau \"{tableau}\": the dense weight of stage {stage} is {} at the end of the step, but b={}: they must agree", shown(*at_end), shown(*b)
     )]
     TableauDenseEnd {
         /// The tableau's name.
@@ -349,7 +432,7 @@ pub enum ConfigError {
         b: f64,
     },
     /// A controller parameter, `max_steps`, `dt_min` or `dt_max` is out of range.
-    #[error("{parameter}={value}: must be {range}")]
+    #[error("{parameter}={}: must be {range}", shown(*value))]
     Controller {
         /// The parameter or setting.
         parameter: &'static str,
@@ -374,6 +457,23 @@ pub enum ConfigError {
         /// The reason.
         why: String,
     },
+}
+
+/// The ends of the times of `StepTo`, which are NaN if there are no times.
+fn ends(first: f64, last: f64) -> String {
+    if first.is_nan() { "are empty".into() } else { format!("run from {} to {}", shown(first), shown(last)) }
+}
+
+/// A number near `other`, with as many digits as six digits of their difference have.
+fn rounded(x: f64, other: f64) -> String {
+    let unit = 10.0_f64.powf((x - other).abs().log10().floor() - 5.0);
+    let digits = (-unit.log10()).round();
+    if (0.0..300.0).contains(&digits) && x.abs() < 1e6 {
+        let text = format!("{x:.*}", digits as usize);
+        // "-0.00000" and trailing zeros.
+        return text.parse::<f64>().map_or(text, |x| format!("{:?}", x + 0.0));
+    }
+    format!("{x:?}")
 }
 
 /// The end of the message about dt0; t1 - t0 is NaN if t0 or t1 is traced.

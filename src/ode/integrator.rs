@@ -4,16 +4,17 @@
 //! of steps is accepted. [`Stepper`](super::Stepper) exposes it to the user; [`plain`](super::plain) calls it
 //! in a loop with a recorder, which decides what is saved.
 
+use super::attempt::count_stiff;
 use super::attempts::{Driven, Run};
 use super::dense::Segment;
 use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::step_end::next_step_end;
-use super::stiff::make_memory;
+use super::stiff::{Consistency, make_memory};
 use super::stiffness::Look;
 use super::{
-    Carry, ConfigError, FieldFailure, Interpolant, Mass, Native, Outcome, PlainState, Resolved, Scheme,
-    SolveError, Span, VectorField, start, status,
+    Carry, ConfigError, FieldFailure, Interpolant, Native, Outcome, PlainState, Resolved, Scheme, SolveError,
+    Span, VectorField, start, status,
 };
 use std::sync::Arc;
 
@@ -41,6 +42,8 @@ pub(super) struct Integrator<Y: PlainState> {
     stages: Vec<Y>,
     ready: Ready,
     weights: Vec<f64>,
+    /// The last time at which the algebraic equations were solved; NaN if there are none.
+    solved_at: f64,
 }
 
 impl<Y: PlainState> Integrator<Y> {
@@ -52,10 +55,9 @@ impl<Y: PlainState> Integrator<Y> {
     ) -> Result<Self, SolveError> {
         let span = Span::new(t0, t1);
         let mut carry = start(&f, scheme, &span, y0).map_err(|failure| field_error(failure, 0.0))?;
-        if let Some(mass) = resolved.mass() {
-            check_constraints(f, scheme, mass, &span, &mut carry)?;
-        }
         make_memory(scheme, resolved, &mut carry);
+        check_constraints(f, scheme, &span, &mut carry)?;
+        let solved_at = if is_constrained(&carry) { t0 } else { f64::NAN };
         let interpolant = Arc::new(Interpolant::of(&scheme.tableau));
         let weights = vec![0.0; interpolant.num_stages()];
         Ok(Integrator {
@@ -67,6 +69,7 @@ impl<Y: PlainState> Integrator<Y> {
             stages: vec![],
             ready: Ready::Nothing,
             weights,
+            solved_at,
         })
     }
 
@@ -82,19 +85,23 @@ impl<Y: PlainState> Integrator<Y> {
         step_times: &mut Vec<f64>,
     ) -> Result<u64, SolveError> {
         self.ready = Ready::Nothing;
+        self.pass_discontinuity(f, scheme)?;
         if remember {
             self.before.renew(&self.carry);
         }
         let first = step_times.len();
+        // A step that ends at a discontinuity must be the last of its call, if there are algebraic equations.
+        let is_watched = !self.solved_at.is_nan() && !scheme.limits.sides.is_empty();
         loop {
-            let accepted = (step_times.len() - first) as u64;
-            let run =
-                Run { scheme, span: &self.span, carry: &mut self.carry, most: most - accepted, step_times };
+            let left = most - (step_times.len() - first) as u64;
+            let most = if is_watched { left.min(1) } else { left };
+            let run = Run { scheme, span: &self.span, carry: &mut self.carry, most, step_times };
             match f.attempts(native, run) {
                 Err(failure) if !(failure.is_recoverable() && self.refuse(scheme)) => {
                     return Err(field_error(failure, self.carry.num_steps));
                 }
                 Err(_) => {}
+                Ok(1) if left > 1 && is_watched => self.pass_discontinuity(f, scheme)?,
                 Ok(_) => break,
             }
         }
@@ -191,10 +198,11 @@ impl<Y: PlainState> Integrator<Y> {
         Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages }
     }
 
-    /// Whether stability limits the size of the last accepted step, whose stages are stored.
-    pub fn is_suspicious(&mut self, scheme: &Scheme<Y>, look: &Look) -> bool {
+    /// The estimate of `h |lambda|` for the last accepted step, whose stages are stored.
+    pub fn stiffness(&mut self, scheme: &Scheme<Y>, look: &Look) -> f64 {
         let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
-        look.is_suspicious(step, &scheme.tolerance, &mut self.carry.y1)
+        let (stages, arguments) = look.sizes(step, &scheme.tolerance, &mut self.carry.y1);
+        stages / arguments
     }
 
     /// Writes the state at `t`, a time within the last accepted step, to `out`. The stages must be
@@ -202,6 +210,31 @@ impl<Y: PlainState> Integrator<Y> {
     pub fn eval_into(&mut self, t: f64, out: &mut Y) {
         let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
         segment.eval(&self.interpolant, t, &mut self.weights, out);
+    }
+
+    /// Writes the sizes of the terms whose sum is the state at `t`, `|y_j| + |h| sum_i |w_i k_ij|`, to `out`. The
+    /// rounding error of [`eval_into`](Self::eval_into) is relative to them.
+    pub fn sizes_into(&mut self, t: f64, out: &mut Vec<f64>) {
+        out.clear();
+        self.before.y.each_component(&mut |y| out.push(y.abs()));
+        self.interpolant.weight_sizes((t - self.before.t) / self.h, &mut self.weights);
+        for (weight, k) in self.weights.iter().zip(&self.stages) {
+            let mut sizes = out.iter_mut();
+            k.each_component(&mut |k| {
+                if let Some(size) = sizes.next() {
+                    *size += (self.h * weight * k).abs();
+                }
+            });
+        }
+    }
+
+    /// Writes dy/dt at `t`, a time within the last accepted step, to `out`. The stages must be
+    /// [complete](Self::complete).
+    pub fn derivative_into(&mut self, t: f64, out: &mut Y) {
+        let mut zero = self.before.y.clone();
+        zero.lincomb(&self.before.y, &-1.0, &[1.0], std::slice::from_ref(&self.before.y));
+        let segment = Segment { t: self.before.t, h: self.h, y: &self.before.y, k: &self.stages };
+        segment.derivative(&self.interpolant, t, &mut self.weights, &zero, out);
     }
 
     /// Cuts the last accepted step short: it ends at `t` with the state `y`.
@@ -219,7 +252,36 @@ impl<Y: PlainState> Integrator<Y> {
     ) -> Result<(), SolveError> {
         let step = (&self.before.t, &self.before.num_off_grid, &t_end);
         resume(&f, scheme, &self.span, step, &true, &mut self.carry)
-            .map_err(|failure| field_error(failure, self.carry.num_steps))
+            .map_err(|failure| field_error(failure, self.carry.num_steps))?;
+        self.solve_constraints(f, scheme)
+    }
+
+    /// Solves the algebraic equations again if the carry's time is a discontinuity.
+    fn pass_discontinuity(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
+        let t = self.carry.t;
+        let is_there = !scheme.limits.sides.is_empty() && scheme.after(&self.span, &t) != t;
+        if is_there && t != self.solved_at { self.solve_constraints(f, scheme) } else { Ok(()) }
+    }
+
+    /// Replaces the carry's state by one that satisfies the algebraic equations. If there is none, the solve
+    /// ends.
+    fn solve_constraints(&mut self, f: &dyn VectorField<Y>, scheme: &Scheme<Y>) -> Result<(), SolveError> {
+        if self.solved_at.is_nan() || self.carry.status != status::RUNNING {
+            return Ok(());
+        }
+        let (found, y) = solve_constraints(f, scheme, &self.span, &mut self.carry)?;
+        self.solved_at = self.carry.t;
+        let (end, index) = match found {
+            Consistency::Unknown => return Ok(()),
+            Consistency::Solved(_) => {
+                self.carry.y = y;
+                return Ok(());
+            }
+            Consistency::Unsolved(correction) => (status::INCONSISTENT, correction.equation),
+            Consistency::Open { component } => (status::SINGULAR, component),
+        };
+        (self.carry.status, self.carry.component) = (end, index as f64);
+        Ok(())
     }
 
     /// Continues with another method, whose memory and controller history start anew.
@@ -252,39 +314,62 @@ impl<Y: PlainState> Integrator<Y> {
     /// Why the solve ended; `None` while it runs.
     pub fn outcome(&self, scheme: &Scheme<Y>) -> Option<Outcome> {
         let diagnosis = || self.carry.stiff.as_ref().and_then(|stiff| stiff.diagnosis());
-        Outcome::of(&self.carry, scheme.limits.dt_min).map(|outcome| outcome.diagnosed(diagnosis()))
+        Outcome::of(&self.carry, scheme.limits.dt_min)
+            .map(|outcome| outcome.diagnosed(diagnosis(), scheme.norm.is_some()))
     }
 }
 
-/// The maximum residual of a constraint at the start, in units of the tolerance.
+/// The largest difference, in tolerances, of y0 from a state that satisfies the algebraic equations.
 const VIOLATION: f64 = 10.0;
 
-/// Refuses a y0 for which the residual of a constraint (an equation without a derivative) exceeds
-/// [`VIOLATION`] tolerances.
+fn is_constrained<Y: PlainState>(carry: &Carry<Y>) -> bool {
+    carry.stiff.as_ref().is_some_and(|stiff| stiff.is_constrained())
+}
+
+/// Solves the algebraic equations just after the carry's time, from the carry's state, and returns the solution.
+fn solve_constraints<Y: PlainState>(
+    f: &dyn VectorField<Y>,
+    scheme: &Scheme<Y>,
+    span: &Span<f64>,
+    carry: &mut Carry<Y>,
+) -> Result<(Consistency, Y), SolveError> {
+    let (t, mut y) = (scheme.after(span, &carry.t), carry.y.clone());
+    let Carry { stiff: Some(stiff), k, y1, .. } = carry else { return Ok((Consistency::Unknown, y)) };
+    let found = stiff.solve_constraints(f, scheme, &t, &mut y, (y1, &mut k[0]));
+    count_stiff(&true, carry);
+    match found {
+        Ok(found) => Ok((found, y)),
+        Err(failure) => Err(field_error(failure, carry.num_steps)),
+    }
+}
+
+/// Refuses a y0 that differs by more than [`VIOLATION`] tolerances from a state that satisfies the algebraic
+/// equations, and algebraic equations that do not determine a component.
 fn check_constraints<Y: PlainState>(
     f: &dyn VectorField<Y>,
     scheme: &Scheme<Y>,
-    mass: &Mass,
     span: &Span<f64>,
     carry: &mut Carry<Y>,
 ) -> Result<(), SolveError> {
-    if carry.status != status::RUNNING {
+    if carry.status != status::RUNNING || !is_constrained(carry) {
         return Ok(());
     }
-    let Carry { t, y, y1, .. } = carry;
-    eval(&f, &scheme.after(span, t), y, y1).map_err(|failure| field_error(failure, 0.0))?;
-    carry.num_fn_evals += 1.0;
-    let size = carry.y.components().iter().fold(0.0_f64, |size, y| size.max(y.abs()));
-    for (equation, residual) in carry.y1.components().into_iter().enumerate() {
-        let (rtol, atol) = scheme.tolerance.at(equation);
-        let most = VIOLATION * (atol + rtol * size);
-        if mass.is_constraint(equation) && (residual.abs() > most || residual.is_nan()) {
-            return Err(ConfigError::InconsistentStart { equation, residual: residual.abs() }.into());
+    match solve_constraints(f, scheme, span, carry)?.0 {
+        Consistency::Open { component } => Err(ConfigError::HigherIndex { component, t0: span.t0 }.into()),
+        Consistency::Solved(correction) | Consistency::Unsolved(correction)
+            if correction.tolerances > VIOLATION =>
+        {
+            let super::stiff::Correction { component, given, needed, tolerances, equation } = correction;
+            Err(ConfigError::InconsistentStart { equation, component, given, needed, tolerances }.into())
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 pub(super) fn field_error(failure: FieldFailure<f64>, num_steps: f64) -> SolveError {
-    SolveError::of_field(failure.t, num_steps as u64, failure.source)
+    // A comparison of the Jacobian with the vector field found a wrong setting.
+    match failure.source.downcast::<ConfigError>() {
+        Ok(error) => SolveError::Config(*error),
+        Err(source) => SolveError::of_field(failure.t, num_steps as u64, source),
+    }
 }

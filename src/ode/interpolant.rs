@@ -114,6 +114,14 @@ impl Interpolant {
         self.sum(&terms(theta, self.degree).1, out);
     }
 
+    /// Writes the sums of the sizes of the terms whose sums are the weights.
+    pub(super) fn weight_sizes(&self, theta: f64, out: &mut [f64]) {
+        let (terms, _) = terms(theta, self.degree);
+        for (out, coefficients) in out.iter_mut().zip(self.weights.chunks_exact(self.degree)) {
+            *out = coefficients.iter().zip(&terms).map(|(c, term)| (c * term).abs()).sum();
+        }
+    }
+
     #[inline]
     fn sum(&self, terms: &[f64; DEGREE_MAX], out: &mut [f64]) {
         let out = &mut out[..self.num_stages()];

@@ -32,7 +32,8 @@ pub enum Method {
     Ralston,
     /// Shu and Osher's third order strong-stability-preserving method.
     Ssprk3,
-    /// Bogacki and Shampine 3(2); `ode23`, `RK23` in other libraries.
+    /// Bogacki and Shampine 3(2); `BS3`, `ode23`, `RK23` in other libraries.
+    #[doc(alias = "Bs3")]
     Bosh3,
     /// The classical method of order 4.
     Rk4,
@@ -149,7 +150,7 @@ impl Method {
             Method::Dop853 => "smooth fields, tolerances below 1e-9, cheaper dense output than Vern9",
             Method::Vern9 => "smooth fields, tolerances below 1e-9",
             Method::Rodas5P => "stiff problems, constraints: start here",
-            Method::Rosenbrock23 => "stiff problems, tolerances above 1e-3",
+            Method::Rosenbrock23 => "stiff problems, tolerances above 1e-2",
             Method::Rkc2 => "diffusion, many components, no Jacobian",
             Method::AutoTsit5Rodas5P => "problems that are stiff at times",
         }

@@ -55,6 +55,8 @@ mod save_at;
 mod scheme;
 mod sensitivity;
 mod settings;
+mod shape;
+mod shown;
 mod sides;
 mod single;
 mod solution;
@@ -72,6 +74,7 @@ mod tableau;
 #[doc(hidden)]
 pub mod tableaux;
 mod tolerance;
+mod trial;
 
 pub use builder::{Ode, OdeState};
 pub use controller::{ConstantStepSize, Controller, HairerController, PidController, StepTo};
@@ -102,6 +105,7 @@ pub mod extra {
     pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
+pub(crate) use shown::shown;
 
 // Bounds of public items, and names in the expansions of public macros. Users do not need these names.
 #[doc(hidden)]
@@ -116,6 +120,7 @@ pub use self::{
     plain::{PlainState, check as check_plain, solve as solve_plain},
     real::Real,
     save_at::IntoSaveAt,
+    shape::ShapeMismatch,
     single::Single,
     state::{Stages, State},
     states::{DriveOn, Part},
@@ -144,7 +149,8 @@ use settings::Native;
 #[cfg(feature = "autodiff")]
 pub(crate) use self::{
     builder::locked,
-    event::{Bracket, Mark, Rhythm, Watch},
+    check::check_event,
+    event::{Bracket, Rhythm, Watch},
     retry::{Before, resume, take_back},
     step_end::slack,
     stiffness::{EVERY, Look, Suspicion},

@@ -5,6 +5,7 @@
 
 use super::Carry;
 use super::State;
+use super::shown::shown;
 use super::stiff::Diagnosis;
 use std::fmt;
 
@@ -34,8 +35,13 @@ pub mod status {
     pub const FAILED: f64 = 10.0;
     /// A Jacobian is not finite. Only encoded outcomes have this code; a carry has [`NON_FINITE`] instead.
     pub const NON_FINITE_JACOBIAN: f64 = 11.0;
-    /// A matrix of a method for stiff problems is singular. Only encoded outcomes have this code.
+    /// A matrix of a method for stiff problems is singular. A carry has this code only where the algebraic
+    /// equations are solved again; steps have [`NON_FINITE`] instead.
     pub const SINGULAR: f64 = 12.0;
+    /// The custom error norm is not finite. Only encoded outcomes have this code.
+    pub const NON_FINITE_NORM: f64 = 13.0;
+    /// The algebraic equations have no solution near the state after a reset or a discontinuity.
+    pub const INCONSISTENT: f64 = 14.0;
 }
 
 /// Why a solve ended.
@@ -135,6 +141,16 @@ pub enum Outcome {
         /// Steps attempted.
         step: u64,
     },
+    /// After a state reset, a change by the caller or a discontinuity, Newton's method found no state that
+    /// satisfies the algebraic equations.
+    Inconsistent {
+        /// The equation with the largest residual relative to its terms.
+        equation: usize,
+        /// The time reached.
+        t: f64,
+        /// Steps attempted.
+        step: u64,
+    },
     /// The function of an event is NaN: at the start, in one step of constant size or of `StepTo`, or in as
     /// many adaptive steps as for [`Outcome::NonFinite`].
     NonFiniteEvent {
@@ -143,6 +159,15 @@ pub enum Outcome {
         /// The time reached; the failed step started here.
         t: f64,
         /// The size of the failed step, signed; 0 at the start.
+        dt: f64,
+        /// Steps attempted.
+        step: u64,
+    },
+    /// The custom error norm is NaN, infinite or negative, in as many steps as for [`Outcome::NonFinite`].
+    NonFiniteNorm {
+        /// The time reached; the failed step started here.
+        t: f64,
+        /// The size of the failed step, signed.
         dt: f64,
         /// Steps attempted.
         step: u64,
@@ -176,6 +201,8 @@ impl Outcome {
                 Some(Outcome::NonFiniteJacobian { t, row: step as usize, column: component as usize, y: dt })
             }
             status::SINGULAR => Some(Outcome::SingularMatrix { t, component: component as usize, step }),
+            status::NON_FINITE_NORM => Some(Outcome::NonFiniteNorm { t, dt, step }),
+            status::INCONSISTENT => Some(Outcome::Inconsistent { equation: component as usize, t, step }),
             status::NON_FINITE => {
                 if component <= -2.0 {
                     let index = (-2.0 - component) as usize;
@@ -214,6 +241,12 @@ impl Outcome {
             Outcome::SingularMatrix { t, component, step } => {
                 [status::SINGULAR, t, none, step as f64, count(component), none]
             }
+            Outcome::NonFiniteNorm { t, dt, step } => {
+                [status::NON_FINITE_NORM, t, dt, step as f64, none, none]
+            }
+            Outcome::Inconsistent { equation, t, step } => {
+                [status::INCONSISTENT, t, none, step as f64, count(equation), none]
+            }
             Outcome::NonFiniteEvent { index, t, dt, step } => {
                 [status::NON_FINITE, t, dt, step as f64, Self::code_of_event(index), none]
             }
@@ -229,9 +262,13 @@ impl Outcome {
         Outcome::decode(carry.status, carry.t, dt, carry.num_steps, carry.component, dt_min)
     }
 
-    /// Replaces `NonFinite` by the cause, if a method for stiff problems has diagnosed one.
-    pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>) -> Outcome {
+    /// Replaces `NonFinite` by the cause: the diagnosis of a method for stiff problems, or the custom norm if
+    /// there is one and all components of a step are finite.
+    pub(super) fn diagnosed(self, diagnosis: Option<Diagnosis>, has_norm: bool) -> Outcome {
         match (self, diagnosis) {
+            (Outcome::NonFinite { t, dt, step, component: None }, None) if has_norm && step > 0 => {
+                Outcome::NonFiniteNorm { t, dt, step }
+            }
             (Outcome::NonFinite { t, .. }, Some(Diagnosis::Jacobian { row, column, y })) => {
                 Outcome::NonFiniteJacobian { t, row, column, y }
             }
@@ -258,34 +295,84 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Prints an outcome of numbers that are not finite, or of a singular matrix.
+    fn write_non_finite(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Outcome::NonFiniteEvent { index, t, step: 0, .. } => {
+                write!(f, "event {index} is NaN at the start, t={}", shown(t))
+            }
+            Outcome::NonFiniteEvent { index, t, dt, step } => {
+                write!(
+                    f,
+                    "event {index} is NaN from t={} with step size {:e} (step {step})",
+                    shown(t),
+                    dt.abs()
+                )
+            }
+            Outcome::NonFiniteJacobian { t, row, column, y } => write!(
+                f,
+                "the Jacobian is not finite at t={}: row {row}, column {column} (df[{row}]/dy[{column}]); y[{column}]={}; give \
+                 `jacobian`, or keep y inside the field's domain",
+                shown(t),
+                shown(y)
+            ),
+            Outcome::SingularMatrix { t, component, step } => write!(
+                f,
+                "M/gamma - hJ is singular at t={} (step {step}) and does not determine y[{component}]: check that the \
+                 algebraic equations have index 1; with constant steps, try another dt0",
+                shown(t)
+            ),
+            Outcome::NonFinite { t, step: 0, component, .. } => {
+                write!(f, "the vector field is not finite at the start")?;
+                write_component(f, component)?;
+                write!(f, ", t={}", shown(t))
+            }
+            Outcome::NonFinite { t, dt, step, component } => {
+                write!(f, "non-finite numbers")?;
+                write_component(f, component)?;
+                write!(f, " from t={} with step size {:e} (step {step})", shown(t), dt.abs())
+            }
+            Outcome::NonFiniteNorm { t, dt, step } => write!(
+                f,
+                "`norm` returned NaN, infinity or a negative number from t={} with step size {:e} (step {step}): it must \
+                 return a finite number of at least 0",
+                shown(t),
+                dt.abs()
+            ),
+            _ => unreachable!("invariant: {self:?} has numbers that are not finite"),
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Outcome::Completed => write!(f, "completed"),
             Outcome::MaxSteps { t, step } => {
-                write!(
-                    f,
-                    "max_steps={step} reached at t={t}; allow more with `max_steps`, or loosen the tolerances"
-                )
+                write!(f, "max_steps={step} reached at t={}; allow more with `max_steps`", shown(t))
             }
             Outcome::Event { index, .. } => write!(f, "stopped by event {index}"),
             Outcome::Terminated { .. } => write!(f, "ended by `on_step`"),
             Outcome::MaxEvents { t, max_events } => {
                 write!(
                     f,
-                    "more than max_events={max_events} events, the next at t={t}; allow more with `max_events`"
+                    "more than max_events={max_events} events, the next at t={}; allow more with `max_events`",
+                    shown(t)
                 )
             }
             Outcome::Zeno { index, t } => write!(
                 f,
-                "event {index} accumulates at t={t} (Zeno behavior): infinitely many resets follow within rounding of t; \
-                 end the solve before this time, or let the reset bring the state to rest"
+                "event {index} accumulates at t={} (Zeno behavior): infinitely many resets follow within rounding of t; \
+                 end the solve earlier with `terminal_after`, or let a slow reset set a component that holds the state at rest",
+                shown(t)
             ),
             Outcome::StatesApart { t, difference, step } => write!(
                 f,
-                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={t} (step {step}), too much \
+                "the two states of `Adjoint::Reversible` differ by {difference:e} at t={} (step {step}), too much \
                  to determine the solution: the method is unstable for damped solutions; lower the coupling, tighten \
-                 the tolerances (reduce dt0 if steps are constant), or use `Adjoint::Direct` or `RecursiveCheckpoint`"
+                 the tolerances (reduce dt0 if steps are constant), or use `Adjoint::Direct` or `RecursiveCheckpoint`",
+                shown(t)
             ),
             Outcome::StepSizeTooSmall { t, dt, dt_min, step } => {
                 write!(f, "step size {:e} fell below ", dt.abs())?;
@@ -294,35 +381,20 @@ impl fmt::Display for Outcome {
                 } else {
                     write!(f, "16 ulp of t")?;
                 }
-                write!(f, " at t={t} (step {step})")
+                write!(f, " at t={} (step {step})", shown(t))
             }
-            Outcome::NonFiniteEvent { index, t, step: 0, .. } => {
-                write!(f, "event {index} is NaN at the start, t={t}")
-            }
-            Outcome::NonFiniteEvent { index, t, dt, step } => {
-                write!(f, "event {index} is NaN from t={t} with step size {:e} (step {step})", dt.abs())
-            }
-            Outcome::NonFiniteJacobian { t, row, column, y } => write!(
+            Outcome::Inconsistent { equation, t, step } => write!(
                 f,
-                "the Jacobian is not finite at t={t}: row {row}, column {column} (df[{row}]/dy[{column}]); y[{column}]={y}; give \
-                 `jacobian`, or keep y inside the field's domain"
+                "no state near that at t={} (step {step}) satisfies algebraic equation {equation}: check the state reset, or \
+                 the vector field after the discontinuity",
+                shown(t)
             ),
-            Outcome::SingularMatrix { t, component, step } => write!(
-                f,
-                "M/gamma - hJ is singular at t={t} (step {step}) and does not determine y[{component}]: check that the \
-                 algebraic equations have index 1; with constant steps, try another dt0"
-            ),
-            Outcome::NonFinite { t, step: 0, component, .. } => {
-                write!(f, "the vector field is not finite at the start")?;
-                write_component(f, component)?;
-                write!(f, ", t={t}")
-            }
-            Outcome::NonFinite { t, dt, step, component } => {
-                write!(f, "non-finite numbers")?;
-                write_component(f, component)?;
-                write!(f, " from t={t} with step size {:e} (step {step})", dt.abs())
-            }
-            Outcome::Failed { t, step } => write!(f, "failed in the step from t={t} (step {step})"),
+            Outcome::NonFiniteEvent { .. }
+            | Outcome::NonFiniteJacobian { .. }
+            | Outcome::SingularMatrix { .. }
+            | Outcome::NonFiniteNorm { .. }
+            | Outcome::NonFinite { .. } => self.write_non_finite(f),
+            Outcome::Failed { t, step } => write!(f, "failed in the step from t={} (step {step})", shown(t)),
         }
     }
 }
@@ -395,7 +467,9 @@ mod tests {
             Outcome::NonFinite { t, dt, step, component: None },
             Outcome::NonFiniteEvent { index: 4, t, dt, step },
             Outcome::NonFiniteJacobian { t, row: 1, column: 2, y: dt },
+            Outcome::NonFiniteNorm { t, dt, step },
             Outcome::SingularMatrix { t, component: 3, step },
+            Outcome::Inconsistent { equation: 2, t, step },
         ];
         for outcome in all {
             let [status, t, dt, step, component, dt_min] = outcome.encode();

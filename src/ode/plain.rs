@@ -33,6 +33,10 @@ pub trait PlainState: OdeState<Clock = f64> + 'static {
     #[doc(hidden)]
     const EPSILON: f64;
 
+    /// The smallest `EPSILON` of the parts.
+    #[doc(hidden)]
+    const EPSILON_MIN: f64 = Self::EPSILON;
+
     /// Copies the components, in order, to `out`, which has the same length.
     #[doc(hidden)]
     fn read(&self, out: &mut [Self::Number]);
@@ -167,7 +171,8 @@ pub fn solve<Y: PlainState, F: VectorField<Y>, O>(
     if solution.outcome.is_success() || ode.settings.allow_incomplete {
         return Ok(solution);
     }
-    let tolerances = (solution.rtol.clone(), solution.atol.clone());
+    let (rtol, atol) = (solution.rtol.clone(), solution.atol.clone());
+    let tolerances = (&rtol, &atol, ode.settings.is_adaptive());
     Err(SolveError::incomplete(solution.outcome, None, tolerances, solution))
 }
 
@@ -185,7 +190,9 @@ pub(super) fn run<Y: PlainState, F: VectorField<Y>, O>(
 ) -> Result<Ran<Y, O>, ConfigError> {
     let open_span = (span, ode.requested().can_end());
     let resolved = resolved(&ode.settings, &ode.save_at, open_span, &y0)?;
-    Ok(run_any(&ode.field, Selection::of(ode), (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
+    let save_at = ode.save_at.in_order(span.0, span.1);
+    let selection = Selection::of(ode, &save_at);
+    Ok(run_any(&ode.field, selection, (resolved, ode.norm.as_deref(), &ode.functions), span, y0))
 }
 
 /// [`run`] for any vector field; it is compiled once per kind of state.
@@ -206,7 +213,7 @@ fn run_any<Y: PlainState, O>(
         Err(error) => return (unstarted(span.0, y0, &resolved, &scheme), Some(error)),
     };
     let mut recorder = Recorder::new(selection, &mut integrator);
-    let mut stiffness = StiffnessTest::of(&scheme, &resolved);
+    let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
     let (how, observers) = ((&schemes, needs_curve), (&mut recorder, &mut stiffness));
     let failure = follow(field, how, &mut integrator, observers).err();
     recorder.finish(&integrator);
@@ -240,7 +247,7 @@ fn follow<Y: PlainState, O>(
     field: &dyn Driven<Y>,
     (schemes, needs_curve): (&Schemes<'_, '_, Y>, bool),
     integrator: &mut Integrator<Y>,
-    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest),
+    (recorder, stiffness): (&mut Recorder<'_, '_, Y, O>, &mut StiffnessTest<Y>),
 ) -> Result<(), SolveError> {
     let (plain, mut switch) = (recorder.keeps_ends_alone(), Switch::default());
     loop {
@@ -253,7 +260,7 @@ fn follow<Y: PlainState, O>(
             return Ok(());
         }
         if !switch.is_stiff() {
-            stiffness.after_steps(accepted, integrator, field, scheme)?;
+            stiffness.after_steps(accepted, integrator, field, schemes)?;
         }
         if !plain {
             recorder.after_step(integrator, scheme)?;
@@ -295,7 +302,7 @@ fn resolved<Y: PlainState>(
     ((t0, t1), is_open): ((f64, f64), bool),
     y0: &Y,
 ) -> Result<Resolved, ConfigError> {
-    let resolved = settings.resolve(y0.default_tolerance(), &y0.parts(), Some((t0, t1)))?;
+    let resolved = settings.resolve((y0.default_tolerance(), Y::EPSILON_MIN), &y0.parts(), Some((t0, t1)))?;
     resolved.scheme::<Y>(None).check_span(t0, t1, is_open)?;
     save_at.check(t0, t1)?;
     check_state(y0)?;

@@ -50,8 +50,9 @@ impl<Y: PlainState, O> Clone for Selection<'_, '_, Y, O> {
 impl<Y: PlainState, O> Copy for Selection<'_, '_, Y, O> {}
 
 impl<'o, 'f, Y: PlainState, O> Selection<'o, 'f, Y, O> {
-    pub fn of<F: VectorField<Y>>(ode: &'o Ode<'f, Y, F, O>) -> Self {
-        let Ode { field, save_at, save_fn, watches, on_step, settings, .. } = ode;
+    /// `save_at` is the selection of `ode` in the order of the solve.
+    pub fn of<F: VectorField<Y>>(ode: &'o Ode<'f, Y, F, O>, save_at: &'o SaveAt) -> Self {
+        let Ode { field, save_fn, watches, on_step, settings, .. } = ode;
         let max_events = settings.max_events.unwrap_or(usize::MAX);
         Selection { field, save_at, save_fn, watches, max_events, on_step: on_step.as_ref() }
     }

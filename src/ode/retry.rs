@@ -173,6 +173,14 @@ pub(crate) fn resume<S: State, F: VectorField<S>>(
         let most = t.sub(t_start).abs().mul(&number(GROWTH)).max(&scheme.dt_min(&t).mul(&number(2.0)));
         let dt = carry.dt.abs().min(&most).mul(&span.direction);
         carry.dt = short(&dt, &carry.dt);
+        if !scheme.tableau.is_explicit() && matches!(scheme.controller, Controller::Pid(_)) {
+            // Stiff methods may shorten an accepted step by the ratio of the last two step sizes. The size of
+            // the step before the cut would shorten each of the next steps, down to rounding of t.
+            let one = number(1.0);
+            carry.inv_prev = short(&one, &carry.inv_prev);
+            carry.inv_prev2 = short(&one, &carry.inv_prev2);
+            carry.h_prev = short(&number(0.0), &carry.h_prev);
+        }
     }
     if !scheme.carries_first() {
         return Ok(());

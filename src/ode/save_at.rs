@@ -3,6 +3,7 @@
 //! Data only. The driver saves y, or the value of `save_fn`, at these times.
 
 use super::{ConfigError, OdeState};
+use std::borrow::Cow;
 
 /// What a solve saves: any mix of t0, t1, given times, every n-th accepted step, and dense output.
 ///
@@ -35,9 +36,14 @@ use super::{ConfigError, OdeState};
 pub struct SaveAt {
     pub(crate) t0: bool,
     pub(crate) t1: bool,
+    /// The given times, list by list.
     pub(crate) ts: Vec<f64>,
+    /// Where the second and each further list of times starts.
+    starts: Vec<usize>,
     /// Saves every n-th accepted step; 0 for none.
     pub(crate) every: usize,
+    /// Another n, of which neither is a multiple of the other; 0 for none. A solve refuses it.
+    other: usize,
     pub(crate) dense: bool,
 }
 
@@ -48,7 +54,8 @@ impl Default for SaveAt {
 }
 
 impl SaveAt {
-    const NOTHING: SaveAt = SaveAt { t0: false, t1: false, ts: Vec::new(), every: 0, dense: false };
+    const NOTHING: SaveAt =
+        SaveAt { t0: false, t1: false, ts: Vec::new(), starts: Vec::new(), every: 0, other: 0, dense: false };
 
     /// Saves the value at t0.
     pub fn t0() -> Self {
@@ -70,7 +77,14 @@ impl SaveAt {
     /// ```
     pub fn linspace(start: f64, end: f64, n: usize) -> Self {
         let last = n.saturating_sub(1).max(1) as f64;
-        let t = |i: usize| if i + 1 == n && n > 1 { end } else { start + (end - start) * (i as f64 / last) };
+        let (width, is_finite) = (end - start, start.is_finite() && end.is_finite());
+        let inside = |part: f64| match (is_finite, width.is_finite()) {
+            (true, true) => start + width * part,
+            (true, false) => start * (1.0 - part) + end * part,
+            // The solve refuses the end that is not finite.
+            (false, _) => start,
+        };
+        let t = |i: usize| if i + 1 == n && n > 1 { end } else { inside(i as f64 / last) };
         SaveAt { ts: (0..n).map(t).collect(), ..Self::NOTHING }
     }
     /// Saves the start and the end of every accepted step.
@@ -94,35 +108,104 @@ impl SaveAt {
     pub fn and_t1(self) -> Self {
         SaveAt { t1: true, ..self }
     }
-    /// Also saves these times, which replace times given before.
-    pub fn and_ts(self, ts: &[f64]) -> Self {
-        SaveAt { ts: ts.to_vec(), ..self }
+    /// Also saves these times, which must be in the order of the solve, in addition to times given before. On
+    /// tensors with a traced t0 or t1, several lists of times are an error.
+    pub fn and_ts(mut self, ts: &[f64]) -> Self {
+        if !self.ts.is_empty() && !ts.is_empty() {
+            self.starts.push(self.ts.len());
+        }
+        self.ts.extend(ts);
+        self
     }
     /// Also saves the start and the end of every accepted step.
     pub fn and_steps(self) -> Self {
         self.and_every(1)
     }
-    /// Also saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, no
-    /// steps are saved.
+    /// Also saves the start, the end of every n-th accepted step, and the end of the last step. If n is 0, it
+    /// adds nothing. If steps were selected before, one n must be a multiple of the other.
     pub fn and_every(self, n: usize) -> Self {
-        SaveAt { t0: self.t0 || n > 0, t1: self.t1 || n > 0, every: n, ..self }
+        let (few, many) = (self.every.min(n), self.every.max(n));
+        let (every, other) = match few {
+            0 => (many, self.other),
+            _ if many.is_multiple_of(few) => (few, self.other),
+            _ => (few, many),
+        };
+        let other = if other.is_multiple_of(every.max(1)) { 0 } else { other };
+        SaveAt { t0: self.t0 || n > 0, t1: self.t1 || n > 0, every, other, ..self }
     }
     /// Also saves dense output.
     pub fn and_dense(self) -> Self {
         SaveAt { dense: true, ..self }
     }
 
-    /// Rejects times outside the interval or out of order.
+    /// Also saves what `other` selects.
+    #[must_use]
+    pub(crate) fn and(self, other: SaveAt) -> Self {
+        let before = self.ts.len();
+        let mut both = self.and_ts(&other.ts);
+        both.starts.extend(other.starts.iter().map(|start| before + start));
+        let both = both.and_every(other.every).and_every(other.other);
+        SaveAt { t0: both.t0 || other.t0, t1: both.t1 || other.t1, dense: both.dense || other.dense, ..both }
+    }
+
+    /// Whether times are selected, at which values are saved.
+    pub(super) fn has_times(&self) -> bool {
+        self.t0 || self.t1 || self.every > 0 || !self.ts.is_empty()
+    }
+
+    /// The same selection with all given times in one list, in the order of the solve.
+    pub(crate) fn in_order(&self, t0: f64, t1: f64) -> Cow<'_, SaveAt> {
+        if self.starts.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let sign = if t1 < t0 { -1.0 } else { 1.0 };
+        let mut ts = self.ts.clone();
+        ts.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
+        ts.dedup();
+        Cow::Owned(SaveAt { ts, starts: Vec::new(), ..self.clone() })
+    }
+
+    /// Rejects what has no meaning in an unknown interval, because its direction is unknown: several lists of
+    /// times.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn check_in_unknown_interval(&self) -> Result<(), ConfigError> {
+        if !self.starts.is_empty() {
+            return Err(ConfigError::StopsOfUnknownInterval { name: "save_at with several lists of times" });
+        }
+        self.check_steps()
+    }
+
+    /// Rejects selections of steps that cannot be combined.
+    fn check_steps(&self) -> Result<(), ConfigError> {
+        match self.other {
+            0 => Ok(()),
+            second => Err(ConfigError::SavedStrides { first: self.every, second }),
+        }
+    }
+
+    /// Rejects times that are not finite, outside the interval or out of order, and selections of steps that
+    /// cannot be combined.
     pub(crate) fn check(&self, t0: f64, t1: f64) -> Result<(), ConfigError> {
+        self.check_steps()?;
         let sign = if t1 < t0 { -1.0 } else { 1.0 };
         for (index, pair) in self.ts.windows(2).enumerate() {
+            if self.starts.contains(&(index + 1)) {
+                continue;
+            }
             // This comparison lets a NaN pass; the check below rejects it.
             if pair[1] * sign < pair[0] * sign {
-                return Err(ConfigError::TimesNotMonotone { index, previous: pair[0], next: pair[1] });
+                return Err(ConfigError::TimesNotMonotone {
+                    name: "save_at",
+                    index,
+                    previous: pair[0],
+                    next: pair[1],
+                });
             }
         }
         let (low, high) = (t0.min(t1), t0.max(t1));
-        if let Some((index, &t)) = self.ts.iter().enumerate().find(|(_, t)| !(low <= **t && **t <= high)) {
+        if let Some((index, &t)) =
+            self.ts.iter().enumerate().find(|(_, t)| !(t.is_finite() && low <= **t && **t <= high))
+        {
             return Err(ConfigError::SavedTime { index, t, t0, t1 });
         }
         Ok(())

@@ -40,14 +40,12 @@ impl Limits<'static> {
 impl Limits<'_> {
     /// The number of stops that a solve has passed at `t`, a stop at t included.
     pub(super) fn num_passed<C: Clock>(&self, span: &Span<C>, t: &C) -> C {
-        let mut ascending = self.stops.to_vec();
-        ascending.sort_by(f64::total_cmp);
-        let below = t.count_up_to(&ascending);
-        let last = below.sub(&t.like(1.0)).max(&t.like(0.0)).lookup(&ascending);
-        let is_there = C::and(&t.le(&last), &last.le(t));
-        let above = t.like(ascending.len() as f64).sub(&below);
-        let above = C::select(&is_there, &above.add(&t.like(1.0)), &above);
-        C::select(&span.is_forward(), &below, &above)
+        let is_forward = span.is_forward();
+        match C::known(&is_forward) {
+            Some(true) => t.count_up_to(self.stops),
+            Some(false) => t.count_down_to(self.stops),
+            None => C::select(&is_forward, &t.count_up_to(self.stops), &t.count_down_to(self.stops)),
+        }
     }
 }
 
@@ -321,7 +319,7 @@ fn check_monotone(ts: &[f64]) -> Result<(), ConfigError> {
         let (previous, next) = (pair[0], pair[1]);
         let ordered = previous * sign < next * sign;
         if !ordered {
-            return Err(ConfigError::TimesNotMonotone { index, previous, next });
+            return Err(ConfigError::TimesNotMonotone { name: "StepTo", index, previous, next });
         }
     }
     Ok(())

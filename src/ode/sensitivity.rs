@@ -8,6 +8,7 @@
 
 use super::check::Driver;
 use super::plain::run;
+use super::shown::shown;
 use super::{
     DIRECTIONS, Dual, FieldDual, FieldError, FieldNumber, GenericField, JACOBIAN_DIRECTIONS, Linearize,
     NestedDual, Ode, Outcome, SolveError, Stats, Tol, VectorField,
@@ -90,7 +91,7 @@ pub struct Sensitivity<D, const N: usize> {
 impl<D, const N: usize> fmt::Display for Sensitivity<D, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sensitivity { outcome, t1, stats, rtol, atol, .. } = self;
-        write!(f, "{outcome} at t={t1}: {stats}, rtol={rtol:e}, atol={atol:e}, ")?;
+        write!(f, "{outcome} at t={}: {stats}, rtol={rtol:e}, atol={atol:e}, ", shown(*t1))?;
         match self.num_passes {
             1 => write!(f, "one pass"),
             passes => write!(f, "{passes} passes"),
@@ -104,7 +105,9 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     pub fn from_generic(field: G) -> Self {
         Ode::from_field(field)
     }
+}
 
+impl<G: GenericField<N> + VectorField<[f64; N]>, O, const N: usize> Ode<'static, [f64; N], G, O> {
     /// Solves for dy1/dp and dy1/dy0 together with y1.
     ///
     /// It differentiates the discrete solve with its accepted steps fixed, so the result agrees with finite
@@ -132,7 +135,11 @@ impl<G: GenericField<N> + VectorField<[f64; N]>, const N: usize> Ode<'static, [f
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn forward_sensitivity(self) -> SensitivityBuilder<G, N> {
-        SensitivityBuilder(self)
+        let given = self.given;
+        let mut ode = self.save_fn(|_t, y| *y);
+        // Whether the caller gave a `save_fn`, which `solve` refuses.
+        ode.given = given;
+        SensitivityBuilder(ode)
     }
 }
 
@@ -215,7 +222,8 @@ impl<G: GenericField<N>, const N: usize> SensitivityBuilder<G, N> {
         if found.outcome.is_success() || self.0.settings.allow_incomplete {
             return Ok(found);
         }
-        let tolerances = (found.rtol.clone(), found.atol.clone());
+        let (rtol, atol) = (found.rtol.clone(), found.atol.clone());
+        let tolerances = (&rtol, &atol, self.0.settings.is_adaptive());
         Err(SolveError::incomplete(found.outcome, None, tolerances, found))
     }
 }

@@ -132,7 +132,7 @@ impl Settings {
     }
 
     /// Fills in the defaults and checks the settings. `parts` is the number of components of each part of the
-    /// state, `default` the default tolerance. `span` is t0 and t1, or `None` if they are traced.
+    /// state, `default` the default tolerance, `epsilon` the precision of its finest numbers. `span` is t0 and t1, or `None` if they are traced.
     ///
     /// # Errors
     /// The errors of [`Scheme::new`]; a dt0 that the controller does not take; limits out of range or in
@@ -140,7 +140,7 @@ impl Settings {
     /// not fit the state; stops that are not finite, or any stops if the interval is traced.
     pub fn resolve(
         &self,
-        default: Tolerance,
+        (default, epsilon): (Tolerance, f64),
         parts: &[usize],
         span: Option<(f64, f64)>,
     ) -> Result<Resolved, ConfigError> {
@@ -183,6 +183,7 @@ impl Settings {
         let components = parts.iter().sum();
         resolved.mass().map_or(Ok(()), |mass| mass.check(components))?;
         resolved.sparsity().map_or(Ok(()), |sparsity| sparsity.check(components))?;
+        resolved.tolerance().check_precision(epsilon)?;
         scheme::check(&resolved.tableau(), &resolved.controller, &resolved.tolerance())?;
         scheme::check_limits(&resolved.controller, &resolved.limits())?;
         Ok(resolved)
@@ -202,9 +203,17 @@ impl Resolved {
         &'a self,
         norm: Option<&'a Norm<'a, S>>,
     ) -> Option<Scheme<'a, S>> {
-        let controller = self.stiff_controller.as_ref()?;
+        Some(self.stiff_scheme_by(self.stiff_controller.as_ref()?, norm))
+    }
+
+    /// The scheme of Rodas5P with a given controller.
+    pub(super) fn stiff_scheme_by<'a, S: State>(
+        &'a self,
+        controller: &'a Controller,
+        norm: Option<&'a Norm<'a, S>>,
+    ) -> Scheme<'a, S> {
         let tableau = *Method::Rodas5P.tableau();
-        Some(Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm))
+        Scheme::trusted(tableau, controller, self.tolerance(), self.limits()).measured_by(norm)
     }
 
     /// Whether the method switches.

@@ -1,5 +1,6 @@
 //! `Solution`: the result of a solve of plain states.
 
+use super::shown::shown;
 use super::{ConfigError, DenseOutput, EventRecord, Outcome, PlainState, Stats, Tol};
 use std::fmt;
 
@@ -38,11 +39,12 @@ pub struct Solution<Y, O = Y> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// Stability limited the step size, not accuracy. `h |lambda|` was near or beyond the end of the method's
-    /// stability interval in 15 checks, and never below this range in 6 consecutive checks between them. A
-    /// looser tolerance does not help. Only methods with two stages at c = 1 can detect this: Tsit5, Dopri5,
-    /// Vern7, Vern9, and some custom tableaux. Trajectories in lanes are checked from their 1,000th attempt
-    /// on.
+    /// Stability limited the step size, not accuracy. A looser tolerance does not help. Either `h |lambda|` was
+    /// near or beyond the end of the method's stability interval in 15 checks, and never below this range in 6
+    /// consecutive checks between them. Or a trial step of Rodas5P over many steps of the method met the
+    /// tolerance; [`Stats`] do not count the evaluations of trials. Only methods with two stages at c = 1 can
+    /// detect this: Tsit5, Dopri5, Vern7, Vern9, and some custom tableaux. Trajectories in lanes are checked
+    /// from their 1,000th attempt on. Ensembles and solves on tensors make no trials.
     Stiff {
         /// The time at which stiffness was detected.
         t: f64,
@@ -54,7 +56,8 @@ impl fmt::Display for Warning {
         match self {
             Warning::Stiff { t } => write!(
                 f,
-                "the problem seems stiff from t={t} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)"
+                "the problem seems stiff from t={} on: stability limits the explicit steps there, and a looser tolerance does not help; use Method::Rodas5P (or Rkc2 for diffusion)",
+                shown(*t)
             ),
         }
     }
@@ -100,7 +103,7 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
         let Solution { outcome, t1, stats, method, rtol, atol, .. } = self;
         match outcome {
             Outcome::Completed | Outcome::Event { .. } | Outcome::Terminated { .. } => {
-                write!(f, "{outcome} at t={t1}")?;
+                write!(f, "{outcome} at t={}", shown(*t1))?;
             }
             // These outcomes print their own time.
             Outcome::MaxSteps { .. }
@@ -108,9 +111,11 @@ impl<Y, O> fmt::Display for Solution<Y, O> {
             | Outcome::Zeno { .. }
             | Outcome::NonFiniteEvent { .. }
             | Outcome::StatesApart { .. }
+            | Outcome::Inconsistent { .. }
             | Outcome::StepSizeTooSmall { .. }
             | Outcome::NonFinite { .. }
             | Outcome::NonFiniteJacobian { .. }
+            | Outcome::NonFiniteNorm { .. }
             | Outcome::SingularMatrix { .. }
             | Outcome::Failed { .. } => write!(f, "{outcome}")?,
         }

@@ -4,9 +4,15 @@
 //! sensitivities, tensors and steppers differ only in the type of `partial`. The operator `?` converts a
 //! `SolveError` into a [`flowline::Error`](crate::Error), without this part.
 
+use super::shown::shown;
 use super::{ConfigError, FieldError, Outcome, Tol};
 use std::error::Error;
 use std::fmt;
+
+/// The failure of a function of the caller other than the vector field, which the message names.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct FunctionError(pub String);
 
 /// Why a solve returned no complete solution.
 ///
@@ -53,7 +59,8 @@ pub enum SolveError<S = ()> {
         outcome: Outcome,
         /// The first row or trajectory that ended early, if there are several.
         row: Option<usize>,
-        /// The relative and the absolute tolerance; `None` for a solve inside a compiled program.
+        /// The relative and the absolute tolerance; `None` for constant steps and `StepTo`, which use neither,
+        /// and for a solve inside a compiled program.
         tolerances: Option<Box<(Tol, Tol)>>,
         /// The partial solution, with all rows or trajectories.
         partial: Box<S>,
@@ -100,14 +107,14 @@ impl<S> SolveError<S> {
 }
 
 impl<S> SolveError<S> {
-    /// Creates the error of a solve that ended early.
+    /// Creates the error of a solve that ended early. `is_adaptive`: whether it used the tolerances.
     pub(crate) fn incomplete(
         outcome: Outcome,
         row: Option<usize>,
-        tolerances: (Tol, Tol),
+        (rtol, atol, is_adaptive): (&Tol, &Tol, bool),
         partial: S,
     ) -> Self {
-        let tolerances = Some(Box::new(tolerances));
+        let tolerances = is_adaptive.then(|| Box::new((rtol.clone(), atol.clone())));
         SolveError::Incomplete { outcome, row, tolerances, partial: Box::new(partial) }
     }
 }
@@ -172,10 +179,12 @@ impl<S> fmt::Display for SolveError<S> {
         match self {
             SolveError::Config(error) => error.fmt(f),
             SolveError::Field { t, step, source, .. } => {
-                write!(f, "the vector field failed at t={t} (step {step}): {source}")
+                let (t, of) =
+                    (shown(*t), if source.is::<FunctionError>() { "the solve" } else { "the vector field" });
+                write!(f, "{of} failed at t={t} (step {step}): {source}")
             }
             SolveError::Event { index, t, reason, .. } => {
-                write!(f, "the state reset of event {index} at t={t} {reason}")
+                write!(f, "the state reset of event {index} at t={} {reason}", shown(*t))
             }
             SolveError::Incomplete { outcome, row, tolerances, .. } => {
                 f.write_str("the solve")?;
@@ -184,7 +193,11 @@ impl<S> fmt::Display for SolveError<S> {
                 if let Some((rtol, atol)) = tolerances.as_deref() {
                     write!(f, " with rtol={rtol:e}, atol={atol:e}")?;
                 }
-                write!(f, ": {outcome}")
+                write!(f, ": {outcome}")?;
+                match (outcome, tolerances) {
+                    (Outcome::MaxSteps { .. }, Some(_)) => f.write_str(", or loosen the tolerances"),
+                    _ => Ok(()),
+                }
             }
         }
     }

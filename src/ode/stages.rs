@@ -4,7 +4,10 @@
 //! [`attempt`](super::attempt()) decides whether a step is accepted, estimates its error, and chooses the
 //! next step size and the end of a solve. Nothing here may allocate.
 
-use super::{ButcherTableau, Carry, Clock, Compiled, FieldFailure, Scheme, Span, State, VectorField};
+use super::{
+    ButcherTableau, Carry, Clock, Compiled, FieldError, FieldFailure, Recoverable, Scheme, ShapeMismatch,
+    Span, State, VectorField,
+};
 
 /// The source of the first stage.
 #[derive(Clone, Copy, PartialEq)]
@@ -124,7 +127,8 @@ fn combine<const UNROLLED: bool, const FUSED: bool, S: State>(
     out.lincomb(y, h, a, &Compiled::<S, FUSED, UNROLLED>(k));
 }
 
-/// Evaluates the vector field at (t, y). A failure contains this time.
+/// Evaluates the vector field at (t, y). A failure contains this time. A dy whose shape is not that of y is a
+/// failure, even beside an error that a shorter step may avoid, because the next step would use this dy.
 #[inline(always)]
 pub(super) fn eval<S: State, F: VectorField<S>>(
     f: &F,
@@ -132,5 +136,20 @@ pub(super) fn eval<S: State, F: VectorField<S>>(
     y: &S,
     dy: &mut S,
 ) -> Result<(), FieldFailure<S::Clock>> {
-    f.eval(t, y, dy).map_err(|source| FieldFailure { t: t.clone(), source })
+    let evaluated = f.eval(t, y, dy);
+    let evaluated = match dy.conforms(y) {
+        Ok(()) => evaluated,
+        Err(mismatch) => refused(evaluated, &mismatch),
+    };
+    evaluated.map_err(|source| FieldFailure { t: t.clone(), source })
+}
+
+/// The failure of a vector field that returned a dy of the wrong shape: its own error, unless it is
+/// [`Recoverable`].
+#[cold]
+fn refused(evaluated: Result<(), FieldError>, mismatch: &ShapeMismatch) -> Result<(), FieldError> {
+    match evaluated {
+        Err(source) if !source.is::<Recoverable>() => Err(source),
+        _ => Err(mismatch.of_derivative("the vector field")),
+    }
 }

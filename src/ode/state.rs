@@ -6,7 +6,7 @@
 //! considered: operators (`y + dt * k`), which allocate a temporary per term of a heap state and record a
 //! node per term of a traced one; a slice of `f64`, which tensors are not.
 
-use super::{Clock, FieldError, Tolerance};
+use super::{Clock, ShapeMismatch, Tolerance};
 
 /// The stages of a step, one state each.
 pub trait Stages<S> {
@@ -172,8 +172,12 @@ pub trait State: Clone {
     /// `like`; -1 if there is none.
     fn first_non_finite(&self, like: &Self::Clock) -> Self::Clock;
 
-    /// Checks that a derivative returned by a vector field has the shape of `y`.
-    fn conforms(&self, _y: &Self) -> Result<(), FieldError> {
+    /// Checks that `self`, which code of the caller may have changed, has the shape of `y`.
+    ///
+    /// # Errors
+    /// The two shapes, and the part of the state that has them.
+    #[inline(always)]
+    fn conforms(&self, _y: &Self) -> Result<(), ShapeMismatch> {
         Ok(())
     }
 }

@@ -7,8 +7,8 @@ use super::integrator::Integrator;
 use super::stiffness::StiffnessTest;
 use super::switch::{Schemes, Switch};
 use super::{
-    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, SolveError, StateFunctions, Stats, VectorField,
-    Warning,
+    Carry, ConfigError, Norm, Outcome, PlainState, Resolved, Scheme, SolveError, StateFunctions, Stats,
+    VectorField, Warning,
 };
 
 /// A solve with one accepted step per call, created by [`Ode::stepper`](super::Ode::stepper).
@@ -23,9 +23,11 @@ pub struct Stepper<'a, Y: PlainState, F> {
     /// Whether `step` returns `Ok` if the solve ends early.
     allow_incomplete: bool,
     integrator: Integrator<Y>,
-    /// Whether the caller may have changed y.
+    /// Whether the caller may have changed y after the last step.
     touched: bool,
-    stiffness: StiffnessTest,
+    /// If so, y at the end of that step. The memory is kept for the next change.
+    unchanged: Option<Y>,
+    stiffness: StiffnessTest<Y>,
     switch: Switch,
     /// Scratch.
     step_times: Vec<f64>,
@@ -55,7 +57,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     ) -> Result<Self, SolveError<()>> {
         let scheme = resolved.scheme(norm).differentiated_by(Some(functions));
         let mut integrator = Integrator::new(field, (&scheme, &resolved), span, y0)?;
-        let mut stiffness = StiffnessTest::of(&scheme, &resolved);
+        let mut stiffness = StiffnessTest::of(&integrator, &scheme, &resolved);
         stiffness.prepare(&mut integrator, &scheme);
         Ok(Stepper {
             field,
@@ -65,6 +67,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             allow_incomplete,
             integrator,
             touched: false,
+            unchanged: None,
             stiffness,
             switch: Switch::default(),
             step_times: Vec::new(),
@@ -75,6 +78,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     /// [`allow_incomplete`](super::Ode::allow_incomplete), after an early end.
     ///
     /// # Errors
+    /// [`SolveError::Config`] for a change of y that changed its shape, until the caller restores the shape;
     /// [`SolveError::Field`] for a vector field that failed; [`SolveError::Incomplete`] if the solve ended
     /// before t1, unless [`allow_incomplete`](super::Ode::allow_incomplete) is set. The error's `partial` is
     /// empty: the stepper still holds the last good state.
@@ -90,6 +94,11 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
 
     /// Attempts steps until one is accepted; returns whether one was.
     fn advance(&mut self) -> Result<bool, SolveError> {
+        if self.touched
+            && let Some(unchanged) = &self.unchanged
+        {
+            self.integrator.carry.y.conforms(unchanged).map_err(|change| change.between_steps())?;
+        }
         let Stepper { field, norm, functions, ref resolved, ref mut integrator, ref mut switch, .. } = *self;
         let first = resolved.scheme(norm).differentiated_by(Some(functions));
         let stiff = resolved.stiff_scheme(norm).map(|scheme| scheme.differentiated_by(Some(functions)));
@@ -111,7 +120,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
             return Ok(false);
         }
         if !switch.is_stiff() {
-            self.stiffness.after_steps(1, integrator, field, scheme)?;
+            self.stiffness.after_steps(1, integrator, field, &schemes)?;
         }
         Ok(true)
     }
@@ -120,8 +129,8 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     fn ended(&self) -> Result<(), SolveError<()>> {
         match self.outcome() {
             Some(outcome) if !outcome.is_success() && !self.allow_incomplete => {
-                let Resolved { rtol, atol, .. } = self.resolved.clone();
-                Err(SolveError::incomplete(outcome, None, (rtol, atol), ()))
+                let Resolved { rtol, atol, controller, .. } = &self.resolved;
+                Err(SolveError::incomplete(outcome, None, (rtol, atol, controller.is_adaptive()), ()))
             }
             _ => Ok(()),
         }
@@ -135,9 +144,14 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub fn y(&self) -> &Y {
         &self.integrator.carry.y
     }
-    /// The state at the time reached, for changes. The next step's first stage is then computed anew.
+    /// The state at the time reached, for changes. The next step's first stage is then computed anew. The shape of
+    /// the state must not change: the next step returns an error if it did.
     pub fn y_mut(&mut self) -> &mut Y {
-        self.touched = true;
+        if !self.touched {
+            let y = &self.integrator.carry.y;
+            self.unchanged.get_or_insert_with(|| y.clone()).copy_of(y);
+            self.touched = true;
+        }
         &mut self.integrator.carry.y
     }
     /// The size of the next attempt, signed, before it is shortened to end at t1, at one of the `tstops` or
@@ -145,7 +159,7 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
     pub fn dt(&self) -> f64 {
         self.integrator.carry.dt
     }
-    /// The state at a time within the last step.
+    /// The state at a time within the last step, before any change by the caller.
     ///
     /// # Errors
     /// A time outside that step, or no step yet; a vector field that failed in an extra stage of dense output.
@@ -157,10 +171,14 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         let first = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         let stiff = self.resolved.stiff_scheme(self.norm);
         let schemes = Schemes { first: &first, stiff: stiff.as_ref(), resolved: &self.resolved };
-        self.integrator.complete(self.field, self.switch.scheme(&schemes))?;
-        let mut out = self.integrator.carry.y.clone();
-        self.integrator.eval_into(t, &mut out);
-        Ok(out)
+        let changed = self.unchanged.as_mut().filter(|_| self.touched);
+        let Some(unchanged) = changed else {
+            return interpolated(&mut self.integrator, self.field, self.switch.scheme(&schemes), t);
+        };
+        std::mem::swap(&mut self.integrator.carry.y, unchanged);
+        let y = interpolated(&mut self.integrator, self.field, self.switch.scheme(&schemes), t);
+        std::mem::swap(&mut self.integrator.carry.y, unchanged);
+        y
     }
     /// The counters so far.
     pub fn stats(&self) -> Stats {
@@ -177,4 +195,17 @@ impl<'a, Y: PlainState, F: VectorField<Y>> Stepper<'a, Y, F> {
         let scheme = self.resolved.scheme(self.norm).differentiated_by(Some(self.functions));
         self.integrator.outcome(&scheme)
     }
+}
+
+/// The state at `t`, a time within the last step.
+fn interpolated<Y: PlainState>(
+    integrator: &mut Integrator<Y>,
+    field: &dyn VectorField<Y>,
+    scheme: &Scheme<Y>,
+    t: f64,
+) -> Result<Y, SolveError> {
+    integrator.complete(field, scheme)?;
+    let mut out = integrator.carry.y.clone();
+    integrator.eval_into(t, &mut out);
+    Ok(out)
 }

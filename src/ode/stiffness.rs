@@ -2,15 +2,19 @@
 //!
 //! For methods with two stages at c = 1, their difference estimates `|lambda|`, the magnitude of the
 //! Jacobian's dominant eigenvalue. The test runs every 250 steps (every 20 steps if the method can switch),
-//! and at each step after a positive test, until consecutive negative tests clear the suspicion. If stiffness
-//! is detected, `AutoTsit5Rodas5P` switches to its stiff method. Other methods only report a warning. Methods
+//! and at each step after a positive test, until consecutive negative tests clear the suspicion. A solve of
+//! plain states also makes [trials](super::trial) of a stiff method. If stiffness is detected,
+//! `AutoTsit5Rodas5P` switches to its stiff method. Other methods only report a warning. Methods
 //! without two such stages are not tested, because that would cost an extra evaluation. `ensemble/looks`
-//! decides when trajectories in lanes are tested, and `adjoint/stiffness` when a recorded solve is tested.
+//! decides when trajectories in lanes are tested, and `adjoint/stiffness` when a recorded solve is tested;
+//! both only compare `h |lambda|` with the stability interval.
 
+use super::attempts::Driven;
 use super::integrator::Integrator;
+use super::switch::Schemes;
+use super::trial::{FIRST_STEPS, SIZE_MIN, Trial, Trials};
 use super::{
-    ButcherTableau, Clock, Method, PlainState, Resolved, Scheme, SolveError, State, Tolerance, VectorField,
-    Warning,
+    ButcherTableau, Clock, Method, PlainState, Resolved, Scheme, SolveError, State, Tolerance, Warning,
 };
 
 /// Steps between two tests while no test is positive.
@@ -88,15 +92,22 @@ impl Suspicion<f64> {
 }
 
 /// The stiffness test of a solve of plain states.
-pub(super) struct StiffnessTest {
+pub(super) struct StiffnessTest<Y: PlainState> {
     /// The indices of the last two stages at c = 1, if the method has two.
     pair: Option<(usize, usize)>,
     method: Option<Method>,
     /// Steps between two tests while no test is positive.
     every: u64,
+    is_switching: bool,
+    /// Whether the first rejected step brings the first test forward.
+    is_early: bool,
     steps: u64,
+    /// The number of the step to test next, counted from 1.
+    next: u64,
     suspicion: Suspicion<f64>,
     look: Option<Look>,
+    /// `None` if the method cannot detect stiffness.
+    trials: Option<Trials<Y>>,
 }
 
 /// The method's data for a test.
@@ -109,16 +120,28 @@ pub(crate) struct Look {
     bound: f64,
 }
 
-impl StiffnessTest {
-    /// The test of a solve.
-    pub fn of<S: State>(scheme: &Scheme<S>, resolved: &Resolved) -> Self {
-        let every = if resolved.switches() { EVERY_TO_SWITCH } else { EVERY };
-        let (method, suspicion) = (resolved.native().method, Suspicion::none(&0.0));
-        StiffnessTest { pair: pair(scheme), method, every, steps: 0, suspicion, look: None }
+impl<Y: PlainState> StiffnessTest<Y> {
+    /// The test of a solve that has not begun.
+    pub fn of(integrator: &Integrator<Y>, scheme: &Scheme<Y>, resolved: &Resolved) -> Self {
+        let (pair, switches) = (pair(scheme), resolved.switches());
+        let every = if switches { EVERY_TO_SWITCH } else { EVERY };
+        StiffnessTest {
+            pair,
+            method: resolved.native().method,
+            every,
+            is_switching: switches,
+            is_early: switches,
+            steps: 0,
+            next: every,
+            suspicion: Suspicion::none(&0.0),
+            look: None,
+            trials: pair.map(|_| Trials::of(integrator, switches, every)),
+        }
     }
 
-    /// Allocates the memory of a test, so that no later step allocates unless the method switches.
-    pub fn prepare<Y: PlainState>(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
+    /// Allocates the memory of a test, so that no later step allocates unless a trial is made or the method
+    /// switches.
+    pub fn prepare(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
             integrator.reserve_stages();
             self.look = Some(Look::new(&scheme.tableau, self.method, pair));
@@ -128,51 +151,87 @@ impl StiffnessTest {
     /// Whether the next step will be tested.
     #[inline(always)]
     pub fn is_due(&self) -> bool {
-        let turn = self.suspicion.is_raised() || self.steps % self.every == self.every - 1;
-        turn && self.pair.is_some() && !self.suspicion.has_noticed()
+        self.steps + 1 >= self.next && self.pair.is_some() && self.warning().is_none()
     }
 
-    /// The number of steps before the next test that is due even without a suspicion, at least 1.
+    /// The largest number of steps to take before the next call of [`after_steps`](Self::after_steps).
     pub fn steps_to_next(&self) -> u64 {
-        self.every - 1 - (self.steps % self.every).min(self.every - 2)
+        let next = if self.steps < FIRST_STEPS { self.next.min(FIRST_STEPS + 1) } else { self.next };
+        if self.is_early { 1 } else { next.saturating_sub(1 + self.steps).max(1) }
     }
 
     /// Counts steps. Tests the last step if a test was due; `steps` is then 1.
     #[inline]
-    pub fn after_steps<Y: PlainState>(
+    pub fn after_steps(
         &mut self,
         steps: u64,
         integrator: &mut Integrator<Y>,
-        f: &dyn VectorField<Y>,
-        scheme: &Scheme<Y>,
+        field: &dyn Driven<Y>,
+        schemes: &Schemes<'_, '_, Y>,
     ) -> Result<(), SolveError> {
         let due = self.is_due();
         self.steps += steps;
-        if due { self.look(integrator, f, scheme) } else { Ok(()) }
+        if let Some(trials) = self.trials.as_mut().filter(|_| self.steps == FIRST_STEPS) {
+            trials.after_first_steps(integrator.carry.t);
+        }
+        if due {
+            return self.look(integrator, field, schemes);
+        }
+        if self.is_early && integrator.carry.num_rejected > 0.0 {
+            self.next = self.steps + 1;
+        }
+        Ok(())
     }
 
-    fn look<Y: PlainState>(
+    fn look(
         &mut self,
         integrator: &mut Integrator<Y>,
-        f: &dyn VectorField<Y>,
-        scheme: &Scheme<Y>,
+        field: &dyn Driven<Y>,
+        schemes: &Schemes<'_, '_, Y>,
     ) -> Result<(), SolveError> {
-        let Some(pair) = self.pair else { return Ok(()) };
-        integrator.keep_stages(f, scheme)?;
+        let (Some(pair), Some(trials), scheme) = (self.pair, &mut self.trials, schemes.first) else {
+            return Ok(());
+        };
+        self.next = (self.steps / self.every + 1) * self.every;
+        integrator.keep_stages(field, scheme)?;
         let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));
-        let is_suspicious = integrator.is_suspicious(scheme, look);
-        self.suspicion = self.suspicion.see(&is_suspicious, &integrator.carry.t);
+        let size = integrator.stiffness(scheme, look);
+        self.suspicion = self.suspicion.see(&(size > look.bound), &integrator.carry.t);
+        // A method that switches does so only if a trial passes.
+        let is_urgent = self.is_switching && self.suspicion.has_noticed();
+        if is_urgent {
+            self.suspicion = Suspicion::none(&0.0);
+        }
+        if size > SIZE_MIN {
+            let sooner = trials.consider(field, schemes, integrator, (self.steps, is_urgent));
+            self.next = sooner.unwrap_or(self.next);
+        }
+        self.is_early &= size > SIZE_MIN && self.steps < EVERY_TO_SWITCH && !trials.has_begun();
+        if self.suspicion.is_raised() {
+            self.next = self.steps + 1;
+        }
         Ok(())
+    }
+
+    /// The trial of the stiff method that passed since the last call, if the method switches.
+    pub fn take_passed(&mut self) -> Option<Trial<Y>> {
+        self.trials.as_mut().and_then(Trials::take_passed)
     }
 
     /// Forgets the results of all tests so far.
     pub fn forget(&mut self) {
         self.suspicion = Suspicion::none(&0.0);
+        self.next = self.steps + self.every;
+        if let Some(trials) = &mut self.trials {
+            trials.back_off(self.steps);
+        }
     }
 
     /// The warning, if stiffness was detected.
+    #[inline]
     pub fn warning(&self) -> Option<Warning> {
-        self.suspicion.warning()
+        let found = self.trials.as_ref().and_then(|trials| trials.found);
+        found.map(|t| Warning::Stiff { t }).or_else(|| self.suspicion.warning())
     }
 }
 
@@ -209,15 +268,27 @@ impl Look {
 
     /// Whether stability limits a step from y of length h with the stages k. The differences are measured by
     /// the RMS in units of the tolerance, even if the solve has a custom norm.
+    #[cfg(feature = "autodiff")]
     pub(crate) fn is_suspicious<S: State>(
         &self,
         (y, h, k): (&S, &S::Clock, &[S]),
         tolerance: &Tolerance,
         scratch: &mut S,
     ) -> <S::Clock as Clock>::Mask {
-        let mut size = |weights| scratch.error_ratio(h, weights, k, y, y, tolerance);
-        let (stages, arguments) = (size(&self.stages), size(&self.arguments));
+        let (stages, arguments) = self.sizes((y, h, k), tolerance, scratch);
         h.like(self.bound).mul(&arguments).lt(&stages)
+    }
+
+    /// `h` times the difference of the two stages, and the difference of their arguments; the ratio of these
+    /// sizes estimates `h |lambda|`.
+    pub(super) fn sizes<S: State>(
+        &self,
+        (y, h, k): (&S, &S::Clock, &[S]),
+        tolerance: &Tolerance,
+        scratch: &mut S,
+    ) -> (S::Clock, S::Clock) {
+        let mut size = |weights| scratch.error_ratio(h, weights, k, y, y, tolerance);
+        (size(&self.stages), size(&self.arguments))
     }
 
     /// The same for a step of `dim` components: `stage(i, j)` is component j of stage i, `scale(j)` its
@@ -260,9 +331,6 @@ const INTERVALS: [f64; Method::ALL.len()] = {
     }
     intervals
 };
-
-/// The stability interval of Tsit5.
-pub(super) const TSIT5_INTERVAL: f64 = INTERVALS[Method::Tsit5 as usize];
 
 /// The largest x up to which |y| does not grow in a step of y' = -x y / h: the stability interval on the
 /// negative real axis.

@@ -2,23 +2,23 @@
 //! is cheaper.
 //!
 //! The decision is made after an accepted step and depends only on accepted steps. The solve leaves the
-//! explicit method when the stiffness test detects stiffness, and returns to it after ten consecutive steps
-//! whose size the explicit method could take. The controller forgets earlier steps at a switch, as at the
-//! start of a solve.
+//! explicit method when a [trial](super::trial) of the stiff method passes, and returns to it after ten
+//! consecutive steps that the explicit method could take at less cost. The controller forgets earlier steps at
+//! a switch, as at the start of a solve.
 
 use super::integrator::Integrator;
-use super::stiffness::{StiffnessTest, TSIT5_INTERVAL};
+use super::stiffness::StiffnessTest;
 use super::{Method, Native, PlainState, Resolved, Scheme, SolveError, VectorField};
 
 /// Consecutive steps that the explicit method could take before the solve returns to it.
 const CALM: u32 = 10;
-/// The fraction of the explicit method's stability interval that such steps may use.
-const PART: f64 = 0.5;
 
 /// The method in use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Switch {
     is_stiff: bool,
+    /// Steps with a smaller `|h| |J|` do not pay.
+    bound: f64,
     /// Consecutive steps that the explicit method could have taken.
     calm: u32,
 }
@@ -59,18 +59,19 @@ impl Switch {
         f: &dyn VectorField<Y>,
         schemes: &Schemes<'_, '_, Y>,
         integrator: &mut Integrator<Y>,
-        stiffness: &mut StiffnessTest,
+        stiffness: &mut StiffnessTest<Y>,
     ) -> Result<(), SolveError> {
         let Some(stiff) = schemes.stiff else { return Ok(()) };
         if !self.is_stiff {
-            if stiffness.warning().is_some() {
-                *self = Switch { is_stiff: true, calm: 0 };
+            if let Some(trial) = stiffness.take_passed() {
                 integrator.change_method(f, stiff, schemes.resolved)?;
+                let bound = trial.adopt(integrator);
+                *self = Switch { is_stiff: true, bound, calm: 0 };
             }
             return Ok(());
         }
         let size = integrator.carry.h.abs() * integrator.jacobian_norm();
-        self.calm = if size < PART * TSIT5_INTERVAL { self.calm + 1 } else { 0 };
+        self.calm = if size < self.bound { self.calm + 1 } else { 0 };
         if self.calm == CALM {
             *self = Switch::default();
             stiffness.forget();

@@ -136,14 +136,25 @@ impl<'a> Tolerance<'a> {
         (Tolerance { rtols: r0, atols: a0, ..*self }, Tolerance { rtols: r1, atols: a1, ..*self })
     }
 
-    /// Rejects tolerances that are negative, NaN or infinite, and components whose rtol and atol are both 0.
+    /// Rejects an rtol between 0 and `epsilon`, the precision of the numbers of the state, because rounding alone
+    /// exceeds it.
+    pub(super) fn check_precision(&self, epsilon: f64) -> Result<(), ConfigError> {
+        let rtols = self.rtols.unwrap_or(std::slice::from_ref(&self.rtol));
+        match rtols.iter().find(|rtol| 0.0 < **rtol && **rtol < epsilon) {
+            Some(&rtol) => Err(ConfigError::TolerancePrecision { rtol, least: epsilon }),
+            None => Ok(()),
+        }
+    }
+
+    /// Rejects tolerances that are negative, NaN or infinite, components whose rtol and atol are both 0, and an
+    /// rtol of 1 or more, which allows errors as large as y.
     pub fn check(&self) -> Result<(), ConfigError> {
         let valid = |x: f64| x.is_finite() && x >= 0.0;
         let n = self.rtols.map_or(0, <[f64]>::len).max(self.atols.map_or(0, <[f64]>::len)).max(1);
         for j in 0..n {
             let (rtol, atol) =
                 (self.rtols.map_or(self.rtol, |r| r[j]), self.atols.map_or(self.atol, |a| a[j]));
-            if !(valid(rtol) && valid(atol) && rtol + atol > 0.0) {
+            if !(valid(rtol) && valid(atol) && rtol + atol > 0.0 && rtol < 1.0) {
                 return Err(ConfigError::Tolerance { rtol, atol });
             }
         }

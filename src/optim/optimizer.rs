@@ -79,6 +79,12 @@ impl OptState {
     }
 }
 
+impl From<&Optimizer> for Optimizer {
+    fn from(optimizer: &Optimizer) -> Optimizer {
+        optimizer.clone()
+    }
+}
+
 impl Optimizer {
     /// The state before the first update.
     pub fn init<M: Tree>(&self, model: &M) -> OptState {

@@ -8,8 +8,12 @@
 //!
 //! Caches of both kinds have a maximum number of entries and evict the least recently used entry. No result
 //! depends on the caches: a plan is a function of its program and of the processor. The cache of this module
-//! keeps no data alive: constant arrays of a function outside `jit` become inputs of its plan, and a function
-//! that still contains an array is not cached.
+//! keeps no data alive: constant arrays of a function outside `jit` become inputs of its plan. Arrays that the body
+//! of a loop, a branch or a tile captures are operands of it (`trace::align`), so they are constants of the
+//! function, too. A function with an observer is not cached, because the observer may hold data.
+//!
+//! Numbers are a part of a function: a gradient whose closure captures another f64, or another tensor with equal
+//! elements, is another function and is compiled.
 
 use super::exec::Compiled;
 use crate::array::Slab;
@@ -99,7 +103,6 @@ pub(super) struct Held {
 impl Held {
     /// Stores a program that has just been compiled.
     pub fn new(compiled: Arc<Compiled>) -> Arc<Held> {
-        COMPILES.fetch_add(1, Relaxed);
         Arc::new_cyclic(|me| Held {
             compiled: Mutex::new(Some(compiled)),
             place: lock(&PROGRAMS).insert(me.clone()),
@@ -118,6 +121,11 @@ impl Drop for Held {
     }
 }
 
+/// Counts a compiled plan.
+pub(super) fn count_compile() {
+    COMPILES.fetch_add(1, Relaxed);
+}
+
 /// Counts an evicted program or plan.
 pub(super) fn evicted() {
     EVICTIONS.fetch_add(1, Relaxed);
@@ -130,7 +138,7 @@ struct Kept {
     plan: Plan,
 }
 
-/// The plan of a function. It is cached if the function contains neither arrays nor observers.
+/// The plan of a function without constant arrays. It is cached if the function contains no observers.
 pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
     let fingerprint = func.fingerprint();
     let find = |plans: &[Kept]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);
@@ -140,7 +148,7 @@ pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
         return plans.last().expect("invariant: just found").plan.clone();
     }
     drop(plans);
-    COMPILES.fetch_add(1, Relaxed);
+    count_compile();
     let plan = compile();
     if func.holds_data() {
         return plan;

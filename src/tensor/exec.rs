@@ -1,7 +1,7 @@
 //! Runs functions as compiled plans, and single operations on concrete tensors.
 
 use super::Tensor;
-use super::caches::plan_of;
+use super::caches::{count_compile, plan_of};
 use super::handle::Repr;
 use crate::array::Array;
 use crate::backend::{Counters, Plan, PlanReport, Workspace};
@@ -16,6 +16,8 @@ pub type RunReport = Counters;
 /// A compiled function and a pool of scratch memory: one [`Space`] per call at the peak of concurrent calls.
 pub(super) struct Compiled {
     plan: Plan,
+    /// The inputs of the plan after those of the function: its constant arrays, if the plan is a cached one.
+    arrays: Vec<Arc<Array>>,
     out_types: Vec<Type>,
     spaces: Mutex<Vec<Space>>,
 }
@@ -29,9 +31,15 @@ pub(super) struct Space {
 
 impl Compiled {
     pub(super) fn new(func: &Func) -> Compiled {
-        let func = optimize(func);
-        let plan = Plan::compile(&func, Level::detect());
-        Compiled { plan, out_types: func.output_types(), spaces: Mutex::default() }
+        count_compile();
+        let plan = Plan::compile(&optimize(func), Level::detect());
+        Compiled { plan, arrays: vec![], out_types: func.output_types(), spaces: Mutex::default() }
+    }
+
+    /// The same with a plan from the cache for work outside `jit`.
+    pub(super) fn with_cached_plan(func: &Func) -> Compiled {
+        let (plan, arrays) = cached_plan(func);
+        Compiled { plan, arrays, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
     /// The cost and memory of the plan, and how the loops of the last run stored their states.
@@ -55,7 +63,8 @@ impl Compiled {
             workspace: Workspace::new(),
             outputs: self.out_types.iter().map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect(),
         });
-        let arrays: Vec<&Array> = inputs.iter().map(Tensor::array).collect();
+        let arrays: Vec<&Array> =
+            inputs.iter().map(Tensor::array).chain(self.arrays.iter().map(|a| &**a)).collect();
         self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
         space
     }
@@ -71,12 +80,16 @@ impl Space {
     }
 }
 
-/// Runs a function on concrete tensors, with a cached plan if there is one.
-///
-/// Constant arrays are passed as inputs, because they may differ between calls of the same function.
-pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
+/// The plan of a function from the cache, which is compiled if it is not there, and the function's constant arrays.
+/// They are further inputs of the plan, because they may differ between calls of the same function.
+fn cached_plan(func: &Func) -> (Plan, Vec<Arc<Array>>) {
     let (func, arrays) = func.with_arrays_as_inputs();
-    let plan = plan_of(&func, || Plan::compile(&optimize(&func), Level::detect()));
+    (plan_of(&func, || Plan::compile(&optimize(&func), Level::detect())), arrays)
+}
+
+/// Runs a function on concrete tensors, with a cached plan if there is one.
+pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
+    let (plan, arrays) = cached_plan(func);
     let inputs: Vec<&Array> = inputs.iter().map(Tensor::array).chain(arrays.iter().map(|a| &**a)).collect();
     run_alone(&plan, &inputs).into_iter().map(Tensor::from_array).collect()
 }

@@ -96,3 +96,42 @@ fn bools_are_not_summed_into_rows() {
     let message = refusal(|| flags.scatter_add(&Tensor::from([0, 1]), &flags));
     assert!(message.contains("bools cannot be summed"), "{message}");
 }
+
+#[test]
+fn products_without_columns_are_empty_and_products_without_terms_are_zeros() {
+    for dtype in [DType::F32, DType::F64] {
+        let ones = |dims: &[usize]| Tensor::full(dtype, dims, 1.0);
+        for (m, k) in [(1, 1), (2, 3), (7, 2), (40, 130)] {
+            assert_eq!(ones(&[m, k]).matmul(&ones(&[k, 0])).shape()[..], [m, 0]);
+            assert_eq!(ones(&[0, k]).matmul(&ones(&[k, m])).shape()[..], [0, m]);
+            assert_eq!(ones(&[m, 0]).matmul(&ones(&[0, k])).to_vec(), vec![0.0; m * k]);
+            let product = |x: &Tensor| einsum("ij,jk->ik", &[x, &ones(&[k, 0])]);
+            assert_eq!(product(&ones(&[m, k])).shape()[..], [m, 0]);
+            assert_eq!(vmap(product, &ones(&[3, m, k])).shape()[..], [3, m, 0]);
+        }
+        // The cotangent is a product [5, 3] x [3, 0].
+        let gradient = grad(|x: &Tensor| x.matmul(&ones(&[0, 3])).sum(), &ones(&[5, 0]));
+        assert_eq!(gradient.shape()[..], [5, 0]);
+        let images = ones(&[2, 4, 4, 3]);
+        let none = |kernel: &Tensor| images.conv2d(kernel, [1, 1], [1, 1]).sum();
+        assert_eq!(grad(none, &ones(&[3, 3, 3, 0])).shape()[..], [3, 3, 3, 0]);
+    }
+    let layer = crate::nn::Linear::new(0, 16, &Key::new(0));
+    assert_eq!(grad(|x: &Tensor| layer.forward(x).sum(), &Tensor::ones([8, 0])).shape()[..], [8, 0]);
+}
+
+#[test]
+fn an_empty_product_leaves_the_values_beside_it_unchanged() {
+    for (rows, columns) in [(9, 5), (9, 16), (3, 3), (33, 7)] {
+        let x = Tensor::iota(DType::F64, [rows, columns], 0).sin();
+        let f = |x: &Tensor, with_empty: bool| {
+            let (a, b) = (x.sin(), x.tanh());
+            let c = a.transpose().matmul(&b);
+            let none = if with_empty { a.matmul(&x.transpose().slice(1, 0..0).cos()).sum() } else { x.sum() };
+            (none, c.matmul(&c).sum())
+        };
+        let both = [true, false].map(|with_empty| jit(move |x: Tensor| f(&x, with_empty)).call(&x).unwrap());
+        assert_eq!(both[0].0.item(), 0.0);
+        assert_eq!(both[0].1.item(), both[1].1.item(), "{rows} x {columns}");
+    }
+}

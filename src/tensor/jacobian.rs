@@ -39,7 +39,7 @@ pub fn hvp<M: Tree, L: Output<Tree: Loss>>(f: impl FnOnce(&M) -> L, at: &M, v: &
 ///
 /// The function is traced once. Its derivative is mapped over the elements of `at` (forward mode), or, if the
 /// result has fewer elements, over those of the result (reverse mode). If the function contains a solve, all
-/// directions share its steps.
+/// directions share its steps. If `at` or the result has no elements, neither has the Jacobian.
 ///
 /// # Errors
 /// The errors of [`vjp`](crate::tensor::vjp).
@@ -72,6 +72,11 @@ fn partials(f: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor) -> Result<Te
         at.ty()
     );
     let shape: Shape = [&y.shape()[..], at.shape()].concat().into();
+    if shape.size() == 0 {
+        // There is no direction to map over.
+        let dtype = if at.size() <= y.size() { y.dtype() } else { at.dtype() };
+        return Ok(Tensor::full(dtype, shape, 0.0));
+    }
     if at.size() <= y.size() {
         let each = vmap(
             |v: &Tensor| Ok(along(&traced, &leaves, std::slice::from_ref(v))?.1.remove(0)),
@@ -94,7 +99,7 @@ fn unit_vectors(x: &Tensor) -> Tensor {
 
 #[cfg(test)]
 mod tests {
-    use crate::array::refusal;
+    use crate::array::{DType, refusal};
     use crate::error::Error;
     use crate::ode::Ode;
     use crate::tensor::{Tensor, cond, grad, hvp, jacobian, jit, jvp, vjp, vmap};
@@ -128,6 +133,21 @@ mod tests {
     fn a_square_jacobian_has_results_along_its_rows() {
         let w = Tensor::from([[1.0, 2.0], [-3.0, 0.5]]);
         assert_eq!(jacobian(|x: &Tensor| w.matmul(x), &Tensor::from([0.1, 0.2])).to_vec(), w.to_vec());
+    }
+
+    #[test]
+    fn a_jacobian_of_no_elements_or_by_no_elements_is_empty() {
+        for (rows, columns) in [(0, 3), (2, 0), (0, 0)] {
+            let w = Tensor::full(DType::F64, [rows, columns], 1.0);
+            // By columns if there are no rows, else by rows; also if the result is larger.
+            let by_row = |x: &Tensor| x.matmul(&w);
+            let at = Tensor::full(DType::F64, [5, rows], 1.0);
+            let expected = [5, columns, 5, rows];
+            assert_eq!(jacobian(by_row, &at).shape().to_vec(), expected);
+            let jitted = jit(move |x: Tensor, w: Tensor| jacobian(|x: &Tensor| x.matmul(&w), &x));
+            let found = jitted.call(&at, &w).unwrap();
+            assert_eq!((found.shape().to_vec(), found.dtype()), (expected.to_vec(), DType::F64));
+        }
     }
 
     #[test]

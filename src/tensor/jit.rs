@@ -9,15 +9,15 @@ mod programs;
 #[cfg(test)]
 mod tests;
 
-use super::Tensor;
 use super::caches::MAX_PROGRAMS;
 use super::exec::{Compiled, RunReport, Space};
 use super::grad::types;
 use super::output::Output;
-use super::trace::trace_tree;
+use super::trace::{Check, trace_tree};
 use super::tree::Tree;
+use super::{Tensor, Traced, apply};
 use crate::backend::PlanReport;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use programs::{Counts, Program, Programs, is_of_state, lock, signature};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -47,8 +47,29 @@ struct Ready<T> {
     template: Arc<T>,
 }
 
+/// What a call finds.
+enum Found<T> {
+    Ready(Ready<T>),
+    /// The result of a call that was recorded in an enclosing trace.
+    Recorded(T),
+}
+
+/// The results of a traced function at `leaves`, in the enclosing trace.
+fn recorded_call(traced: &Traced, leaves: &[Tensor]) -> Result<Vec<Tensor>> {
+    let args: Vec<Tensor> = leaves.iter().chain(&traced.captures).cloned().collect();
+    let mut out = apply(&traced.func, &args);
+    for values in out.split_off(traced.num_outputs) {
+        Check { values }.settle()?;
+    }
+    Ok(out)
+}
+
 /// A function that is traced once per signature of its arguments. Its type can be written out: `Jit<'f,
 /// (TrainState, Batch), (TrainState, Tensor)>`.
+///
+/// A call with traced arguments, or of a closure that captures traced tensors, is recorded in the enclosing trace.
+/// It has the same result as a direct call: all arguments are traced, also those that the caller passes as concrete
+/// tensors.
 ///
 /// Concrete tensors that the closure captures become constants of its programs, which keep them alive. Pass
 /// data that changes, or that is large and needed only for a short time, as arguments. A `Jit` stores the
@@ -60,6 +81,7 @@ pub struct Jit<'f, Args, T> {
     counts: Counts,
     max_traces: usize,
     needs_finite: bool,
+    has_cached_plans: bool,
 }
 
 /// Compiles `f` when it is first called; see [`Jit`].
@@ -83,6 +105,7 @@ where
         counts: Counts::default(),
         max_traces: usize::MAX,
         needs_finite: false,
+        has_cached_plans: false,
     }
 }
 
@@ -138,6 +161,12 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         self
     }
 
+    /// Takes plans from the cache for work outside `jit`, and stores them there: for a `Jit` that exists for one call.
+    pub(crate) fn with_cached_plans(mut self) -> Self {
+        self.has_cached_plans = true;
+        self
+    }
+
     /// The number of programs evicted so far; see [`Jit::max_programs`].
     pub fn num_evicted(&self) -> usize {
         lock(&self.kept).programs.num_evicted
@@ -158,26 +187,57 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     ///
     /// # Errors
     /// The errors of a call.
+    ///
+    /// # Panics
+    /// If the function captures traced tensors. While tracing, if shapes do not fit.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
-        Ok(self.program(args)?.compiled.report())
+        match self.program(args)? {
+            Found::Ready(ready) => Ok(ready.compiled.report()),
+            Found::Recorded(_) => {
+                panic!("plan: the function captures traced tensors, so it has no program of its own")
+            }
+        }
     }
 
-    /// The program for these arguments. It becomes the most recently used program.
-    fn program(&self, args: &Args) -> Result<Ready<T>> {
+    /// The function traced on arguments like `args`, whose leaves are all traced, and its result.
+    fn traced(&self, args: &Args) -> Result<(Traced, T)> {
+        trace_tree(&types(&args.leaves()), args, |args| {
+            let result = (self.f)(args)?;
+            Ok((result.leaves(), result))
+        })
+    }
+
+    /// Records a call in the enclosing trace. All arguments are traced, as in a call that runs a program, so both
+    /// calls have the same result.
+    fn inlined(&self, args: &Args) -> Result<T> {
+        let (traced, result) = self.traced(args)?;
+        recorded_call(&traced, &args.leaves()).map(|out| result.with_leaves(out))
+    }
+
+    /// The program for these arguments, which becomes the most recently used one. If the function captures traced
+    /// tensors, it has no program of its own: its call is recorded in the enclosing trace.
+    fn program(&self, args: &Args) -> Result<Found<T>> {
         let sig = signature(args);
         let mut kept = lock(&self.kept);
         if let Some((program, compiled)) = kept.programs.find(&sig) {
-            return Ok(Ready { template: kept.templates[program.place].clone(), program, compiled });
+            let template = kept.templates[program.place].clone();
+            return Ok(Found::Ready(Ready { program, compiled, template }));
         }
         let is_new = !kept.programs.is_again(&sig);
         if is_new && self.counts.news.load(Relaxed) >= self.max_traces {
             return Err(kept.programs.retrace(self.max_traces, &sig));
         }
-        let (traced, result) = trace_tree(&types(&args.leaves()), args, |args| {
-            let result = (self.f)(args)?;
-            Ok::<_, Error>((result.leaves(), result))
-        })?;
-        let (program, compiled) = kept.programs.add(sig, &traced, &signature(&result));
+        let (traced, result) = self.traced(args)?;
+        if !traced.captures.is_empty() {
+            drop(kept);
+            let out = recorded_call(&traced, &args.leaves())?;
+            return Ok(Found::Recorded(result.with_leaves(out)));
+        }
+        let compiled = Arc::new(match self.has_cached_plans {
+            true => Compiled::with_cached_plan(&traced.func),
+            false => Compiled::new(&traced.func),
+        });
+        let program = kept.programs.add((sig, signature(&result)), traced.num_outputs, &compiled);
         self.counts.traces.fetch_add(1, Relaxed);
         self.counts.news.fetch_add(usize::from(is_new), Relaxed);
         let template = Arc::new(result);
@@ -185,7 +245,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             Some(place) => *place = template.clone(),
             None => kept.templates.push(template.clone()),
         }
-        Ok(Ready { program, compiled, template })
+        Ok(Found::Ready(Ready { program, compiled, template }))
     }
 
     /// Runs a program; returns an error if a solve ended early or a checked result is not finite.
@@ -209,9 +269,12 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
-            return (self.f)(args);
+            return self.inlined(&args);
         }
-        let ready = self.program(&args)?;
+        let ready = match self.program(&args)? {
+            Found::Ready(ready) => ready,
+            Found::Recorded(result) => return Ok(result),
+        };
         let space = self.run(&ready, &leaves, |_| true)?;
         let Ready { program, compiled, template } = ready;
         drop(args);
@@ -235,12 +298,17 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
     pub fn step(&self, state: &mut A, batch: B) -> Result<T> {
         let args = (state.clone(), batch);
         let leaves = args.leaves();
-        if leaves.iter().any(Tensor::is_traced) {
-            let (new, result) = (self.f)(args)?;
-            *state = new;
-            return Ok(result);
-        }
-        let ready = self.program(&args)?;
+        let found = match leaves.iter().any(Tensor::is_traced) {
+            true => Found::Recorded(self.inlined(&args)?),
+            false => self.program(&args)?,
+        };
+        let ready = match found {
+            Found::Ready(ready) => ready,
+            Found::Recorded((new, result)) => {
+                *state = new;
+                return Ok(result);
+            }
+        };
         let space = self.run(&ready, &leaves, |path| !is_of_state(path))?;
         let Ready { program, compiled, template } = ready;
         drop((args, leaves));

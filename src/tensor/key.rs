@@ -15,7 +15,7 @@ const FOLDS: u32 = 2;
 
 tree! {
     /// A random key: two words. Use a key only once: for each further sample `split` it, or `fold_in` a
-    /// counter.
+    /// counter. Two samples of one key are made of the same random bits, also if their distributions differ.
     pub struct Key { words: Tensor }
 }
 
@@ -56,6 +56,9 @@ impl Key {
     }
 
     /// Uniform samples from [0, 1), f32: 32 random bits, rounded to the 24 significant bits of an f32.
+    ///
+    /// They are not independent of the [normal](Key::normal), [Rademacher](Key::rademacher) or other samples of the same
+    /// key, which are functions of the same bits: [`Key::split`] the key.
     pub fn uniform(&self, shape: impl Into<Shape>) -> Tensor {
         self.uniform_draws(shape.into())
     }
@@ -66,6 +69,9 @@ impl Key {
     }
 
     /// Standard normal samples, f32, by Box and Muller (1958): `sqrt(-2 ln(1 - u)) (cos, sin)(2 pi v)`.
+    ///
+    /// They are not independent of the [uniform](Key::uniform) samples of the same key, which are u and v: [`Key::split`]
+    /// the key.
     pub fn normal(&self, shape: impl Into<Shape>) -> Tensor {
         self.normal_draws(shape.into())
     }
@@ -79,7 +85,8 @@ impl Key {
         Tensor::concat(&[&a, &b], 0).slice(0, 0..shape.size()).reshape(shape)
     }
 
-    /// Samples of -1 or 1 with equal probability, f32.
+    /// Samples of -1 or 1 with equal probability, f32. They depend on other samples of the same key; see
+    /// [`Key::uniform`].
     pub fn rademacher(&self, shape: impl Into<Shape>) -> Tensor {
         let low = self.bits(shape).lt(Tensor::from(1u32 << 31));
         low.select(&Tensor::from(-1.0f32), &Tensor::from(1.0f32))
@@ -89,11 +96,5 @@ impl Key {
 impl From<u64> for Key {
     fn from(seed: u64) -> Key {
         Key::new(seed)
-    }
-}
-
-impl From<&Key> for Key {
-    fn from(key: &Key) -> Key {
-        key.clone()
     }
 }

@@ -297,7 +297,7 @@ impl fmt::Display for NanReport {
         let pass = if self.pass == DiffPass::Forward { "forward" } else { "backward" };
         write!(f, "`{}` in the {pass} pass", self.op)?;
         if let Some((step, t)) = self.step {
-            write!(f, ", in step {step} of a solve, which starts at t={t},")?;
+            write!(f, ", in step {step} of a solve, which starts at t={},", crate::ode::shown(t))?;
         }
         if let Some(row) = self.row {
             write!(f, " in the tile that starts at row {row}")?;

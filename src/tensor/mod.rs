@@ -34,6 +34,7 @@ mod philox;
 mod reduce;
 mod rows;
 mod shaping;
+mod take;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -77,7 +78,7 @@ pub use self::{
 };
 
 pub(crate) use self::{
-    custom::poisoned,
+    custom::{call_custom, poisoned},
     grad::reverse,
     rows::tuple,
     trace::{Check, Traced, align, apply, register_check, trace, try_trace},

@@ -140,7 +140,7 @@ pub(super) fn worst_row(check: &Tensor) -> Tensor {
     }
     let (status, rows) = (check.column(0), Tensor::iota(DType::F64, [n], 0));
     let first = status.eq(status.max()).select(&rows, &Tensor::scalar(DType::F64, n as f64)).min();
-    check.take(&first.reshape([1]))
+    check.take_clamped(&first.reshape([1]))
 }
 
 /// Applies an operation that returns a tuple; returns the arrays of the tuple, without its opaque values.

@@ -1,7 +1,7 @@
-//! Shapes: broadcasting, reshaping, slicing, concatenation, indexing of rows.
+//! Shapes: broadcasting, reshaping, slicing, concatenation.
 
 use super::Tensor;
-use crate::array::{DType, Shape};
+use crate::array::Shape;
 use crate::graph::Op;
 use std::ops::Range;
 
@@ -189,115 +189,13 @@ impl Tensor {
         let rows: Vec<Tensor> = parts.iter().map(|x| x.expand_dims(0)).collect();
         Tensor::concat(&rows.iter().collect::<Vec<_>>(), 0)
     }
-
-    /// Rows of the first axis: `y[i.., ..] = x[index[i..], ..]`.
-    ///
-    /// A negative index counts from the end: -1 is the last row. This requires a concrete index. A tensor
-    /// captured by a function under [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative stays
-    /// concrete. An index that is an argument of such a function, or is computed from an argument, is traced.
-    /// A traced index is clamped to the axis, so a negative index selects row 0.
-    ///
-    /// # Shapes and units
-    /// x `[n, ..]`; index of any shape with values from -n to n - 1, cast to i32; y has the index's shape,
-    /// followed by `[..]`.
-    ///
-    /// # Panics
-    /// If a concrete index is out of range, or there are no rows.
-    ///
-    /// # Examples
-    /// ```
-    /// use flowline::nn::prelude::*;
-    /// let x = Tensor::from([10.0, 20.0, 30.0]);
-    /// assert_eq!(x.take(&Tensor::from([-1, 0])).to_vec(), [30.0, 10.0]);
-    /// let traced = jit(|x: Tensor, index: Tensor| x.take(&index));
-    /// assert_eq!(traced.call(&x, &Tensor::from([-1, 7]))?.to_vec(), [10.0, 30.0]);
-    /// # Ok::<(), flowline::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn take(&self, index: &Tensor) -> Tensor {
-        self.take_clamped(&self.known_rows("take", index))
-    }
-
-    /// [`Tensor::take`] with an index that is clamped to the axis, whether it is concrete or traced.
-    #[track_caller]
-    pub(crate) fn take_clamped(&self, index: &Tensor) -> Tensor {
-        Tensor::op(Op::Gather, &[self, &index.cast(DType::I32)], None)
-    }
-
-    /// `self` with updates added to rows of the first axis, in order: `y = x`, then `y[index[i..], ..] +=
-    /// updates[i.., ..]`.
-    ///
-    /// Indices are interpreted as in [`Tensor::take`].
-    ///
-    /// # Shapes and units
-    /// x and y `[n, ..]`; index of any shape; updates have the index's shape, followed by `[..]`.
-    ///
-    /// # Panics
-    /// If a concrete index is out of range, or the updates have another shape or element type.
-    #[track_caller]
-    pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
-        let index = self.known_rows("scatter_add", index);
-        Tensor::op(Op::ScatterAdd, &[self, &index.cast(DType::I32), updates], None)
-    }
-
-    /// An index into the first axis. If the index is concrete, negative numbers are converted.
-    #[track_caller]
-    fn known_rows(&self, name: &str, index: &Tensor) -> Tensor {
-        let Some(&n) = self.shape().first().filter(|&&n| n > 0 && !index.is_traced()) else {
-            return index.clone();
-        };
-        let (rows, wanted) = (n as f64, index.to_vec());
-        if let Some(i) = wanted.iter().find(|&&i| !(-rows..rows).contains(&i)) {
-            panic!(
-                "{name}: index {i} is out of range for axis 0 of {}, of length {n}: it must be from -{n} to {}",
-                self.ty(),
-                n - 1
-            );
-        }
-        if wanted.iter().all(|&i| i >= 0.0) {
-            return index.clone();
-        }
-        let from_start = |i: f64| if i <= -1.0 { i.trunc() + rows } else { i };
-        let rows: Vec<i32> = wanted.into_iter().map(|i| from_start(i) as i32).collect();
-        Tensor::from_vec(index.shape().clone(), rows)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::array::refusal;
-    use crate::tensor::{grad, jit, jvp, vmap};
-
-    #[test]
-    fn a_known_index_counts_from_the_end_in_every_transform() {
-        let (x, last) = (Tensor::from([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), Tensor::from([-1, 1, -3]));
-        let want = [5.0, 6.0, 3.0, 4.0, 1.0, 2.0];
-        assert_eq!(x.take(&last).to_vec(), want);
-        assert_eq!(x.take(&last.cast(DType::F64)).to_vec(), want);
-        let index = last.clone();
-        assert_eq!(jit(move |x: Tensor| x.take(&index)).call(&x).unwrap().to_vec(), want);
-        let columns = vmap(|x: &Tensor| x.take(&Tensor::from([-1, -1])), &x);
-        assert_eq!(columns.to_vec(), [2.0, 2.0, 4.0, 4.0, 6.0, 6.0]);
-        let gradient = grad(|x: &Tensor| x.take(&last).square().index(0).sum(), &x);
-        assert_eq!(gradient.to_vec(), [0.0, 0.0, 0.0, 0.0, 10.0, 12.0]);
-        assert_eq!(jvp(|x: &Tensor| x.take(&last), &x, &x).1.to_vec(), want);
-        let sum =
-            Tensor::from([0.5, 0.5]).scatter_add(&Tensor::from([-1, 1, -2]), &Tensor::from([1.0, 2.0, 4.0]));
-        assert_eq!(sum.to_vec(), [4.5, 3.5]);
-    }
-
-    #[test]
-    fn an_index_that_is_traced_is_clamped() {
-        let x = Tensor::from([1.0, 2.0, 3.0]);
-        let f = jit(|x: Tensor, index: Tensor| {
-            (x.take(&index), x.scatter_add(&index, &Tensor::from([10.0, 20.0])))
-        });
-        let (taken, sum) = f.call(&x, Tensor::from([-1, 9])).unwrap();
-        assert_eq!((taken.to_vec(), sum.to_vec()), (vec![1.0, 3.0], vec![11.0, 2.0, 23.0]));
-        let mapped = vmap(|index: &Tensor| x.take(index), &Tensor::from([-1, 9]));
-        assert_eq!(mapped.to_vec(), [1.0, 3.0]);
-    }
+    use crate::tensor::jit;
 
     #[test]
     fn an_index_out_of_range_is_refused_with_call_index_and_length() {

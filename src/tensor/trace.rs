@@ -246,9 +246,31 @@ pub(crate) fn register_check(check: Check) {
     }
 }
 
+impl Traced {
+    /// The function without the outputs that are checks.
+    pub(crate) fn without_checks(&self) -> Func {
+        let (mut b, ids) = Builder::with_inputs(&self.func.input_types());
+        let outputs = b.inline(&self.func, &ids);
+        b.finish(&outputs[..self.num_outputs])
+    }
+
+    /// The same function with its constant arrays as captures.
+    fn with_captured_arrays(&self) -> Traced {
+        let (func, arrays) = self.func.with_arrays_as_inputs();
+        let arrays = arrays.into_iter().map(|a| Tensor(Repr::Concrete(a)));
+        let captures = self.captures.iter().cloned().chain(arrays).collect();
+        Traced { func, captures, num_outputs: self.num_outputs }
+    }
+}
+
 /// Rewrites bodies so that they have a common list of captures: each body takes its own arguments, then the
 /// captures of all bodies. Outputs that are checks are removed.
+///
+/// Constant arrays of the bodies become captures, so no body contains data. The arrays thus become constants of
+/// the enclosing function, in the end of the outermost one. Outside `jit` they are inputs there, so calls with
+/// other arrays run the same plan. A loop also packs a captured matrix once, but not a constant of its body.
 pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
+    let bodies: Vec<Traced> = bodies.iter().map(|body| body.with_captured_arrays()).collect();
     let mut captures: Vec<Tensor> = Vec::new();
     for x in bodies.iter().flat_map(|b| &b.captures) {
         if !captures.iter().any(|c| c.is(x)) {
@@ -265,20 +287,20 @@ pub(crate) fn align(bodies: &[&Traced]) -> (Vec<Func>, Vec<Tensor>) {
             |x: &Tensor| captures.iter().position(|c| c.is(x)).expect("invariant: every capture is listed");
         let mut args = ids[..num_args].to_vec();
         args.extend(body.captures.iter().map(|x| ids[num_args + place(x)]));
-        let mut outputs = b.inline(&body.func, &args);
-        outputs.truncate(body.num_outputs);
-        b.finish(&outputs)
+        let outputs = b.inline(&body.func, &args);
+        b.finish(&outputs[..body.num_outputs])
     });
     (funcs.collect(), captures)
 }
 
 impl Tensor {
-    /// Whether both tensors are the same node of the same trace.
+    /// Whether both tensors are the same node of the same trace, or the same array.
     fn is(&self, other: &Tensor) -> bool {
         match (&self.0, &other.0) {
             (Repr::Traced { trace: a, id: x, .. }, Repr::Traced { trace: b, id: y, .. }) => {
                 a.ptr_eq(b) && x == y
             }
+            (Repr::Concrete(a), Repr::Concrete(b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
     }

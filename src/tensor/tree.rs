@@ -308,6 +308,9 @@ macro_rules! tree {
                 }),* }
             }
         }
+        impl $(<$($g: $crate::tensor::Tree $(+ $b $(+ $bs)*)?),+>)? ::std::convert::From<&$name $(<$($g),+>)?> for $name $(<$($g),+>)? {
+            fn from(x: &Self) -> Self { ::std::clone::Clone::clone(x) }
+        }
         impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::TensorTree for $name $(<$($g),+>)? {}
         impl $(<$($g: $crate::tensor::TensorTree $(+ $b $(+ $bs)*)?),+>)? $crate::tensor::LoneTree for $name $(<$($g),+>)? {}
     };
@@ -329,6 +332,9 @@ macro_rules! tree {
                 $($crate::__variant!(@map self path f $name $var $(($vt))? $({ $($f)* })?);)*
                 unreachable!("invariant: every variant returns")
             }
+        }
+        impl ::std::convert::From<&$name> for $name {
+            fn from(x: &Self) -> Self { ::std::clone::Clone::clone(x) }
         }
     };
 }

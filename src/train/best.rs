@@ -4,7 +4,9 @@
 //! Runs on points or image sets overfit sooner or later. They validate about ten times per phase and store
 //! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
 //! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they
-//! happen at tenths of a phase's seconds, fewer if a check takes long, and at the end of the phase.
+//! happen at tenths of a phase's seconds, and at the end of the phase. They then score as many random rows of
+//! the validation part, the same in each check, as take a small fraction of the time. The final weights are
+//! scored on more rows at the end of the run.
 //!
 //! The buffers of the best weights are allocated at the start and never shared: memory does not grow at the first
 //! validation, and updates still write in place.
@@ -25,6 +27,9 @@ pub(super) struct Measured {
     pub nll_nats: f64,
     pub nll_stderr_nats: Option<f64>,
     pub update: u64,
+    /// Under a time limit, the number of validation rows, the same in each check.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
 }
 
 /// The header of the file of the best weights.
@@ -128,7 +133,8 @@ mod tests {
         let flows: Vec<Flow> = (0..3).map(|i| config.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
-        let measured = |nll_nats, update| Measured { nll_nats, nll_stderr_nats: Some(0.1), update };
+        let measured =
+            |nll_nats, update| Measured { nll_nats, nll_stderr_nats: Some(0.1), update, rows: None };
         let mut best = Best::room(&flows[0]);
         let places =
             |flow: &Flow| flow.leaves().iter().map(|x| x.array().data().as_ptr()).collect::<Vec<_>>();

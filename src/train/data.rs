@@ -122,7 +122,7 @@ impl TrainingData {
     fn over(&self, train: &Points, points: PointsFrame, held_out: HeldOut, parts: Parts) -> Prepared {
         let mut image = (train.dim() == 2).then(|| ImageFrame::of_points(train, &points));
         if let Some(frame) = &mut image {
-            let (values, rows, cols) = self.truth(frame, 2);
+            let (values, rows, cols) = self.truth(frame, 2 * frame.side());
             frame.density_max =
                 ColorScale::of(&Heatmap { values: &values, rows, cols, frame: frame.window() }).max;
         }

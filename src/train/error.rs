@@ -173,11 +173,15 @@ pub enum TrainError {
     },
     /// The time limit is too short to train.
     #[error(
-        "a time limit of {limit_s} s leaves no time to train: compiling took {compiled_s:.1} s, and scores and figures need a part of the limit; allow at least {least_s:.0} s"
+        "a time limit of {limit_s} s leaves no time to train: reading the data took {reading_s:.1} s, preparing them {preparing_s:.1} s, compiling {compiled_s:.1} s, and scores and figures need a part of the limit; allow at least {least_s:.0} s"
     )]
     NoTime {
         /// The limit in seconds.
         limit_s: f64,
+        /// Seconds from the start of the process until the data were read.
+        reading_s: f64,
+        /// Seconds of splitting the data and of preparing the validation points.
+        preparing_s: f64,
         /// Seconds of compiling.
         compiled_s: f64,
         /// A sufficient limit in seconds.

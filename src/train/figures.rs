@@ -1,12 +1,13 @@
 //! The figures at the end of a run, with the feature `plot`.
 
 use super::best::Measured;
+use super::budget::End;
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
 use crate::data::grouped;
-use crate::error::Result;
-use crate::eval::figures::{self, CORNER_POINTS, SAMPLES};
-use crate::eval::{Deadline, Inner, Sampler};
+use crate::error::{Error, Result};
+use crate::eval::figures::{self, Artist, CORNER_POINTS, SAMPLES};
+use crate::eval::{Deadline, Inner, Sampler, Work};
 use crate::io::run::metrics::{self, Row};
 use crate::io::run::{METRICS_FILE, RunFolder};
 use crate::plot;
@@ -14,11 +15,37 @@ use crate::tensor::Tensor;
 
 /// Folded into the key of a run for its samples. Updates fold in their number, which is smaller.
 pub(super) const SAMPLE_STREAM: u32 = u32::MAX;
-/// Fraction of the remaining time that sampling may take.
-const DRAWS: f64 = 0.4;
+/// Fraction of the remaining time that samples may take, and trajectories after them.
+const DRAWS: f64 = 0.3;
+/// The time of figures in multiples of the time of one heat map.
+const COMPARISON: f64 = 2.0;
+const SAMPLE_PLOT: f64 = 3.0;
+const PANELS: f64 = 3.0;
+const ANIMATION: f64 = 10.0;
+const LOSS: f64 = 1.0;
+const CORNER: f64 = 5.0;
+/// Largest number of cells along the longer side of the target density under a time limit.
+const TARGET_CELLS: usize = 1024;
+
+/// Adds what the figures of a run need.
+pub(super) fn needed(session: &Session, end: End) -> End {
+    let (rows, has_plane) = (session.draw.rows_per_call(), end.cells > 0);
+    match session.plots {
+        _ if session.folder.is_none() => end,
+        PlotsKind::None => end,
+        PlotsKind::Density => End { figures: 1.0 + LOSS, ..end },
+        PlotsKind::All if has_plane => End {
+            samples: rows,
+            trajectories: figures::FLOW_LEAST,
+            figures: 1.0 + COMPARISON + SAMPLE_PLOT + PANELS + ANIMATION + LOSS,
+            ..end
+        },
+        PlotsKind::All => End { samples: 2 * rows, figures: CORNER + LOSS, ..end },
+    }
+}
 
 /// Draws the figures of a set of images.
-pub(super) fn images(session: &mut Session, ema: &Flow, by: Deadline) -> Result<()> {
+pub(super) fn images(session: &mut Session, ema: &Flow, by: &Deadline) -> Result<()> {
     if session.plots == PlotsKind::None {
         return Ok(());
     }
@@ -51,53 +78,90 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     if points.dim() == 1 {
         return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
     }
+    let by = session.budget.deadline(&session.watch);
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-    let mut samples = Vec::with_capacity(CORNER_POINTS * points.dim());
-    let mut parts = Sampler::new().draw(flow, CORNER_POINTS, &key);
-    parts.try_for_each(|part| part.map(|part| samples.extend(standard.inverse_transform(&part))))?;
-    figures::corner(folder, points, &samples)
+    let (rows, mut samples) =
+        (session.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
+    let mut parts = Sampler::of_rows(rows).draw(flow, CORNER_POINTS, &key);
+    by.share(0.5).in_chunks(
+        (Work::Samples, CORNER_POINTS, rows, 0),
+        |_| (),
+        |_| {
+            let part = parts.next().expect("invariant: a part for each chunk")?;
+            samples.extend(standard.inverse_transform(&part));
+            Ok::<_, Error>(())
+        },
+    )?;
+    if samples.is_empty() || !by.fits(Work::Figures, CORNER) {
+        (session.trainer.on_note)("time limit: corner.png is left out");
+        return Ok(());
+    }
+    by.watch.run(Work::Figures, CORNER, || figures::corner(folder, points, &samples))
 }
 
-/// Draws the figures of a density over the plane; `learned` are its values.
+/// Draws the figures of a density over the plane; `learned` are its values. Under a time limit, figures for which
+/// there is no time are left out.
 pub(super) fn plane(
     session: &mut Session,
     image: &ImageFrame,
     (ema, learned): (&Flow, &Inner),
     finest: usize,
 ) -> Result<()> {
-    if session.folder.is_none() || session.plots == PlotsKind::None {
+    if session.plots == PlotsKind::None {
         return Ok(());
     }
     session.stage(Activity::Drawing)?;
     let update = (session.kept.map_or(session.update, |kept| kept.update), session.update);
-    if session.plots == PlotsKind::Density {
-        return session.artist().map_or(Ok(()), |(artist, folder)| artist.density(folder, learned, update));
-    }
-    let by = session.clock.deadline();
+    let (by, rows) = (session.budget.deadline(&session.watch), session.draw.rows_per_call());
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-    let on_stage = &mut session.trainer.on_stage;
-    let (points, way) =
-        figures::draws(ema, image, &key, by.share(DRAWS), |share| on_stage(Activity::Drawing, share))?;
-    // Two programs were compiled: one for samples, one for trajectories.
-    session.compiles += 2;
-    if learned.1.max(learned.2) < finest || points.len() < SAMPLES {
+    let Some(folder) = &session.folder else { return Ok(()) };
+    let artist = Artist::new(&session.header.frames, image, session.trainer.data.title());
+    by.watch.run(Work::Figures, 1.0, || artist.density(folder, learned, update))?;
+    if session.plots == PlotsKind::Density {
+        return Ok(());
+    }
+    let (on_stage, data) = (&mut session.trainer.on_stage, &session.trainer.data);
+    let points = figures::samples(ema, image, &key, (rows, &by.share(DRAWS)), |share| {
+        on_stage(Activity::Drawing, share);
+    })?;
+    let way = figures::trajectories(ema, image, &key, &by.share(DRAWS))?;
+    let truth = || {
+        let side = if by.is_limited() { finest.min(TARGET_CELLS) } else { finest };
+        let cells = (side * side) as f64;
+        by.fits(Work::Target, cells)
+            .then(|| by.watch.run(Work::Target, cells, || Ok::<_, Error>(data.truth(image, side))))
+            .transpose()
+    };
+    let mut left_out = Vec::new();
+    let mut draw = |name, units, is_ready: bool, f: &dyn Fn() -> Result<()>| {
+        if is_ready && by.fits(Work::Figures, units) {
+            return by.watch.run(Work::Figures, units, f);
+        }
+        left_out.push(name);
+        Ok(())
+    };
+    let truth = truth()?;
+    draw("comparison.png", COMPARISON, truth.is_some(), &|| {
+        truth.as_ref().map_or(Ok(()), |truth| artist.comparison(folder, learned, truth))
+    })?;
+    draw("samples.png", SAMPLE_PLOT, !points.is_empty(), &|| artist.samples(folder, learned, &points))?;
+    let on_way = |f: &dyn Fn(&figures::Way) -> Result<()>| way.as_ref().map_or(Ok(()), f);
+    draw("flow.png", PANELS, way.is_some(), &|| on_way(&|way| artist.flow(folder, way)))?;
+    draw("flow.gif", ANIMATION, way.is_some(), &|| on_way(&|way| artist.animation(folder, way)))?;
+    let is_reduced = learned.1.max(learned.2) < finest || points.len() < SAMPLES || !left_out.is_empty();
+    if is_reduced {
         let (_, rows, cols) = *learned;
         let samples = grouped(points.len() as u64);
-        let text = format!(
+        let mut text = format!(
             "time limit: the figures show {rows} x {cols} cells of the density and {samples} samples"
         );
+        if !left_out.is_empty() {
+            text += &format!("; left out: {}", left_out.join(", "));
+        }
         (session.trainer.on_note)(&text);
     }
-    if let Some((artist, folder)) = session.artist() {
-        let maps = || {
-            artist.density(folder, learned, update)?;
-            artist.comparison(folder, learned)
-        };
-        let scatters =
-            || rayon::join(|| artist.samples(folder, learned, &points), || artist.flow(folder, way));
-        let (of_maps, (of_samples, of_flow)) = rayon::join(maps, scatters);
-        of_maps.and(of_samples).and(of_flow)?;
-    }
+    // One program for samples, and one for trajectories.
+    session.compiles += usize::from(!points.is_empty()) + usize::from(way.is_some());
     Ok(())
 }
 
@@ -108,7 +172,9 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     };
     let frames = &session.header.frames;
     let (unit, shift) = (session.trainer.data.mean_weight(), frames.reported_nats());
-    loss_curve(folder, &session.header.config, (unit, shift), session.kept, frames.entropy_nats())
+    session.watch.run(Work::Figures, LOSS, || {
+        loss_curve(folder, &session.header.config, (unit, shift), session.kept, frames.entropy_nats())
+    })
 }
 
 /// Draws the loss of every update and the validation NLLs. The loss of maximum likelihood is divided by

@@ -1,14 +1,14 @@
 //! The end of a run: the best weights, the test part, the total probability, the report.
 //!
 //! The test part is scored once, with the final weights. Under a time limit each task may take a share of the
-//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, and
-//! measures the time per item while it runs, so it also ends in time on a loaded machine.
+//! remaining time. It processes as many points, cells of the plane or samples as fit into its share, at the
+//! speed that is measured during training and at the end, so it also ends in time on a loaded machine.
 
 use super::best::Measured;
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
-use super::{Activity, ImageFrame, TrainReport, TrainedFlow};
+use super::{Activity, Flow, ImageFrame, TrainReport, TrainedFlow};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats};
@@ -21,24 +21,14 @@ const PLANE: f64 = 0.5;
 
 /// Scores and plots the trained flow.
 pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
-    let validation = if let Some(score) = session.last_score {
-        score
-    } else {
-        session.stage(Activity::Measuring)?;
-        let by = session.clock.deadline().share(MEASURES);
-        let score = session.measure(by)?;
-        let nll = score.best_nll(session.header.frames.entropy_nats());
-        session.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
-        score
-    };
-    let validation = take_best(&mut session, validation)?;
+    let validation = validation(&mut session)?;
     let nll = validation.best_nll(session.header.frames.entropy_nats());
     let update = session.kept.map_or(session.update, |kept| kept.update);
-    session.kept = Some(Measured { nll_nats: nll.mean, nll_stderr_nats: nll.stderr, update });
+    session.kept = Some(Measured { nll_nats: nll.mean, nll_stderr_nats: nll.stderr, update, rows: None });
     session.stage(Activity::Testing)?;
-    let by =
-        session.clock.deadline().share(if session.header.frames.images.is_some() { PLANE } else { MEASURES });
-    let scores = (validation, session.test(by)?);
+    let share = if session.header.frames.images.is_some() { PLANE } else { MEASURES };
+    let by = session.budget.deadline(&session.watch).share(share);
+    let scores = (validation, session.test(&by)?);
     if session.header.frames.images.is_some() {
         return images(session, scores);
     }
@@ -56,15 +46,48 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
-/// Replaces the last weights with the best weights if these are better; returns the validation score of the
-/// result.
-fn take_best(session: &mut Session, last: Score) -> Result<Score> {
-    let best = session.best.take().and_then(|best| Some((best.measured?, best.flow)));
-    let Some((measured, flow)) = best.filter(|(measured, _)| measured.nll_nats < last.nll.mean) else {
+/// Chooses the final weights; returns their validation score. Under a time limit, checks score few rows, so the
+/// final weights are scored again on as many rows as there is time for.
+fn validation(session: &mut Session) -> Result<Score> {
+    if session.budget.is_limited() {
+        let is_earlier = |measured: &Measured, session: &Session| measured.update < session.update;
+        if let Some((measured, flow)) = best(session).filter(|(measured, _)| is_earlier(measured, session)) {
+            let nll = Estimate { mean: measured.nll_nats, stderr: measured.nll_stderr_nats, count: 0 };
+            restore(session, measured, flow, nll)?;
+        }
+        return measured(session);
+    }
+    let last = match session.last_score {
+        Some(score) => score,
+        None => measured(session)?,
+    };
+    let Some((measured, flow)) = best(session).filter(|(measured, _)| measured.nll_nats < last.nll.mean)
+    else {
         return Ok(last);
     };
-    let Measured { nll_nats: mean, nll_stderr_nats: stderr, update } = measured;
-    let nll = Estimate { mean, stderr, ..last.nll };
+    let nll = Estimate { mean: measured.nll_nats, stderr: measured.nll_stderr_nats, ..last.nll };
+    restore(session, measured, flow, nll)?;
+    Ok(Score { nll, ..last })
+}
+
+/// Scores the weights on the validation part.
+fn measured(session: &mut Session) -> Result<Score> {
+    session.stage(Activity::Measuring)?;
+    let by = session.budget.deadline(&session.watch).share(MEASURES);
+    let score = session.measure(usize::MAX, &by)?;
+    let nll = score.best_nll(session.header.frames.entropy_nats());
+    session.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
+    Ok(score)
+}
+
+/// The best weights of the checks during training.
+fn best(session: &mut Session) -> Option<(Measured, Flow)> {
+    session.best.take().and_then(|best| Some((best.measured?, best.flow)))
+}
+
+/// Replaces the last weights with the best ones, whose validation NLL is `nll`.
+fn restore(session: &mut Session, measured: Measured, flow: Flow, nll: Estimate) -> Result<()> {
+    let update = measured.update;
     session.state.ema = flow;
     session.kept = Some(measured);
     session.save()?;
@@ -77,7 +100,7 @@ fn take_best(session: &mut Session, last: Score) -> Result<Score> {
             "note: the flow overfits after update {at}; --patience 3 ends such a run early"
         ));
     }
-    Ok(Score { nll, ..last })
+    Ok(())
 }
 
 /// Whether the best weights are from the first quarter of a run.
@@ -88,13 +111,13 @@ fn is_early(update: u64, updates: u64) -> bool {
 /// Evaluates a run on a set of images.
 fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.stage(Activity::Measuring)?;
-    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
     let HeldOut::Images(images) = &mut session.held_out else {
         unreachable!("invariant: a run on images has images");
     };
-    session.tallies.counters.tolerances = images.tolerances(&ema, by.share(MEASURES))?;
+    session.tallies.counters.tolerances = images.tolerances(&ema, &by.share(MEASURES))?;
     #[cfg(feature = "plot")]
-    figures::images(&mut session, &ema, by)?;
+    figures::images(&mut session, &ema, &by)?;
     let report = report(&mut session, scores, None);
     session.keep_scores(report.scores())?;
     let pixels = session.held_out.images().map(|images| images.transform.clone());
@@ -104,12 +127,12 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 /// Computes the total probability over the plane, and draws the figures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
-    let (ema, by) = (session.state.ema.clone(), session.clock.deadline());
+    let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
     let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.trainer.on_stage);
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
     let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]
-    let (learned, mass) = plane.over_domain(finest, by.share(PLANE), progress)?;
+    let (learned, mass) = plane.over_domain(finest, &by.share(PLANE), progress)?;
     tell_missing(session, &mass);
     #[cfg(feature = "plot")]
     figures::plane(session, image, (&ema, &learned), finest)?;
@@ -121,7 +144,7 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
         let text = format!(
             "warning: the total probability is known only to ± {:.1e}: the density is too thin for the grid{}",
             mass.error,
-            if session.clock.is_limited() { ", and the time limit allows no finer one" } else { "" }
+            if session.budget.is_limited() { ", and the time limit allows no finer one" } else { "" }
         );
         (session.trainer.on_note)(&text);
     }

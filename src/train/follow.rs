@@ -102,7 +102,7 @@ impl<'a> Follower<'a> {
             Ok((header, state.state(), prepared, pixels))
         };
         let (header, state, prepared, pixels) = world.agree(read())?;
-        let team = Team::new(Some(world), header.config.shards, trainer.silent);
+        let team = Team::new(Some(world), header.config.shards, trainer.silent, trainer.time.clone());
         let step = Err("no phase has begun".to_owned());
         Ok(Follower { trainer, team, header, state, prepared, pixels, step })
     }

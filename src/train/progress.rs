@@ -80,6 +80,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Whether no time has been added.
+    pub(super) fn is_new(&self) -> bool {
+        self.seen == 0.0
+    }
+
     /// Adds a time and returns the mean. The time of the first update of a phase is not typical, so the second
     /// time replaces it.
     pub(super) fn add(&mut self, ms: f64) -> f64 {

@@ -26,11 +26,12 @@ use crate::io::Fnv;
 use crate::io::run::RunFolder;
 use crate::nn::{AnyVelocityField, VelocityField, num_params};
 use crate::tensor::{Key, Tree};
+use crate::time_source::TimeSource;
 use crate::world::World;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The header of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,13 +55,12 @@ pub struct RunInfo {
 
 impl RunInfo {
     /// A hash of this header and this state. Without a time limit, bit-identical runs have the same hash.
-    pub(super) fn id(&self, state: &TrainState) -> String {
+    pub(super) fn id(&self, state: &TrainState, time: &TimeSource) -> String {
         let header = serde_json::to_value(self).expect("invariant: plain values with text keys");
         let mut hash = Fnv::of(header.to_string().into_bytes());
         // Under a time limit results depend on the clock, so no two runs are bit-identical.
         if self.options.time_limit.is_some() {
-            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            hash.add(now.as_nanos().to_le_bytes());
+            hash.add(time.stamp().to_le_bytes());
         }
         for leaf in state.leaves() {
             hash.add(leaf.to_vec().into_iter().flat_map(f64::to_le_bytes));
@@ -91,7 +91,9 @@ pub struct Trainer<'a> {
     /// The caller's configuration, overridden by options; `None` uses the preset for the kind of data.
     config: Option<TrainConfig>,
     pub(super) folder: Option<PathBuf>,
-    pub(super) started: Instant,
+    /// The time since the start of the process, and its seconds when the data were read.
+    pub(super) time: TimeSource,
+    pub(super) read_s: f64,
     pub(super) on_update: Box<dyn FnMut(&Progress) + 'a>,
     pub(super) on_note: Box<dyn FnMut(&str) + 'a>,
     pub(super) on_stage: Box<dyn FnMut(Activity, f64) + 'a>,
@@ -115,7 +117,8 @@ impl<'a> Trainer<'a> {
             options: TrainOptions::default(),
             config: None,
             folder: None,
-            started: Instant::now(),
+            time: TimeSource::of_this_process(),
+            read_s: 0.0,
             on_update: Box::new(|_| {}),
             on_note: Box::new(|_| {}),
             on_stage: Box::new(|_, _| {}),
@@ -256,7 +259,14 @@ impl<'a> Trainer<'a> {
 
     /// Sets the start of the process, for time limits and the first update; by default the call of [`Trainer::new`].
     pub fn started(mut self, at: Instant) -> Self {
-        self.started = at;
+        self.time = TimeSource::of_process(at);
+        self
+    }
+
+    /// Sets the time that the run reads.
+    #[cfg(test)]
+    pub(crate) fn time(mut self, time: TimeSource) -> Self {
+        self.time = time;
         self
     }
 
@@ -299,6 +309,7 @@ impl<'a> Trainer<'a> {
 
     /// The session of a new or a resumed run.
     pub(super) fn begin(mut self) -> Result<Session<'a>> {
+        self.read_s = self.time.now_s();
         let (options, config) = self.settle()?;
         let (mut flow, key) = (self.build_flow(&config)?, Key::new(config.seed));
         let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
@@ -330,7 +341,7 @@ impl<'a> Trainer<'a> {
         if let Some(world) = self.world.filter(|world| world.size() > shards) {
             return Err(TrainError::Ranks { ranks: world.size(), shards }.into());
         }
-        let team = Rc::new(Team::new(self.world, shards, self.silent));
+        let team = Rc::new(Team::new(self.world, shards, self.silent, self.time.clone()));
         Session::new(self, team, prepared, header, state, folder, resumed)
     }
 

@@ -1,8 +1,8 @@
 //! The training loop.
 //!
-//! The state is a function of options, data, key and update alone. Whatever depends on the clock (when to save,
+//! The state is a function of options, data, key and update alone. Whatever depends on the time (when to save,
 //! validate, draw, report) reads the state and never writes it, so a run that is killed and resumed any number of
-//! times is bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the clock
+//! times is bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the time
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
 //! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
@@ -15,7 +15,7 @@ mod look;
 #[cfg(feature = "plot")]
 use super::PlotsKind;
 use super::best::{self, Best, MEASURES, Measured};
-use super::budget::Clock;
+use super::budget::{Before, Budget, End};
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
 use super::progress::{Pace, Progress};
@@ -30,16 +30,13 @@ use super::{
 };
 use crate::array::memory;
 use crate::error::{Error, Result};
-#[cfg(feature = "plot")]
-use crate::eval::figures::Artist;
-use crate::eval::{Deadline, HeldOut, LogDensity, Score, bits_of_nats};
+use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work, bits_of_nats};
 use crate::io::process;
 use crate::io::run::RunFolder;
 use crate::ode::SolveError;
 use crate::world::WorldError;
 use alarm::Alarm;
 use std::rc::Rc;
-use std::time::Instant;
 
 /// A run in progress.
 pub(super) struct Session<'a> {
@@ -55,7 +52,9 @@ pub(super) struct Session<'a> {
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
-    pub(super) clock: Clock,
+    pub(super) budget: Budget,
+    /// Measures the work of the run.
+    pub(super) watch: Stopwatch,
     /// The pixel transform as stored in a checkpoint.
     pub(super) pixels: Option<PixelTables>,
     /// The programs of each phase, from compilation to the end of the phase.
@@ -65,8 +64,6 @@ pub(super) struct Session<'a> {
     pub(super) measure: LogDensity,
     pub(super) draw: LogDensity,
     pub(super) held_out: HeldOut,
-    #[cfg(feature = "plot")]
-    pub(super) artist: Option<Artist>,
     pub(super) resumed_from: Option<u64>,
     pub(super) compiles: usize,
     /// The last validation score.
@@ -78,10 +75,12 @@ pub(super) struct Session<'a> {
     /// Whether early stopping has ended the run.
     stopped: bool,
     /// When the phase began in this process, and whether its first validation is done.
-    begun: Instant,
+    begun_s: f64,
     looked: bool,
     /// Tenths of the phase's seconds that had passed at the last check for the best weights.
     tenths: u64,
+    /// Under a time limit, the number of validation rows of each check, once it is known.
+    rows_checked: Option<usize>,
     pace: Pace,
     saving: Alarm,
     measuring: Alarm,
@@ -99,12 +98,23 @@ impl<'a> Session<'a> {
         folder: Option<RunFolder>,
         resumed: bool,
     ) -> Result<Session<'a>> {
-        let (update, now) = (state.update.item() as u64, Instant::now());
-        let pixels = prepared.pixels();
-        let Prepared { source, held_out, .. } = prepared;
+        let (update, time) = (state.update.item() as u64, trainer.time.clone());
+        let (prepared_s, pixels) = (time.now_s(), prepared.pixels());
+        let Prepared { source, mut held_out, .. } = prepared;
         let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
         let plots = trainer.plots();
+        let [measure, draw] = if limit_s.is_some() {
+            if let HeldOut::Images(images) = &mut held_out {
+                images.in_short_calls();
+            }
+            LogDensity::in_short_calls(MEASURE_TOLERANCE, DRAW_TOLERANCE)
+        } else {
+            [
+                LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
+                LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
+            ]
+        };
         let mut session = Session {
             steps: header.config.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
@@ -115,14 +125,13 @@ impl<'a> Session<'a> {
             source,
             #[cfg(feature = "plot")]
             plots,
-            clock: Clock::new(trainer.started, limit_s, &shares, plots),
+            budget: Budget::new(time.clone(), limit_s, &shares, plots),
+            watch: Stopwatch::new(time),
             pixels,
             metrics: None,
-            measure: LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
-            draw: LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
+            measure,
+            draw,
             held_out,
-            #[cfg(feature = "plot")]
-            artist: None,
             compiles: 0,
             last_score: None,
             best,
@@ -131,11 +140,12 @@ impl<'a> Session<'a> {
             team,
             header,
             stopped: false,
-            begun: now,
+            begun_s: prepared_s,
             looked: false,
             tenths: 0,
+            rows_checked: None,
             pace: Pace::default(),
-            saving: Alarm::of_saving(now),
+            saving: Alarm::of_saving(prepared_s),
             measuring: Alarm::of_measuring(),
             #[cfg(feature = "plot")]
             drawing: Alarm::of_drawing(),
@@ -143,11 +153,16 @@ impl<'a> Session<'a> {
         if resumed {
             session.reopen_files()?;
         } else {
-            if session.clock.is_limited() {
+            if session.budget.is_limited() {
                 session.header.config.phases.iter_mut().for_each(|phase| phase.updates = 0);
-                let since = Instant::now();
                 session.prepare(0)?;
-                session.clock.check(since.elapsed().as_secs_f64())?;
+                let reading_s = session.trainer.read_s;
+                let compiling_s = session.budget.time.now_s() - prepared_s;
+                session.budget.check(Before {
+                    reading_s,
+                    preparing_s: prepared_s - reading_s,
+                    compiling_s,
+                })?;
             }
             session.begin_files()?;
         }
@@ -176,9 +191,11 @@ impl<'a> Session<'a> {
                 continue;
             }
             self.begin(phase)?;
-            while !self.is_over(phase) && !self.stopped {
+            // The reserve for the end may change, but a phase that has ended stays so.
+            let mut is_over = false;
+            while !is_over && !self.stopped {
                 self.check_stop()?;
-                self.advance(phase)?;
+                is_over = self.advance(phase)?;
             }
             self.end(phase);
         }
@@ -212,29 +229,32 @@ impl<'a> Session<'a> {
         self.header.config.phases[..phase].iter().map(|p| p.updates).sum()
     }
 
-    /// Whether all updates of a phase, or all of its seconds, are done. The first update of a run is always
-    /// made.
+    /// Whether all updates of a phase are done, or all of its seconds but less than half of an update, or a later
+    /// phase has begun. The first update of a run is always made.
     fn is_over(&self, phase: usize) -> bool {
-        match self.clock.left_s(phase) {
+        match self.budget.left_s(phase) {
             None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
-            Some(left_s) => left_s <= 0.0 && self.update > 0,
+            Some(left_s) => {
+                let is_past = left_s <= 0.5 * self.watch.expected_s(Work::Update, 1.0);
+                self.update > 0 && (is_past || self.update > self.first(phase + 1))
+            }
         }
     }
 
     /// The number by which the schedule of a phase divides the updates done, for the next update.
     fn updates_of(&self, phase: usize) -> f64 {
-        let of_seconds = self.clock.updates(phase, self.update - self.first(phase));
+        let of_seconds = self.budget.updates(phase, self.update - self.first(phase));
         of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
     }
 
     /// Total number of updates: under a time limit, of the phases begun so far.
     fn updates(&self) -> u64 {
         let phases = 0..self.header.config.phases.len();
-        let begun = |&phase: &usize| !self.clock.is_limited() || self.update > self.first(phase);
+        let begun = |&phase: &usize| !self.budget.is_limited() || self.update > self.first(phase);
         phases
             .filter(begun)
             .map(|phase| {
-                let is_last = self.clock.is_limited() && self.update == self.first(phase + 1);
+                let is_last = self.budget.is_limited() && self.update == self.first(phase + 1);
                 if is_last {
                     self.updates_of(phase).round() as u64
                 } else {
@@ -267,13 +287,14 @@ impl<'a> Session<'a> {
         if is_new {
             self.state = step::begin_phase(config, &config.phases[phase], self.state.clone());
         }
-        (self.pace, self.begun, self.looked) = (Pace::default(), Instant::now(), false);
+        (self.pace, self.begun_s, self.looked) = (Pace::default(), self.budget.time.now_s(), false);
+        self.watch.forget(Work::Update);
         self.tenths = self.tenths_done(phase);
         self.prepare(phase)
     }
 
     fn tenths_done(&self, phase: usize) -> u64 {
-        self.clock.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
+        self.budget.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
     }
 
     /// Whether a check for the best weights is due. Under a time limit, checks are due at each tenth of a
@@ -282,12 +303,14 @@ impl<'a> Session<'a> {
         if self.best.is_none() {
             return false;
         }
-        if !self.clock.is_limited() {
+        if !self.budget.is_limited() {
             return best::is_due(&self.header.config.phases[phase], self.update - self.first(phase));
         }
-        let tenths = self.tenths_done(phase);
+        let (tenths, now_s) = (self.tenths_done(phase), self.budget.time.now_s());
         let measured_at = &mut self.tallies.counters.measured_at;
-        let due = last || (tenths > self.tenths && (measured_at.is_empty() || self.measuring.is_cheap()));
+        // A check takes a small part of a tenth, unless the machine has become slow.
+        let is_affordable = measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
+        let due = last || (tenths > self.tenths && is_affordable);
         if due {
             self.tenths = tenths;
             measured_at.push(self.update);
@@ -295,24 +318,29 @@ impl<'a> Session<'a> {
         due
     }
 
-    /// Makes one update, then validates, saves and draws if these are due.
-    fn advance(&mut self, phase: usize) -> Result<()> {
+    /// Makes one update, then validates, saves and draws if these are due. Returns whether the phase is over.
+    fn advance(&mut self, phase: usize) -> Result<bool> {
         let mut row = self.step(phase)?;
         let last = self.is_over(phase);
+        if last && phase + 1 == self.header.config.phases.len() {
+            self.budget.end_training();
+        }
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
         let due = self.is_due(phase, last);
         // Under a time limit the final evaluation scores the end of the last phase.
-        let ends = last && (!self.clock.is_limited() || self.measuring.is_cheap());
+        let now_s = self.budget.time.now_s();
+        let ends = last && !self.budget.is_limited();
         self.last_score = self.last_score.filter(|_| !last);
-        if ends || first_look || due || self.measuring.rings() {
-            let score = self.measure(Deadline(None))?;
+        if ends || first_look || due || self.measuring.rings(now_s) {
+            let score = self.check(phase)?;
             let nll = score.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
             // A score that leaves rows out cannot be compared with the others.
             if let Some(best) = self.best.as_mut().filter(|_| due && score.lost.is_none()) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
-                let measured = Measured { nll_nats, nll_stderr_nats, update: self.update };
+                let rows = self.rows_checked;
+                let measured = Measured { nll_nats, nll_stderr_nats, update: self.update, rows };
                 best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
                 self.stopped = self.is_out_of_patience();
             }
@@ -321,31 +349,44 @@ impl<'a> Session<'a> {
         if let Some(metrics) = &mut self.metrics {
             metrics.push(&row)?;
         }
-        if last || self.stopped || self.saving.rings() {
+        if last || self.stopped || self.saving.rings(self.budget.time.now_s()) {
             self.save()?;
         }
         #[cfg(feature = "plot")]
-        if self.folder.is_some() && self.plots != PlotsKind::None && (first_look || self.drawing.rings()) {
-            self.draw()?;
+        if self.folder.is_some() && self.plots != PlotsKind::None {
+            // Under a time limit, the first figure tells how long the final ones will take.
+            let first = first_look && !(self.budget.is_limited() && self.watch.knows(Work::Figures));
+            if first || self.drawing.rings(self.budget.time.now_s()) {
+                self.draw()?;
+            }
+        }
+        if self.budget.is_limited() {
+            self.budget.reserve(self.end_of_run().expected_s(&self.watch));
         }
         let progress = self.progress(phase, &row);
         (self.trainer.on_update)(&progress);
-        Ok(())
+        Ok(last)
     }
 
     /// Makes an update and counts its cost.
     fn step(&mut self, phase: usize) -> Result<Row> {
         let plan = self.header.config.phases[phase];
-        let (started, updates) = (Instant::now(), self.updates_of(phase));
+        let (started_s, updates) = (self.budget.time.now_s(), self.updates_of(phase));
         let step = self.steps[phase].take().expect("invariant: a phase that has begun has a step");
-        let Means { loss, steps, field_evals } = self.make_update(phase, &step, updates)?;
-        let ms = started.elapsed().as_secs_f64() * 1e3;
+        let watch = self.watch.clone();
+        let means = watch.run(Work::Update, 1.0, || self.make_update(phase, &step, updates))?;
+        let Means { loss, steps, field_evals } = means;
+        let ms = (self.budget.time.now_s() - started_s) * 1e3;
+        if self.pace.is_new() {
+            // The time of the first update is not typical.
+            self.watch.forget(Work::Update);
+        }
         self.update += 1;
-        if self.clock.is_limited() {
+        if self.budget.is_limited() {
             self.header.config.phases[phase].updates += 1;
         }
         if self.update == self.resumed_from.unwrap_or(0) + 1 {
-            self.tallies.counters.first_update_s = Some(self.trainer.started.elapsed().as_secs_f64());
+            self.tallies.counters.first_update_s = Some(self.budget.time.now_s());
         }
         self.tallies.solves(phase, step.last_run(), steps);
         let traces = step.traces();
@@ -388,7 +429,7 @@ impl<'a> Session<'a> {
         let config = &self.header.config;
         let kept = self.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
-            let since = if self.clock.is_limited() {
+            let since = if self.budget.is_limited() {
                 self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
                     as u64
             } else {
@@ -397,6 +438,22 @@ impl<'a> Session<'a> {
             since >= patience
         };
         config.patience.zip(kept).is_some_and(is_over)
+    }
+
+    /// What the end of this run needs under a time limit.
+    fn end_of_run(&self) -> End {
+        let (work, call, _) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
+        let has_plane = self.header.frames.image.is_some();
+        let end = End {
+            scores: (work, 4 * call),
+            cells: if has_plane { CELLS } else { 0 },
+            samples: 0,
+            trajectories: 0,
+            figures: 0.0,
+        };
+        #[cfg(feature = "plot")]
+        let end = super::figures::needed(self, end);
+        end
     }
 
     fn progress(&mut self, phase: usize, row: &Row) -> Progress {
@@ -408,11 +465,11 @@ impl<'a> Session<'a> {
         let later = config.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
         let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let (updates, left_s) = (self.updates(), self.clock.left_s(config.phases.len() - 1));
+        let (updates, left_s) = (self.updates(), self.budget.left_s(config.phases.len() - 1));
         Progress {
             update: self.update,
             updates,
-            done: self.clock.done(self.update as f64 / updates as f64),
+            done: self.budget.done(self.update as f64 / updates as f64),
             phase,
             phases: config.phases.len(),
             objective: plan.objective,
@@ -437,6 +494,11 @@ impl<'a> Session<'a> {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }
+
+/// Cells of a coarse grid over the plane, with the bands around it.
+const CELLS: usize = 4_000;
+/// Under a time limit, a check for the best weights waits until this many times its duration has passed.
+const CHECK_SHARE: f64 = 4.0;
 
 /// The unit of a loss. The likelihood of points is in standardized coordinates.
 fn loss_unit(objective: Objective, is_of_points: bool) -> &'static str {

@@ -12,17 +12,18 @@ use crate::array::Data;
 use crate::error::{Error, Result};
 use crate::ode::{Outcome, SolveError};
 use crate::tensor::{Tensor, Tree};
+use crate::time_source::TimeSource;
 use crate::train::state::TrainState;
 use crate::world::sum::{Failure, Sum, local, subtrees};
 use crate::world::{World, WorldError};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The deadline for an answer of a rank: `SILENT`, or `SILENT_UPDATES` times the longest update if that is
 /// longer.
 pub(super) const SILENT: Duration = Duration::from_secs(60);
-const SILENT_UPDATES: u32 = 10;
+const SILENT_UPDATES: f64 = 10.0;
 
 /// An order of rank 0.
 #[derive(Debug, Serialize, Deserialize)]
@@ -47,7 +48,9 @@ pub(super) struct Team<'a> {
     shards: usize,
     /// The shortest deadline.
     silent: Duration,
-    longest: Cell<Duration>,
+    time: TimeSource,
+    /// Seconds of the longest update.
+    longest_s: Cell<f64>,
     /// Whether the last order to the other ranks was to wait.
     waits: Cell<bool>,
     /// Whether a rank has requested a stop.
@@ -57,12 +60,18 @@ pub(super) struct Team<'a> {
 }
 
 impl<'a> Team<'a> {
-    pub(super) fn new(world: Option<&'a World>, shards: usize, silent: Duration) -> Team<'a> {
+    pub(super) fn new(
+        world: Option<&'a World>,
+        shards: usize,
+        silent: Duration,
+        time: TimeSource,
+    ) -> Team<'a> {
         Team {
             world: world.filter(|world| world.size() > 1),
             shards,
             silent,
-            longest: Cell::default(),
+            time,
+            longest_s: Cell::default(),
             waits: Cell::new(false),
             stop: Cell::new(false),
             has_failed: Cell::new(false),
@@ -131,7 +140,8 @@ impl<'a> Team<'a> {
 
     fn set_deadline(&self) {
         if let Some(world) = self.world {
-            world.set_deadline(Some(self.silent.max(self.longest.get() * SILENT_UPDATES)));
+            let updates = Duration::from_secs_f64(SILENT_UPDATES * self.longest_s.get());
+            world.set_deadline(Some(self.silent.max(updates)));
         }
     }
 
@@ -147,7 +157,7 @@ impl<'a> Team<'a> {
         stop: bool,
         on_silent: &mut dyn FnMut(&WorldError),
     ) -> Result<(Means, Flow)> {
-        let since = Instant::now();
+        let since_s = self.time.now_s();
         let Some(world) = self.world else {
             return self.alone(step?, state);
         };
@@ -163,7 +173,7 @@ impl<'a> Team<'a> {
             Err(e) => Err(Message::of(&e).bytes()),
         };
         let sum = world.sum(self.shards, mine, on_silent)?.map_err(|failure| self.received(&failure))?;
-        self.longest.set(self.longest.get().max(since.elapsed()));
+        self.longest_s.set(self.longest_s.get().max(self.time.now_s() - since_s));
         self.stop.set(sum.few[3] > 0.0);
         Ok((Means::of(&sum.few), flow(&state.model, &sum.many)))
     }

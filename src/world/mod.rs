@@ -30,6 +30,7 @@ pub mod extra {
     pub use super::collective::{Collective, Parts, Patience};
 }
 
+use crate::time_source::TimeSource;
 use collective::{Collective, Parts, Patience};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -76,7 +77,17 @@ impl World {
     /// If a rank panics (after all ranks have ended), if `ranks` is 0, or if the system cannot start the
     /// threads.
     pub fn threads<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
-        threads::run(ranks, job)
+        threads::run(&TimeSource::machine(), ranks, job)
+    }
+
+    /// [`World::threads`] with deadlines that are measured by `time`.
+    #[cfg(all(test, feature = "train"))]
+    pub(crate) fn threads_by<R: Send>(
+        time: &TimeSource,
+        ranks: usize,
+        job: impl Fn(&World) -> R + Sync,
+    ) -> Vec<R> {
+        threads::run(time, ranks, job)
     }
 
     /// The world of a process started by `mpirun`, `srun` or another MPI launcher; a single rank in any other

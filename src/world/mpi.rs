@@ -7,11 +7,12 @@
 //! length (in a broadcast, rank 0 sends its bytes). If this length is 0, nothing more is sent.
 
 use super::{Collective, Parts, Patience, WorldError};
+use crate::time_source::TimeSource;
 use mpi::environment::{Threading, Universe, initialize_with_threading, processor_name};
 use mpi::request::{Request, Scope, scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Root, Source};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The tag of the message by which a waiting rank reports to rank 0 that it is alive.
 const WAITING: i32 = 0x666c;
@@ -53,13 +54,13 @@ impl Mpi {
 
     /// Waits until a call is complete. Aborts the job after the deadline.
     fn complete<'a, D: ?Sized, S: Scope<'a>>(&self, mut call: Request<'a, D, S>, wait: &mut Patience<'_>) {
-        let (since, mut pause, mut turns) = (Instant::now(), Duration::from_micros(5), 0);
+        let (time, mut pause, mut turns) = (TimeSource::machine(), Duration::from_micros(5), 0);
         loop {
             call = match call.test() {
                 Ok(_) => return,
                 Err(pending) => pending,
             };
-            let waited = since.elapsed();
+            let waited = Duration::from_secs_f64(time.now_s());
             if let Some(deadline) = wait.deadline {
                 // From half the deadline on, waiting ranks report to rank 0 at each quarter of the deadline.
                 // After its first quarter, rank 0 discards older reports, because they may belong to an

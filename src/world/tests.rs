@@ -3,7 +3,9 @@
 use super::sum::{Failure, Sum, local, subtrees};
 use super::tree::{fold, roots};
 use super::{Parts, World, WorldError, part};
+use crate::time_source::TimeSource;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[test]
@@ -157,14 +159,20 @@ fn the_first_value_that_differs_is_named_with_both() {
 
 #[test]
 fn a_silent_rank_is_named_when_the_deadline_is_over() {
-    let found = World::threads(3, |world| {
+    let (time, gave_up) = (TimeSource::set(), AtomicUsize::new(0));
+    let found = World::threads_by(&time, 3, |world| {
         world.set_deadline(Some(Duration::from_millis(200)));
         if world.rank() == 1 {
-            std::thread::sleep(Duration::from_millis(900));
+            // Silent until both others have given up.
+            while gave_up.load(Ordering::SeqCst) < 2 {
+                time.advance(0.05);
+                std::thread::yield_now();
+            }
             return None;
         }
         let mut seen = None;
         let error = world.all_gather_or(b"x", &mut |e| seen = Some(e.clone())).unwrap_err();
+        gave_up.fetch_add(1, Ordering::SeqCst);
         assert_eq!(seen.as_ref(), Some(&error));
         Some(error)
     });
@@ -180,11 +188,17 @@ fn a_rank_that_has_ended_or_makes_another_call_is_named() {
     });
     let want = WorldError::Ended { rank: 2, host: "this process".to_owned() };
     assert_eq!(found, [Some(want.clone()), Some(want), None]);
+    let has_called = AtomicUsize::new(0);
     let texts = World::threads(2, |world| {
         if world.is_root() {
-            return world.broadcast(&mut vec![1]).map_err(|e| e.to_string()).err();
+            let error = world.broadcast(&mut vec![1]).map_err(|e| e.to_string()).err();
+            has_called.store(1, Ordering::SeqCst);
+            return error;
         }
-        std::thread::sleep(Duration::from_millis(100));
+        // A broadcast does not wait for the other ranks, so it has ended.
+        while has_called.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
         world.all_gather(b"x").map_err(|e| e.to_string()).err()
     });
     assert_eq!(texts[0], None);

@@ -4,17 +4,18 @@
 //! that it needs are stored, and copies them. The last rank removes the round. A rank sleeps while it waits.
 
 use super::{Collective, Parts, Patience, World, WorldError};
+use crate::time_source::TimeSource;
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// The host of ranks that share a process.
 pub(super) const HERE: &str = "this process";
 
-/// Runs a job on each of `ranks` threads.
-pub(super) fn run<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
+/// Runs a job on each of `ranks` threads, whose deadlines are measured by `time`.
+pub(super) fn run<R: Send>(time: &TimeSource, ranks: usize, job: impl Fn(&World) -> R + Sync) -> Vec<R> {
     assert!(ranks > 0, "`World::threads`: ranks=0, must be at least 1");
-    let hub = Arc::new(Hub { size: ranks, rounds: Mutex::default(), news: Condvar::new() });
+    let hub = Hub { time: time.clone(), size: ranks, rounds: Mutex::default(), news: Condvar::new() };
+    let hub = Arc::new(hub);
     let (hub, job) = (&hub, &job);
     std::thread::scope(|scope| {
         let start = |rank| {
@@ -36,6 +37,7 @@ pub(super) fn run<R: Send>(ranks: usize, job: impl Fn(&World) -> R + Sync) -> Ve
 
 /// The state that all threads share.
 struct Hub {
+    time: TimeSource,
     size: usize,
     rounds: Mutex<Rounds>,
     news: Condvar,
@@ -107,7 +109,7 @@ impl Seat {
         }
         board.sent[self.rank] = Some(Arc::new(mine));
         hub.news.notify_all();
-        let since = Instant::now();
+        let since_s = hub.time.now_s();
         loop {
             let board = &rounds.open[&round];
             let silent: Vec<usize> = from.clone().filter(|&rank| board.sent[rank].is_none()).collect();
@@ -117,17 +119,17 @@ impl Seat {
             if let Some(&rank) = silent.iter().find(|rank| rounds.ended.contains(rank)) {
                 return Err(WorldError::Ended { rank, host: HERE.to_owned() });
             }
-            let left = wait.deadline.map(|deadline| deadline.saturating_sub(since.elapsed()));
-            if left == Some(Duration::ZERO) {
+            let left_s = wait.deadline.map(|deadline| deadline.as_secs_f64() - (hub.time.now_s() - since_s));
+            if left_s.is_some_and(|left_s| left_s <= 0.0) {
                 drop(rounds);
                 let ranks = silent.into_iter().map(|rank| (rank, HERE.to_owned())).collect();
                 let error = WorldError::Silent { ranks, seconds: wait.deadline.map_or(0, |d| d.as_secs()) };
                 (wait.on_silent)(&error);
                 return Err(error);
             }
-            rounds = match left {
+            rounds = match left_s {
                 None => hub.news.wait(rounds).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => hub.news.wait_timeout(rounds, left).unwrap_or_else(PoisonError::into_inner).0,
+                Some(left_s) => hub.time.wait(&hub.news, rounds, left_s),
             };
         }
         let board = rounds.open.get_mut(&round).expect("invariant: a round is open until all ranks are done");

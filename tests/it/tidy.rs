@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The modules in the order of their layers. A module may use itself and the modules in its row.
 const LAYERS: &[(&str, &[&str])] = &[
     ("simd", &[]),
-    ("world", &[]),
+    ("time_source", &[]),
+    ("world", &["time_source"]),
     ("ode", &["simd", "world"]),
     ("array", &[]),
     ("graph", &["array"]),
@@ -28,12 +29,44 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("heatmap", &[]),
     ("plot", &["heatmap", "ode", "error", "io"]),
     ("io", &["array", "tensor", "ode", "error"]),
-    ("eval", &["names", "heatmap", "array", "tensor", "ode", "nn", "cnf", "data", "plot", "io", "error"]),
+    (
+        "eval",
+        &[
+            "time_source",
+            "names",
+            "heatmap",
+            "array",
+            "tensor",
+            "ode",
+            "nn",
+            "cnf",
+            "data",
+            "plot",
+            "io",
+            "error",
+        ],
+    ),
     (
         "train",
         &[
-            "simd", "names", "heatmap", "world", "array", "tensor", "ode", "adjoint", "nn", "optim", "cnf",
-            "data", "plot", "io", "eval", "error", "backend",
+            "time_source",
+            "simd",
+            "names",
+            "heatmap",
+            "world",
+            "array",
+            "tensor",
+            "ode",
+            "adjoint",
+            "nn",
+            "optim",
+            "cnf",
+            "data",
+            "plot",
+            "io",
+            "eval",
+            "error",
+            "backend",
         ],
     ),
 ];
@@ -142,6 +175,34 @@ fn nothing_prints_with_macros_that_panic() {
         .map(|(f, _)| f)
         .collect();
     assert!(wrong.is_empty(), "printing with macros that panic: {wrong:?}");
+}
+
+/// What reads the time of the machine, or waits for it.
+const TIME: [&str; 4] = ["Instant::now", "SystemTime::now", ".elapsed()", "thread::sleep"];
+
+/// A test can set a [`TimeSource`](../../src/time_source.rs), and not the time of the machine. Polls over MPI pause.
+#[test]
+fn training_evaluation_and_ranks_read_the_time_from_one_source() {
+    let (files, mut wrong) = (read("src"), Vec::new());
+    for (file, text) in files.iter().filter(|(f, _)| ["train", "eval", "world"].contains(&layer_of(f))) {
+        let used = TIME.iter().filter(|time| text.contains(**time));
+        wrong
+            .extend(used.filter(|time| file != "world/mpi.rs" || **time != TIME[3]).map(|time| (file, time)));
+    }
+    assert!(wrong.is_empty(), "the time of the machine: {wrong:?}");
+}
+
+/// The tests over MPI start processes that hang on purpose.
+#[test]
+fn no_test_sleeps() {
+    let tests = ["src", "tests", "cli/tests"].map(read).concat();
+    let sleep = TIME[3];
+    let wrong: Vec<&str> = tests
+        .iter()
+        .filter(|(file, text)| !file.ends_with("mpi.rs") && file != "it/tidy.rs" && text.contains(sleep))
+        .map(|(file, _)| file.as_str())
+        .collect();
+    assert!(wrong.is_empty(), "tests or code that sleeps: {wrong:?}");
 }
 
 /// Maximum number of lines of a file, except published coefficients; the target is 400.

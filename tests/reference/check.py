@@ -166,27 +166,31 @@ def reduce(name, axes, x, near):
     return z
 
 
+def padded(x, lo, hi):
+    return np.pad(x, [(0, 0)] * (x.ndim - 3) + [(lo[0], hi[0]), (lo[1], hi[1]), (0, 0)])
+
+
 def conv(x, w, lo, hi, turned):
-    """Without leading axes: x [n, h, w, c], w [kh, kw, c, o]."""
+    """x [.., n, h, w, c], w [.., kh, kw, c, o]."""
     if turned:
-        w = np.swapaxes(w[::-1, ::-1], 2, 3)
-    pads = [(0, 0), (lo[0], hi[0]), (lo[1], hi[1]), (0, 0)]
-    x = np.pad(x, pads)
-    h, wd = x.shape[1] - w.shape[0] + 1, x.shape[2] - w.shape[1] + 1
-    y = np.zeros((x.shape[0], h, wd, w.shape[3]))
-    for i in range(w.shape[0]):
-        for j in range(w.shape[1]):
-            y += x[:, i : i + h, j : j + wd] @ w[i, j]
+        w = np.swapaxes(w[..., ::-1, ::-1, :, :], -1, -2)
+    x = padded(x, lo, hi)
+    h, wd = x.shape[-3] - w.shape[-4] + 1, x.shape[-2] - w.shape[-3] + 1
+    y = np.zeros((*x.shape[:-3], h, wd, w.shape[-1]))
+    for i in range(w.shape[-4]):
+        for j in range(w.shape[-3]):
+            window, tap = x[..., i : i + h, j : j + wd, :], w[..., i, j, :, :]
+            y += np.einsum("...npqc,...co->...npqo", window, tap)
     return y
 
 
 def conv_kernel(x, y, lo, hi, shape):
-    x = np.pad(x, [(0, 0), (lo[0], hi[0]), (lo[1], hi[1]), (0, 0)])
+    x = padded(x, lo, hi)
     w = np.zeros(shape)
-    h, wd = y.shape[1], y.shape[2]
-    for i in range(shape[0]):
-        for j in range(shape[1]):
-            w[i, j] = np.einsum("npqc,npqo->co", x[:, i : i + h, j : j + wd], y)
+    h, wd = y.shape[-3], y.shape[-2]
+    for i in range(shape[-4]):
+        for j in range(shape[-3]):
+            w[..., i, j, :, :] = np.einsum("...npqc,...npqo->...co", x[..., i : i + h, j : j + wd, :], y)
     return w
 
 
@@ -406,9 +410,8 @@ def expected(line):
     return program, results
 
 
-def check(line):
+def check(program, results, line):
     """A description of the first difference, or None."""
-    program, results = expected(line)
     for name, (want, largest) in results.items():
         got = line[name]
         if len(got) != len(want):
@@ -428,20 +431,26 @@ def main():
     wrong = 0
     for path in sys.argv[1:]:
         checked = jumped = 0
+        # Programs with an axis of this length.
+        lengths = {0: 0, 1: 0}
         for text in open(path):
             line = json.loads(text)
             try:
                 with np.errstate(all="ignore"):
-                    fault = check(line)
+                    program, results = expected(line)
+                    fault = check(program, results, line)
             except Jump:
                 jumped += 1
                 continue
             checked += 1
+            for length in lengths:
+                lengths[length] += any(length in shape for _, shape in program.types.values())
             if fault:
                 wrong += 1
                 if wrong <= 5:
                     print(f"{path}: program {line['seed']}: {fault}\n{line['text']}")
         print(f"{path}: {checked} programs checked, {jumped} skipped because of a discontinuity nearby")
+        print(f"  {lengths[0]} with an axis of no elements, {lengths[1]} with an axis of one element")
         if checked == 0:
             wrong += 1
     if wrong:

@@ -13,6 +13,7 @@ mod counter;
 mod last_batch;
 mod linear;
 mod parameters;
+mod plans;
 mod radam;
 mod step;
 mod vmap_grad;
@@ -46,7 +47,7 @@ macro_rules! stories {
 }
 
 /// All regression tests.
-pub const ALL: [Story; 9] = stories! {
+pub const ALL: [Story; 10] = stories! {
     "counter" counter 10_000 a_step_counter_never_retraces_and_a_static_one_is_named;
     "last-batch" last_batch 2_000 the_last_batch_of_an_epoch_takes_no_program_of_its_own;
     "radam" radam 10_000 radam_leaves_nothing_behind_jitted_or_not;
@@ -54,6 +55,7 @@ pub const ALL: [Story; 9] = stories! {
     "linear" linear 10_000 wide_layers_called_in_a_loop_leave_nothing_behind;
     "parameters" parameters 10_000 parameters_replaced_in_every_iteration_leave_nothing_behind;
     "vmap-grad" vmap_grad 20 a_gradient_over_a_batch_holds_no_copy_of_the_parameters_for_each_example;
+    "plans" plans 1 a_call_outside_jit_with_other_numbers_compiles_nothing;
     "cache" cache 1_500 caches_are_bounded_and_give_their_memory_back;
     "step" step 3_000 a_training_step_with_an_adaptive_solve_leaves_nothing_behind;
 };

@@ -3,13 +3,12 @@
 use crate::place::{Place, SMALL, json};
 use std::fs;
 use std::process::Child;
-use std::time::{Duration, Instant};
 
-/// Waits until the checkpoint in a folder is replaced, or the program has ended, but no longer than 60 s.
+/// Waits until the checkpoint in a folder is replaced, or the program has ended.
 pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
     let model = place.path(folder).join("model.safetensors");
-    let (begun, mut first) = (Instant::now(), None);
-    while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+    let mut first = None;
+    while child.try_wait().unwrap().is_none() {
         let now = fs::read(&model).ok();
         if first.is_none() {
             first = now;

@@ -123,8 +123,9 @@ fn a_derivative_of_another_shape_is_refused_with_the_path_in_the_tree() {
     let (y, mut dy) = (nested(2), nested(3));
     dy.1.0.slow[1] = Tensor::zeros([4]);
     let messages = [dy.conforms(&y), Leaves::of(&dy).conforms(&Leaves::of(&y))]
-        .map(|said| said.unwrap_err().to_string());
-    assert_eq!(messages[0], "part 1: part 0: dy/dt is f32[4] in slow.1 but y is f32[2]");
+        .map(|said| said.unwrap_err().of_derivative("the vector field").to_string());
+    let expected = "part 1: part 0: slow.1: the vector field returned a derivative of type f32[4] for a state of type f32[2]";
+    assert_eq!(messages[0], expected);
     assert_eq!(messages[0], messages[1]);
 }
 

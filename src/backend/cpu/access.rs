@@ -47,13 +47,14 @@ impl View {
         View { offset: self.offset, dims: perm.iter().map(|&p| self.dims[p]).collect() }
     }
 
-    /// Elements `start[i] .. limit[i]` of each axis `i`.
+    /// Elements `start[i] .. limit[i]` of each axis `i`. A view without elements keeps the offset, since the
+    /// start of an empty part may lie outside of the buffer.
     pub fn slice(&self, start: &[usize], limit: &[usize]) -> View {
-        let dims = self.dims.iter().zip(start.iter().zip(limit));
-        View {
-            offset: self.offset + self.dims.iter().zip(start).map(|(d, s)| d.stride * s).sum::<usize>(),
-            dims: dims.map(|(d, (s, l))| Dim { len: l - s, stride: d.stride }).collect(),
-        }
+        let lengths = self.dims.iter().zip(start.iter().zip(limit));
+        let dims: Vec<Dim> = lengths.map(|(d, (s, l))| Dim { len: l - s, stride: d.stride }).collect();
+        let skipped = || self.dims.iter().zip(start).map(|(d, s)| d.stride * s).sum::<usize>();
+        let is_empty = dims.iter().any(|d| d.len == 0);
+        View { offset: self.offset + if is_empty { 0 } else { skipped() }, dims }
     }
 
     /// The same elements in row-major order with another shape, if strides can express it.
@@ -128,6 +129,7 @@ mod tests {
         assert_eq!(elements(&v), (0..24).collect::<Vec<_>>());
         assert_eq!(elements(&v.slice(&[1, 0, 2], &[2, 2, 4])), [14, 15, 18, 19]);
         assert_eq!(elements(&v.transpose(&[2, 0, 1]))[..4], [0, 4, 8, 12]);
+        assert_eq!(v.slice(&[1, 3, 4], &[2, 3, 4]).offset, 0, "the start of an empty part");
         let row = View::contiguous(&Shape::from([3])).broadcast(&[1], &Shape::from([2, 3]));
         assert_eq!(elements(&row), [0, 1, 2, 0, 1, 2]);
     }

@@ -39,6 +39,16 @@ impl<const N: usize> Batch<N> {
         self.0.iter().map(|a| a.len).product()
     }
 
+    /// The offsets of the last entry, which are the largest, or `None` if there are no entries.
+    pub fn last(&self) -> Option<[usize; N]> {
+        let mut at = [0; N];
+        for axis in &self.0 {
+            let steps = axis.len.checked_sub(1)?;
+            at.iter_mut().zip(axis.strides).for_each(|(a, s)| *a += steps * s);
+        }
+        Some(at)
+    }
+
     /// Calls `f` with the offsets of each entry in the `N` buffers, in elements from the first entry.
     #[inline]
     pub fn each(&self, mut f: impl FnMut([usize; N])) {
@@ -70,9 +80,10 @@ mod tests {
         let mut seen = vec![];
         batch.each(|at| seen.push(at));
         assert_eq!(seen[..5], [[0, 0], [5, 0], [4, 2], [9, 2], [8, 4]]);
-        assert_eq!((seen.len(), batch.count()), (12, 12));
+        assert_eq!((seen.len(), batch.count(), batch.last()), (12, 12, seen.last().copied()));
         let (one, none) = (Batch::<1>::new([].into_iter()), Batch::new([axis(0, [3, 3])].into_iter()));
         assert_eq!((one.count(), none.count()), (1, 0));
+        assert_eq!((one.last(), none.last()), (Some([0]), None));
         none.each(|at| panic!("expected no entry, got {at:?}"));
     }
 }

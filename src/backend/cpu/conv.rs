@@ -113,8 +113,15 @@ impl Conv {
 
     /// # Safety
     /// The locations are valid for the shapes, the written ones overlap no other, and the level is available.
+    ///
+    /// # Panics
+    /// If a kernel or a result has no rows or no columns. There may be no images and no channels.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let (s, elem) = (&self.shape, self.elem());
+        assert!(
+            !s.kernel.contains(&0) && !s.out.contains(&0),
+            "invariant: a convolution has no window: {s:?}"
+        );
         let [padded, positions, _] = s.parts(elem);
         // SAFETY: the caller's promise; the parts of the scratch follow one another.
         unsafe {

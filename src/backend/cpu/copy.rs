@@ -184,7 +184,11 @@ unsafe fn clamped(index: *const i32, i: usize, rows: usize) -> usize {
 impl Gather {
     /// # Safety
     /// The locations are valid for the lengths, and the written one overlaps no other.
+    ///
+    /// # Panics
+    /// If rows are copied from a source without rows.
     pub unsafe fn run(&self, env: Env) {
+        assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are read from none", self.num);
         // SAFETY: the caller's promise; rows are clamped.
         unsafe {
             let (src, dst, index) = (env.at(self.src), env.at(self.dst), env.at(self.index).cast());
@@ -215,7 +219,11 @@ pub(crate) struct ScatterAdd {
 impl ScatterAdd {
     /// # Safety
     /// The locations are valid for the lengths, and the written one overlaps no other.
+    ///
+    /// # Panics
+    /// If rows are added to a destination without rows.
     pub unsafe fn run(&self, env: Env, level: Level) {
+        assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are added to none", self.num);
         let add = sum_rows(level, self.elem);
         let bytes = self.len * self.elem.size();
         // SAFETY: the caller's promise; rows are clamped.

@@ -272,6 +272,7 @@ impl Lower<'_> {
         let node = &self.func.nodes()[id];
         let args = &self.units.operands[id];
         let ty = |k: usize| &self.func.node(node.args[k]).ty;
+        let row_len = |ty: &Type| ty.shape()[1..].iter().product::<usize>();
         let out = |l: &Self| l.buffers.at(id);
         match &node.op {
             Op::Concat { axis } => self.concat(id, *axis),
@@ -288,7 +289,7 @@ impl Lower<'_> {
             Op::Gather => {
                 let (src, index) = (self.held(&args[0], ty(0)), self.held(&args[1], ty(1)));
                 let rows = ty(0).shape()[0];
-                let (num, row) = (ty(1).shape().size(), ty(0).bytes() / rows);
+                let (num, row) = (ty(1).shape().size(), row_len(ty(0)) * ty(0).dtype().size());
                 self.push(Step::Gather(Gather { src, index, dst: out(self), rows, num, row }), vec![]);
             }
             Op::ScatterAdd => {
@@ -296,7 +297,7 @@ impl Lower<'_> {
                 self.copy(&args[0], dst, ty(0));
                 let (index, updates) = (self.held(&args[1], ty(1)), self.held(&args[2], ty(2)));
                 let rows = ty(0).shape()[0];
-                let (num, len) = (ty(1).shape().size(), ty(0).shape().size() / rows.max(1));
+                let (num, len) = (ty(1).shape().size(), row_len(ty(0)));
                 let elem = elem(node.ty.dtype());
                 self.push(Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }), vec![]);
             }

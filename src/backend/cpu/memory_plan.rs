@@ -31,14 +31,18 @@ pub(crate) struct MemoryPlan {
 }
 
 /// Places buffers. `in_place` lists (step, written, read): at that step, `written` may reuse the bytes of
-/// `read` if the lifetime of `written` starts and the lifetime of `read` ends at this step.
+/// `read` if the lifetime of `written` starts and the lifetime of `read` ends at this step. A step reuses the
+/// bytes of a buffer once, even if its result is not read (if an empty part of it is, for example).
 pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) -> MemoryPlan {
     let mut merged: Vec<usize> = (0..lives.len()).collect();
     let mut groups: Vec<Option<Life>> = lives.to_vec();
+    let mut reused_at: Vec<Option<usize>> = vec![None; lives.len()];
     for &(step, written, read) in in_place {
         let (w, r) = (find(&merged, written), find(&merged, read));
         let (Some(new), Some(old)) = (groups[w], groups[r]) else { continue };
-        if w != r && aligned(new.bytes) == aligned(old.bytes) && new.first == step && old.last == step {
+        let fits = aligned(new.bytes) == aligned(old.bytes) && reused_at[r] != Some(step);
+        if w != r && fits && new.first == step && old.last == step {
+            reused_at[r] = Some(step);
             groups[r] = Some(Life { last: new.last, ..old });
             groups[w] = None;
             merged[w] = r;
@@ -156,6 +160,10 @@ mod tests {
         let lives = [life(0, 1, 640), life(1, 2, 640), life(1, 2, 640)].map(Some);
         let plan = place(&lives, &[(1, 1, 0), (1, 2, 0)]);
         assert_eq!((plan.offsets[0], plan.bytes), (plan.offsets[1], 1280));
+        assert_ne!(plan.offsets[1], plan.offsets[2]);
+        // The first result is not read by a later step.
+        let lives = [life(0, 1, 640), life(1, 1, 640), life(1, 2, 640)].map(Some);
+        let plan = place(&lives, &[(1, 1, 0), (1, 2, 0)]);
         assert_ne!(plan.offsets[1], plan.offsets[2]);
         let plan = place(&[life(0, 2, 640), life(1, 2, 640)].map(Some), &[(1, 1, 0)]);
         assert_ne!(plan.offsets[0], plan.offsets[1]);

@@ -22,6 +22,7 @@ mod conv;
 mod copy;
 mod dot;
 mod exec;
+mod extents;
 mod fuse;
 pub mod kernels;
 mod layers;

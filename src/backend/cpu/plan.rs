@@ -1,6 +1,7 @@
 //! The compiled form of a function: steps over one arena, immutable and shared by threads.
 
 use super::buffers::{Buffer, Home};
+use super::extents;
 use super::fuse::group;
 use super::lower::{Lowered, lower};
 use super::lower_loops::Spaces;
@@ -90,6 +91,7 @@ impl Plan {
         let mut units = group(&func);
         recompute(&mut units, &func);
         let mut lowered = lower(&func, &units, level, trips);
+        extents::check(&lowered.steps, &lowered.buffers.list, level);
         let memory = plan_memory(&mut lowered);
         let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
         let place = &mut |loc: &mut Loc, _| {

@@ -5,9 +5,11 @@
 //! to more than ten digits. Closed forms would need a formula per toy, such as Bessel functions for circles, and
 //! none is known for spirals.
 
+use super::profile::Profile;
 use super::{Along, BLADE, Brush, ToyDensity};
 use crate::data::normal;
 use std::f64::consts::{PI, TAU};
+use std::sync::{Arc, OnceLock};
 
 /// Nodes per panel of the Gauss-Legendre rule.
 const PANEL: usize = 8;
@@ -21,6 +23,8 @@ pub struct ToyGrid {
     brush: Option<Brush>,
     /// Centers of the brush and their probabilities.
     nodes: Vec<([f64; 2], f64)>,
+    /// The density of a brush with a square along one axis.
+    profile: Option<Arc<Profile>>,
 }
 
 impl ToyGrid {
@@ -33,18 +37,19 @@ impl ToyGrid {
             };
             (0..brush.arms).flat_map(arm).collect()
         });
-        Self { toy, brush, nodes }
+        let profile = brush.filter(|brush| brush.half > 0.0).map(|brush| spirals(&brush));
+        Self { toy, brush, nodes, profile }
     }
 
     /// `ln p(x)` in nats, in the toy's own coordinates. It is -infinity outside the squares of the
     /// checkerboard, and where the density of the spirals or the pinwheel underflows f64.
     pub fn log_prob(&self, x: [f64; 2]) -> f64 {
-        match (self.toy, &self.brush) {
-            (ToyDensity::Checkerboard, _) => checkerboard(x),
-            (ToyDensity::Pinwheel, _) => pinwheel(x),
-            (_, Some(brush)) if brush.half > 0.0 => self.squares(x, brush).ln(),
-            (_, Some(brush)) => self.normals(x, brush.std),
-            (toy, None) => unreachable!("invariant: {toy} has a brush"),
+        match (self.toy, &self.brush, &self.profile) {
+            (ToyDensity::Checkerboard, ..) => checkerboard(x),
+            (ToyDensity::Pinwheel, ..) => pinwheel(x),
+            (_, Some(brush), Some(profile)) => self.squares(x, brush.std, profile).ln(),
+            (_, Some(brush), None) => self.normals(x, brush.std),
+            (toy, None, _) => unreachable!("invariant: {toy} has a brush"),
         }
     }
 
@@ -57,23 +62,24 @@ impl ToyGrid {
         sum.ln() - least - (TAU * std * std).ln()
     }
 
-    /// Density of a mixture of uniform squares, each convolved with a normal distribution: along each axis, a
-    /// difference of two distribution functions.
-    fn squares(&self, x: [f64; 2], brush: &Brush) -> f64 {
-        let Brush { std, half, .. } = *brush;
-        let along = |d: f64| {
-            // Evaluated in the lower tail, where the difference keeps its digits.
-            let d = -d.abs();
-            (normal::cdf((d + half) / std) - normal::cdf((d - half) / std)) / (2.0 * half)
-        };
+    /// Density of a mixture of uniform squares, each convolved with a normal distribution: the product of the
+    /// profiles along both axes.
+    fn squares(&self, x: [f64; 2], std: f64, profile: &Profile) -> f64 {
         // A node this far along one axis adds less than exp(-40) of the nearest node's term.
         let far = |c: &[f64; 2]| (x[0] - c[0]).abs().max((x[1] - c[1]).abs());
         let least = self.nodes.iter().map(|(c, _)| far(c)).fold(f64::INFINITY, f64::min);
+        let half = profile.half();
         let reach = half + std * (2.0 * (((least - half).max(0.0) / std).powi(2) + REACH)).sqrt();
         let near = |c: &[f64; 2]| far(c) < reach;
         let terms = self.nodes.iter().filter(|(c, _)| near(c));
-        terms.map(|(c, w)| w * along(x[0] - c[0]) * along(x[1] - c[1])).sum()
+        terms.map(|(c, w)| w * (profile.ln(x[0] - c[0]) + profile.ln(x[1] - c[1])).exp()).sum()
     }
+}
+
+/// The profile of the brush of the spirals, the only brush with a square, computed once per process.
+fn spirals(brush: &Brush) -> Arc<Profile> {
+    static PROFILE: OnceLock<Arc<Profile>> = OnceLock::new();
+    PROFILE.get_or_init(|| Arc::new(Profile::new(brush.half, brush.std))).clone()
 }
 
 /// Curve parameters and their probabilities.

@@ -12,6 +12,7 @@
 //! the pinwheel is from M. Johnson et al. (2016), Composing graphical models with neural networks.
 
 mod density;
+mod profile;
 #[cfg(test)]
 mod tests;
 

@@ -10,17 +10,17 @@ use crate::cnf::config::Flow;
 use crate::cnf::{Divergence, ErrorNorm, ProbeDistribution, Streamed};
 use crate::data::{DataError, Estimate, ImageSet, PixelTransform, bits_per_dim, dequantize, subset};
 use crate::error::{Error, Result};
-use crate::eval::Deadline;
+use crate::eval::{Deadline, Work};
 use crate::ode::Method;
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::LN_2;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
-/// Images per call of the compiled program.
+/// Images per call of the compiled program, and the smallest number under a time limit.
 const ROWS: usize = 128;
+const ROWS_LEAST: usize = 32;
 /// Rows per tile.
 const TILE: usize = 16;
 /// Tolerance of bits/dim and of samples, relative and absolute.
@@ -98,10 +98,16 @@ pub struct ToleranceRow {
 /// Log-densities of images with one tolerance and one compiled program.
 pub(crate) struct ImageDensities {
     program: Streamed<'static, Flow, (Tensor, Tensor)>,
+    rows: usize,
 }
 
 impl ImageDensities {
     pub(crate) fn new(rtol: f64, atol: f64) -> ImageDensities {
+        ImageDensities::of_rows(ROWS, rtol, atol)
+    }
+
+    /// [`ImageDensities::new`] with this number of images per call, which determines the random numbers of an image.
+    fn of_rows(rows: usize, rtol: f64, atol: f64) -> ImageDensities {
         let solve = move |flow: &Flow, rows: &Tensor, key: &Key| {
             let flow = flow
                 .clone()
@@ -113,23 +119,25 @@ impl ImageDensities {
             let evals = stats.num_fn_evals.reshape([1]).broadcast_to([rows.shape()[0]]);
             Ok((log_prob, evals))
         };
-        ImageDensities { program: Streamed::new(ROWS, solve) }
+        ImageDensities { program: Streamed::new(rows, solve), rows }
     }
 
-    /// `log q(z)` of as many rows as there is time for, and the mean number of function evaluations.
+    /// `log q(z)` of the first `most` rows, or as many as there is time for, and the mean number of function
+    /// evaluations.
     fn eval(
         &self,
         flow: &Flow,
-        images: &Dequantized,
+        (images, most): (&Dequantized, usize),
         key: &Key,
-        by: Deadline,
+        by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Vec<f64>, f64)> {
         let d = images.dim;
         let mut found = Vec::with_capacity(images.log_det.len());
         let mut evals = 0.0;
-        by.in_chunks(images.log_det.len(), ROWS, progress, |part| {
-            let i = (part.start / ROWS) as u32;
+        let n = most.min(images.log_det.len());
+        by.in_chunks((Work::ImageScore, n, self.rows, self.rows), progress, |part| {
+            let i = (part.start / self.rows) as u32;
             let rows = images.z[part.start * d..part.end * d].to_vec();
             let rows = Tensor::from_vec([part.len(), d], rows).cast(flow.dtype());
             let labels = images.labels.as_ref().map(|all| &all[part]);
@@ -149,22 +157,22 @@ impl ImageDensities {
     /// # Errors
     /// A solve that ended early.
     pub(crate) fn bits(&self, flow: &Flow, images: &Dequantized, key: &Key) -> Result<(Vec<f64>, f64)> {
-        self.bits_by(flow, images, key, Deadline(None), &mut |_| ())
+        self.bits_by(flow, (images, usize::MAX), key, &Deadline::none(), &mut |_| ())
     }
 
-    /// [`bits`](Self::bits) of the first images, as many as there is time for.
+    /// [`bits`](Self::bits) of the first `most` images, or as many as there is time for.
     ///
     /// # Errors
     /// A solve that ended early.
     fn bits_by(
         &self,
         flow: &Flow,
-        images: &Dequantized,
+        (images, most): (&Dequantized, usize),
         key: &Key,
-        by: Deadline,
+        by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<(Vec<f64>, f64)> {
-        let (log_prob, evals) = self.eval(flow, images, key, by, progress)?;
+        let (log_prob, evals) = self.eval(flow, (images, most), key, by, progress)?;
         let bits = |(q, det): (f64, &f64)| bits_per_dim(q + det, images.dim);
         Ok((log_prob.into_iter().zip(&images.log_det).map(bits).collect(), evals))
     }
@@ -239,29 +247,51 @@ impl Images {
         Ok(Images { set, train, transform, watched, test, densities, compiled: 0 })
     }
 
-    /// NLL in nats of a few validation images, the same in every call.
-    pub(crate) fn watch(&self, flow: &Flow) -> Result<Estimate> {
-        self.nats(flow, &self.watched, Deadline(None), &mut |_| ())
+    /// Scores in short calls from now on, with enough tiles for all threads.
+    pub(crate) fn in_short_calls(&mut self) {
+        let rows = (2 * TILE * rayon::current_num_threads()).clamp(ROWS_LEAST, ROWS);
+        self.densities = ImageDensities::of_rows(rows, IMAGE_TOLERANCE, IMAGE_TOLERANCE);
+    }
+
+    /// Number of images per call.
+    pub(crate) fn rows_per_call(&self) -> usize {
+        self.densities.rows
+    }
+
+    /// Number of validation images for checks.
+    pub(crate) fn watched(&self) -> usize {
+        self.watched.0.log_det.len()
+    }
+
+    /// NLL in nats of the first `most` of a few validation images, or as many as there is time for.
+    pub(crate) fn watch(
+        &self,
+        flow: &Flow,
+        most: usize,
+        by: &Deadline,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Estimate> {
+        self.nats(flow, (&self.watched, most), by, progress)
     }
 
     /// NLL in nats of the test images, as many as there is time for.
-    pub(crate) fn test(&self, flow: &Flow, by: Deadline, progress: &mut dyn FnMut(f64)) -> Result<Estimate> {
-        self.nats(flow, &self.test, by, progress)
+    pub(crate) fn test(&self, flow: &Flow, by: &Deadline, progress: &mut dyn FnMut(f64)) -> Result<Estimate> {
+        self.nats(flow, (&self.test, usize::MAX), by, progress)
     }
 
     fn nats(
         &self,
         flow: &Flow,
-        (images, key): &(Dequantized, Key),
-        by: Deadline,
+        ((images, key), most): (&(Dequantized, Key), usize),
+        by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Estimate> {
-        let (bits, _) = self.densities.bits_by(flow, images, key, by, progress)?;
+        let (bits, _) = self.densities.bits_by(flow, (images, most), key, by, progress)?;
         Ok(Estimate::of(&bits).times(nats_of_bits(1.0, images.dim)))
     }
 
     /// Bits/dim of the same images, noise and probes for each tolerance; empty if there is no time for all of them.
-    pub(crate) fn tolerances(&mut self, flow: &Flow, by: Deadline) -> Result<Vec<ToleranceRow>> {
+    pub(crate) fn tolerances(&mut self, flow: &Flow, by: &Deadline) -> Result<Vec<ToleranceRow>> {
         let (few, key) = &self.watched;
         let row = |tolerance: f64| {
             let (bits, field_evals) = ImageDensities::new(tolerance, tolerance).bits(flow, few, key)?;
@@ -271,16 +301,16 @@ impl Images {
             Ok::<_, Error>(row)
         };
         let mut rows = Vec::new();
-        // A tenth of the tolerance takes about twice as many steps.
-        let (mut expected_s, mut left) = (0.0, TOLERANCES.len() as f64);
-        for tolerance in TOLERANCES {
-            if !by.fits(expected_s * (left.exp2() - 1.0)) {
+        // A tenth of the tolerance takes about twice as many steps. The unit is an image at the tolerance of scores.
+        let units = |tolerance: f64| {
+            self.watched.0.log_det.len() as f64 * (IMAGE_TOLERANCE / tolerance).log10().exp2()
+        };
+        for (i, &tolerance) in TOLERANCES.iter().enumerate() {
+            if !by.fits(Work::ImageScore, TOLERANCES[i..].iter().map(|&tolerance| units(tolerance)).sum()) {
                 return Ok(Vec::new());
             }
-            let since = Instant::now();
-            rows.push(row(tolerance)?);
+            rows.push(by.watch.run(Work::ImageScore, units(tolerance), || row(tolerance))?);
             self.compiled += 1;
-            (expected_s, left) = (2.0 * since.elapsed().as_secs_f64(), left - 1.0);
         }
         Ok(rows)
     }

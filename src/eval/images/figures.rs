@@ -6,11 +6,10 @@ use super::samples::{column, for_samples, levels};
 use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform, grouped};
 use crate::error::Result;
-use crate::eval::Deadline;
+use crate::eval::{Deadline, Work};
 use crate::io::run::{RunFolder, metrics::Row};
 use crate::plot::{self, Axes, Figure, ImageGrid};
 use crate::tensor::Key;
-use std::time::Instant;
 
 /// Rows and columns of the grid of samples. If the images have labels, each column shows one class, and at
 /// most this many classes are shown.
@@ -32,18 +31,25 @@ pub(crate) struct Gallery<'a> {
 }
 
 impl Gallery<'_> {
-    /// Draws `samples.png`, then `flow.png` and `nearest.png` if there is time.
+    /// Draws `samples.png`, `flow.png` and `nearest.png`, each if there is time.
     ///
     /// # Errors
     /// A solve that ended early, a file that cannot be written.
-    pub(crate) fn draw(&self, flow: &Flow, key: &Key, update: u64, by: Deadline) -> Result<()> {
-        let since = Instant::now();
-        let samples = self.samples(flow, key, update)?;
-        let took_s = since.elapsed().as_secs_f64();
-        if by.fits(took_s) {
-            self.ways(flow, key)?;
+    pub(crate) fn draw(&self, flow: &Flow, key: &Key, update: u64, by: &Deadline) -> Result<()> {
+        if !by.fits(Work::ImageSamples, self.num_samples()) {
+            return Ok(());
         }
-        if by.fits(took_s) { self.nearest(&samples) } else { Ok(()) }
+        let samples = self.samples(flow, key, update, by)?;
+        // A solve with many times takes several times as long.
+        let of_ways = (3 * WAYS) as f64;
+        if by.fits(Work::ImageSamples, of_ways) {
+            by.watch.run(Work::ImageSamples, of_ways, || self.ways(flow, key))?;
+        }
+        if by.fits(Work::ImageSamples, self.num_samples()) { self.nearest(&samples) } else { Ok(()) }
+    }
+
+    fn num_samples(&self) -> f64 {
+        (ROWS * columns(self.frame).unwrap_or(COLUMNS)) as f64
     }
 
     fn sheet(
@@ -62,13 +68,15 @@ impl Gallery<'_> {
     ///
     /// # Errors
     /// As [`Gallery::draw`].
-    pub(crate) fn samples(&self, flow: &Flow, key: &Key, update: u64) -> Result<Vec<u8>> {
+    pub(crate) fn samples(&self, flow: &Flow, key: &Key, update: u64, by: &Deadline) -> Result<Vec<u8>> {
         let columns = columns(self.frame).unwrap_or(COLUMNS);
-        let z = drawn(flow, ROWS * columns, key, |i| i % columns, self.frame.classes.is_some())?;
-        let bytes = levels(&self.images.transform, &z);
-        let title = format!("Samples after {} updates", grouped(update));
-        self.sheet("samples.png", &title, &bytes, columns, &headings(self.frame))?;
-        Ok(bytes)
+        by.watch.run(Work::ImageSamples, self.num_samples(), || {
+            let z = drawn(flow, ROWS * columns, key, |i| i % columns, self.frame.classes.is_some())?;
+            let bytes = levels(&self.images.transform, &z);
+            let title = format!("Samples after {} updates", grouped(update));
+            self.sheet("samples.png", &title, &bytes, columns, &headings(self.frame))?;
+            Ok(bytes)
+        })
     }
 
     /// `flow.png`: a few trajectories from noise to samples.

@@ -225,6 +225,10 @@ pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
         outs.iter_mut().zip(run(body, &inputs)?).for_each(|(all, out)| all.push(out));
     }
     let join = |(k, parts): (usize, Vec<Value>)| match t.outs[k] {
+        _ if t.rows == 0 => {
+            let ty = t.out_type(k);
+            Array::zeros(ty.dtype(), ty.shape().clone()).into()
+        }
         TileOut::Sum => parts.into_iter().reduce(|a, b| add(&a, &b)).expect("invariant: there is a tile"),
         TileOut::Rows => stack(&parts, t.out_type(k).shape()),
     };

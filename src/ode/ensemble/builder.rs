@@ -229,9 +229,17 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn world(self, world: &'a World) -> Self {
         EnsembleBuilder { world: Some(world), ..self }
     }
-    /// Calls `f` after each chunk of at most 4,096 trajectories, on the thread that has finished the chunk.
-    pub fn on_progress(self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
-        EnsembleBuilder { on_progress: Some(Box::new(f)), ..self }
+    /// Calls `f` after each chunk of at most 4,096 trajectories, on the thread that has finished the chunk. If
+    /// several functions are given, they are called in this order.
+    pub fn on_progress(mut self, f: impl Fn(EnsembleProgress) + Sync + 'a) -> Self {
+        self.on_progress = Some(match self.on_progress.take() {
+            None => Box::new(f),
+            Some(earlier) => Box::new(move |progress| {
+                earlier(progress);
+                f(progress);
+            }),
+        });
+        self
     }
     /// Uses a lower instruction level than the machine's best, so that tests can run each level.
     ///
@@ -263,7 +271,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     {
         self.ode.settings.check_steps(false, false)?;
         self.ode.settings.check_lanes()?;
-        let resolved = self.ode.settings.resolve(T::TOLERANCE, &[N], Some((t0, t1)))?;
+        let resolved = self.ode.settings.resolve((T::TOLERANCE, T::EPSILON), &[N], Some((t0, t1)))?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let ((partition, rank), params, problem_of) = (self.partition(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
@@ -306,6 +314,6 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             rtol,
             atol,
         };
-        all.judged(self.ode.settings.allow_incomplete)
+        all.judged(self.ode.settings.allow_incomplete, self.ode.settings.is_adaptive())
     }
 }

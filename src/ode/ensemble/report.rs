@@ -27,12 +27,12 @@ pub struct EnsembleSolution<Y> {
 }
 
 impl<Y> EnsembleSolution<Y> {
-    /// Returns an error if a trajectory ended early.
-    pub(super) fn judged(self, allow_incomplete: bool) -> Result<Self, SolveError<Self>> {
+    /// Returns an error if a trajectory ended early. `is_adaptive`: whether the tolerances were used.
+    pub(super) fn judged(self, allow_incomplete: bool, is_adaptive: bool) -> Result<Self, SolveError<Self>> {
         let early = self.outcomes.iter().position(|outcome| !outcome.is_success());
         let Some(row) = early.filter(|_| !allow_incomplete) else { return Ok(self) };
-        let tolerances = (self.rtol.clone(), self.atol.clone());
-        Err(SolveError::incomplete(self.outcomes[row], Some(row), tolerances, self))
+        let (rtol, atol) = (self.rtol.clone(), self.atol.clone());
+        Err(SolveError::incomplete(self.outcomes[row], Some(row), (&rtol, &atol, is_adaptive), self))
     }
 
     /// The sum of each counter over all trajectories.

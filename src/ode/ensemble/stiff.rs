@@ -1,8 +1,8 @@
 //! Rosenbrock stages of trajectories in lanes.
 //!
-//! Each lane pivots independently, with masks. Its Jacobian is computed by forward differences at every
-//! attempt, even after a rejected attempt. The results of a trajectory, including
-//! its counters, therefore do not depend on other lanes.
+//! Each lane pivots independently, with masks. Its Jacobian is computed by finite differences at every
+//! attempt, even after a rejected attempt. The results of a trajectory, including its counters, therefore do
+//! not depend on other lanes.
 
 use super::components::Components;
 use crate::ode::linear::Plan;
@@ -103,7 +103,7 @@ impl<R: Real> FieldOn<R::Wide> for LaneField<'_, R> {
         _y: &[R::Wide],
         _plan: &Plan,
         _into: Derivatives<'_, R::Wide>,
-    ) -> Known {
-        Known::default()
+    ) -> Result<Known, FieldFailure<R::Clock>> {
+        Ok(Known::default())
     }
 }

@@ -1,5 +1,7 @@
 //! Events of a solve on plain states: which of them occur in a step, and their actions.
 
+use super::behind::Displacements;
+use super::signs::{SPEED_PART, TURNED_BACK};
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
 use crate::ode::integrator::Integrator;
@@ -18,8 +20,11 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     occurrences: Vec<Occurrence>,
     /// The events at the time at which the step is cut, each with its function's value at the sample before.
     group: Vec<(usize, f64)>,
-    /// The values of the functions at the end of the step.
-    ends: Vec<f64>,
+    /// The marks at the end of the step.
+    ends: Vec<Mark<f64>>,
+    /// The errors of the last instant at which a state reset ran.
+    displacements: Displacements<Y>,
+    sizes: Vec<f64>,
     scratch: Y,
 }
 
@@ -41,10 +46,13 @@ pub(in crate::ode) enum Found {
     Full(f64),
     /// The function of the event with this index is NaN in the step.
     NotANumber(usize),
-    /// The event with this index passes through its root without a reset, because the precision of the state
-    /// no longer resolves its occurrences.
+    /// A reset of the event with this index sends the solution back, but the state is beyond the root as soon
+    /// as its sign is certain: its precision no longer resolves the occurrences.
     Sunk(usize),
 }
+
+/// The tangent behind an instant is followed over this many times the last interval between the resets.
+const TANGENT: f64 = 16.0;
 
 /// An event's function on the dense output of a step.
 struct Curve<'a, 'f, Y: PlainState> {
@@ -65,6 +73,38 @@ impl<Y: PlainState> Curve<'_, '_, Y> {
     fn at(&mut self, t: &f64) -> f64 {
         state_at(*t, self.integrator, self.scratch);
         (self.watch.when)(*t, self.scratch)
+    }
+
+    /// The value at a time within the step if its sign is certain.
+    fn certain_at(&mut self, t: f64, mark: &Mark<f64>, displacements: &mut Displacements<Y>) -> Option<f64> {
+        state_at(t, self.integrator, self.scratch);
+        displacements.certain(&*self.watch.when, (t, self.scratch), mark.side)
+    }
+
+    /// The last sample without NaN between `before` and the time `nan`.
+    fn last_number(&mut self, mut before: [f64; 2], mut nan: f64) -> [f64; 2] {
+        loop {
+            let t = before[0] + (nan - before[0]) * 0.5;
+            let is_apart = (nan - before[0]).abs() > self.watch.event.resolution(&nan);
+            if !is_apart || t == before[0] || t == nan {
+                return before;
+            }
+            let value = self.at(&t);
+            if value.is_nan() { nan = t } else { before = [t, value] }
+        }
+    }
+
+    /// Whether the tangent of the solution at the start of the step leads to the side that the mark's event
+    /// came from, before the time `end`.
+    fn returns_at_first(&mut self, mark: &Mark<f64>, end: f64, displacements: &mut Displacements<Y>) -> bool {
+        let (t0, y0) = (self.integrator.t(), self.integrator.segment().y.clone());
+        let mut slope = y0.clone();
+        self.integrator.derivative_into(t0, &mut slope);
+        let mut certain = self.watch.event.looks(&t0, &end).filter_map(|t| {
+            self.scratch.lincomb(&y0, &(t - t0), &[1.0], std::slice::from_ref(&slope));
+            displacements.certain(&*self.watch.when, (t, self.scratch), mark.side)
+        });
+        certain.next().is_some_and(|value| mark.has_returned(&value))
     }
 }
 
@@ -90,9 +130,14 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             occurrences: Vec::new(),
             group: Vec::new(),
             ends: Vec::with_capacity(n),
+            displacements: Displacements::none(&integrator.carry.y),
+            sizes: vec![],
             scratch: integrator.carry.y.clone(),
         };
-        finder.mark(&[], integrator);
+        for index in 0..n {
+            let value = finder.value_behind(index, integrator);
+            finder.marks.push(Mark::new(value));
+        }
         finder
     }
 
@@ -104,12 +149,19 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// Searches the last accepted step, which is complete. Records its events up to the first time at which
     /// an event changes the state or ends the solve, that time included.
     pub fn find(&mut self, integrator: &mut Integrator<Y>, events: &mut Vec<EventRecord<Y>>) -> Found {
-        if let Err(found) = self.search(integrator) {
-            return found;
-        }
+        let nan = match self.search(integrator) {
+            Ok(nan) => nan,
+            Err(sunk) => return sunk,
+        };
         let sign = integrator.span.direction;
         self.occurrences.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
         let end = self.first_that_acts();
+        // An event that ends the step before a NaN is valid: the step is cut there.
+        if let Some((t, index)) = nan
+            && end.is_none_or(|end| end * sign > t * sign)
+        {
+            return Found::NotANumber(index);
+        }
         let free = self.max_events - events.len();
         for n in 0..self.occurrences.len() {
             let Occurrence { index, t, .. } = self.occurrences[n];
@@ -122,9 +174,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             self.record(index, t, integrator, events);
         }
         let Some(t) = end else {
-            for (mark, value) in self.marks.iter_mut().zip(&self.ends) {
-                *mark = Mark::new(*value);
-            }
+            std::mem::swap(&mut self.marks, &mut self.ends);
             return Found::Nothing;
         };
         self.gather(t, integrator);
@@ -137,40 +187,64 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Found::Instant(t)
     }
 
-    /// Finds every sign change of the step, and the values at its end.
-    fn search(&mut self, integrator: &mut Integrator<Y>) -> Result<(), Found> {
+    /// Finds every sign change of the step, and the marks at its end. Returns the last time before the first NaN
+    /// of an event's function, and the event's index.
+    fn search(&mut self, integrator: &mut Integrator<Y>) -> Result<Option<(f64, usize)>, Found> {
         self.occurrences.clear();
         self.ends.clear();
-        let t0 = integrator.t();
+        let (t0, sign) = (integrator.t(), integrator.span.direction);
+        let mut first_nan: Option<(f64, usize)> = None;
         for (index, watch) in self.watches.iter().enumerate() {
             let Watch { event, then, .. } = watch;
             let mark = &self.marks[index];
             let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
+            let displacements = &mut self.displacements;
             let mut before = [t0, mark.value];
-            if mark.is_on_root() {
-                let first = curve.at_part(1.0 / event.interp_points as f64)[0];
-                // At the first sample, at the latest, the event counts as off its root.
-                let mut times = Mark::looks(&t0, &first).filter(|t| *t != t0).map(|t| [t, curve.at(&t)]);
-                before = times.find(|[t, value]| *t == first || mark.has_left(value)).unwrap_or(before);
-                if mark.has_gone_on(&before[1]) && then.is_some() && self.rhythms[index].has_sunk() {
-                    return Err(Found::Sunk(index));
-                }
+            let (mut is_open, mut first_certain, mut nan) = (mark.is_open(), None, None);
+            if is_open {
+                let first = t0 + (curve.integrator.carry.t - t0) / event.interp_points as f64;
+                let mut looks = event.looks(&t0, &first).filter(|t| *t != t0);
+                first_certain = looks.find_map(|t| Some([t, curve.certain_at(t, mark, displacements)?]));
+                (is_open, before) = (first_certain.is_none(), first_certain.unwrap_or(before));
             }
             for part in event.parts() {
-                let after = curve.at_part(part);
+                let mut after = curve.at_part(part);
                 if after[1].is_nan() {
-                    return Err(Found::NotANumber(index));
+                    after = curve.last_number(before, after[0]);
+                    nan = Some((after[0], index));
                 }
-                if event.has_occurred(&before[1], &after[1]) {
-                    let time = Bracket::new(before, after).search(event, |t| curve.at(t));
-                    let t = time.ok_or(Found::NotANumber(index))?;
-                    self.occurrences.push(Occurrence { index, before, t });
+                if is_open {
+                    first_certain =
+                        curve.certain_at(after[0], mark, displacements).map(|value| [after[0], value]);
+                    is_open = first_certain.is_none();
+                } else if event.has_occurred(&before[1], &after[1]) {
+                    match Bracket::new(before, after).search(event, |t| curve.at(t)) {
+                        Some(t) => self.occurrences.push(Occurrence { index, before, t }),
+                        None => nan = Some((before[0], index)),
+                    }
                 }
                 before = after;
+                if nan.is_some() {
+                    break;
+                }
             }
-            self.ends.push(before[1]);
+            let mut side = 0.0;
+            if mark.side != 0.0 && then.is_some() {
+                let end = t0 + sign * TANGENT * self.rhythms[index].interval();
+                let has_gone_on = first_certain.is_some_and(|[_, value]| mark.has_gone_on(&value));
+                let rests = first_certain.is_some_and(|[t, _]| self.rhythms[index].rests(&t));
+                let returns = (is_open || has_gone_on)
+                    && (rests || mark.has_turned_back() || curve.returns_at_first(mark, end, displacements));
+                if returns && has_gone_on {
+                    return Err(Found::Sunk(index));
+                }
+                side = if returns { TURNED_BACK } else { 1.0 } * mark.side.signum();
+            }
+            self.ends.push(if is_open { Mark { value: 0.0, side } } else { Mark::new(before[1]) });
+            let is_first = |t: f64| first_nan.is_none_or(|(first, _)| t * sign < first * sign);
+            first_nan = nan.filter(|(t, _)| is_first(*t)).or(first_nan);
         }
-        Ok(())
+        Ok(first_nan)
     }
 
     /// The time of the first event that changes the state or ends the solve.
@@ -228,30 +302,32 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
     /// continues from the new state. Returns the outcome if the solve ends.
     ///
     /// # Errors
-    /// A vector field that failed; a state reset that changed the number of components.
+    /// A vector field that failed; a state reset that changed the shape of y.
     pub fn act(
         &mut self,
         t: f64,
         (field, scheme): (&dyn VectorField<Y>, &Scheme<Y>),
         integrator: &mut Integrator<Y>,
     ) -> Result<Option<Outcome>, SolveError> {
-        let before = self.noise(t, integrator);
         let t_end = integrator.carry.t;
-        state_at(t, integrator, &mut self.scratch);
+        self.measure(t, integrator);
         let mut y = self.scratch.clone();
         let (mut last, mut zeno) = (None, None);
         for &(index, _) in &self.group {
             let Watch { event, then, .. } = &self.watches[index];
             if let Some(then) = then {
                 locked(then)(t, &mut y);
-                let (found, expected) = (y.num_components(), self.scratch.num_components());
-                if found != expected {
-                    let reason = format!(
-                        "changed the number of components from {expected} to {found}; a state reset must keep this number"
-                    );
+                if let Err(change) = y.conforms(&self.scratch) {
+                    let reason = format!("changed y, {change}; a state reset must keep the shape of y");
                     return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
                 }
-                self.rhythms[index] = self.rhythms[index].beat(&t);
+                let broken = y.first_non_finite(&t);
+                if broken >= 0.0 {
+                    let reason =
+                        format!("made component {broken} NaN or infinite; a state reset must keep y finite");
+                    return Err(SolveError::Event { index, t, reason, partial: Box::new(()) });
+                }
+                self.rhythms[index] = self.rhythms[index].beat(&t, &event.resolution(&t));
                 let accumulates = self.rhythms[index].accumulates();
                 zeno = zeno.or(accumulates.then_some(Outcome::Zeno { index, t }));
             }
@@ -265,38 +341,87 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return Ok(Some(outcome));
         }
         integrator.resume(field, scheme, t_end)?;
-        self.mark(&before, integrator);
+        self.displacements.set(t, &integrator.carry.y);
+        self.ends.clear();
+        for index in 0..self.watches.len() {
+            let value = self.value_behind(index, integrator);
+            let mark = self.mark_behind(index, (t, t_end, value), integrator);
+            self.ends.push(mark);
+        }
+        std::mem::swap(&mut self.marks, &mut self.ends);
         Ok(None)
     }
 
-    /// For each event of `group`, the magnitude of its function at the root, with the sign that the function
-    /// has changed to.
-    fn noise(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Vec<f64> {
-        let sign = integrator.span.direction;
-        let noise = |&(index, before): &(usize, f64)| {
-            let watch = &self.watches[index];
-            let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
-            let earlier = t - sign * watch.event.resolution(&t);
-            let size = curve.at(&t).abs().max(curve.at(&earlier).abs()).max(f64::MIN_POSITIVE);
-            if before < 0.0 { size } else { -size }
-        };
-        self.group.iter().map(noise).collect()
+    /// Measures the errors of the state at the instant `t`, at which the last step is not cut yet, and writes the
+    /// state to `scratch`.
+    fn measure(&mut self, t: f64, integrator: &mut Integrator<Y>) {
+        let (t0, resolution) = (integrator.t(), self.resolution(t));
+        let span = (t - t0) * (resolution / (t - t0).abs()).clamp(SPEED_PART, 1.0);
+        let mut earlier = self.scratch.clone();
+        state_at(t - span, integrator, &mut earlier);
+        state_at(t, integrator, &mut self.scratch);
+        let is_open = |(index, mark): (usize, &Mark<f64>)| mark.side != 0.0 && !self.is_in_group(index);
+        let keeps_larger = self.marks.iter().enumerate().any(is_open);
+        let mut sizes = std::mem::take(&mut self.sizes);
+        integrator.sizes_into(t, &mut sizes);
+        let (dt, part) = (resolution.copysign(span), resolution / span.abs());
+        self.displacements.measure(dt, (&earlier, part), &self.scratch, &sizes, keeps_larger);
+        self.sizes = sizes;
     }
 
-    /// Evaluates every event's function at the carry's state and stores its sign. `noise` has one entry per
-    /// event of `group`. A NaN ends the solve.
-    fn mark(&mut self, noise: &[f64], integrator: &mut Integrator<Y>) {
-        self.marks.clear();
-        for (index, watch) in self.watches.iter().enumerate() {
-            let value = (watch.when)(integrator.carry.t, &integrator.carry.y);
-            if value.is_nan() && integrator.carry.status == status::RUNNING {
-                integrator.carry.status = status::NON_FINITE;
-                (integrator.carry.component, integrator.carry.h) = (Outcome::code_of_event(index), 0.0);
-            }
-            self.marks.push(Mark::new(value));
+    /// The resolution of the time of the events in `group`.
+    fn resolution(&self, t: f64) -> f64 {
+        self.group.iter().fold(0.0, |most, (index, _)| self.watches[*index].event.resolution(&t).max(most))
+    }
+
+    fn is_in_group(&self, index: usize) -> bool {
+        self.group.binary_search_by_key(&index, |(index, _)| *index).is_ok()
+    }
+
+    /// The value of an event's function at the carry's state. A NaN ends the solve.
+    fn value_behind(&self, index: usize, integrator: &mut Integrator<Y>) -> f64 {
+        let carry = &mut integrator.carry;
+        let value = (self.watches[index].when)(carry.t, &carry.y);
+        if value.is_nan() && carry.status == status::RUNNING {
+            carry.status = status::NON_FINITE;
+            (carry.component, carry.h) = (Outcome::code_of_event(index), 0.0);
         }
-        for (&(index, _), &noise) in self.group.iter().zip(noise) {
-            self.marks[index].noise = noise;
+        value
+    }
+
+    /// The mark of an event whose function has this value behind the instant `t`. The step would have ended at
+    /// `t_end`, and `scratch` is the state before the resets.
+    ///
+    /// An event that has just occurred has the sign that its function takes next. For any other event, a change
+    /// of sign by the resets themselves is no event. If the sign is not certain and the resets have not
+    /// changed that, the event keeps its last sign before the instant: it may occur right after the instant.
+    fn mark_behind(
+        &mut self,
+        index: usize,
+        (t, t_end, value): (f64, f64, f64),
+        integrator: &mut Integrator<Y>,
+    ) -> Mark<f64> {
+        let (old, sign) = (self.marks[index].clone(), integrator.span.direction);
+        let is_here = |o: &&Occurrence| o.index == index && o.t * sign <= t * sign;
+        if let Ok(own) = self.group.binary_search_by_key(&index, |(index, _)| *index) {
+            return Mark { value, side: -self.group[own].1.signum() };
         }
+        let when = &*self.watches[index].when;
+        if self.displacements.certain(when, (t, &integrator.carry.y), 0.0).is_some() {
+            return Mark::new(value);
+        }
+        if self.displacements.certain(when, (t, &self.scratch), 0.0).is_some() {
+            return Mark::new(0.0);
+        }
+        if let Some(occurrence) = self.occurrences.iter().rev().find(is_here) {
+            return Mark { value, side: -occurrence.before[1].signum() };
+        }
+        let t0 = integrator.t();
+        let times = self.watches[index].event.parts().map(|part| t0 + (t_end - t0) * part);
+        let Some(last) = times.filter(|time| time * sign < t * sign).last() else { return old };
+        let mut y = self.scratch.clone();
+        integrator.eval_into(last, &mut y);
+        let value = when(last, &y);
+        if value < 0.0 || value > 0.0 { Mark::new(f64::MIN_POSITIVE.copysign(value)) } else { Mark::new(0.0) }
     }
 }

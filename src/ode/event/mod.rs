@@ -9,6 +9,7 @@
 //! run in the order of declaration. Times are compared exactly: a change one ulp later belongs to the next
 //! group.
 
+mod behind;
 mod finder;
 mod root;
 mod signs;
@@ -16,7 +17,7 @@ mod zeno;
 
 pub(super) use finder::{Finder, Found};
 pub(crate) use root::Bracket;
-pub(crate) use signs::Mark;
+use signs::Mark;
 pub(crate) use zeno::Rhythm;
 
 use super::State;
@@ -30,15 +31,17 @@ use std::sync::{Arc, Mutex};
 /// causes no sign change.
 ///
 /// All events that change their sign at the same time are recorded. Their state resets run in the order of
-/// declaration, each on the result of the previous reset. After the resets, the function of such an event may
-/// still be 0 up to rounding. Its sign is then the sign that it takes next, however long the next step is.
+/// declaration, each on the result of the previous reset. A change of sign by a reset itself is no event. After
+/// the resets, the functions of these events are 0 up to the errors of the time and the state. Their signs are
+/// then the signs that the functions take next, however long the next step is.
 ///
 /// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball
 /// with a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals
 /// between the resets by an event have shrunk eight times in a row, and all further intervals, extrapolated
-/// from the last ratio, sum to at most 1e-9 of the time since this run of intervals began. If the event
-/// passes through its root without a reset, because intervals are shorter than rounding errors, three
-/// intervals and 1e-4 suffice.
+/// from the last ratio, sum to at most 1e-9 of the time since this run of intervals began. On plain states and
+/// on tensors, the solve also ends so if the state no longer resolves the occurrences: after ever shorter
+/// intervals, the function stays at its root for a time, and then continues to the other side. On plain states
+/// one such occurrence suffices if the reset sends the solution back.
 ///
 /// If the function of an event is NaN within a trial step, the step is shortened, as it is for a NaN of the
 /// vector field. If shorter steps do not help, the solve ends with

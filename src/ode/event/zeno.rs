@@ -3,20 +3,18 @@
 //! A ball with restitution r < 1 bounces at times whose intervals shrink by the factor r. After a run of ever
 //! shorter intervals, the accumulation time is extrapolated from the last two intervals. Events accumulate if
 //! this time is ahead by only a tiny fraction of the run. For a ball that merely bounces often, it is not.
+//! If the state or the time resolves the bounces no longer before that, [`finder`](super::finder) notices it.
 
 use crate::ode::Clock;
 
 /// Consecutive shrinking intervals that count as accumulation.
 const RUN: f64 = 8.0;
-/// The same for an event that passes through its root without a reset, because the state no longer resolves
-/// the bounces.
-const RUN_SUNK: f64 = 3.0;
 /// The maximum sum of all further intervals, as a fraction of the duration of the run.
 const REST: f64 = 1e-9;
-const REST_SUNK: f64 = 1e-4;
-/// An interval below this fraction of the duration of the run does not end the run, because rounding
-/// dominates it.
-const NOISE: f64 = 1e-6;
+/// This part of an interval counts beside the interval.
+const SLOW: f64 = 1e-3;
+/// Intervals that differ by less than this many times the resolution of a time neither prolong nor end a run.
+const NOISE: f64 = 2.0;
 
 /// The history of an event's state resets, its *actions*.
 #[derive(Clone, Debug)]
@@ -53,14 +51,19 @@ impl<C: Clock> Rhythm<C> {
         Rhythm { t, interval, length, run, rest }
     }
 
-    /// The history after an action at `t`.
-    pub(crate) fn beat(&self, t: &C) -> Self {
+    /// The time between the last two actions; from t0 if there was one action.
+    pub(crate) fn interval(&self) -> C {
+        self.interval.clone()
+    }
+
+    /// The history after an action at `t`, a time that is exact up to `resolution`.
+    pub(crate) fn beat(&self, t: &C, resolution: &C) -> Self {
         let interval = t.sub(&self.t).abs();
         let [zero, one, most] = [0.0, 1.0, f64::INFINITY].map(|x| t.like(x));
         let is_first = most.le(&self.interval);
-        let shrinks = C::and(&interval.lt(&self.interval), &C::not(&is_first));
-        let is_noise = interval.le(&self.length.mul(&t.like(NOISE)));
-        let goes_on = C::or(&shrinks, &is_noise);
+        let noise = resolution.mul(&t.like(NOISE));
+        let shrinks = C::and(&interval.add(&noise).lt(&self.interval), &C::not(&is_first));
+        let goes_on = C::and(&interval.le(&self.interval.add(&noise)), &C::not(&is_first));
         let run = C::select(&shrinks, &self.run.add(&one), &self.run);
         // q + q^2 + ... intervals, q the ratio of the last two.
         let rest = interval.mul(&interval).div(&self.interval.sub(&interval));
@@ -73,19 +76,17 @@ impl<C: Clock> Rhythm<C> {
         }
     }
 
+    /// Whether the event has acted at ever shorter intervals, and is still on its root at `t`: for a time that
+    /// counts beside the last interval.
+    pub(crate) fn rests(&self, t: &C) -> C::Mask {
+        let is_run = self.run.like(1.0).le(&self.run);
+        C::and(&is_run, &self.interval.mul(&t.like(SLOW)).le(&t.sub(&self.t).abs()))
+    }
+
     /// Whether the event's actions accumulate.
     pub(crate) fn accumulates(&self) -> C::Mask {
-        self.has_run(RUN, REST)
-    }
-
-    /// The same for an event that has moved to the other side after its action.
-    pub(crate) fn has_sunk(&self) -> C::Mask {
-        self.has_run(RUN_SUNK, REST_SUNK)
-    }
-
-    fn has_run(&self, run: f64, rest: f64) -> C::Mask {
-        let is_long = self.run.like(run).le(&self.run);
-        C::and(&is_long, &self.rest.le(&self.length.mul(&self.rest.like(rest))))
+        let is_long = self.run.like(RUN).le(&self.run);
+        C::and(&is_long, &self.rest.le(&self.length.mul(&self.rest.like(REST))))
     }
 }
 
@@ -98,7 +99,7 @@ mod tests {
         let (mut rhythm, mut t) = (Rhythm::new(&0.0), 0.0);
         (0..200).find(|&n| {
             t += interval(n);
-            rhythm = rhythm.beat(&t);
+            rhythm = rhythm.beat(&t, &1e-15);
             rhythm.accumulates()
         })
     }

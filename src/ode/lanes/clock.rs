@@ -119,6 +119,10 @@ impl<const W: usize> Clock for Lanes<f64, W> {
     fn count_up_to(&self, table: &[f64]) -> Self {
         self.map(|t| t.count_up_to(table))
     }
+    #[inline(always)]
+    fn count_down_to(&self, table: &[f64]) -> Self {
+        self.map(|t| t.count_down_to(table))
+    }
 }
 
 impl<const W: usize> LaneClock for Lanes<f64, W> {
@@ -236,6 +240,10 @@ impl<const W: usize> Clock for SingleClock<W> {
     #[inline(always)]
     fn count_up_to(&self, table: &[f64]) -> Self {
         SingleClock(self.0.count_up_to(table))
+    }
+    #[inline(always)]
+    fn count_down_to(&self, table: &[f64]) -> Self {
+        SingleClock(self.0.count_down_to(table))
     }
 }
 

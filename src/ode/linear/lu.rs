@@ -120,6 +120,11 @@ impl<R: Real> Lu<R> {
         }
     }
 
+    /// The pivot of column k.
+    pub fn pivot(&self, k: usize) -> R {
+        R::constant(1.0) / self.matrix[(k, k)]
+    }
+
     /// Replaces the right-hand side `b` by the solution.
     #[inline(always)]
     pub fn solve(&self, b: &mut [R]) {

@@ -3,11 +3,13 @@
 use super::Matrix;
 use crate::ode::ConfigError;
 
-/// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations are algebraic
-/// constraints.
+/// The constant matrix M of a problem `M y' = f(t, y)`. If M is singular, some equations, or combinations of
+/// equations, are algebraic constraints.
 ///
 /// The constraints must determine the components whose derivatives do not occur (index 1), and y0 must
-/// satisfy the constraints.
+/// satisfy the constraints within 10 tolerances. After a state reset, a change by
+/// [`Stepper::y_mut`](crate::ode::Stepper::y_mut) and a declared discontinuity, the solver solves the
+/// constraints again by Newton's method. It does not change M y.
 ///
 /// # Examples
 /// ```
@@ -67,12 +69,6 @@ impl Mass {
 
     pub(in crate::ode) fn matrix(&self) -> &Matrix<f64> {
         &self.matrix
-    }
-
-    /// Whether row i is zero, so that equation i is a constraint.
-    pub(in crate::ode) fn is_constraint(&self, i: usize) -> bool {
-        let n = self.matrix.n();
-        (0..n).all(|j| !self.matrix.contains(i, j) || self.matrix[(i, j)] == 0.0)
     }
 
     /// Returns an error if the size is not n, the number of components, or if an entry is not finite.

@@ -6,11 +6,13 @@
 //! Alternatives considered: nalgebra's LU, which allocates, and faer, a dependency larger than this crate's
 //! solver. This module does not depend on vector fields or states.
 
+mod constraints;
 mod lu;
 mod mass;
 mod matrix;
 mod sparsity;
 
+pub use constraints::{Constraints, Row, row_of};
 pub use lu::Lu;
 pub use mass::Mass;
 pub use matrix::Matrix;

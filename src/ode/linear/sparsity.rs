@@ -118,6 +118,23 @@ impl Plan {
         self.num_colors
     }
 
+    /// Whether the pattern has the entry (i, j).
+    pub fn contains(&self, i: usize, j: usize) -> bool {
+        match &self.pattern {
+            None => i <= j.saturating_add(self.lower) && j <= i.saturating_add(self.upper),
+            Some((rows, starts)) => rows[starts[j]..starts[j + 1]].binary_search(&i).is_ok(),
+        }
+    }
+
+    /// Whether some entries of the Jacobian are not in the pattern.
+    pub fn is_sparse(&self) -> bool {
+        let n = self.color.len();
+        match &self.pattern {
+            None => self.lower + 1 < n || self.upper + 1 < n,
+            Some((rows, _)) => rows.len() < n * n,
+        }
+    }
+
     /// The columns of a color.
     #[inline(always)]
     fn columns(&self, color: usize) -> impl Iterator<Item = usize> + '_ {

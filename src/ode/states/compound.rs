@@ -136,9 +136,9 @@ macro_rules! __state_of_parts {
             first
         }
         #[inline(always)]
-        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
+        fn conforms(&self, y: &Self) -> Result<(), $crate::ode::ShapeMismatch> {
             $($crate::ode::State::conforms(&self.$part, &y.$part)
-                .map_err(|e| $crate::ode::extra::FieldError::from(format!("part {}: {e}", stringify!($part))))?;)+
+                .map_err(|mismatch| mismatch.within(stringify!($part)))?;)+
             Ok(())
         }
     };
@@ -159,6 +159,16 @@ macro_rules! __plain_state_of_parts {
             let (mut all, mut i) = ([$(<$t as $crate::ode::PlainState>::EPSILON),+], 1);
             while i < all.len() {
                 if all[0] < all[i] {
+                    all[0] = all[i];
+                }
+                i += 1;
+            }
+            all[0]
+        };
+        const EPSILON_MIN: f64 = {
+            let (mut all, mut i) = ([$(<$t as $crate::ode::PlainState>::EPSILON_MIN),+], 1);
+            while i < all.len() {
+                if all[i] < all[0] {
                     all[0] = all[i];
                 }
                 i += 1;

@@ -6,7 +6,7 @@
 
 use super::{PARTIAL_SUMS, add_up, partial_sums};
 use crate::ode::plain::plain_drive;
-use crate::ode::{Clock, FieldError, Real, Tolerance};
+use crate::ode::{Clock, Real, ShapeMismatch, Tolerance};
 
 /// Writes `finish(j, sum_i a_i k_i[j])` into each component j of `out`. With `FURTHER`, each sum starts from
 /// the value in `out`.
@@ -176,22 +176,18 @@ pub(super) fn first_non_finite<R: Real<Clock = f64>>(mut ys: impl Iterator<Item 
     ys.position(|x| !x.is_finite()).map_or(-1.0, |j| j as f64)
 }
 
-/// Rejects a derivative whose shape differs from the state's.
+/// Compares the shapes of two states.
 #[inline(always)]
 pub(super) fn same_shape<S: PartialEq>(
-    dy: &S,
-    y: &S,
+    found: &S,
+    expected: &S,
     describe: impl Fn(&S) -> String,
-) -> Result<(), FieldError> {
-    if dy == y {
+) -> Result<(), ShapeMismatch> {
+    if found == expected {
         return Ok(());
     }
-    Err(format!(
-        "the vector field returned a derivative of size {} for a state of size {}",
-        describe(dy),
-        describe(y)
-    )
-    .into())
+    let size = |shape| format!("size {}", describe(shape));
+    Err(ShapeMismatch::new(size(found), size(expected)))
 }
 
 /// Makes a type with components of type `R` in one slice a state. `$read` and `$write` view the slice.
@@ -257,7 +253,8 @@ macro_rules! heap_state {
             fn first_non_finite(&self, _like: &f64) -> f64 {
                 $crate::ode::states::heap::first_non_finite(self.iter().copied())
             }
-            fn conforms(&self, y: &Self) -> Result<(), $crate::ode::extra::FieldError> {
+            #[inline(always)]
+            fn conforms(&self, y: &Self) -> Result<(), $crate::ode::ShapeMismatch> {
                 $crate::ode::states::heap::same_shape(&$shape(self), &$shape(y), $describe)
             }
         }

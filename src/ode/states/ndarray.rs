@@ -8,7 +8,7 @@
 use super::heap::{self, same_shape};
 use super::{PARTIAL_SUMS, add_up};
 use crate::ode::plain::plain_drive;
-use crate::ode::{FieldError, PlainState, Real, Solution, Stages, State, Tolerance, View};
+use crate::ode::{PlainState, Real, ShapeMismatch, Solution, Stages, State, Tolerance, View};
 use ::ndarray::{Array, Array2, ArrayRef, Dimension, Zip};
 
 /// Whether all of `ys` and the stages of non-zero weight can be viewed as slices.
@@ -116,7 +116,8 @@ impl<R: Real<Clock = f64>, D: Dimension> State for Array<R, D> {
     fn first_non_finite(&self, _like: &f64) -> f64 {
         heap::first_non_finite(self.iter().copied())
     }
-    fn conforms(&self, y: &Self) -> Result<(), FieldError> {
+    #[inline(always)]
+    fn conforms(&self, y: &Self) -> Result<(), ShapeMismatch> {
         same_shape(&self.shape(), &y.shape(), |shape| match shape {
             [n] => n.to_string(),
             shape => shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x "),

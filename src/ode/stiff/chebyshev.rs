@@ -12,6 +12,8 @@
 
 use super::plain::is_given;
 use super::{Counts, Diagnosis, Request, StiffStages};
+use crate::ode::shown::shown;
+use crate::ode::solve_error::FunctionError;
 use crate::ode::stages::eval;
 use crate::ode::{FieldFailure, PlainState, Real, Stages, VectorField};
 
@@ -85,7 +87,13 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
         let t = request.times.first;
         if let Some(given) = request.scheme.functions.and_then(|functions| functions.spectral_radius.as_ref())
         {
-            return Ok(given(t, y));
+            let radius = given(t, y);
+            // The smallest step that is allowed must be stable.
+            let most = REACH * (STAGES_MAX * STAGES_MAX - 1) as f64 / request.scheme.dt_min(&t);
+            return match (0.0..=most).contains(&radius) {
+                true => Ok(radius),
+                false => Err(radius_error(t, radius, most)),
+            };
         }
         if self.age >= RENEW || t == self.t {
             self.estimate(f, t, (y, f0), memory)?;
@@ -187,6 +195,15 @@ impl<R: Real<Clock = f64>> Chebyshev<R> {
     }
 }
 
+#[cold]
+fn radius_error(t: f64, radius: f64, most: f64) -> FieldFailure<f64> {
+    let source = FunctionError(format!(
+        "`spectral_radius` returned {}: it must be at least 0, and at most {most:e} for a stable step",
+        shown(radius)
+    ));
+    FieldFailure { t, source: source.into() }
+}
+
 /// The Chebyshev polynomial T_0 and its first two derivatives.
 const CONSTANT: [f64; 3] = [1.0, 0.0, 0.0];
 
@@ -219,7 +236,8 @@ impl<Y: PlainState> StiffStages<Y> for Chebyshev<Y::Number> {
             self.counts.evals += 1;
         }
         let radius = self.radius(f, request, (y, &k[0]), memory)?;
-        // A radius of NaN gives 2 stages, infinity the maximum. If the step is not finite, it is rejected.
+        // An estimated radius of NaN gives 2 stages, infinity the maximum. If the step is not finite, it is
+        // rejected.
         let reach = (1.0 + h.abs() * radius / REACH).sqrt() as usize;
         let s = reach.saturating_add(1).clamp(2, STAGES_MAX);
         self.recurse(f, request, s, (y, &k[0]), (memory, &mut *y1))?;

@@ -7,15 +7,20 @@
 //! f64 is compiled only once, with this crate. A Jacobian is reused only at the same t and y.
 
 mod chebyshev;
+mod consistent;
+mod core;
 mod differences;
 mod jacobian;
 mod options;
 mod plain;
 mod rosenbrock;
+mod verify;
 
+pub use consistent::{Consistency, Correction};
+pub use core::{Core, Solvable};
 pub use jacobian::{Jacobian, Linearize, StateFunctions, dual_columns};
 pub use plain::{make_memory, stiff_stages};
-pub use rosenbrock::{Core, Rosenbrock, Solvable, StepOf};
+pub use rosenbrock::{Rosenbrock, StepOf};
 
 use super::linear::{Matrix, Plan};
 use super::stages::{First, Times};
@@ -44,6 +49,27 @@ pub trait StiffStages<S: State>: Send + Sync {
         k: &mut [S],
         y1: &mut S,
     ) -> Result<(), FieldFailure<S::Clock>>;
+
+    /// Solves the algebraic equations at t with Newton's method, from the state y, and replaces y by the
+    /// solution. `M y` does not change. `scratch` has two states.
+    ///
+    /// # Errors
+    /// The vector field's error, with the time of the evaluation.
+    fn solve_constraints(
+        &mut self,
+        _f: &dyn VectorField<S>,
+        _scheme: &Scheme<S>,
+        _t: &S::Clock,
+        _y: &mut S,
+        _scratch: (&mut S, &mut S),
+    ) -> Result<Consistency, FieldFailure<S::Clock>> {
+        Ok(Consistency::Unknown)
+    }
+
+    /// Whether some equations are algebraic.
+    fn is_constrained(&self) -> bool {
+        false
+    }
 
     /// Returns the counts since the last call of this function, and resets them.
     fn take_counts(&mut self) -> Counts;
@@ -107,7 +133,13 @@ pub trait FieldOn<R: Real> {
     ///
     /// # Errors
     /// The vector field's error, with the time of the evaluation.
-    fn linearize(&mut self, t: &R::Clock, y: &[R], plan: &Plan, into: Derivatives<'_, R>) -> Known;
+    fn linearize(
+        &mut self,
+        t: &R::Clock,
+        y: &[R],
+        plan: &Plan,
+        into: Derivatives<'_, R>,
+    ) -> Result<Known, FieldFailure<R::Clock>>;
 }
 
 /// Where derivatives are written: df/dy, which is zero outside of the sparsity pattern, and df/dt.
@@ -123,4 +155,6 @@ pub struct Derivatives<'a, R> {
 pub struct Known {
     pub(super) jacobian: bool,
     pub(super) f_t: bool,
+    /// Whether the user's function wrote df/dy.
+    pub(super) is_given: bool,
 }

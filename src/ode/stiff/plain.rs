@@ -1,12 +1,14 @@
 //! Stiff methods on plain states: conversion between states and slices of components.
 
 use super::chebyshev::{self, Chebyshev};
-use super::differences::min_size;
 use super::jacobian::{Jacobian, StateFunctions};
-use super::rosenbrock::{Rosenbrock, Solvable, StepOf};
-use super::{Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, StiffStages};
+use super::rosenbrock::{Rosenbrock, StepOf};
+use super::{
+    Consistency, Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, Solvable, StiffStages,
+};
 use crate::ode::linear::{Matrix, Plan};
-use crate::ode::stages::{First, Times};
+use crate::ode::solve_error::FunctionError;
+use crate::ode::stages::{First, Times, eval};
 use crate::ode::tableau::Kind;
 use crate::ode::{Carry, FieldFailure, PlainState, Real, Resolved, Scheme, State, VectorField};
 
@@ -73,11 +75,7 @@ impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
         let (k, scratch) = k.split_at_mut(scheme.tableau.num_stages());
         y.read(self.core.y_mut());
         let (functions, rate) = (scheme.functions, &mut scratch[0]);
-        let is_first = self.written.is_none();
         let mut field = PlainField { f, functions, argument: &mut *y1, rate, written: &mut self.written };
-        if cfg!(debug_assertions) && is_first {
-            check_jacobian(&mut field, request, y)?;
-        }
         let of = StepOf { tableau: &scheme.tableau, numbers, tolerance: &scheme.tolerance, times, h };
         self.core.step(&mut field, &of)?;
         for (i, k) in k.iter_mut().enumerate() {
@@ -85,6 +83,32 @@ impl<Y: PlainState> StiffStages<Y> for Plain<Y> {
         }
         y1.write(self.core.y1());
         Ok(())
+    }
+    fn solve_constraints(
+        &mut self,
+        f: &dyn VectorField<Y>,
+        scheme: &Scheme<Y>,
+        t: &f64,
+        y: &mut Y,
+        (argument, rate): (&mut Y, &mut Y),
+    ) -> Result<Consistency, FieldFailure<f64>> {
+        let Kind::Rosenbrock(numbers) = &scheme.tableau.kind else {
+            unreachable!("invariant: Rosenbrock stages of another method")
+        };
+        y.read(self.core.y_mut());
+        let mut field =
+            PlainField { f, functions: scheme.functions, argument, rate, written: &mut self.written };
+        let times = Times { first: *t, last: *t, t: *t };
+        let tolerance = &scheme.tolerance;
+        let of = StepOf { tableau: &scheme.tableau, numbers, tolerance, times: &times, h: &0.0 };
+        let found = self.core.solve_constraints(&mut field, &of)?;
+        if matches!(found, Consistency::Solved(_)) {
+            y.write(self.core.y_mut());
+        }
+        Ok(found)
+    }
+    fn is_constrained(&self) -> bool {
+        self.core.is_constrained()
     }
     fn take_counts(&mut self) -> Counts {
         self.core.take_counts()
@@ -113,7 +137,7 @@ pub(super) struct PlainField<'a, Y: PlainState> {
 impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
     fn eval(&mut self, t: &f64, y: &[Y::Number], dy: &mut [Y::Number]) -> Result<(), FieldFailure<f64>> {
         self.argument.write(y);
-        self.f.eval(t, self.argument, self.rate).map_err(|source| FieldFailure { t: *t, source })?;
+        eval(&self.f, t, self.argument, self.rate)?;
         self.rate.read(dy);
         Ok(())
     }
@@ -124,7 +148,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
         y: &[Y::Number],
         plan: &Plan,
         into: Derivatives<'_, Y::Number>,
-    ) -> Known {
+    ) -> Result<Known, FieldFailure<f64>> {
         let Derivatives { jacobian, f_t, column } = into;
         let given = self.functions;
         let mut known = Known::default();
@@ -139,18 +163,22 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
                     jacobian[(i, j)] = Y::Number::constant(written.0[(i, j)]);
                 }
             }
-            known.jacobian = true;
+            (known.jacobian, known.is_given) = (true, true);
         }
         if let Some(given) = given.and_then(|given| given.time_derivative.as_ref()) {
             self.argument.write(y);
             given(*t, self.argument, self.rate);
+            self.rate.conforms(self.argument).map_err(|mismatch| FieldFailure {
+                t: *t,
+                source: FunctionError(mismatch.of_derivative("`time_derivative`").to_string()).into(),
+            })?;
             self.rate.read(f_t);
             known.f_t = true;
         }
         if known.jacobian && known.f_t {
-            return known;
+            return Ok(known);
         }
-        let Some(itself) = self.f.linearize() else { return known };
+        let Some(itself) = self.f.linearize() else { return Ok(known) };
         self.argument.write(y);
         let num_colors = plan.num_colors();
         itself.columns(t, self.argument, plan.colors(), num_colors, &mut |color, dy: &Y| {
@@ -163,50 +191,8 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
                 plan.each_entry(color, jacobian, |i, _| column[i]);
             }
         });
-        Known { jacobian: true, f_t: true }
+        Ok(Known { jacobian: true, f_t: true, ..known })
     }
-}
-
-/// Compares the user's Jacobian with central differences.
-///
-/// # Panics
-/// If they differ by more than 1 % and the expected rounding error of the differences.
-fn check_jacobian<Y: PlainState>(
-    field: &mut PlainField<'_, Y>,
-    request: &Request<'_, '_, Y>,
-    y: &Y,
-) -> Result<(), FieldFailure<f64>> {
-    let Some(given) = field.functions.and_then(|functions| functions.jacobian.as_ref()) else {
-        return Ok(());
-    };
-    let (t, n) = (request.times.first, y.num_components());
-    let mut written = Jacobian(Matrix::zeros(n, n, n));
-    given(t, y, &mut written);
-    let zeros = || vec![Y::Number::constant(0.0); n];
-    let (mut at, mut low, mut high) = (zeros(), zeros(), zeros());
-    y.read(&mut at);
-    for j in 0..n {
-        let size = at[j].value().abs().max(min_size(request.scheme.tolerance.at(j)));
-        let distance = Y::Number::constant(size * Y::EPSILON.cbrt());
-        let y_j = at[j];
-        at[j] = y_j - distance;
-        field.eval(&t, &at, &mut low)?;
-        at[j] = y_j + distance;
-        field.eval(&t, &at, &mut high)?;
-        at[j] = y_j;
-        for i in 0..n {
-            let (a, low, high) = (written.0[(i, j)], low[i].value(), high[i].value());
-            let difference = (high - low) / (2.0 * distance.value());
-            // The error of the difference that is due to rounding of f and of its terms.
-            let noise = 1e3 * Y::EPSILON * (high.abs() + low.abs() + (a * size).abs()) / distance.value();
-            assert!(
-                (a - difference).abs() <= 1e-2 * a.abs().max(difference.abs()) + noise
-                    || !difference.is_finite(),
-                "`jacobian` gives df[{i}]/dy[{j}] = {a} at t = {t}, but finite differences give {difference}"
-            );
-        }
-    }
-    Ok(())
 }
 
 /// Whether `k[0]` already holds f(t, y).

@@ -5,14 +5,15 @@
 //! a rejected attempt therefore factors again, but evaluates neither f(t, y) nor the Jacobian (SIMD lanes
 //! evaluate both).
 
-use super::differences::{self, Base};
+use super::differences::{self, Base, min_size};
+use super::verify::Claim;
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
-use crate::ode::dual::Part;
-use crate::ode::linear::{Lu, Matrix, Plan};
+use crate::ode::linear::{Constraints, Lu, Matrix, Plan, row_of};
 use crate::ode::stages::Times;
 use crate::ode::tableau::{self, ButcherTableau};
-use crate::ode::{Clock, Dual, FieldFailure, Lanes, Real, Tolerance};
-use crate::simd::{Level, Work, is_fused, run_narrow};
+use crate::ode::{Clock, FieldFailure, Real, Tolerance};
+use crate::simd::Level;
+use std::sync::Arc;
 
 /// The inputs of a Rosenbrock step on components.
 pub struct StepOf<'a, C> {
@@ -23,59 +24,36 @@ pub struct StepOf<'a, C> {
     pub(in crate::ode) h: &'a C,
 }
 
-/// [`Rosenbrock`] behind a pointer, so that its code is compiled with this crate.
-pub trait Core<R: Real>: Send + Sync {
-    /// The slice into which the caller writes y before a step.
-    fn y_mut(&mut self) -> &mut [R];
-    /// Computes the stages and y1.
-    ///
-    /// # Errors
-    /// The vector field's error, with the time of the evaluation.
-    fn step(
-        &mut self,
-        field: &mut dyn FieldOn<R>,
-        of: &StepOf<'_, R::Clock>,
-    ) -> Result<(), FieldFailure<R::Clock>>;
-    /// Stage i.
-    fn stage(&self, i: usize) -> &[R];
-    /// y1.
-    fn y1(&self) -> &[R];
-    /// As [`StiffStages::take_counts`](super::StiffStages::take_counts).
-    fn take_counts(&mut self) -> Counts;
-    /// As [`StiffStages::diagnosis`](super::StiffStages::diagnosis).
-    fn diagnosis(&self) -> Option<Diagnosis>;
-    /// As [`StiffStages::jacobian_norm`](super::StiffStages::jacobian_norm).
-    fn jacobian_norm(&self) -> f64;
-    /// The last Jacobian.
-    fn jacobian(&self) -> &Matrix<R>;
-    /// A copy of the memory.
-    fn boxed_clone(&self) -> Box<dyn Core<R>>;
-}
-
 /// The memory of a Rosenbrock step.
 #[derive(Clone)]
 pub struct Rosenbrock<R: Real> {
-    n: usize,
+    pub(super) n: usize,
     plan: Plan,
     mass: Option<Matrix<f64>>,
-    /// The square root of the machine epsilon of the precision in which f is evaluated.
-    part: f64,
-    level: Level,
-    jacobian: Matrix<R>,
+    /// The algebraic equations, if the mass matrix is singular.
+    pub(super) constraints: Option<Arc<Constraints>>,
+    /// The machine epsilon of the precision in which f is evaluated.
+    pub(super) epsilon: f64,
+    pub(super) level: Level,
+    /// Whether the Jacobian was compared with the vector field.
+    is_verified: bool,
+    pub(super) jacobian: Matrix<R>,
     lu: Lu<R>,
     /// The t of the Jacobian; `None` if there is no valid Jacobian.
     t: Option<R::Clock>,
     /// The h of the factors.
     h: Option<R::Clock>,
-    y: Vec<R>,
+    pub(super) y: Vec<R>,
     /// The y of the Jacobian.
     y_of_jacobian: Vec<R>,
-    f: Vec<R>,
+    pub(super) f: Vec<R>,
     f_t: Vec<R>,
-    k: Vec<R>,
-    argument: Vec<R>,
-    rhs: Vec<R>,
-    counts: Counts,
+    pub(super) k: Vec<R>,
+    pub(super) argument: Vec<R>,
+    pub(super) rhs: Vec<R>,
+    /// Scratch of differences.
+    far: Vec<R>,
+    pub(super) counts: Counts,
     singular: Option<usize>,
 }
 
@@ -99,9 +77,11 @@ impl<R: Real> Rosenbrock<R> {
             n,
             jacobian: Matrix::zeros(n, plan.band().0, plan.band().1),
             plan,
+            constraints: mass.as_ref().and_then(Constraints::of).map(Arc::new),
             mass,
-            part: epsilon.sqrt(),
+            epsilon,
             level,
+            is_verified: false,
             lu: Lu::new(n, lower, upper),
             t: None,
             h: None,
@@ -112,6 +92,7 @@ impl<R: Real> Rosenbrock<R> {
             k: vec![R::constant(0.0); n * num_stages],
             argument: zeros(),
             rhs: zeros(),
+            far: zeros(),
             counts: Counts::default(),
             singular: None,
         }
@@ -124,6 +105,80 @@ impl<R: Real> Rosenbrock<R> {
         is_equal(at, t) && self.y.iter().zip(&self.y_of_jacobian).all(|(&a, &b)| a.is_same(b))
     }
 
+    /// Computes f(t, y) and df/dy, and df/dt if it is available without differences. `is_exact`: whether
+    /// differences use three points at every tolerance.
+    #[inline(always)]
+    pub(super) fn differentiate(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, R::Clock>,
+        is_exact: bool,
+    ) -> Result<Known, FieldFailure<R::Clock>> {
+        (self.t, self.h) = (None, None);
+        let t = &of.times.first;
+        self.y_of_jacobian.copy_from_slice(&self.y);
+        field.eval(t, &self.y, &mut self.f)?;
+        let into = Derivatives { jacobian: &mut self.jacobian, f_t: &mut self.f_t, column: &mut self.rhs };
+        let known: Known = field.linearize(t, &self.y, &self.plan, into)?;
+        self.counts.evals += 1;
+        if !known.jacobian {
+            let (tolerance, epsilon) = (of.tolerance, self.epsilon);
+            let base = Base { t, y: &self.y, f: &self.f, tolerance, is_exact, epsilon };
+            let scratch = (&mut self.argument[..], &mut self.rhs[..], &mut self.far[..]);
+            self.counts.evals +=
+                differences::jacobian(field, &base, &self.plan, scratch, &mut self.jacobian)?;
+        }
+        self.counts.jacobians += 1;
+        if !R::LOCKSTEP && !self.is_verified {
+            self.is_verified = true;
+            if known.is_given || self.plan.is_sparse() {
+                self.verify(field, of, known)?;
+            }
+        }
+        Ok(known)
+    }
+
+    /// Compares the Jacobian with the vector field.
+    ///
+    /// # Errors
+    /// A [`ConfigError`](crate::ode::ConfigError) that names a wrong entry.
+    fn verify(
+        &mut self,
+        field: &mut dyn FieldOn<R>,
+        of: &StepOf<'_, R::Clock>,
+        known: Known,
+    ) -> Result<(), FieldFailure<R::Clock>> {
+        let t = &of.times.first;
+        let Rosenbrock { y, f, argument, rhs, counts, jacobian, plan, epsilon, .. } = self;
+        let values = |x: &[R]| x.iter().map(|x| x.value()).collect::<Vec<f64>>();
+        let (y, f) = (values(y), values(f));
+        let size = |(j, y): (usize, &f64)| {
+            let least = min_size(of.tolerance.at(j));
+            if y.abs() > least { *y } else { least }
+        };
+        let claim = Claim {
+            t: R::constant(1.0).scale_by(t).value(),
+            sizes: &y.iter().enumerate().map(size).collect::<Vec<f64>>(),
+            y: &y,
+            f: &f,
+            epsilon: *epsilon,
+            plan,
+            is_given: known.is_given,
+            row: &|i| row_of(jacobian, i),
+        };
+        let error = claim.verify(&mut |moved, out| {
+            argument.iter_mut().zip(moved).for_each(|(argument, &x)| *argument = R::constant(x));
+            counts.evals += 1;
+            let is_good = field.eval(t, argument, rhs).is_ok();
+            out.iter_mut().zip(rhs.iter()).for_each(|(out, rate)| *out = rate.value());
+            is_good
+        });
+        match error {
+            Some(error) => Err(FieldFailure { t: t.clone(), source: Box::new(error) }),
+            None => Ok(()),
+        }
+    }
+
     /// Computes f(t, y), df/dy and df/dt.
     #[inline(always)]
     fn linearize(
@@ -131,24 +186,14 @@ impl<R: Real> Rosenbrock<R> {
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
     ) -> Result<(), FieldFailure<R::Clock>> {
-        (self.t, self.h) = (None, None);
+        let known = self.differentiate(field, of, false)?;
         let t = &of.times.first;
-        self.y_of_jacobian.copy_from_slice(&self.y);
-        field.eval(t, &self.y, &mut self.f)?;
-        let into = Derivatives { jacobian: &mut self.jacobian, f_t: &mut self.f_t, column: &mut self.rhs };
-        let known: Known = field.linearize(t, &self.y, &self.plan, into);
-        let base = Base { t, y: &self.y, f: &self.f, tolerance: of.tolerance, part: self.part };
-        self.counts.evals += 1;
-        if !known.jacobian {
-            let scratch = (&mut self.argument[..], &mut self.rhs[..]);
-            self.counts.evals +=
-                differences::jacobian(field, &base, &self.plan, scratch, &mut self.jacobian)?;
-        }
         if !known.f_t {
-            differences::time_derivative(field, &base, of.h, &mut self.f_t)?;
-            self.counts.evals += 1;
+            let (tolerance, epsilon) = (of.tolerance, self.epsilon);
+            let base = Base { t, y: &self.y, f: &self.f, tolerance, is_exact: false, epsilon };
+            differences::time_derivative(field, &base, of.h, &mut self.rhs, &mut self.f_t)?;
+            self.counts.evals += 2;
         }
-        self.counts.jacobians += 1;
         self.t = Some(t.clone());
         Ok(())
     }
@@ -202,7 +247,7 @@ impl<R: Real> Rosenbrock<R> {
 
     /// Computes the Jacobian at (t, y) and the factors for h, unless the last attempt computed the same.
     #[inline(always)]
-    fn prepare(
+    pub(super) fn prepare(
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
@@ -218,7 +263,7 @@ impl<R: Real> Rosenbrock<R> {
 
     /// Computes the stages and y1. If N is not 0, it is the number of components as a compile-time constant.
     #[inline(always)]
-    fn stages<const N: usize>(
+    pub(super) fn stages<const N: usize>(
         &mut self,
         field: &mut dyn FieldOn<R>,
         of: &StepOf<'_, R::Clock>,
@@ -263,8 +308,8 @@ fn is_equal<C: Clock>(a: &C, b: &C) -> bool {
 }
 
 impl<R: Real> Rosenbrock<R> {
-    /// As [`Core::diagnosis`].
-    fn diagnose(&self) -> Option<Diagnosis> {
+    /// As [`Core::diagnosis`](super::Core::diagnosis).
+    pub(super) fn diagnose(&self) -> Option<Diagnosis> {
         for j in 0..self.n {
             for i in self.jacobian.rows(j) {
                 if !self.jacobian[(i, j)].value().is_finite() {
@@ -276,7 +321,7 @@ impl<R: Real> Rosenbrock<R> {
         self.singular.map(|component| Diagnosis::Singular { component })
     }
 
-    fn norm(&self) -> f64 {
+    pub(super) fn norm(&self) -> f64 {
         let mut sums = vec![0.0; self.n];
         for j in 0..self.n {
             for i in self.jacobian.rows(j) {
@@ -286,132 +331,3 @@ impl<R: Real> Rosenbrock<R> {
         sums.into_iter().fold(0.0, f64::max)
     }
 }
-
-/// [`Rosenbrock::prepare`], compiled for a SIMD level.
-struct Prepare<'r, 'a, R: Real>(&'r mut Rosenbrock<R>, &'r mut dyn FieldOn<R>, &'r StepOf<'a, R::Clock>);
-
-impl<R: Real> Work for Prepare<'_, '_, R> {
-    type Output = Result<(), FieldFailure<R::Clock>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Output {
-        self.0.prepare(self.1, self.2)
-    }
-}
-
-/// [`Rosenbrock::stages`], compiled for a SIMD level.
-struct Stages<'r, 'a, R: Real, const N: usize>(
-    &'r mut Rosenbrock<R>,
-    &'r mut dyn FieldOn<R>,
-    &'r StepOf<'a, R::Clock>,
-);
-
-impl<R: Real, const N: usize> Work for Stages<'_, '_, R, N> {
-    type Output = Result<(), FieldFailure<R::Clock>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Output {
-        self.0.stages::<N>(self.1, self.2)
-    }
-}
-
-impl<R: Real> Rosenbrock<R> {
-    /// A step compiled for the target of the crate.
-    fn step_portable(
-        &mut self,
-        field: &mut dyn FieldOn<R>,
-        of: &StepOf<'_, R::Clock>,
-    ) -> Result<(), FieldFailure<R::Clock>> {
-        self.prepare(field, of)?;
-        self.stages::<0>(field, of)
-    }
-
-    /// A step compiled for the SIMD level.
-    fn step_native(
-        &mut self,
-        field: &mut dyn FieldOn<R>,
-        of: &StepOf<'_, R::Clock>,
-    ) -> Result<(), FieldFailure<R::Clock>> {
-        run_narrow(self.level, Prepare(self, field, of))?;
-        run_narrow(self.level, Stages::<R, 0>(self, field, of))
-    }
-}
-
-impl Rosenbrock<f64> {
-    /// A step compiled for the SIMD level, with its loops unrolled for up to four components.
-    fn step_of_few(
-        &mut self,
-        field: &mut dyn FieldOn<f64>,
-        of: &StepOf<'_, f64>,
-    ) -> Result<(), FieldFailure<f64>> {
-        let level = self.level;
-        if !is_fused(level) {
-            return self.step_portable(field, of);
-        }
-        run_narrow(level, Prepare(self, field, of))?;
-        macro_rules! stages {
-            ($($n:literal)*) => {
-                match self.n {
-                    $($n => run_narrow(level, Stages::<f64, $n>(self, field, of)),)*
-                    _ => run_narrow(level, Stages::<f64, 0>(self, field, of)),
-                }
-            };
-        }
-        stages!(1 2 3 4)
-    }
-}
-
-/// A number type in which linear systems are solved.
-pub trait Solvable: Real<Wide = Self> {
-    /// Rosenbrock steps in this number type.
-    fn core(rosenbrock: Rosenbrock<Self>) -> Box<dyn Core<Self>>;
-}
-
-/// Implements [`Solvable`] and [`Core`] for a number type; `$step` computes a step.
-macro_rules! core {
-    ({$($generics:tt)*} $t:ty, |$core:ident, $field:ident, $of:ident| $step:expr) => {
-        impl<$($generics)*> Solvable for $t {
-            fn core(rosenbrock: Rosenbrock<Self>) -> Box<dyn Core<Self>> {
-                Box::new(rosenbrock)
-            }
-        }
-        impl<$($generics)*> Core<$t> for Rosenbrock<$t> {
-            fn y_mut(&mut self) -> &mut [$t] {
-                &mut self.y
-            }
-            fn step(
-                &mut self,
-                $field: &mut dyn FieldOn<$t>,
-                $of: &StepOf<'_, <$t as Real>::Clock>,
-            ) -> Result<(), FieldFailure<<$t as Real>::Clock>> {
-                let $core = self;
-                $step
-            }
-            fn stage(&self, i: usize) -> &[$t] {
-                &self.k[i * self.n..][..self.n]
-            }
-            fn y1(&self) -> &[$t] {
-                &self.argument
-            }
-            fn take_counts(&mut self) -> Counts {
-                std::mem::take(&mut self.counts)
-            }
-            fn diagnosis(&self) -> Option<Diagnosis> {
-                self.diagnose()
-            }
-            fn jacobian_norm(&self) -> f64 {
-                self.norm()
-            }
-            fn jacobian(&self) -> &Matrix<$t> {
-                &self.jacobian
-            }
-            fn boxed_clone(&self) -> Box<dyn Core<$t>> {
-                Box::new(self.clone())
-            }
-        }
-    };
-}
-core!({} f64, |core, field, of| core.step_of_few(field, of));
-core!({T: Part, const P: usize} Dual<T, P>, |core, field, of| core.step_portable(field, of));
-core!({const W: usize} Lanes<f64, W>, |core, field, of| core.step_native(field, of));
-core!({const W: usize} Lanes<f32, W>, |core, field, of| core.step_native(field, of));

@@ -93,10 +93,10 @@ fn invalid_settings_are_rejected_with_their_numbers() {
             .starts_with("icoeff=NaN")
     );
     let listed = |ts: &[f64]| refuse(ode().controller(StepTo { ts: ts.to_vec() }));
-    assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("ts[1]=0.5, ts[2]=0.5"));
-    assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("ts[1]=0.7, ts[2]=NaN"));
+    assert!(listed(&[0.0, 0.5, 0.5, 1.0]).starts_with("StepTo ts[1]=0.5, ts[2]=0.5"));
+    assert!(listed(&[0.0, 0.7, f64::NAN, 1.0]).starts_with("StepTo ts[1]=0.7, ts[2]=NaN"));
     assert!(listed(&[0.0, 0.5]).contains("from 0 to 0.5, but the solve runs from t0=0 to t1=1"));
-    assert!(listed(&[]).contains("from NaN to NaN"));
+    assert!(listed(&[]).contains("`StepTo` are empty"));
     assert!(refuse(ode().controller(StepTo { ts: vec![0.0, 1.0] }).dt0(0.1)).contains("remove one"));
     assert!(matches!(ode().check(&f64::NAN, &1.0, &[0.0; 2]), Err(ConfigError::Time { name: "t0", .. })));
     assert!(matches!(
@@ -127,8 +127,7 @@ fn outcomes_and_solutions_print_what_happened() {
     let early = Ode::new(|_t, y: &f64| -y).method(Method::Rk4).dt0(0.125).max_steps(2);
     let early = early.event(Event::falling(), |t, _y| 0.1 - t).allow_incomplete();
     let early = early.solve(0.0, 1.0, 1.0).unwrap().to_string();
-    let expected =
-        "max_steps=2 reached at t=0.25; allow more with `max_steps`, or loosen the tolerances: rk4, ";
+    let expected = "max_steps=2 reached at t=0.25; allow more with `max_steps`: rk4, ";
     assert!(early.starts_with(expected) && early.ends_with(" function evaluations, 1 event"), "{early}");
 }
 

@@ -73,6 +73,60 @@ fn bounces_that_accumulate_end_the_solve_where_they_do() {
     assert_eq!(solution.events.len(), (900.0 / std::f64::consts::PI) as usize);
 }
 
+#[test]
+fn the_advice_for_accumulating_events_works() {
+    let last = Event::falling().terminal_after(12);
+    let ode = Ode::new(|_t, y: &[f64; 2]| [y[1], -GRAVITY]);
+    let solution =
+        ode.on_event(last, |_t, y| y[0], |_t, y| y[1] *= -0.5).solve(0.0, 20.0, [1.0, 0.0]).unwrap();
+    assert_eq!((which(&solution.outcome), solution.events.len()), (Some(0), 12));
+    // y[2] is 1 at rest.
+    let ode = Ode::new(|_t, y: &[f64; 3]| [y[1] * (1.0 - y[2]), -GRAVITY * (1.0 - y[2]), 0.0]);
+    let ode = ode.on_event(
+        Event::falling(),
+        |_t, y| y[0],
+        |_t, y| {
+            y[1] *= -0.5;
+            if y[1].abs() < 0.01 {
+                (y[1], y[2]) = (0.0, 1.0);
+            }
+        },
+    );
+    let solution = ode.solve(0.0, 20.0, [1.0, 0.0, 0.0]).unwrap();
+    assert_eq!((solution.outcome.clone(), solution.events.len()), (Outcome::Completed, 9), "{solution}");
+    assert!(solution.y1[0].abs() < 1e-12, "{:?}", solution.y1);
+}
+
+#[test]
+fn a_second_event_on_the_function_of_a_bounce_sees_no_change_by_the_reset() {
+    for method in [Method::Tsit5, Method::Vern9, Method::Dop853, Method::Rodas5P, Method::Rk4] {
+        for (gravity, speed) in [(9.81, 0.0), (3.7, -1.1), (1.62, 0.3), (24.8, -2.0)] {
+            let ode = Ode::new(move |_t, y: &[f64; 2]| [y[1], -gravity]).method(method);
+            let ode = if matches!(method, Method::Rk4) { ode.dt0(0.05) } else { ode };
+            let ode = ode.on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] = -y[1]);
+            let ode = ode.on_event(Event::rising(), |_t, y| y[0], |_t, y| y[1] = -y[1]);
+            let solution = ode.event(Event::rising(), |_t, y| y[0]).solve(0.0, 20.0, [1.0, speed]).unwrap();
+            assert!(solution.events.len() > 3, "{solution}");
+            assert!(
+                solution.events.iter().all(|event| event.index == 0),
+                "{method:?}: {:?}",
+                solution.events
+            );
+        }
+    }
+}
+
+#[test]
+fn an_event_before_its_function_becomes_nan_ends_a_constant_step() {
+    for method in [Method::Rk4, Method::Euler, Method::Ssprk3, Method::Tsit5] {
+        // y = 1 - t; the function is NaN beyond t = 1, within the step to 1.2.
+        let ode = Ode::new(|_t, _y: &f64| -1.0).method(method).controller(ConstantStepSize { dt0: 0.3 });
+        let ode = ode.event(Event::falling().terminal(), |_t, y| y.sqrt() - 0.1);
+        let solution = ode.solve(0.0, 2.0, 1.0).unwrap();
+        assert!((solution.t1 - 0.99).abs() < 1e-12, "{method:?}: {solution}");
+    }
+}
+
 /// Calls `run` with the sign of time, 1 and -1; `run` reverses t1 and the speeds with it.
 fn in_both_directions(run: impl Fn(f64)) {
     run(1.0);
@@ -317,7 +371,7 @@ fn an_action_that_changes_the_length_of_the_state_is_an_error_that_names_the_eve
         );
         let error = ode.solve(0.0, 1.0, vec![1.0, 2.0]).unwrap_err().to_string();
         assert!(
-            error.contains("the state reset of event 1 at t=0.5") && error.contains("from 2 to"),
+            error.contains("the state reset of event 1 at t=0.5") && error.contains("from size 2 to"),
             "{error}"
         );
     }

@@ -1,17 +1,22 @@
 //! Tests of solves of plain values, one topic per module.
 
 mod accuracy;
+mod bounces;
 mod bounds;
+mod constrained;
 mod control;
 mod convergence;
 mod dense_order;
+pub(in crate::ode) mod draw;
 mod events;
 mod front;
 mod inlined;
 mod instants;
+mod jacobians;
 mod lanes;
 mod methods;
 mod non_finite;
+mod odd_settings;
 mod order_conditions;
 mod own_tableau;
 mod problems;
@@ -21,7 +26,11 @@ mod replay;
 mod rosenbrock_conditions;
 mod saving;
 mod sensitivity;
+mod settings_twice;
+mod shapes;
 mod states;
 mod stiff;
+mod stiff_instants;
 mod stiff_problems;
 mod stiff_refusals;
+mod switching;

@@ -119,6 +119,10 @@ impl Clock for Traced {
         let table = table.to_vec();
         Traced::apply(&[self], move |v| Value::Number(v[0].number().count_up_to(&table)))
     }
+    fn count_down_to(&self, table: &[f64]) -> Traced {
+        let table = table.to_vec();
+        Traced::apply(&[self], move |v| Value::Number(v[0].number().count_down_to(&table)))
+    }
 }
 
 /// The values `v[skip..]`, which must be states.

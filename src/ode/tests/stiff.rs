@@ -97,8 +97,8 @@ fn robertson_runs_through_eleven_decades_with_one_jacobian_a_step() {
     let stats = solution.stats;
     assert!(stats.num_steps < 1500, "{stats:?}");
     assert_eq!((stats.num_jac_evals, stats.num_factorizations), (stats.num_accepted, stats.num_steps));
-    // Two evaluations at the start; five per Jacobian (f, three columns, df/dt); seven more per attempt.
-    assert_eq!(stats.num_fn_evals, 5 * stats.num_accepted + 7 * stats.num_steps + 2);
+    // Two evaluations at the start; nine per Jacobian (f, two per column, two for df/dt); seven more per attempt.
+    assert_eq!(stats.num_fn_evals, 9 * stats.num_accepted + 7 * stats.num_steps + 2);
     assert!(stats.num_rejected * 20 < stats.num_steps, "{stats:?}");
     let explicit = Ode::new(|_t, y: &f64| -y).solve(0.0, 1.0, 1.0).unwrap().stats;
     assert_eq!((explicit.num_jac_evals, explicit.num_factorizations), (0, 0));
@@ -122,7 +122,8 @@ fn every_kind_of_jacobian_and_of_state_gives_the_same_to_the_tolerance() {
         (jacobian[(1, 1)], jacobian[(1, 2)]) = (-6e7 * y[1] - 1e4 * y[2], -1e4 * y[1]);
     });
     let given = given.solve(0.0, 40.0, y0).unwrap();
-    assert_eq!(given.stats.num_fn_evals, dual.stats.num_fn_evals);
+    // The comparison of the Jacobian with the vector field: here two, because f is quadratic at zero.
+    assert_eq!(given.stats.num_fn_evals, dual.stats.num_fn_evals + 2);
     let heap = Ode::new(|t, y: &Vec<f64>| rober(t, &[y[0], y[1], y[2]]).to_vec());
     let heap = heap.method(Method::Rodas5P).rtol(tol).atol(atol).solve(0.0, 40.0, y0.to_vec()).unwrap();
     let array = Ode::new(rober).method(Method::Rodas5P).rtol(tol).atol(atol).solve(0.0, 40.0, y0).unwrap();
@@ -132,7 +133,8 @@ fn every_kind_of_jacobian_and_of_state_gives_the_same_to_the_tolerance() {
         (dy[0], [dy[1], dy[2]])
     });
     let pair = pair.method(Method::Rodas5P).rtol(tol).atol(atol).solve(0.0, 40.0, (1.0, [0.0, 0.0])).unwrap();
-    assert_eq!([pair.y1.0, pair.y1.1[0], pair.y1.1[1]], array.y1);
+    // A pair adds the squares of its errors in another order.
+    assert!(relative(&[pair.y1.0, pair.y1.1[0], pair.y1.1[1]], &array.y1) < 1e-12, "{:?}", pair.y1);
     for y1 in [dual.y1, given.y1, array.y1] {
         assert!(relative(&y1, &ROBER_40) < 1e-6, "{y1:?}");
     }
@@ -170,8 +172,9 @@ fn a_band_and_a_pattern_give_the_dense_jacobian() {
     let pattern = ode().jacobian_sparsity(Sparsity::pattern(entries)).solve(0.0, 0.1, u0.clone()).unwrap();
     for other in [&banded, &pattern] {
         assert!((0..40).all(|i| (other.y1[i] - dense.y1[i]).abs() < 1e-10));
-        // Per Jacobian: f(t, y), three for groups of columns, one for df/dt.
-        assert_eq!(other.stats.num_fn_evals, 5 * other.stats.num_accepted + 7 * other.stats.num_steps + 2);
+        // Per Jacobian at rtol = 1e-8: f(t, y), six for groups of columns, two for df/dt. One for the comparison
+        // with the pattern, two for the first step size.
+        assert_eq!(other.stats.num_fn_evals, 9 * other.stats.num_accepted + 7 * other.stats.num_steps + 3);
     }
     let rkc = Ode::in_place(line).method(Method::Rkc2).rtol(1e-6).solve(0.0, 0.1, u0).unwrap();
     assert!((0..40).all(|i| (rkc.y1[i] - dense.y1[i]).abs() < 1e-4), "{:?}", rkc.stats);
@@ -195,10 +198,12 @@ fn constraints_are_solved_with_the_equations() {
     assert_eq!(ends[0], ends[2]);
     let error = ode(Mass::diagonal([1.0, 1.0, 0.0])).solve(0.0, 40.0, [1.0, 0.0, 0.25]).unwrap_err();
     assert!(
-        matches!(error, SolveError::Config(ConfigError::InconsistentStart { equation: 2, .. })),
+        matches!(error, SolveError::Config(ConfigError::InconsistentStart { equation: 2, component: 2, .. })),
         "{error}"
     );
-    assert!(error.to_string().starts_with("y0 violates algebraic equation 2 by 2.5e-1"), "{error}");
+    let text =
+        "y0 violates algebraic equation 2: y[2]=0.25 would have to be about 0.0, 9.6e7 tolerances away";
+    assert!(error.to_string().starts_with(text), "{error}");
     // An entry other than 0 and 1 on the diagonal scales the equation.
     let scaled = Ode::new(|_t, y: &[f64; 1]| [-2e3 * y[0]]).method(Method::Rodas5P).rtol(1e-8);
     let y1 = scaled.mass_matrix(Mass::diagonal([2e3])).solve(0.0, 1.0, [1.0]).unwrap().y1;

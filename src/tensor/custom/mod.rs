@@ -8,6 +8,7 @@
 mod tests;
 
 use super::grad::types;
+use super::handle::Repr;
 use super::trace::{Check, trace_tree};
 use super::tree::Tree;
 use super::{Tensor, Traced, apply, trace, tuple};
@@ -137,7 +138,7 @@ fn applied(body: Traced, leaves: &[Tensor], rules: &Rules) -> Vec<Tensor> {
     let mut results = if leaves.iter().any(Tensor::is_traced) {
         let mut op = graph::Custom { body: body.func, jvp: None, vjp: None, num_outs };
         (op.jvp, op.vjp) = rules.funcs(&op);
-        tuple(Op::Custom(Arc::new(op)), leaves.iter())
+        call_custom(&op, leaves)
     } else {
         apply(&body.func, leaves)
     };
@@ -145,6 +146,14 @@ fn applied(body: Traced, leaves: &[Tensor], rules: &Rules) -> Vec<Tensor> {
         Check { values }.settle().unwrap_or_else(|e| panic!("custom: {e}"));
     }
     results
+}
+
+/// Applies a custom function. Its constant arrays, and those of its rules, become operands, so that it contains no
+/// data: see [`align`](super::align).
+pub(crate) fn call_custom(op: &graph::Custom, args: &[Tensor]) -> Vec<Tensor> {
+    let (op, arrays) = op.with_arrays_as_inputs();
+    let arrays: Vec<Tensor> = arrays.into_iter().map(|a| Tensor(Repr::Concrete(a))).collect();
+    tuple(Op::Custom(Arc::new(op)), args.iter().chain(&arrays))
 }
 
 impl Rules<'_> {

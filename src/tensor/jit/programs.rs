@@ -10,7 +10,7 @@ use crate::tensor::caches::{Held, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
 use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
-use crate::tensor::{Leaf, Tensor, Traced, Tree, TreePath};
+use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -145,20 +145,16 @@ impl Programs {
         Error::Retrace { max_traces, change, num_evicted: self.num_evicted }
     }
 
-    /// Compiles the trace of a signature; its result has the signature `result`.
+    /// Adds the program of a signature, whose result has another signature. The program has `num_outputs` outputs
+    /// before its checks.
     pub fn add(
         &mut self,
-        signature: Signature,
-        traced: &Traced,
-        result: &Signature,
-    ) -> (Arc<Program>, Arc<Compiled>) {
-        assert!(
-            traced.captures.is_empty(),
-            "a jitted function used a tensor of another trace that is not an argument: pass it as an argument"
-        );
-        let compiled = Arc::new(Compiled::new(&traced.func));
+        (signature, result): (Signature, Signature),
+        num_outputs: usize,
+        compiled: &Arc<Compiled>,
+    ) -> Arc<Program> {
         let held = Held::new(compiled.clone());
-        let keeps_state = same_state(&signature, result);
+        let keeps_state = same_state(&signature, &result);
         let place = match self.is_again(&signature) {
             true => self.all.pop().map(|p| p.place),
             // Only one program is evicted, even if `most` was lowered by more, so that the indices of
@@ -171,12 +167,11 @@ impl Programs {
             false => None,
         };
         let place = place.unwrap_or(self.all.len());
-        let num_outputs = traced.num_outputs;
         let tensors = result.iter().filter(|(_, leaf)| matches!(leaf, LeafSig::Tensor(_)));
         let paths = tensors.map(|(path, _)| path.clone()).collect();
         let program = Arc::new(Program { signature, held, num_outputs, keeps_state, place, paths });
         self.all.push(program.clone());
-        (program, compiled)
+        program
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::optim::{Adam, OptState};
-use crate::tensor::{Tensor, jit, value_and_grad};
+use crate::tensor::{Tensor, cond, grad, jit, value_and_grad};
 use crate::tree;
 
 #[test]
@@ -80,4 +80,43 @@ fn a_state_may_hold_an_infinity_and_a_call_checks_all_of_its_result() {
     let rows = jit(|x: Tensor| x.sqrt()).refuse_non_finite();
     let e = rows.call(Tensor::from([[1.0, 4.0], [-1.0, 0.0]])).unwrap_err();
     assert!(matches!(e, Error::NonFinite { index, .. } if index == [1, 0]));
+}
+
+#[test]
+fn a_jitted_function_may_capture_traced_tensors() {
+    let (x, w) = (Tensor::from([1.0, 2.0]), Tensor::from([3.0, 5.0]));
+    // The argument is concrete; the capture belongs to the trace of the gradient.
+    let loss = |w: &Tensor| {
+        let scaled = jit(move |x: Tensor| (x * w).square().sum());
+        scaled.call(&x).unwrap()
+    };
+    assert_eq!(grad(loss, &w).to_vec(), [6.0, 40.0]);
+    assert_eq!(jit(move |w: Tensor| grad(loss, &w)).call(&w).unwrap().to_vec(), [6.0, 40.0]);
+    let sum = |w: &Tensor| {
+        let add = jit(move |state: Tensor, x: Tensor| (&state + &x * w, (x * w).sum()));
+        let mut state = x.clone();
+        let value = add.step(&mut state, x.clone()).unwrap();
+        (state * 2.0).sum() + value
+    };
+    assert_eq!(grad(sum, &w).to_vec(), [3.0, 6.0]);
+}
+
+#[test]
+fn a_nested_call_traces_all_arguments_as_a_direct_call_does() {
+    let branches = jit(|x: Tensor, p: Tensor| {
+        assert!(x.is_traced() && p.is_traced());
+        cond(&p.gt(0.0), &x, |x| x * 2.0, |x| x * 3.0)
+    });
+    let (x, p) = (Tensor::from([1.0, 2.0]), Tensor::from(1.0));
+    assert_eq!(branches.call(&x, &p).unwrap().to_vec(), [2.0, 4.0]);
+    assert_eq!(jit(|x: Tensor| branches.call(x, &p)).call(&x).unwrap().to_vec(), [2.0, 4.0]);
+    assert_eq!(grad(|x: &Tensor| branches.call(x, -1.0).unwrap().sum(), &x).to_vec(), [3.0, 3.0]);
+}
+
+#[test]
+fn arguments_may_be_references_to_trees() {
+    let model =
+        Model { w: Tensor::from([1.0, 2.0]), memory: Adam::new(0.1).build().init(&Tensor::from(1.0)) };
+    let sum = jit(|model: Model, x: Tensor| (model.w * x).sum());
+    assert_eq!(sum.call(&model, &model.w).unwrap().item(), 5.0);
 }

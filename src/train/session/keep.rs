@@ -17,7 +17,6 @@ use crate::train::run::RESTART;
 use crate::train::state::Stored;
 use crate::train::team::Order;
 use crate::train::{Scores, TrainError};
-use std::time::Instant;
 
 /// The remedy when `counters.json` or `metrics.csv` is damaged: only the report and a time limit depend on them.
 const WITHOUT: &str = "delete it; --resume then continues without its numbers";
@@ -25,7 +24,7 @@ const WITHOUT: &str = "delete it; --resume then continues without its numbers";
 impl Session<'_> {
     /// Writes the first checkpoint, without rows.
     pub(super) fn begin_files(&mut self) -> Result<()> {
-        self.header.run = self.header.id(&self.state);
+        self.header.run = self.header.id(&self.state, &self.budget.time);
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if let Some(aside) = self.trainer.restart.then(|| folder.move_aside()).transpose()?.flatten() {
             let (from, to) = (folder.path().display(), aside.display());
@@ -63,11 +62,12 @@ impl Session<'_> {
         let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
         // The counters must cover fewer rows before rows are removed.
         write_sealed(&folder.target(COUNTERS_FILE)?, &earlier)?;
-        self.clock.resume(earlier.seconds);
+        self.budget.resume(earlier.seconds);
         earlier.measured_at.retain(|&update| update <= self.update);
         self.tallies.restore(earlier);
         rows.rows.iter().for_each(|row| self.tallies.read(&self.header.config, row));
         self.best = best.or(self.best.take());
+        self.rows_checked = self.best.as_ref().and_then(|best| best.measured?.rows);
         self.metrics = Some(rows.resume()?);
         Ok(())
     }
@@ -80,7 +80,7 @@ impl Session<'_> {
     }
 
     pub(super) fn write(&mut self) -> Result<()> {
-        let since = Instant::now();
+        let since_s = self.budget.time.now_s();
         let target = |folder: &Option<RunFolder>, name| folder.as_ref().map(|folder| folder.target(name));
         let Some(path) = target(&self.folder, COUNTERS_FILE).transpose()? else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
@@ -94,7 +94,7 @@ impl Session<'_> {
         let stored = Stored::of(&self.state, self.pixels.clone());
         let Some(path) = target(&self.folder, MODEL_FILE).transpose()? else { return Ok(()) };
         write_checkpoint(path, &self.header, &stored)?;
-        self.saving.done(since);
+        self.saving.done(since_s, self.budget.time.now_s());
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Session<'_> {
         self.tallies.settle();
         let counters = &mut self.tallies.counters;
         counters.run.clone_from(&self.header.run);
-        counters.seconds = Some(self.clock.trained_s());
+        counters.seconds = Some(self.budget.trained_s());
         counters.metrics = self.metrics.as_ref().map(Metrics::extent);
         counters.peak_rss_mb = process::peak_rss_mb().max(counters.peak_rss_mb);
         counters.threads = rayon::current_num_threads();

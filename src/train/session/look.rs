@@ -4,17 +4,15 @@
 //! resumed run must be bit-identical to an uninterrupted one.
 
 use super::Session;
+use super::alarm::LOOK_SHARE;
 use crate::error::Result;
 use crate::eval::{Deadline, Images, Score};
+use crate::train::best::MEASURES;
 use crate::train::team::Order;
 use crate::train::{Activity, Trainer};
-use std::time::{Duration, Instant};
 #[cfg(feature = "plot")]
 use {
-    crate::eval::{
-        Gallery,
-        figures::{Artist, on_cells},
-    },
+    crate::eval::{Gallery, OnPlane, Work, figures::Artist},
     crate::io::run::RunFolder,
     crate::tensor::Tensor,
     crate::train::PlotsKind,
@@ -25,33 +23,59 @@ use {
 /// whichever is first. It comes before memory is measured at update 100, so that the measurement includes
 /// what validation allocates once.
 const FIRST_LOOK_UPDATES: u64 = 50;
-const FIRST_LOOK: Duration = Duration::from_secs(8);
-/// Cells along the longer side of figures during training.
+const FIRST_LOOK_S: f64 = 8.0;
+/// Cells along the longer side of figures during training, and the smallest number under a time limit.
 #[cfg(feature = "plot")]
 const COARSE: usize = 96;
-/// Number of test points of a known density that are sampled and scored together.
+#[cfg(feature = "plot")]
+const COARSE_LEAST: usize = 24;
+/// Number of test points of a known density that are sampled and scored together without a time limit.
 const DRAWN: usize = 4096;
 
 impl Session<'_> {
-    /// Whether the first validation of a phase is due. Under a time limit, validation takes time from updates,
-    /// so a phase with less than `FIRST_LOOK` left skips it.
+    /// Whether the first validation of a phase is due. Under a time limit, it comes after a tenth of the phase at
+    /// the latest, because it measures how long the end of the run will take.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
-        match self.clock.left_s(phase) {
-            None => self.update - begun >= FIRST_LOOK_UPDATES || self.begun.elapsed() >= FIRST_LOOK,
-            Some(left_s) => self.begun.elapsed() >= FIRST_LOOK && left_s >= FIRST_LOOK.as_secs_f64(),
+        let spent_s = self.budget.time.now_s() - self.begun_s;
+        match self.budget.phase_s(phase) {
+            None => self.update - begun >= FIRST_LOOK_UPDATES || spent_s >= FIRST_LOOK_S,
+            Some(phase_s) => spent_s >= FIRST_LOOK_S.min(phase_s / MEASURES as f64),
         }
     }
 
-    /// The validation score of the averaged weights, over as many points as there is time for.
-    pub(in crate::train) fn measure(&mut self, by: Deadline) -> Result<Score> {
+    /// The validation score of the averaged weights for a check during training. Under a time limit, each check of
+    /// a run scores the same random rows of the validation part: as many as take `1 / LOOK_SHARE` of a tenth of the
+    /// phase at the first check, and at least one call.
+    pub(super) fn check(&mut self, phase: usize) -> Result<Score> {
+        let open = self.watch.no_deadline();
+        let Some(phase_s) = self.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
+        let (work, call, all) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
+        let rows = match self.rows_checked {
+            Some(rows) => rows,
+            None => {
+                if !self.watch.knows(work) {
+                    // The first call compiles the program, the second one measures its time.
+                    self.measure(2 * call, &open)?;
+                }
+                let most_s = phase_s / MEASURES as f64 / LOOK_SHARE;
+                let calls = (most_s / self.watch.expected_s(work, call as f64).max(1e-9)) as usize;
+                (calls.max(1).saturating_mul(call)).min(all)
+            }
+        };
+        self.rows_checked = Some(rows);
+        self.measure(rows, &open)
+    }
+
+    /// The validation score of the averaged weights, over the first `most` rows or as many as there is time for.
+    pub(in crate::train) fn measure(&mut self, most: usize, by: &Deadline) -> Result<Score> {
         self.team.order(&Order::Wait)?;
-        let (since, on_stage) = (Instant::now(), &mut self.trainer.on_stage);
+        let (since_s, on_stage) = (self.budget.time.now_s(), &mut self.trainer.on_stage);
         on_stage(Activity::Measuring, 0.0);
         let progress = |share| on_stage(Activity::Measuring, share);
-        let found = self.held_out.validation(&self.measure, &self.state.ema, by, progress)?;
+        let found = self.held_out.validation(&self.measure, &self.state.ema, most, by, progress)?;
         let found = self.reported(found);
-        self.measuring.done(since);
+        self.measuring.done(since_s, self.budget.time.now_s());
         if self.last_score.is_none_or(|last| last.lost.is_none()) {
             self.held_out.lost(&found, false).iter().for_each(|text| (self.trainer.on_note)(text));
         }
@@ -60,10 +84,11 @@ impl Session<'_> {
     }
 
     /// The test score of the averaged weights, over as many points as there is time for.
-    pub(in crate::train) fn test(&mut self, by: Deadline) -> Result<Score> {
+    pub(in crate::train) fn test(&mut self, by: &Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
+        let drawn = if by.is_limited() { self.measure.rows_per_call() } else { DRAWN };
         let Trainer { data, on_stage, .. } = &mut self.trainer;
-        let fresh = |part| data.fresh(&standard, DRAWN, seed, part);
+        let fresh = |part| data.fresh(&standard, drawn, seed, part);
         let progress = |share| on_stage(Activity::Testing, share);
         let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, progress)?;
         self.held_out.lost(&found, true).iter().for_each(|text| (self.trainer.on_note)(text));
@@ -82,24 +107,35 @@ impl Session<'_> {
             return Ok(());
         }
         self.team.order(&Order::Wait)?;
-        let since = Instant::now();
+        let (since_s, open) = (self.budget.time.now_s(), self.watch.no_deadline());
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
             let key = self.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
-            gallery.samples(&self.state.ema, &key, self.update)?;
-            self.drawing.done(since);
+            gallery.samples(&self.state.ema, &key, self.update, &open)?;
+            self.drawing.done(since_s, self.budget.time.now_s());
             return Ok(());
         }
-        let Some(image) = &self.header.frames.image else { return Ok(()) };
-        let count = |side: usize| (side * COARSE).div_ceil(image.side()).max(2);
+        let Some((artist, folder)) = self.artist() else { return Ok(()) };
+        let image = artist.frame();
+        let count = |side: usize| (side * self.coarse()).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
-        let density = on_cells(&self.draw, &self.state.ema, image, &cells)?;
+        let plane = OnPlane { density: &self.draw, flow: &self.state.ema, frame: image };
+        let density = plane.on_cells(&cells, &open, &mut |_| ())?;
+        let density = density.expect("invariant: without a deadline all cells are evaluated");
         let learned = (density, cells.rows, cells.cols);
-        let update = self.update;
-        if let Some((artist, folder)) = self.artist() {
-            artist.density(folder, &learned, (update, update))?;
-        }
-        self.drawing.done(since);
+        let update = (self.update, self.update);
+        self.watch.run(Work::Figures, 1.0, || artist.density(folder, &learned, update))?;
+        self.drawing.done(since_s, self.budget.time.now_s());
         Ok(())
+    }
+
+    /// The number of cells along the longer side of a figure during training. Under a time limit, all cells take at
+    /// most `1 / LOOK_SHARE` of a tenth of the training time, unless the number is the smallest.
+    #[cfg(feature = "plot")]
+    fn coarse(&self) -> usize {
+        let Some(phase_s) = self.budget.phase_s(self.last_phase()) else { return COARSE };
+        let cell_s = self.watch.expected_s(Work::Grid, 1.0).max(1e-9);
+        let most = phase_s / MEASURES as f64 / LOOK_SHARE / cell_s;
+        (most.sqrt() as usize).clamp(COARSE_LEAST, COARSE)
     }
 
     /// Draws the figures of an image set, if the data are one and there is a folder.
@@ -117,11 +153,8 @@ impl Session<'_> {
 
     /// Draws figures over the plane, if there is a plane and a folder.
     #[cfg(feature = "plot")]
-    pub(in crate::train) fn artist(&mut self) -> Option<(&Artist, &RunFolder)> {
+    pub(in crate::train) fn artist(&self) -> Option<(Artist, &RunFolder)> {
         let (folder, image) = (self.folder.as_ref()?, self.header.frames.image.as_ref()?);
-        let data = &self.trainer.data;
-        let truth = || data.truth(image, image.cells_per_pixel());
-        let new = || Artist::new(&self.header.frames, image, data.title(), truth());
-        Some((self.artist.get_or_insert_with(new), folder))
+        Some((Artist::new(&self.header.frames, image, self.trainer.data.title()), folder))
     }
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::io::run::BEST_FILE;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
+use crate::time_source::TimeSource;
 use crate::train::{
     DivergenceKind, Given, METRICS_FILE, ModelKind, ObjectiveKind, PixelTransformKind, TrainOptions,
     TrainedFlow, Trainer, TrainingData,
@@ -142,11 +143,13 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     let data = TrainingData::Images(place.set(100, true), Given::default());
     place.run("whole", &small(30), data.clone()).unwrap();
     // A process killed at update 18 leaves the checkpoint of update 11.
+    let time = TimeSource::set();
     let halfway = Trainer::new(data.clone()).options(&small(30)).run_dir(place.path("cut"));
+    let halfway = halfway.time(time.clone());
     let stop = |p: &crate::train::Progress| {
         match p.update {
             // Longer than the checkpoint interval: the next update writes one.
-            10 => std::thread::sleep(std::time::Duration::from_millis(3_200)),
+            10 => time.advance(3.2),
             18 => std::panic::panic_any("killed"),
             _ => {}
         }

@@ -3,6 +3,7 @@
 mod builder;
 mod folder;
 mod images;
+mod limits;
 mod ranks;
 
 use super::*;
@@ -148,7 +149,7 @@ fn the_plane_of_a_toy_holds_its_density_with_y_upward() {
         let prepared =
             TrainingData::from(toy).prepare(&TrainConfig::new(&TrainOptions::default()), None).unwrap();
         let (frame, points) = (prepared.frames.image.unwrap(), prepared.frames.points.unwrap());
-        let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2);
+        let (values, rows, cols) = TrainingData::from(toy).truth(&frame, 2 * frame.side());
         let cell = frame.cells(0.0, rows, cols).area;
         let mass = values.iter().sum::<f64>() * cell;
         assert!((mass - 1.0).abs() < 0.01, "{toy}: {mass}");
@@ -412,5 +413,9 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
         let message = prepared(points(n), given).map(|_| ()).unwrap_err().to_string();
         assert!(message.contains(&format!("give at least {least}")), "{message}");
     }
-    assert!(prepared(points(4), Given::default()).is_ok() && prepared(points(2), given(true, true)).is_ok());
+    let few = Given { validation: Some(points(2)), test: Some(points(3)) };
+    assert!(prepared(points(4), Given::default()).is_ok() && prepared(points(2), few).is_ok());
+    // The rows of a file that no flow can score are named before the training.
+    let far = prepared(points(2), given(true, false)).map(|_| ()).unwrap_err().to_string();
+    assert!(far.contains("row") && far.contains("standard deviations"), "{far}");
 }

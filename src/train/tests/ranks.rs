@@ -7,9 +7,11 @@ use crate::data::{Points, ToyDensity};
 use crate::error::{Error, Result};
 use crate::io::{Scratch, scratch};
 use crate::tensor::{Tensor, Tree};
+use crate::time_source::TimeSource;
 use crate::train::{Given, ObjectiveKind};
 use crate::world::{World, WorldError};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -238,17 +240,24 @@ fn a_loss_or_a_solve_that_fails_is_the_same_error_on_every_rank() {
 fn a_silent_rank_is_named_and_what_there_is_is_saved() {
     let place: Scratch = scratch();
     let data = TrainingData::from(points());
-    let ended = World::threads(2, |world| {
+    let (time, gave_up) = (TimeSource::set(), AtomicBool::new(false));
+    let ended = World::threads_by(&time, 2, |world| {
         let asked = std::cell::Cell::new(0);
         let stop = || {
             if world.rank() == 1 && asked.replace(asked.get() + 1) == 3 {
-                std::thread::sleep(Duration::from_millis(1500));
+                // Silent until rank 0 has given up.
+                while !gave_up.load(Ordering::SeqCst) {
+                    time.advance(0.05);
+                    std::thread::yield_now();
+                }
             }
             false
         };
         let trainer =
             Trainer::new(data.clone()).options(&options(None, 6)).run_dir(place.path()).stop_when(stop);
-        trainer.world(world).silent_after(Duration::from_millis(300)).run().map(|_| ())
+        let ended = trainer.world(world).silent_after(Duration::from_millis(300)).run().map(|_| ());
+        gave_up.store(world.is_root(), Ordering::SeqCst);
+        ended
     });
     let error = ended[0].as_ref().unwrap_err();
     let silent = WorldError::Silent { ranks: vec![(1, "this process".to_owned())], seconds: 0 };

@@ -57,7 +57,7 @@ pub struct Gemm {
 ///
 /// # Numerics
 /// An element is the sum of `fma` chains over at most 128 terms each, in ascending order, with the same bits
-/// for any `m`, `n` and strides.
+/// for any `m`, `n` and strides. A sum without terms is 0. If `m` or `n` is 0, nothing is read or written.
 ///
 /// # Safety
 /// A and B are readable and C is writable at the addresses that `shape` describes, C is disjoint from both, and
@@ -121,6 +121,10 @@ unsafe fn gemm<T: Math<Word: Word>>(
     c: *mut T,
 ) {
     let &Gemm { m, n, k, rsa, csa, ldb, ldc, accumulate, packed } = shape;
+    // C has no elements, and A or B may have none. Every kernel below has at least one row and one column.
+    if m == 0 || n == 0 {
+        return;
+    }
     if m == 1 && packed && (1..=K_BLOCK).contains(&k) {
         // SAFETY: the caller's promise.
         return unsafe { row(level, shape, epilogue, a, b, c) };
@@ -259,6 +263,8 @@ unsafe fn copied_panel<T: Math>(
     panel: Panel<T>,
     finish: Finish<T>,
 ) {
+    let bytes = panel.k * whole * size_of::<T>();
+    assert!(bytes <= PACK_BYTES && cols <= whole, "invariant: a panel of {bytes} bytes is copied");
     let mut scratch = Scratch([const { MaybeUninit::uninit() }; PACK_BYTES]);
     let packed = scratch.0.as_mut_ptr().cast::<T>();
     // SAFETY: the copy holds `k <= K_BLOCK` rows of at most 256 bytes.

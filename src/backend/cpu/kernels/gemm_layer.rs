@@ -180,7 +180,10 @@ impl<T: Math, F: Function> Finish<T> for Layer<T, F> {
 /// with bias, gate and shift repeated 16 times, because a separate vector for each row would be mostly empty.
 ///
 /// # Safety
-/// As for [`FinishFn`], with at most 4 columns.
+/// As for [`FinishFn`].
+///
+/// # Panics
+/// If a row is repeated and the product has more than 4 columns.
 pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>) {
     const TOGETHER: usize = 16;
     let &Written { rows, cols, c, ldc, ends } = thin;

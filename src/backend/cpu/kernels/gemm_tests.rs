@@ -69,6 +69,9 @@ fn product<T: Real>(level: Level, s: &Gemm) -> Vec<T> {
     product_by(s, |a, b, c| unsafe { T::gemm(level, s, a, b, c) })
 }
 
+/// Elements after C that no product may change.
+const MARGIN: usize = 80;
+
 /// The result of `run` on the same data, with each matrix one element after the start of its buffer.
 fn product_by<T: Real>(s: &Gemm, run: impl FnOnce(*const T, *const T, *mut T)) -> Vec<T> {
     let (na, nb, nc) = (s.m * s.rsa + s.k * s.csa, s.k * s.ldb, s.m * s.ldc);
@@ -79,8 +82,10 @@ fn product_by<T: Real>(s: &Gemm, run: impl FnOnce(*const T, *const T, *mut T)) -
             a[1 + i * s.rsa + p * s.csa] = T::round(x);
         }
     }
-    let (b, mut c) = (fill(2, nb), fill(3, nc));
+    let (b, mut c) = (fill(2, nb), fill(3, nc + MARGIN));
+    let beyond = c[1 + nc..].to_vec();
     run(a[1..].as_ptr(), b[1..].as_ptr(), c[1..].as_mut_ptr());
+    assert_eq!(c.split_off(1 + nc), beyond, "a write after C: {s:?}");
     c.split_off(1)
 }
 
@@ -115,8 +120,8 @@ fn check<T: Real>(s: &Gemm, what: Layout) {
 
 #[test]
 fn products_equal_the_naive_ones() {
-    let ms = [1, 2, 3, 5, 13, 29];
-    let ns = [1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 64, 65, 80, 100];
+    let ms = [0, 1, 2, 3, 5, 13, 29];
+    let ns = [0, 1, 2, 3, 4, 5, 8, 16, 17, 31, 48, 64, 65, 80, 100];
     let ks = [0, 1, 2, 3, 4, 7, 64, 257];
     for (i, m) in ms.into_iter().enumerate() {
         for (j, n) in ns.into_iter().enumerate() {
@@ -189,7 +194,7 @@ fn a_packed_factor_gives_the_same_bits() {
 #[test]
 fn transposes_move_each_element_and_nothing_else() {
     for level in Level::available() {
-        for (rows, cols) in [(1, 1), (3, 5), (8, 8), (9, 17), (64, 33), (500, 2)] {
+        for (rows, cols) in [(0, 5), (5, 0), (1, 1), (3, 5), (8, 8), (9, 17), (64, 33), (500, 2)] {
             let (lds, ldd) = (cols + 3, rows + 1);
             let src: Vec<u64> = (0..rows * lds).map(|i| i as u64 * 0x1_0000_0001 + 1).collect();
             let src32: Vec<u32> = src.iter().map(|&x| x as u32).collect();
@@ -258,7 +263,17 @@ fn a_layer_is_a_product_then_strips() {
     let activations = [Activation::Identity, Activation::Tanh, Activation::Sigmoid];
     for level in Level::available() {
         for (i, activation) in activations.into_iter().enumerate() {
-            for (m, n, k) in [(1, 1, 3), (37, 2, 5), (33, 4, 200), (50, 64, 64), (29, 80, 0), (7, 81, 130)] {
+            for (m, n, k) in [
+                (3, 0, 2),
+                (0, 4, 2),
+                (20, 3, 0),
+                (1, 1, 3),
+                (37, 2, 5),
+                (33, 4, 200),
+                (50, 64, 64),
+                (29, 80, 0),
+                (7, 81, 130),
+            ] {
                 for pad in [0, 3] {
                     let s = shape(m, n, k, Layout::RowMajor, pad, i % 2 == 0);
                     layer(level, &s, activation, (true, pad == 0));

@@ -31,8 +31,13 @@ pub(super) struct Thin<T> {
 /// Runs a thin product.
 ///
 /// # Safety
-/// As for `gemm_f32`, with `n <= MAX_COLS` and `k <= K_BLOCK`.
+/// As for `gemm_f32`.
+///
+/// # Panics
+/// If the product has no column or more than [`MAX_COLS`], or more than [`K_BLOCK`] terms.
 pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
+    let Gemm { n, k, .. } = thin.shape;
+    assert!((1..=MAX_COLS).contains(&n) && k <= K_BLOCK, "invariant: a thin product has n = {n}, k = {k}");
     // SAFETY: the caller promises it.
     unsafe { enter(level, thin) }
 }
@@ -118,7 +123,7 @@ impl<T: Math<Word: Word>> Thin<T> {
     /// Computes rows `i..i + rows` of C from contiguous columns of A, `ld` apart.
     #[inline(always)]
     unsafe fn rows<S: Simd>(&self, i: usize, rows: usize, columns: *const T, ld: usize) {
-        // SAFETY: as the caller promises; `n` is 1 to 4.
+        // SAFETY: as the caller promises; `run` has checked that `n` is 1 to 4.
         unsafe {
             match self.shape.n {
                 1 => self.columns::<S, 1, 4>(i, rows, columns, ld),

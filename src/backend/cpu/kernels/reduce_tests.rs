@@ -75,7 +75,7 @@ macro_rules! matrix_test {
         fn $name() {
             for level in Level::available() {
                 for rows in [0, 1, 3, 16, 37] {
-                    for cols in [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 64, 65, 130] {
+                    for cols in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 31, 64, 65, 130] {
                         let stride = cols + rows % 2 * 3;
                         let a: Vec<$t> = data(rows * stride + 1).iter().map(|&x| x.floor() as $t).collect();
                         let at = |r: usize, c: usize| a[1 + r * stride + c];

@@ -36,7 +36,8 @@ struct Program {
 impl Program {
     fn new(seed: u64) -> Program {
         let float = if seed.is_multiple_of(2) { DType::F32 } else { DType::F64 };
-        let (func, x) = function(seed, Recipe { ops: 6 + seed as usize % 25, float, loops: false });
+        let (func, x) =
+            function(seed, Recipe { ops: 4 + seed as usize % 12, float, loops: false, short: true });
         let floats = |types: Vec<Type>| (0..types.len()).filter(|&k| types[k].is_float()).collect::<Vec<_>>();
         let (wrt, outs) = (floats(func.input_types()), floats(func.output_types()));
         let (mut draws, mut rng) = (Draws::new(seed + 1), Rng(seed + 2));

@@ -1,7 +1,7 @@
 //! The ring modulator of the CWI test set: oscillations at three time scales, driven by t.
 
 use super::{ALL, assert_falls, by_differences, relative};
-use crate::ode::{Method, Ode, VectorField};
+use crate::ode::{Method, Ode, Stats, VectorField};
 use crate::vector_field;
 use std::f64::consts::PI;
 
@@ -135,4 +135,22 @@ fn ring_modulator() {
     assert_falls("RINGMOD to 1e-5 by differences", ALL, 100.0, |rtol| {
         error(by_differences(RINGMOD), ENDS[0], rtol)
     });
+}
+
+#[test]
+fn differences_take_about_as_many_steps_as_dual_numbers_at_tight_tolerances() {
+    let field = || RingModulator { cs: 1e-10 };
+    for rtol in [1e-8, 1e-10] {
+        let atol: [f64; 15] = std::array::from_fn(|i| rtol * if i < 7 { 1e-4 } else { 1e-7 });
+        let steps = |stats: Stats| stats.num_steps as f64;
+        let dual = Ode::from_generic(field()).method(Method::Rodas5P).rtol(rtol).atol(atol);
+        let dual = steps(dual.solve(0.0, 1e-4, [0.0; 15]).unwrap().stats);
+        let closure = by_differences(field()).method(Method::Rodas5P).rtol(rtol).atol(atol);
+        let closure = steps(closure.solve(0.0, 1e-4, [0.0; 15]).unwrap().stats);
+        println!("rtol={rtol:e}: {dual} steps by dual numbers, {closure} by differences");
+        assert!(
+            closure < 1.1 * dual,
+            "rtol={rtol:e}: {closure} steps by differences, {dual} by dual numbers"
+        );
+    }
 }

@@ -1,0 +1,108 @@
+//! Indexing by tensors: rows of the first axis.
+//!
+//! Negative indices count from the end, whether an index is concrete or traced. The operations of the graph only
+//! clamp, so this module converts negative indices before it records them.
+
+#[cfg(test)]
+mod tests;
+
+use super::Tensor;
+use crate::array::DType;
+use crate::graph::Op;
+
+impl Tensor {
+    /// Rows of the first axis: `y[i.., ..] = x[index[i..], ..]`.
+    ///
+    /// A negative index counts from the end: -1 is the last row. An index outside -n to n - 1 is an error if it
+    /// is concrete. If it is traced, its number is not known when the operation is recorded, and it selects the
+    /// nearest row: row 0 below -n, row n - 1 above n - 1. A tensor that a function under
+    /// [`jit`](super::jit()), [`vmap`](super::vmap()) or a derivative captures stays concrete; an index that is an
+    /// argument of such a function, or is computed from an argument, is traced.
+    ///
+    /// # Shapes and units
+    /// x `[n, ..]`; index of any shape with values from -n to n - 1, cast to i32 (a fraction is cut off); y has the
+    /// index's shape, followed by `[..]`.
+    ///
+    /// # Panics
+    /// If a concrete index is out of range, or there are no rows.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::nn::prelude::*;
+    /// let x = Tensor::from([10.0, 20.0, 30.0]);
+    /// assert_eq!(x.take(&Tensor::from([-1, 0])).to_vec(), [30.0, 10.0]);
+    /// let traced = jit(|x: Tensor, index: Tensor| x.take(&index));
+    /// assert_eq!(traced.call(&x, &Tensor::from([-1, 7, -9]))?.to_vec(), [30.0, 30.0, 10.0]);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn take(&self, index: &Tensor) -> Tensor {
+        Tensor::op(Op::Gather, &[self, &self.rows_of("take", index)], None)
+    }
+
+    /// Rows of the first axis at an index that does not count from the end: it is clamped to the axis, whether it is
+    /// concrete or traced.
+    #[track_caller]
+    pub(crate) fn take_clamped(&self, index: &Tensor) -> Tensor {
+        Tensor::op(Op::Gather, &[self, &index.cast(DType::I32)], None)
+    }
+
+    /// `self` with updates added to rows of the first axis, in order: `y = x`, then `y[index[i..], ..] +=
+    /// updates[i.., ..]`.
+    ///
+    /// Indices are interpreted as in [`Tensor::take`].
+    ///
+    /// # Shapes and units
+    /// x and y `[n, ..]`; index of any shape; updates have the index's shape, followed by `[..]`.
+    ///
+    /// # Panics
+    /// If a concrete index is out of range, or the updates have another shape or element type.
+    #[track_caller]
+    pub fn scatter_add(&self, index: &Tensor, updates: &Tensor) -> Tensor {
+        Tensor::op(Op::ScatterAdd, &[self, &self.rows_of("scatter_add", index), updates], None)
+    }
+
+    /// An index into the first axis as i32, with negative numbers converted. A concrete index is in range.
+    #[track_caller]
+    fn rows_of(&self, name: &str, index: &Tensor) -> Tensor {
+        match self.shape().first() {
+            // The operation refuses an axis without rows.
+            None | Some(0) => index.cast(DType::I32),
+            Some(&n) if index.is_traced() => wrapped(index, n),
+            Some(&n) => self.known_rows(name, index, n),
+        }
+    }
+
+    #[track_caller]
+    fn known_rows(&self, name: &str, index: &Tensor, n: usize) -> Tensor {
+        let (rows, wanted) = (n as f64, index.to_vec());
+        if let Some(i) = wanted.iter().find(|&&i| !(-rows..rows).contains(&i)) {
+            panic!(
+                "{name}: index {i} is out of range for axis 0 of {}, of length {n}: it must be from -{n} to {}",
+                self.ty(),
+                n - 1
+            );
+        }
+        if wanted.iter().all(|&i| i >= 0.0) {
+            return index.cast(DType::I32);
+        }
+        let from_start = |i: f64| if i <= -1.0 { i.trunc() + rows } else { i };
+        let rows: Vec<i32> = wanted.into_iter().map(|i| from_start(i) as i32).collect();
+        Tensor::from_vec(index.shape().clone(), rows)
+    }
+}
+
+/// A traced index into an axis of length n as i32, with n added to negative numbers.
+#[track_caller]
+fn wrapped(index: &Tensor, n: usize) -> Tensor {
+    let last = (n - 1) as f64;
+    match index.dtype() {
+        DType::Bool => index.cast(DType::I32),
+        // The cast would make large numbers negative.
+        DType::U32 => index.minimum(&index.number(last)).cast(DType::I32),
+        DType::I32 | DType::F32 | DType::F64 => {
+            let rows = index.cast(DType::I32);
+            rows.lt(0).select(&(&rows + n as f64), &rows)
+        }
+    }
+}
