@@ -68,7 +68,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed on other points, or on points instead of an image.
     #[error(
-        "the run in {} was begun with {was}; {name} holds other data; give the run's data, or start another run with --out",
+        "the run in {} was begun with {was}; {name} holds other data ({difference}); give the run's data, or start another run with --out",
         folder.display()
     )]
     OtherData {
@@ -78,6 +78,8 @@ pub enum TrainError {
         name: String,
         /// The run's data.
         was: String,
+        /// What differs, with both values.
+        difference: String,
     },
     /// A run cannot be resumed with another split of the same data.
     #[error(

@@ -32,6 +32,7 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
+mod agree;
 mod best;
 mod bounds;
 mod budget;

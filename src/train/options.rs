@@ -1,17 +1,14 @@
 //! The options of a run as given by the user; options that are not given are `None`.
 //!
-//! The run folder stores the options with the resulting [`TrainConfig`]. A resumed run may repeat any of them;
-//! an option that leads to another configuration is an error that names the option. Configurations are
-//! compared, not options, so that `--batch 4096` agrees with a default of 4096.
+//! The run folder stores the options with the resulting [`TrainConfig`](super::TrainConfig). A resumed run may repeat
+//! any of them: see `agree`.
 
-use super::config::DataShape;
-use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
+use super::{DivergenceKind, PixelTransformKind, TrainError, check_tolerances};
 use crate::error::Error;
 use crate::names::names;
 use crate::ode::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// The options of a run; every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -299,57 +296,6 @@ impl TrainOptions {
         Ok(())
     }
 
-    /// The options of a resumed run: its original options, if the options given now agree with them.
-    ///
-    /// # Errors
-    /// [`TrainError::OtherOption`] for the first option that differs.
-    pub(super) fn resume(
-        &self,
-        run: &TrainOptions,
-        config: &TrainConfig,
-        shape: DataShape,
-        folder: &Path,
-    ) -> Result<TrainOptions, Error> {
-        let (was, asked) = (run.to_map(), self.to_map());
-        for (option, value) in &asked {
-            let mut with = was.clone();
-            with.insert(option.clone(), value.clone());
-            if !run.agrees((option, value), &TrainOptions::from_map(with), config, shape) {
-                let before = was.get(option).cloned().unwrap_or_else(|| config.default_of(option));
-                return Err(Error::from(TrainError::OtherOption {
-                    folder: folder.to_owned(),
-                    option: format!("--{}", option.replace('_', "-")),
-                    was: plain(&before),
-                    asked: plain(value),
-                }));
-            }
-        }
-        Ok(run.clone())
-    }
-
-    /// Whether the configuration of a run is the same with one more option.
-    fn agrees(
-        &self,
-        (option, value): (&str, &Value),
-        with: &TrainOptions,
-        config: &TrainConfig,
-        shape: DataShape,
-    ) -> bool {
-        match option {
-            "updates" => value.as_u64() == Some(config.updates()),
-            "time_limit" => with.time_limit == self.time_limit,
-            _ => {
-                let found = match &with.preset {
-                    // A configuration given by the user is known only from the checkpoint.
-                    Some(given @ Preset::Given(_)) if *given != config.preset => return false,
-                    Some(Preset::Given(_)) => config.clone().with(with),
-                    _ => TrainConfig::of(with, shape),
-                };
-                with.check().is_ok() && found.with_updates_of(config) == *config
-            }
-        }
-    }
-
     /// These options, overridden by those given in `others`.
     pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
         macro_rules! either {
@@ -379,14 +325,14 @@ impl TrainOptions {
         }
     }
 
-    fn to_map(&self) -> Map<String, Value> {
+    pub(super) fn to_map(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,
             other => unreachable!("invariant: options are an object, not {other:?}"),
         }
     }
 
-    fn from_map(map: Map<String, Value>) -> TrainOptions {
+    pub(super) fn from_map(map: Map<String, Value>) -> TrainOptions {
         serde_json::from_value(Value::Object(map)).expect("invariant: the values were options' own")
     }
 }
@@ -396,6 +342,7 @@ fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, ra
     TrainError::Option { option, value, range }.into()
 }
 
-fn plain(value: &Value) -> String {
+/// A value as on the command line.
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
