@@ -38,6 +38,7 @@ mod bounds;
 mod budget;
 mod config;
 mod data;
+mod effect;
 mod error;
 mod feed;
 #[cfg(feature = "plot")]
@@ -60,6 +61,7 @@ mod tally;
 mod team;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use crate::eval::TrainingData;
 pub use error::TrainError;
