@@ -101,7 +101,8 @@ fn differing((option, value): (&str, &Value), config: &TrainConfig, found: &Trai
     }
 }
 
-fn flag(option: &str) -> String {
+/// An option as on the command line.
+pub(super) fn flag(option: &str) -> String {
     format!("--{}", option.replace('_', "-"))
 }
 
