@@ -412,14 +412,9 @@ mod tests {
                 let mean = [real(-0.5, 0.5), real(-0.5, 0.5)];
                 // The box cuts through the density.
                 let bounds = if kind == "cut" { bounds.map(|[a, b]| [0.25 * a, 0.25 * b]) } else { bounds };
-                let (f, seeds) = normal(s, angle, mean);
-                Case {
-                    kind,
-                    f: Box::new(f),
-                    seeds,
-                    exact: integral_of_normal(s, angle, mean, bounds),
-                    bounds,
-                }
+                let ((f, seeds), exact) =
+                    (normal(s, angle, mean), integral_of_normal(s, angle, mean, bounds));
+                Case { kind, f: Box::new(f), seeds, exact, bounds }
             }
             "mixture" => {
                 let parts: Vec<_> = (0..4)

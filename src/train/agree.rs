@@ -78,27 +78,22 @@ impl TrainOptions {
 fn differing((option, value): (&str, &Value), config: &TrainConfig, found: &TrainConfig) -> Change {
     let differs = |name: &&str| config.default_of(name) != found.default_of(name);
     let by = format!(" (by {}={})", flag(option), plain(value));
-    match std::iter::once(option).chain(TrainConfig::SET_BY_OPTIONS).find(differs) {
-        Some(name) => {
-            let [was, asked] = [config, found].map(|config| plain(&config.default_of(name)));
-            // The value as it was typed, unless it is only a part of what differs.
-            let typed = plain(value);
-            let asked = match name == option {
-                true if typed != was => typed,
-                true => asked,
-                false => asked + &by,
-            };
-            Change { what: flag(name), was, asked }
-        }
-        None => {
-            let json = |config: &TrainConfig| {
-                serde_json::to_value(config).expect("invariant: plain values with text keys")
-            };
-            let (what, was, asked) = difference("config".to_owned(), &json(config), &json(found))
-                .expect("invariant: configurations that differ have a field that differs");
-            Change { what, was, asked: asked + &by }
-        }
+    if let Some(name) = std::iter::once(option).chain(TrainConfig::SET_BY_OPTIONS).find(differs) {
+        let [was, asked] = [config, found].map(|config| plain(&config.default_of(name)));
+        // The value as it was typed, unless it is only a part of what differs.
+        let typed = plain(value);
+        let asked = match name == option {
+            true if typed != was => typed,
+            true => asked,
+            false => asked + &by,
+        };
+        return Change { what: flag(name), was, asked };
     }
+    let json =
+        |config: &TrainConfig| serde_json::to_value(config).expect("invariant: plain values with text keys");
+    let (what, was, asked) = difference("config".to_owned(), &json(config), &json(found))
+        .expect("invariant: configurations that differ have a field that differs");
+    Change { what, was, asked: asked + &by }
 }
 
 /// An option as on the command line.
