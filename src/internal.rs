@@ -11,11 +11,12 @@ pub use crate::{
         Given,
         estimate::grouped,
         extra::{Estimate, Rule},
+        place,
     },
-    eval::EvalError,
+    eval::{EvalError, stopped},
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
-        MODEL_FILE, ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free,
+        MODEL_FILE, ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free, check_output,
         check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,

@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar on a terminal, otherwise a line every 10 seconds or JSON lines.
 
 use super::live::Live;
-use super::say::note;
+use super::say::{error, note};
 use super::table::{grouped, seconds};
 use flowline::__internal::Activity;
 use flowline::train::Progress;
@@ -81,9 +81,13 @@ impl Bar {
         }
     }
 
-    /// Prints a line: as JSON if requested, otherwise above the bar if it is drawn.
+    /// Prints a line: an error even with `--quiet`, other lines as JSON if requested, otherwise above the bar if it is
+    /// drawn.
     pub fn note(&mut self, text: &str) {
-        if self.json {
+        if let Some(text) = text.strip_prefix("error: ") {
+            // The job of several ranks ends before its command can print the error.
+            error(text);
+        } else if self.json {
             event(&serde_json::json!({"event": "note", "text": text}));
         } else if self.is_drawn() {
             self.live.above(text, &self.text.join("  "));

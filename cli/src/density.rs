@@ -5,7 +5,9 @@ use super::error::Result;
 use super::file_kind::FileKind;
 use super::runs;
 use super::say::done;
-use flowline::__internal::{DRAW_TOLERANCE, EvalError, FAR, MEASURE_TOLERANCE, write_npy_parts};
+use flowline::__internal::{
+    DRAW_TOLERANCE, EvalError, FAR, MEASURE_TOLERANCE, check_output, write_npy_parts,
+};
 use flowline::train::{TrainError, TrainedFlow};
 use std::path::PathBuf;
 
@@ -48,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
     let kinds = [FileKind::Png, FileKind::Svg, FileKind::Npy];
     let kind = args.out.as_ref().map_or(Ok(FileKind::Png), |path| FileKind::of(path, &kinds))?;
     check_grid(grid, kind)?;
+    args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join(format!("density-{grid}.png")));
     let learned = TrainedFlow::open(&run)?;

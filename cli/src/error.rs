@@ -1,9 +1,9 @@
 //! Errors of the command line and of the library.
 
-use flowline::__internal::EvalError;
+use flowline::__internal::{EvalError, stopped};
 use flowline::data::DataError;
 use flowline::io::IoError;
-use flowline::ode::ConfigError;
+use flowline::ode::{ConfigError, SolveError};
 use flowline::train::TrainError;
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     /// An error of the library.
-    #[error(transparent)]
+    #[error("{}", of_library(.0))]
     Library(#[from] flowline::Error),
     /// DATA does not exist.
     #[error("{} cannot be read: no such file; {hint}", path.display())]
@@ -64,6 +64,17 @@ pub enum CliError {
         /// The number of processes.
         processes: usize,
     },
+    /// MPI does not connect the processes that were launched together.
+    #[error(
+        "{processes} processes were launched, but MPI connects {ranks} of them, so several would train alone in one run folder; launch with the mpirun of the MPI library of this build, or under SLURM with `srun --mpi=pmix` (`srun --mpi=list` prints the choices)"
+    )]
+    #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "only builds with MPI have several ranks"))]
+    Apart {
+        /// The number of processes.
+        processes: usize,
+        /// The number of ranks.
+        ranks: usize,
+    },
     /// A command that does not run in parallel was launched in parallel.
     #[error(
         "{processes} processes were launched, but only `train` shares its work among processes; launch one process for `{command}`"
@@ -104,7 +115,7 @@ impl CliError {
     pub fn is_usage(&self) -> bool {
         match self {
             CliError::Library(error) => is_usage(error),
-            CliError::NoMpi { .. } | CliError::Parallel { .. } => true,
+            CliError::NoMpi { .. } | CliError::Apart { .. } | CliError::Parallel { .. } => true,
             CliError::Method { .. } | CliError::Usage(_) | CliError::Config { .. } | CliError::Clap(_) => {
                 true
             }
@@ -149,6 +160,17 @@ fn is_usage(error: &flowline::Error) -> bool {
         ),
         Error::Level(_) => true,
         _ => false,
+    }
+}
+
+/// The message of an error of the library. A user of the command line cannot change the number of steps of a solve.
+fn of_library(error: &flowline::Error) -> String {
+    match error {
+        flowline::Error::Solve(SolveError::Incomplete { outcome, .. }) => format!(
+            "{}; the vector field of this run changes too rapidly; train it again with a lower --lr",
+            stopped(outcome)
+        ),
+        error => error.to_string(),
     }
 }
 

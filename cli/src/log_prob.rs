@@ -8,8 +8,8 @@ use super::runs;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
-    Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_tolerances, write_csv,
-    write_npy,
+    Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_output, check_tolerances,
+    place, write_csv, write_npy,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet};
@@ -82,6 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
         let range = "a file other than DATA, which it would overwrite";
         return Err(TrainError::Option { option, value, range }.into());
     }
+    args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let learned = TrainedFlow::open(&run)?;
     check_options(args, learned.frames.images.as_ref())?;
@@ -249,20 +250,17 @@ impl Points {
 
     /// Adds the file and the line or row numbers to an error about points.
     fn located(&self, error: Error) -> Error {
-        let file = self.path.display();
+        let file = self.path.display().to_string();
+        let lines = self.lines.as_deref().unwrap_or_default();
         match error {
             Error::Eval(EvalError::Point { row, value, reason, .. }) => {
-                let place = match &self.lines {
-                    Some(lines) => format!("{file} line {}", lines[row]),
-                    None => format!("{file} row {} (from 1)", row + 1),
-                };
-                EvalError::Point { place, row, value, reason }.into()
+                EvalError::Point { place: place(&file, lines, row), row, value, reason }.into()
             }
             Error::Eval(EvalError::Unsolved { rows, value, outcome, .. }) => {
-                let place = match (&self.lines, rows) {
-                    (Some(lines), [a, b]) if a == b => format!("{file} line {}", lines[a]),
-                    (Some(lines), [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
-                    (None, [a, b]) => format!("{file} rows {} to {} (from 1)", a + 1, b + 1),
+                let place = match (lines, rows) {
+                    (_, [a, b]) if a == b => place(&file, lines, a),
+                    ([], [a, b]) => format!("{file} rows {} to {} (from 1)", a + 1, b + 1),
+                    (lines, [a, b]) => format!("{file} lines {} to {}", lines[a], lines[b]),
                 };
                 EvalError::Unsolved { place, rows, value, outcome }.into()
             }

@@ -6,7 +6,9 @@ use super::file_kind::FileKind;
 use super::runs;
 use super::say::{check, done, is_json};
 use super::table::grouped;
-use flowline::__internal::{EvalError, ImagesFrame, write_csv_parts, write_npy_parts, write_row};
+use flowline::__internal::{
+    EvalError, ImagesFrame, check_output, write_csv_parts, write_npy_parts, write_row,
+};
 use flowline::plot::{self, ImageGrid, extra::Plane};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
@@ -61,6 +63,7 @@ pub fn run(args: &Args) -> Result<()> {
         let (option, value, range) = ("-n", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
+    args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
     let learned = TrainedFlow::open(&run)?;

@@ -64,6 +64,6 @@ pub use self::{
     image_set::MEMORY_BUDGET,
     parts::{Given, HELD_OUT_SHARE, Parts},
     pixels::SMOOTHING,
-    points::Rows,
+    points::{Rows, place},
 };
 pub(crate) use estimate::grouped;

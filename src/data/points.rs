@@ -29,6 +29,8 @@ pub struct Points {
     /// deviation of these points or, for held-out points, of the training points.
     pub standard: Standardizer,
     values: Vec<f64>,
+    /// The line of each row in the file, from 1; empty if the rows are not from a text file.
+    lines: Vec<usize>,
 }
 
 /// Input to [`Points::from_rows`]: arrays of arrays, `Vec`s of rows, `ndarray` matrices; f64 or f32.
@@ -126,7 +128,12 @@ impl Points {
             let (column, mean, std) = (columns[a].clone(), standard.mean[a], standard.std[a]);
             return Err(DataError::Spread { name, column, mean, std });
         }
-        Ok(Self { name, columns, standard, values: rows.values })
+        Ok(Self { name, columns, standard, values: rows.values, lines: rows.lines })
+    }
+
+    /// The place of a row, from 0, in messages: `points.csv line 3`, or `points.npy row 2 (from 1)`.
+    pub(crate) fn place(&self, row: usize) -> String {
+        place(&self.name, &self.lines, row)
     }
 
     /// Number of points.
@@ -157,10 +164,8 @@ impl Points {
     /// these rows is constant or cannot be standardized.
     pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
         let (shape, values) = (vec![which.len(), self.dim()], self.values_of(which));
-        Self::build(
-            self.name.clone(),
-            Rows { shape, values, heading: self.columns.clone(), ..Rows::default() },
-        )
+        let (heading, lines) = (self.columns.clone(), self.lines_of(which));
+        Self::build(self.name.clone(), Rows { shape, values, heading, lines, ragged: None })
     }
 
     /// The given rows in the standardized coordinates of the training points `learned`: held-out points from
@@ -174,7 +179,12 @@ impl Points {
             return Err(DataError::OtherColumns { name: self.name.clone(), found, expected });
         }
         let (standard, values) = (learned.standard.clone(), self.values_of(which));
-        Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values })
+        let lines = self.lines_of(which);
+        Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values, lines })
+    }
+
+    fn lines_of(&self, which: &[usize]) -> Vec<usize> {
+        which.iter().filter_map(|&row| self.lines.get(row)).copied().collect()
     }
 
     fn values_of(&self, which: &[usize]) -> Vec<f64> {
@@ -186,6 +196,14 @@ impl Points {
     pub fn fingerprint(&self) -> u64 {
         let words = std::iter::once(self.dim() as u64).chain(self.values.iter().map(|v| v.to_bits()));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()
+    }
+}
+
+/// The place of row `row`, from 0, of a file: its line if the lines are known, otherwise its number from 1.
+pub fn place(file: &str, lines: &[usize], row: usize) -> String {
+    match lines.get(row) {
+        Some(line) => format!("{file} line {line}"),
+        None => format!("{file} row {} (from 1)", row + 1),
     }
 }
 

@@ -4,10 +4,14 @@
 //! evaluated once, at the requested resolution. With a deadline, a coarse evaluation comes first, at most
 //! `COARSE` cells wide and fewer on a slow machine. A second evaluation then uses the finest grid for which
 //! there is time.
+//!
+//! The total probability is the sum over this grid if the grid resolves the density, otherwise an adaptive integral,
+//! which has its own points.
 
 use super::deadline::Work;
 use super::frame::Cells;
-use super::measure::LogDensity;
+use super::integral::{self, Integral};
+use super::measure::{LogDensity, Sampler};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::error::{Error, Result};
@@ -24,11 +28,20 @@ const COARSE: [usize; 4] = [48, 32, 24, 16];
 /// typical number: the image is extended by half of its side on each side.
 const AROUND: f64 = 7.0;
 
+/// Points of the base that show where a density lies: the largest number for which there is time. The half width of
+/// their square is in standard deviations: 7e-6 of the base lie outside on either axis.
+const SEEDS: [usize; 3] = [1 << 14, 1 << 12, 1 << 10];
+const REACH: f64 = 4.5;
+/// The largest number of evaluations of an adaptive integral: about those of the finest grid on the largest domain.
+const EVALUATIONS: usize = 1 << 19;
+
 /// The integral of a learned density.
 #[derive(Clone, Copy, Debug)]
 pub struct TotalProbability {
     /// The integral over the domain.
     pub total: f64,
+    /// The estimate of the error of the quadrature.
+    pub error: f64,
     /// The part in the outermost band, whose width is a sixteenth of the image's longer side.
     pub outer: f64,
 }
@@ -62,32 +75,64 @@ impl OnPlane<'_> {
         let on = |side: usize,
                   by: &Deadline,
                   progress: &mut dyn FnMut(f64)|
-         -> Result<Option<(Inner, TotalProbability)>> {
+         -> Result<Option<(Inner, Integral)>> {
             let (cells, around) = self.frame.cells_around(side, margin);
             let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
-            let total = values.iter().sum::<f64>() * cells.area;
-            let inner = crop(&cells, &values, around);
-            Ok(Some((inner, TotalProbability { total, outer })))
+            let total = integral::of_grid(&values, cells.cols, cells.area);
+            Ok(Some((crop(&cells, &values, around), total)))
         };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
-        if !by.is_limited() {
-            return Ok(whole(on(finest, by, progress)?));
-        }
-        let (mut found, mut side) = (whole(on(coarse, &by.open(), &mut |_| ())?), coarse);
+        let first = if by.is_limited() { coarse } else { finest };
+        let (mut found, mut side) = (whole(on(first, &by.open(), progress)?), first);
         let cells = self.frame.cells_around(finest, margin).0.centers.len();
-        loop {
-            // Half of the time remains for a machine that becomes slower. The number of cells is proportional to
-            // the square of the side.
+        while side < finest {
+            // Half of the time remains for the total probability and for a machine that becomes slower. The number
+            // of cells is proportional to the square of the side.
             let affordable = by.share(0.5).count(Work::Grid, cells) as f64 / cells as f64;
             let finer = (finest as f64 * affordable.sqrt()) as usize;
-            if finer < side + side / 3 || side == finest {
-                return Ok(found);
+            if finer < side + side / 3 {
+                break;
             }
-            match on(finer, by, progress)? {
-                Some(whole) => (found, side) = (whole, finer),
-                None => return Ok(found),
-            }
+            let Some(whole) = on(finer, by, progress)? else { break };
+            (found, side) = (whole, finer);
         }
+        let (inner, total) = found;
+        let total = self.total(total, margin, by)?;
+        Ok((inner, TotalProbability { total: total.value, error: total.error, outer }))
+    }
+
+    /// The total probability from that of a grid. If the grid does not resolve the density, it is integrated again by
+    /// rectangles that are divided where the flow maps points of its base, as far as there is time.
+    fn total(&self, grid: Integral, margin: usize, by: &Deadline) -> Result<Integral> {
+        let (rows, watch) = (self.density.rows_per_call(), &by.watch);
+        let whole = |n: usize| n.next_multiple_of(rows) as f64;
+        // The seeds are drawn, then the density is evaluated at the seeds and at the nodes of the first rectangles.
+        let first = |&n: &usize| {
+            by.fits(Work::Samples, whole(n))
+                && by.share(0.5).fits(Work::Grid, whole(n) + whole(integral::FIRST))
+        };
+        let seeds = SEEDS.into_iter().find(first).filter(|_| grid.error >= 0.5 * integral::ERROR);
+        let Some(seeds) = seeds else { return Ok(grid) };
+        let base: Vec<[f32; 2]> = integral::seeds(seeds, REACH).map(|z| z.map(|x| x as f32)).collect();
+        let sampler = Sampler::of_rows(rows);
+        let push = || sampler.push(self.flow, base.as_flattened());
+        let images = watch.run(Work::Samples, whole(seeds), push)?;
+        let frame = self.frame.grown(margin as f64);
+        let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
+        let bounds = [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])]);
+        let density = |points: &[[f64; 2]]| {
+            let rounded: Vec<[f32; 2]> = points.iter().map(|x| x.map(|x| x as f32)).collect();
+            let eval = || self.density.eval(self.flow, &rounded);
+            let log_probs = watch.run(Work::Grid, whole(points.len()), eval)?;
+            Ok::<_, Error>(log_probs.into_iter().map(|x| f64::from(x).exp()).collect())
+        };
+        let mut planned = seeds + integral::FIRST;
+        let fits = |more: usize| {
+            planned += more;
+            planned <= EVALUATIONS && by.fits(Work::Grid, whole(more))
+        };
+        let found = integral::adaptive(density, bounds, images.as_chunks::<2>().0, fits)?;
+        Ok(if found.error < grid.error { found } else { grid })
     }
 
     /// The number of cells of the coarse evaluation: the largest that ends in time, also on a machine that

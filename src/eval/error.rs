@@ -105,7 +105,7 @@ fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
 }
 
 /// Why a solve ended, without remedies that only callers of the solver can apply.
-pub(crate) fn stopped(outcome: &Outcome) -> String {
+pub fn stopped(outcome: &Outcome) -> String {
     match outcome {
         Outcome::MaxSteps { t, step } => format!("no solution after {step} steps, at t={}", shown(*t)),
         outcome => outcome.to_string(),

@@ -75,7 +75,7 @@ impl Artist {
         let map = self.map(&learned.0, learned.1, learned.2);
         let title = density_title(update, updates);
         let plane = self.plane(self.scale(learned));
-        Ok(plane.density(&title, &map)?.save(folder.file("density.png"))?)
+        Ok(plane.density(&title, &map)?.save(folder.target("density.png")?)?)
     }
 
     /// The target density, whose values cover the window, beside the learned one.
@@ -83,24 +83,24 @@ impl Artist {
         let (truth, plane) = (self.map(&truth.0, truth.1, truth.2), self.plane(self.scale(learned)));
         let learned = self.map(&learned.0, learned.1, learned.2);
         let figure = plane.comparison([self.title, "Learned density"], [&truth, &learned])?;
-        Ok(figure.save(folder.file("comparison.png"))?)
+        Ok(figure.save(folder.target("comparison.png")?)?)
     }
 
     /// A scatter plot and a histogram of points in pixel coordinates, on the color scale of the learned density.
     pub(crate) fn samples(&self, folder: &RunFolder, learned: &Inner, points: &[[f64; 2]]) -> Result<()> {
-        Ok(self.plane(self.scale(learned)).samples(points)?.save(folder.file("samples.png"))?)
+        Ok(self.plane(self.scale(learned)).samples(points)?.save(folder.target("samples.png")?)?)
     }
 
     /// Trajectories from the base to the data, in pixel coordinates: `flow.png` shows some times side by side.
     pub(crate) fn flow(&self, folder: &RunFolder, way: &Way) -> Result<()> {
         let panels: Vec<_> = frames(way).into_iter().step_by(FRAMES_PER_PANEL).collect();
-        Ok(self.plane(self.frame.scale()).flow(&panels)?.save(folder.file("flow.png"))?)
+        Ok(self.plane(self.frame.scale()).flow(&panels)?.save(folder.target("flow.png")?)?)
     }
 
     /// `flow.gif`: an animation of the trajectories at all times.
     pub(crate) fn animation(&self, folder: &RunFolder, way: &Way) -> Result<()> {
         let plane = self.plane(self.frame.scale());
-        Ok(plane.flow_animation(&frames(way))?.save(folder.file("flow.gif"))?)
+        Ok(plane.flow_animation(&frames(way))?.save(folder.target("flow.gif")?)?)
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn corner(folder: &RunFolder, points: &Points, samples: &[f64]) -> Re
     let shown = points.len().min(SAMPLES) * points.dim();
     let title = "Samples (dots) over the data";
     let figure = plot::corner(title, &points.columns, &points.values()[..shown], samples)?;
-    Ok(figure.save(folder.file("corner.png"))?)
+    Ok(figure.save(folder.target("corner.png")?)?)
 }
 
 /// The grid for the density of points on a line: uniform over the data, plus a tenth of their extent on either side.
@@ -152,7 +152,7 @@ pub(crate) fn line(folder: &RunFolder, points: &Points, learned: Vec<[f64; 2]>) 
         [[[low, 0.0]].to_vec(), counts.iter().enumerate().flat_map(step).collect(), vec![[high, 0.0]]];
     let axes = plot::Axes::new(&points.columns[0], "density").title("Learned density over the data");
     let axes = axes.thin_lines("data, histogram", &[outline.concat()], 1).lines("learned", &[learned], 0);
-    Ok(axes.render()?.save(folder.file("density.png"))?)
+    Ok(axes.render()?.save(folder.target("density.png")?)?)
 }
 
 /// The density at points on a line, in the units of the data.

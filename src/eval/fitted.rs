@@ -158,13 +158,8 @@ impl Fitted {
             "{} coordinates are not a multiple of the dimension {d}",
             points.len()
         );
-        let n = points.len() / d;
-        for (i, p) in points.chunks_exact(d).enumerate() {
-            self.check_point(p).map_err(|reason| {
-                let place = format!("point {}", i + 1);
-                EvalError::Point { place, row: i, value: format!("{p:?}"), reason }
-            })?;
-        }
+        let (n, whose) = (points.len() / d, if self.frames.points.is_some() { DATA } else { IMAGE });
+        check_rows(points, &self.standard(), whose, |i| format!("point {}", i + 1))?;
         let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
         let (frame, shift) = (self.standard(), self.standard().log_jacobian());
         let solve = move |(part, points): (usize, &[f64])| {
@@ -180,29 +175,9 @@ impl Fitted {
         Ok(points.chunks(rows * d).enumerate().map(solve))
     }
 
-    /// Checks that the log-density can be evaluated at a point; the error is the reason why not.
-    fn check_point(&self, p: &[f64]) -> Result<(), String> {
-        let (of, whose) = if self.frames.points.is_some() { ("", "data") } else { (" of pixels", "image") };
-        if !p.iter().all(|x| x.is_finite()) {
-            return Err(format!("coordinates must be finite numbers{of}"));
-        }
-        let out = self.deviations(p);
-        if out > FAR {
-            return Err(format!(
-                "it is {} standard deviations from the {whose}'s center of mass, but densities are evaluated only within {FAR} standard deviations; leave it out",
-                in_short(out)
-            ));
-        }
-        Ok(())
-    }
-
-    /// The distance of a point from the data's mean, in standard deviations.
-    fn deviations(&self, p: &[f64]) -> f64 {
-        self.standard().transform(p).into_iter().fold(0.0, f64::hypot)
-    }
-
     fn unsolved(&self, first: usize, points: &[f64], outcome: Outcome) -> Error {
-        let (d, out) = (self.dim(), |p: &&[f64]| self.deviations(p));
+        let (d, standard) = (self.dim(), self.standard());
+        let out = |p: &&[f64]| deviations(&standard, p);
         let farthest = points.chunks_exact(d).max_by(|a, b| out(a).total_cmp(&out(b))).unwrap_or_default();
         let n = points.len() / d;
         let place = match n {
@@ -210,7 +185,7 @@ impl Fitted {
             n => format!("points {} to {}", first + 1, first + n),
         };
         let rows = [first, first + n - 1];
-        EvalError::Unsolved { place, rows, value: format!("{farthest:?}"), outcome }.into()
+        EvalError::Unsolved { place, rows, value: in_brief(farthest), outcome }.into()
     }
 
     /// The log-density at the centers of `size` x `size` cells over the image grown by `margin` pixels on all sides,
@@ -287,6 +262,53 @@ impl Fitted {
         let scale = self.frames.color_scale(&map);
         let plane = Plane { frame: plane.window(), names: [&names[0], &names[1]], scale };
         Ok(plane.density("Learned density", &map)?)
+    }
+}
+
+/// What the coordinates of points are, in messages: numbers of a table, or pixels of an image.
+pub(crate) const DATA: &str = "data";
+const IMAGE: &str = "image";
+
+/// Refuses rows at which no log-density is evaluated: a coordinate is not finite, or the row is farther than [`FAR`]
+/// standard deviations from the mean. `place` names a row, from 0.
+///
+/// # Errors
+/// [`EvalError::Point`] for the first such row.
+pub(crate) fn check_rows(
+    rows: &[f64],
+    standard: &Standardizer,
+    whose: &str,
+    place: impl Fn(usize) -> String,
+) -> Result<(), EvalError> {
+    let is_near = |p: &[f64]| deviations(standard, p) <= FAR;
+    let Some((row, p)) = rows.chunks_exact(standard.mean.len()).enumerate().find(|(_, p)| !is_near(p)) else {
+        return Ok(());
+    };
+    let reason = if p.iter().all(|x| x.is_finite()) {
+        format!(
+            "it is {} standard deviations from the {whose}'s center of mass, but densities are evaluated only within {FAR} standard deviations; leave it out",
+            in_short(deviations(standard, p))
+        )
+    } else {
+        let of = if whose == IMAGE { " of pixels" } else { "" };
+        format!("coordinates must be finite numbers{of}")
+    };
+    Err(EvalError::Point { place: place(row), row, value: in_brief(p), reason })
+}
+
+/// The distance of a point from the data's mean, in standard deviations.
+fn deviations(standard: &Standardizer, p: &[f64]) -> f64 {
+    standard.transform(p).into_iter().fold(0.0, f64::hypot)
+}
+
+/// The coordinates of a point in a message: at most the first 6.
+fn in_brief(p: &[f64]) -> String {
+    match p.len() {
+        0..=6 => format!("{p:?}"),
+        d => {
+            let first: Vec<String> = p[..6].iter().map(|x| format!("{x:?}")).collect();
+            format!("[{}, ... {d} coordinates]", first.join(", "))
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl HeldOut {
                 score(density, flow, (validation, most), flow.base.dim, by, progress)
             }
             HeldOut::Images(images) => {
-                Ok(Score { nll: images.watch(flow, most, by, &mut progress)?, gap: None })
+                Ok(Score { nll: images.watch(flow, most, by, &mut progress)?, ..Score::default() })
             }
         }
     }
@@ -59,7 +59,9 @@ impl HeldOut {
     ) -> Result<Score> {
         progress(0.0);
         match self {
-            HeldOut::Images(images) => Ok(Score { nll: images.test(flow, by, &mut progress)?, gap: None }),
+            HeldOut::Images(images) => {
+                Ok(Score { nll: images.test(flow, by, &mut progress)?, ..Score::default() })
+            }
             HeldOut::Rows { test: Some(rows), .. } => {
                 score(density, flow, (rows, usize::MAX), flow.base.dim, by, progress)
             }
@@ -82,6 +84,26 @@ impl HeldOut {
                 Ok(all.expect("invariant: the first part is always drawn"))
             }
         }
+    }
+
+    /// A warning if a score leaves rows out. `is_test` tells which part it is of.
+    pub fn lost(&self, score: &Score, is_test: bool) -> Option<String> {
+        let lost = score.lost?;
+        let (part, rows) = match self {
+            HeldOut::Rows { test, .. } if is_test => ("test", test.as_ref()),
+            HeldOut::Rows { validation, .. } => ("validation", Some(validation)),
+            HeldOut::Images(_) => return None,
+        };
+        let place = rows.and_then(|rows| rows.places.get(lost.first)).cloned();
+        let place = place.unwrap_or_else(|| format!("point {}", lost.first + 1));
+        let others = match lost.count - 1 {
+            0 => String::new(),
+            1 => " and another row".to_owned(),
+            n => format!(" and {n} other rows"),
+        };
+        Some(format!(
+            "warning: the {part} score leaves out {place}{others}: the solve from there ended early; a lower --lr gives a flow that is easier to solve"
+        ))
     }
 
     /// The kind of work of a validation check, the number of rows of a call, and of the validation part.

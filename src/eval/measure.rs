@@ -10,7 +10,7 @@ use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
-use crate::ode::Method;
+use crate::ode::{Method, SolveError};
 use crate::tensor::{Key, Tensor};
 use rand::Rng;
 use rayon::prelude::*;
@@ -29,6 +29,9 @@ pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// change a total probability by much less than 1e-3.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
 
+/// The largest number of rows that a score leaves out because their solves ended early.
+const LOST: usize = 4;
+
 /// Distance from the center in standard deviations beyond which densities count as 0 in figures and total
 /// probabilities: a normal density has exp(-450) there. A solve takes thousands of steps for points farther out.
 const REACH: f64 = 30.0;
@@ -38,6 +41,7 @@ pub struct LogDensity {
     program: Streamed<'static, Flow, Tensor>,
     rows: usize,
     reach: f64,
+    tolerances: (f64, f64),
 }
 
 impl LogDensity {
@@ -73,7 +77,8 @@ impl LogDensity {
             let flow = flow.clone().method(Method::Tsit5);
             flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
-        LogDensity { program: Streamed::new(rows, solve), rows, reach: f64::INFINITY }
+        let (program, tolerances) = (Streamed::new(rows, solve), (rtol, atol));
+        LogDensity { program, rows, reach: f64::INFINITY, tolerances }
     }
 
     /// Sets the distance in standard deviations beyond which the density is 0.
@@ -118,6 +123,39 @@ impl LogDensity {
         Ok(found)
     }
 
+    /// [`LogDensity::eval_rows`], except that a row whose solve ends early is an entry of `lost` instead of an error,
+    /// and has the log-density NaN.
+    ///
+    /// The rows of a tile share their steps, so a row whose solve ends early ends the solves of others. Tiles, then
+    /// single rows, are solved again by smaller programs.
+    ///
+    /// # Errors
+    /// More than [`LOST`] solves ended early: the cause is then the flow, not a row.
+    fn eval_solved(
+        &self,
+        flow: &Flow,
+        points: &[f32],
+        (dim, first): (usize, usize),
+        lost: &mut Vec<usize>,
+    ) -> Result<Vec<f32>> {
+        match self.eval_rows(flow, points, dim) {
+            Err(Error::Solve(SolveError::Incomplete { .. })) if self.rows == 1 && lost.len() < LOST => {
+                lost.push(first);
+                Ok(vec![f32::NAN])
+            }
+            Err(Error::Solve(SolveError::Incomplete { .. })) if self.rows > 1 => {
+                let (rows, (rtol, atol)) = (if self.rows > TILE { TILE } else { 1 }, self.tolerances);
+                let smaller = LogDensity::of_rows(rows, rtol, atol).within(self.reach);
+                let mut found = Vec::with_capacity(points.len() / dim);
+                for (i, part) in points.chunks(rows * dim).enumerate() {
+                    found.extend(smaller.eval_solved(flow, part, (dim, first + i * rows), lost)?);
+                }
+                Ok(found)
+            }
+            found => found,
+        }
+    }
+
     /// Number of traces of the program.
     pub fn traces(&self) -> usize {
         self.program.traces()
@@ -130,6 +168,8 @@ pub struct Rows {
     pub points: Vec<f32>,
     /// Log-density of each under the target density, in standardized coordinates, if known.
     pub log_p: Option<Vec<f64>>,
+    /// The place of each row in its file, for messages; empty for rows that are sampled.
+    pub places: Vec<String>,
 }
 
 impl Rows {
@@ -137,7 +177,7 @@ impl Rows {
     pub(crate) fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> Rows {
         let points = image.sample(n, rng);
         let log_p = Some(image.log_probs(&points));
-        Rows { points: points.into_flattened(), log_p }
+        Rows { points: points.into_flattened(), log_p, places: Vec::new() }
     }
 
     /// Points of a toy density with their true log-densities, evaluated before rounding to f32: a rounded point may lie
@@ -150,7 +190,8 @@ impl Rows {
     ) -> Rows {
         let (drawn, density, shift) = (toy.sample(n, rng), toy.density(), standard.log_jacobian());
         let points = standard.transform(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
-        Rows { points, log_p: Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect()) }
+        let log_p = Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect());
+        Rows { points, log_p, places: Vec::new() }
     }
 }
 
@@ -162,6 +203,17 @@ pub struct Score {
     /// Mean of `log p(x) - log q(x)`, if the target density p is known: an estimate of the KL divergence. Its
     /// standard error is 0 for a perfect model.
     pub gap: Option<Estimate>,
+    /// Rows that the means leave out, because their solves ended early.
+    pub lost: Option<Lost>,
+}
+
+/// Rows whose log-density could not be computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lost {
+    /// Their number.
+    pub count: usize,
+    /// The index of the first, from 0.
+    pub first: usize,
 }
 
 impl Score {
@@ -173,15 +225,19 @@ impl Score {
     /// The score over both sets of points.
     pub fn merge(self, other: Score) -> Score {
         let gap = self.gap.zip(other.gap).map(|(a, b)| a.merge(b));
-        Score { nll: self.nll.merge(other.nll), gap }
+        let lost = match (self.lost, other.lost) {
+            (Some(a), Some(b)) => Some(Lost { count: a.count + b.count, ..a }),
+            (a, b) => a.or(b),
+        };
+        Score { nll: self.nll.merge(other.nll), gap, lost }
     }
 }
 
 /// Scores a flow on the first `most` rows, or on as many of them as there is time for, in standardized
-/// coordinates.
+/// coordinates. Leaves out rows whose solves end early.
 ///
 /// # Errors
-/// A solve that ended early.
+/// More than [`LOST`] such rows in one part.
 pub fn score(
     density: &LogDensity,
     flow: &Flow,
@@ -194,15 +250,16 @@ pub fn score(
     let (n, chunk) = (most.min(rows.points.len() / dim), density.rows_per_call());
     by.in_chunks((Work::Score, n, chunk, chunk), progress, |part| {
         let points = &rows.points[part.start * dim..part.end * dim];
-        let log_q = density.eval_rows(flow, points, dim)?;
-        let log_q = || log_q.iter().map(|&q| f64::from(q));
+        let mut lost = Vec::new();
+        let log_q = density.eval_solved(flow, points, (dim, part.start), &mut lost)?;
+        let solved = || part.clone().zip(&log_q).filter(|(row, _)| !lost.contains(row));
         let gap = |log_p: &Vec<f64>| {
-            let pairs = log_p[part.clone()].iter().zip(log_q());
-            Estimate::of(&pairs.map(|(p, q)| p - q).collect::<Vec<_>>())
+            Estimate::of(&solved().map(|(row, &q)| log_p[row] - f64::from(q)).collect::<Vec<_>>())
         };
         let found = Score {
-            nll: Estimate::of(&log_q().map(|q| -q).collect::<Vec<_>>()),
+            nll: Estimate::of(&solved().map(|(_, &q)| -f64::from(q)).collect::<Vec<_>>()),
             gap: rows.log_p.as_ref().map(gap),
+            lost: lost.first().map(|&first| Lost { count: lost.len(), first }),
         };
         all = Some(all.map_or(found, |all| all.merge(found)));
         Ok::<_, Error>(())
@@ -226,6 +283,16 @@ impl Sampler {
     pub fn of_rows(rows: usize) -> Sampler {
         let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
         Sampler { program: Streamed::new(rows, push), rows }
+    }
+
+    /// The points to which the flow maps points of its base, row-major.
+    ///
+    /// # Errors
+    /// A solve that ended early.
+    pub fn push(&self, flow: &Flow, base: &[f32]) -> Result<Vec<f64>> {
+        let dim = flow.blocks[0].dim();
+        let z = Tensor::from_vec([base.len() / dim, dim], base.to_vec()).cast(flow.dtype());
+        Ok(self.program.call(flow, &z, &Key::new(0))?.to_vec())
     }
 
     /// n samples in standardized coordinates, row-major, in parts. With the same key, a longer draw

@@ -6,8 +6,8 @@
 //! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
 //! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
 //! - [`TrainingData`] is the data of a run, and the target density if it is known.
-//! - `measure` scores held-out points, `domain` computes the total probability over the plane, `images` scores image
-//!   sets.
+//! - `measure` scores held-out points, `domain` computes the total probability over the plane by the rules of
+//!   `integral`, `images` scores image sets.
 //! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of scores and figures.
 
 mod deadline;
@@ -20,6 +20,7 @@ mod frame;
 mod frames;
 mod held_out;
 mod images;
+mod integral;
 mod measure;
 #[cfg(feature = "plot")]
 mod samples;
@@ -34,8 +35,8 @@ pub(crate) use deadline::{Deadline, Stopwatch, Work};
 #[cfg(feature = "plot")]
 pub(crate) use domain::Inner;
 pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};
-pub use error::EvalError;
-pub(crate) use error::stopped;
+pub use error::{EvalError, stopped};
+pub(crate) use fitted::{DATA, check_rows};
 pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};
 pub(crate) use frame::file_name;
 pub use frame::{ImageFrame, PointsFrame, Units};
@@ -45,6 +46,7 @@ pub(crate) use held_out::HeldOut;
 pub(crate) use images::Gallery;
 pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelTransformKind, ToleranceRow};
 pub(crate) use images::{Images, bits_of_nats};
+pub(crate) use integral::ERROR as QUADRATURE_ERROR;
 #[cfg(feature = "plot")]
 pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};

@@ -7,7 +7,7 @@ use crate::cnf::config::{Flow, ModelConfig};
 use crate::data::tests::boxes as image;
 use crate::data::{Estimate, Points, Standardizer, ToyDensity};
 use crate::nn::{AnyVelocityField, ConcatSquash};
-use crate::tensor::Key;
+use crate::tensor::{Key, Tree};
 use crate::time_source::TimeSource;
 
 /// An untrained flow, close enough to its base that its density covers the image.
@@ -84,4 +84,41 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
         // If the KL divergence were near 0, the comparison would prove little.
         assert!(exact > 0.1, "{exact}");
     }
+}
+
+#[test]
+fn a_score_leaves_out_rows_whose_solves_end_early_and_counts_them() {
+    let points: Vec<f32> =
+        [[0.1, 0.2], [90.0, 0.0], [-0.3, 0.1], [0.0, -80.0], [1.5, -2.0], [60.0, 60.0]].concat();
+    let rows = |points: &[f32]| Rows { points: points.to_vec(), log_p: None, places: Vec::new() };
+    let density = LogDensity::for_measures(1e-6, 1e-6);
+    let scored = |flow: &Flow, points: &[f32]| {
+        score(&density, flow, (&rows(points), usize::MAX), 2, &Deadline::none(), |_| ())
+    };
+    let block: AnyVelocityField = ConcatSquash::new(2, [8], &Key::new(0)).into();
+    let mut partly = 0;
+    for max_steps in 2..60 {
+        let flow =
+            ModelConfig::of(&Cnf::new(block.clone()).max_steps(max_steps)).build(&Key::new(3)).unwrap();
+        // Larger weights, so that the rows need different numbers of steps.
+        let flow = flow.map_leaves(|leaf| leaf * 3.0);
+        let alone: Vec<_> = points.chunks(2).map(|row| scored(&flow, row).unwrap()).collect();
+        let lost: Vec<usize> = (0..6).filter(|&i| alone[i].lost.is_some()).collect();
+        if lost.len() > 4 {
+            assert!(scored(&flow, &points).is_err() || lost.len() < 6);
+            continue;
+        }
+        let found = scored(&flow, &points).unwrap();
+        if found.lost.is_none() {
+            // The rows of a tile share their steps and the norm of their errors, so together all may be solved.
+            continue;
+        }
+        assert_eq!(found.lost.map(|lost| (lost.count, lost.first)), Some((lost.len(), lost[0])));
+        assert_eq!(found.nll.count as usize, 6 - lost.len());
+        let kept: Vec<f64> = alone.iter().filter(|one| one.lost.is_none()).map(|one| one.nll.mean).collect();
+        let exact = Estimate::of(&kept);
+        assert!((found.nll.mean / exact.mean - 1.0).abs() < 1e-4, "{found:?} {exact:?}");
+        partly += 1;
+    }
+    assert!(partly > 0, "no number of steps separates the rows");
 }

@@ -33,6 +33,27 @@ pub enum IoError {
         /// The process ID, if known.
         process: Option<u32>,
     },
+    /// The folder of a run in progress was moved or removed.
+    #[error(
+        "{} was moved or removed while its run was in progress, so the run ended and wrote nothing more; to continue it from its last checkpoint: --resume --out and the folder's new name",
+        folder.display()
+    )]
+    Moved {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The root of the file system is no folder for a run.
+    #[error("{} is the root folder, and a run writes many files; give a folder of its own with --out", path.display())]
+    Root {
+        /// The folder as given.
+        path: PathBuf,
+    },
+    /// A command would replace a file of a run.
+    #[error("{} is a file of a run and would be replaced; give another --out", path.display())]
+    OfRun {
+        /// The file.
+        path: PathBuf,
+    },
     /// The folder holds a run that would be overwritten.
     #[error(
         "{} holds a run already; resume it with --resume, move it aside with --restart, or choose another folder with --out",

@@ -15,18 +15,22 @@ const LOCK_FILE: &str = ".lock";
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     /// Locks a folder.
     ///
     /// # Errors
-    /// [`IoError::Locked`] if the folder is locked, [`IoError::Write`] if the lock file cannot be written.
+    /// [`IoError::Locked`] if the folder is locked, [`IoError::Write`] if the lock file cannot be written or is a
+    /// symbolic link, whose target would be overwritten.
     pub(crate) fn take(folder: &Path) -> Result<Lock, IoError> {
         let path = folder.join(LOCK_FILE);
         loop {
             let refused = |source| IoError::Write { path: path.clone(), source };
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+                return Err(refused(io::Error::other("it is a symbolic link")));
+            }
             let open = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
             let mut file = open.map_err(refused)?;
             match file.try_lock() {
@@ -44,24 +48,34 @@ impl Lock {
             // new file.
             if is_at(&file, &path) {
                 file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())).map_err(refused)?;
-                return Ok(Lock { path, _file: file });
+                return Ok(Lock { path, file });
             }
         }
     }
 }
 
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+impl Lock {
+    /// Whether the lock file is still at its path. If not, the folder was moved or removed, and another run may write
+    /// to a folder of this name.
+    pub(crate) fn holds(&self) -> bool {
+        is_at(&self.file, &self.path)
     }
 }
 
-/// Whether this path still refers to the open file.
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if self.holds() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether this path, which is not followed if it is a symbolic link, still refers to the open file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let number = |found: io::Result<fs::Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
-    number(file.metadata()) == number(fs::metadata(path))
+    number(file.metadata()) == number(fs::symlink_metadata(path))
 }
 
 /// On other systems this is not checked.
@@ -85,5 +99,17 @@ mod tests {
         drop(first);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         Lock::take(folder.path()).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_symbolic_link_is_refused_and_its_target_is_unchanged() {
+        let folder = crate::io::scratch();
+        let target = folder.path().join("mine.txt");
+        fs::write(&target, "mine").unwrap();
+        std::os::unix::fs::symlink(&target, folder.path().join(LOCK_FILE)).unwrap();
+        let message = Lock::take(folder.path()).unwrap_err().to_string();
+        assert!(message.contains(".lock cannot be written: it is a symbolic link"), "{message}");
+        assert_eq!(fs::read_to_string(target).unwrap(), "mine");
     }
 }

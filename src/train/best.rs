@@ -84,7 +84,7 @@ impl Best {
             return Ok(());
         }
         if let Some(folder) = folder {
-            write_checkpoint(folder.file(BEST_FILE), &Named { run: run.to_owned(), measured }, flow)?;
+            write_checkpoint(folder.target(BEST_FILE)?, &Named { run: run.to_owned(), measured }, flow)?;
         }
         *self = Best { measured: Some(measured), flow: copy(flow) };
         Ok(())

@@ -4,7 +4,10 @@
 //! `presets`. It divides updates between phases; `step` computes an update.
 
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
-use super::{DivergenceKind, Kept, ModelConfig, OptimizerKind, PixelTransformKind, Preset, Steps};
+use super::{
+    DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
+    PixelTransformKind, Preset, Steps,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -175,7 +178,45 @@ impl TrainConfig {
         }
     }
 
-    /// The default value of an option, for messages.
+    /// The options that set a part of the configuration.
+    pub(super) const SET_BY_OPTIONS: [&str; 23] = [
+        "preset",
+        "updates",
+        "batch",
+        "width",
+        "depth",
+        "blocks",
+        "divergence",
+        "probes",
+        "solver",
+        "rtol",
+        "atol",
+        "fixed_steps",
+        "checkpoints",
+        "optimizer",
+        "objective",
+        "field",
+        "pixels",
+        "kinetic",
+        "jacobian",
+        "lr",
+        "seed",
+        "shards",
+        "patience",
+    ];
+
+    /// The objectives of the phases as the value of an option.
+    fn objective(&self) -> Value {
+        let objectives: Vec<Objective> = self.phases.iter().map(|phase| phase.objective).collect();
+        match &objectives[..] {
+            [Objective::FlowMatching] => ObjectiveKind::FlowMatching.name().into(),
+            [Objective::MaximumLikelihood] => ObjectiveKind::MaximumLikelihood.name().into(),
+            [Objective::FlowMatching, Objective::MaximumLikelihood] => ObjectiveKind::Both.name().into(),
+            others => format!("{} phases", others.len()).into(),
+        }
+    }
+
+    /// The value of an option in this configuration, for messages.
     pub(super) fn default_of(&self, option: &str) -> Value {
         let (model, solve) = (&self.model, &self.model.solve);
         let tolerance = |pick: fn(f64, f64) -> f64| match solve.steps {
@@ -207,9 +248,18 @@ impl TrainConfig {
                 Kept::Forward => "none (forward derivatives)".into(),
             },
             "optimizer" => self.optimizer.name().into(),
+            "objective" => self.objective(),
+            "field" => match model.field {
+                FieldConfig::UNet { .. } => ModelKind::UNet.name().into(),
+                FieldConfig::Mlp { .. } => ModelKind::Mlp.name().into(),
+                FieldConfig::ConcatSquash => ModelKind::ConcatSquash.name().into(),
+                _ => "none".into(),
+            },
+            "kinetic" => solve.path_regularization[0].into(),
+            "jacobian" => solve.path_regularization[1].into(),
             "lr" => self.phases[0].lr.into(),
             "seed" => self.seed.into(),
-            "pixels" => self.pixels.map_or(Value::Null, |kind| kind.name().into()),
+            "pixels" => self.pixels.map_or("none".into(), |kind| kind.name().into()),
             "shards" => self.shards.into(),
             "patience" => self.patience.map_or("none".into(), Value::from),
             _ => "none".into(),

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
 use crate::error::Result;
-use crate::eval::{Frames, HeldOut, Images, Rows, TEST_STREAM, file_name};
+use crate::eval::{DATA, Frames, HeldOut, Images, Rows, TEST_STREAM, check_rows, file_name};
 use crate::heatmap::{ColorScale, Heatmap};
 use crate::nn::{AnyVelocityField, Buffer};
 use crate::tensor::{Key, Tensor};
@@ -93,8 +93,11 @@ impl TrainingData {
         let train = points.rows(&train)?;
         let rows = |i: usize, stream: u64| -> Result<Rows> {
             let (of, rows) = &held_out[i];
+            let all = of.held_out(rows, &train)?;
+            check_rows(all.values(), &all.standard, DATA, |row| all.place(row))?;
             let few = subset(rows, None, MEASURED, seed ^ stream);
-            Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None })
+            let places = few.iter().map(|&row| of.place(row)).collect();
+            Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None, places })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
         // The hash does not include a separate test set, because the weights do not depend on it.

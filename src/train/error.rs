@@ -68,7 +68,7 @@ pub enum TrainError {
     },
     /// A run cannot be resumed on other points, or on points instead of an image.
     #[error(
-        "the run in {} was begun with {was}; {name} holds other data; give the run's data, or start another run with --out",
+        "the run in {} was begun with {was}; {name} holds other data ({difference}); give the run's data, or start another run with --out",
         folder.display()
     )]
     OtherData {
@@ -78,6 +78,8 @@ pub enum TrainError {
         name: String,
         /// The run's data.
         was: String,
+        /// What differs, with both values.
+        difference: String,
     },
     /// A run cannot be resumed with another split of the same data.
     #[error(
@@ -225,6 +227,17 @@ pub enum TrainError {
         /// The phase's peak learning rate.
         lr: f64,
     },
+    /// A solve in an evaluation of the flow ended early.
+    #[error(
+        "{} in an evaluation of the flow, which has probably diverged; lower the learning rate with --lr (its peak in the first phase was {lr}) and train again",
+        stopped(outcome)
+    )]
+    Unsolved {
+        /// Why the solve ended, with t and the number of steps.
+        outcome: crate::ode::Outcome,
+        /// The peak learning rate of the first phase.
+        lr: f64,
+    },
     /// The loss or a weight is not finite although every solve succeeded.
     #[error(
         "the loss is {loss} at update {update} ({objective}); lower the learning rate with --lr (its peak in this phase was {lr}) and train again"
@@ -258,7 +271,33 @@ fn gigabytes(bytes: u64) -> String {
 
 fn remedy(outcome: &crate::ode::Outcome, lr: f64) -> String {
     if let crate::ode::Outcome::MaxSteps { .. } = outcome {
-        return "loosen --rtol and --atol, or give --fixed-steps, and train again".to_owned();
+        return format!(
+            "lower the learning rate with --lr (its peak in this phase was {lr}), loosen --rtol and --atol, or give --fixed-steps, and train again"
+        );
     }
     format!("lower the learning rate with --lr (its peak in this phase was {lr}) and train again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ode::Outcome;
+
+    #[test]
+    fn a_diverged_flow_names_the_learning_rate_and_no_setting_of_the_library() {
+        let outcomes = [
+            Outcome::MaxSteps { t: 0.5, step: 10_000 },
+            Outcome::StepSizeTooSmall { t: 0.5, dt: 1e-20, dt_min: 0.0, step: 7 },
+            Outcome::NonFinite { t: 1.0, dt: 0.1, step: 0, component: Some(39) },
+        ];
+        for outcome in outcomes {
+            let objective = "maximum_likelihood";
+            let of_update = TrainError::Diverged { outcome, update: 4, objective, lr: 30.0 }.to_string();
+            let of_score = TrainError::Unsolved { outcome, lr: 30.0 }.to_string();
+            for message in [of_update, of_score] {
+                assert!(message.contains("--lr (its peak in") && message.contains("30"), "{message}");
+                assert!(!message.contains("max_steps"), "{message}");
+            }
+        }
+    }
 }

@@ -211,5 +211,5 @@ fn loss_curve(
     let nll_stderr = kept.map_or(last.and_then(|row| row.nll_stderr_nats), |kept| kept.nll_stderr_nats);
     let kept = kept.map(|kept| [kept.update as f64, kept.nll_nats]);
     let curve = plot::LossCurve { phases: &phases, nll: &nll, kept, nll_stderr, entropy };
-    Ok(plot::loss_curve(&curve)?.save(folder.file("loss.png"))?)
+    Ok(plot::loss_curve(&curve)?.save(folder.target("loss.png")?)?)
 }

@@ -11,7 +11,7 @@ use super::session::Session;
 use super::{Activity, Flow, ImageFrame, TrainReport, TrainedFlow};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
-use crate::eval::{HeldOut, OUTER_MASS, OnPlane, Score, TotalProbability, bits_of_nats};
+use crate::eval::{HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats};
 use crate::io::run::RunFolder;
 
 /// Fractions of the remaining time: for scores of points and the table of tolerances; for the total
@@ -140,6 +140,14 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> 
 }
 
 fn tell_missing(session: &mut Session, mass: &TotalProbability) {
+    if mass.error >= QUADRATURE_ERROR {
+        let text = format!(
+            "warning: the total probability is known only to ± {:.1e}: the density is too thin for the grid{}",
+            mass.error,
+            if session.budget.is_limited() { ", and the time limit allows no finer one" } else { "" }
+        );
+        (session.trainer.on_note)(&text);
+    }
     if mass.outer >= OUTER_MASS {
         let what = if session.header.frames.points.is_some() { "window" } else { "image" };
         let text = format!(
@@ -186,6 +194,7 @@ fn report(
         gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         total_probability: mass.map(|mass| mass.total),
+        total_probability_error: mass.map(|mass| mass.error),
         outer_probability: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
         phases: session.tallies.phase_reports(),

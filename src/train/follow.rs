@@ -1,11 +1,13 @@
 //! Ranks other than 0: they hold the state of the run and follow the orders of rank 0.
 
+use super::agree::flag;
 use super::data::Prepared;
+use super::options::plain;
 use super::run::{RunInfo, Trainer};
 use super::state::{Stored, TrainState};
 use super::step::{self, Step};
 use super::team::{Order, Team};
-use super::{MODEL_FILE, PixelTables, TrainError, TrainedFlow};
+use super::{MODEL_FILE, PixelTables, TrainConfig, TrainError, TrainedFlow};
 use crate::data::{PixelTransform, Rule};
 use crate::error::{Error, Result};
 use crate::io::{Fnv, checkpoint_bytes, checkpoint_of};
@@ -23,19 +25,26 @@ pub(super) fn run(trainer: Trainer<'_>, world: &World) -> Result<TrainedFlow> {
 
 /// Compares everything that determines the results between the ranks, before anything is written.
 fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
-    let mine = || -> Result<[(&'static str, String); 4]> {
+    let mine = || -> Result<Vec<(String, String)>> {
         let (options, config) = trainer.settle()?;
-        let value =
-            serde_json::to_value((&options, &config)).expect("invariant: plain values with text keys");
-        Ok([
-            ("executable", executable()),
-            ("set of instructions (FLOWLINE_LEVEL)", format!("{:?}", Level::detect())),
-            ("configuration", value.to_string()),
-            ("data", format!("{:016x}", trainer.data.fingerprint()?)),
-        ])
+        let json = serde_json::to_value((&options, &config)).expect("invariant: plain values with text keys");
+        let of = |what: &str, value: String| (what.to_owned(), value);
+        let mut values = vec![
+            of("executable", executable()),
+            of("set of instructions (FLOWLINE_LEVEL)", format!("{:?}", Level::detect())),
+            of("--time-limit", options.time_limit.map_or("none".to_owned(), |limit_s| limit_s.to_string())),
+        ];
+        // The first option that differs is named, in one line. The whole configuration comes after them.
+        let value = |name: &str| (flag(name), plain(&config.default_of(name)));
+        values.extend(TrainConfig::SET_BY_OPTIONS.map(value));
+        values.push(of("configuration", json.to_string()));
+        values.push(of("data", format!("{:016x}", trainer.data.fingerprint()?)));
+        Ok(values)
     };
     let mine = world.agree(mine())?;
-    Ok(world.compare(&mine)?)
+    let named: Vec<(&str, String)> =
+        mine.iter().map(|(what, value)| (what.as_str(), value.clone())).collect();
+    Ok(world.compare(&named)?)
 }
 
 /// A hash of the running program.

@@ -32,11 +32,13 @@
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
+mod agree;
 mod best;
 mod bounds;
 mod budget;
 mod config;
 mod data;
+mod effect;
 mod error;
 mod feed;
 #[cfg(feature = "plot")]
@@ -59,6 +61,7 @@ mod tally;
 mod team;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use crate::eval::TrainingData;
 pub use error::TrainError;
@@ -98,5 +101,5 @@ pub use crate::{
         DRAW_TOLERANCE, FAR, IMAGE_TOLERANCE, ImageFrame, ImagesFrame, MEASURE_TOLERANCE, PixelTables,
         PointsFrame, ToleranceRow, check_tolerances,
     },
-    io::run::{METRICS_FILE, MODEL_FILE, check_free, default_folder, metrics},
+    io::run::{METRICS_FILE, MODEL_FILE, check_free, check_output, default_folder, metrics},
 };

@@ -1,17 +1,14 @@
 //! The options of a run as given by the user; options that are not given are `None`.
 //!
-//! The run folder stores the options with the resulting [`TrainConfig`]. A resumed run may repeat any of them;
-//! an option that leads to another configuration is an error that names the option. Configurations are
-//! compared, not options, so that `--batch 4096` agrees with a default of 4096.
+//! The run folder stores the options with the resulting [`TrainConfig`](super::TrainConfig). A resumed run may repeat
+//! any of them: see `agree`.
 
-use super::config::DataShape;
-use super::{DivergenceKind, PixelTransformKind, TrainConfig, TrainError, check_tolerances};
+use super::{DivergenceKind, PixelTransformKind, TrainError};
 use crate::error::Error;
 use crate::names::names;
 use crate::ode::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::path::Path;
 
 /// The options of a run; every field is optional.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -206,6 +203,11 @@ names! {
     }
 }
 
+/// Allowed time limits in seconds: up to three years.
+const TIME_LIMITS_S: (f64, f64) = (1e-3, 1e8);
+/// Allowed relative tolerances: from the precision of f32 to below 1.
+const RTOLS: (f64, f64) = (f32::EPSILON as f64, 1.0 - f64::EPSILON);
+
 /// Options of the model and its solver: field name and command-line option.
 const OF_A_FLOW: [(&str, &str); 13] = [
     ("width", "--width"),
@@ -246,14 +248,20 @@ impl TrainOptions {
                 return Err(out_of_range(option, value, range));
             }
         }
-        for (option, value) in [("--lr", self.lr), ("--time-limit", self.time_limit)] {
-            if value.is_some_and(|x| !(x.is_finite() && x > 0.0)) {
-                return Err(out_of_range(option, value, "finite and above 0"));
+        let sizes = [
+            ("--lr", self.lr, (f64::MIN_POSITIVE, f64::MAX), "finite and above 0"),
+            ("--time-limit", self.time_limit, TIME_LIMITS_S, "from 0.001 to 1e8 seconds"),
+            ("--rtol", self.rtol, RTOLS, "at least 1.2e-7, the precision of the weights, and below 1"),
+            ("--atol", self.atol, (0.0, 1.0), "at least 0 and at most 1, in standard deviations of the data"),
+        ];
+        for (option, value, (least, most), range) in sizes {
+            if value.is_some_and(|x| !(least..=most).contains(&x)) {
+                return Err(out_of_range(option, value.map(in_short), range));
             }
         }
         for (option, value) in [("--kinetic", self.kinetic), ("--jacobian", self.jacobian)] {
             if value.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
-                return Err(out_of_range(option, value, "finite and at least 0"));
+                return Err(out_of_range(option, value.map(in_short), "finite and at least 0"));
             }
         }
         if self.patience == Some(0) {
@@ -281,10 +289,6 @@ impl TrainOptions {
     }
 
     fn check_solver(&self) -> Result<(), Error> {
-        if self.rtol.is_some() || self.atol.is_some() {
-            let (rtol, atol) = super::presets::tolerances(self);
-            check_tolerances(rtol, atol)?;
-        }
         let Some(name) = &self.solver else { return Ok(()) };
         // Solves on tensors have explicit methods only.
         let Some(method) = name.parse().ok().filter(|method: &Method| method.is_explicit()) else {
@@ -297,57 +301,6 @@ impl TrainOptions {
             return Err(TrainError::NoErrorEstimate { method: method.tableau().name, option }.into());
         }
         Ok(())
-    }
-
-    /// The options of a resumed run: its original options, if the options given now agree with them.
-    ///
-    /// # Errors
-    /// [`TrainError::OtherOption`] for the first option that differs.
-    pub(super) fn resume(
-        &self,
-        run: &TrainOptions,
-        config: &TrainConfig,
-        shape: DataShape,
-        folder: &Path,
-    ) -> Result<TrainOptions, Error> {
-        let (was, asked) = (run.to_map(), self.to_map());
-        for (option, value) in &asked {
-            let mut with = was.clone();
-            with.insert(option.clone(), value.clone());
-            if !run.agrees((option, value), &TrainOptions::from_map(with), config, shape) {
-                let before = was.get(option).cloned().unwrap_or_else(|| config.default_of(option));
-                return Err(Error::from(TrainError::OtherOption {
-                    folder: folder.to_owned(),
-                    option: format!("--{}", option.replace('_', "-")),
-                    was: plain(&before),
-                    asked: plain(value),
-                }));
-            }
-        }
-        Ok(run.clone())
-    }
-
-    /// Whether the configuration of a run is the same with one more option.
-    fn agrees(
-        &self,
-        (option, value): (&str, &Value),
-        with: &TrainOptions,
-        config: &TrainConfig,
-        shape: DataShape,
-    ) -> bool {
-        match option {
-            "updates" => value.as_u64() == Some(config.updates()),
-            "time_limit" => with.time_limit == self.time_limit,
-            _ => {
-                let found = match &with.preset {
-                    // A configuration given by the user is known only from the checkpoint.
-                    Some(given @ Preset::Given(_)) if *given != config.preset => return false,
-                    Some(Preset::Given(_)) => config.clone().with(with),
-                    _ => TrainConfig::of(with, shape),
-                };
-                with.check().is_ok() && found.with_updates_of(config) == *config
-            }
-        }
     }
 
     /// These options, overridden by those given in `others`.
@@ -379,14 +332,14 @@ impl TrainOptions {
         }
     }
 
-    fn to_map(&self) -> Map<String, Value> {
+    pub(super) fn to_map(&self) -> Map<String, Value> {
         match serde_json::to_value(self) {
             Ok(Value::Object(map)) => map,
             other => unreachable!("invariant: options are an object, not {other:?}"),
         }
     }
 
-    fn from_map(map: Map<String, Value>) -> TrainOptions {
+    pub(super) fn from_map(map: Map<String, Value>) -> TrainOptions {
         serde_json::from_value(Value::Object(map)).expect("invariant: the values were options' own")
     }
 }
@@ -396,6 +349,16 @@ fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, ra
     TrainError::Option { option, value, range }.into()
 }
 
-fn plain(value: &Value) -> String {
+/// A number of any magnitude in a few digits.
+fn in_short(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() || (1e-4..1e9).contains(&x.abs()) {
+        x.to_string()
+    } else {
+        format!("{x:e}")
+    }
+}
+
+/// A value as on the command line.
+pub(super) fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

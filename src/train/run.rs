@@ -13,9 +13,10 @@ use super::session::Session;
 use super::state::TrainState;
 use super::step;
 use super::team::Team;
+use super::warnings::warnings;
 use super::{
-    Flow, ModelConfig, ModelKind, Parts, PixelTransformKind, PlotsKind, Preset, TrainConfig, TrainError,
-    TrainOptions, TrainedFlow, TrainingData,
+    Flow, ModelConfig, ModelKind, Parts, PlotsKind, Preset, TrainConfig, TrainError, TrainOptions,
+    TrainedFlow, TrainingData,
 };
 use crate::array::DType;
 use crate::cnf::Cnf;
@@ -205,7 +206,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets a callback for human-readable notes, such as the run folder, a resumed or moved run, lost rows, a lost
+    /// Sets a callback for human-readable notes. An error that ends the job of several ranks, after which no call
+    /// returns, is a note that begins with `error: `; others are, for example, the run folder, a resumed or moved run, lost rows, a lost
     /// rank, a density that extends far beyond the image or the points, restored best weights.
     pub fn on_note(mut self, f: impl FnMut(&str) + 'a) -> Self {
         self.on_note = Box::new(f);
@@ -315,6 +317,7 @@ impl<'a> Trainer<'a> {
         if let Some(path) = &self.folder {
             (self.on_note)(&format!("run folder {}", path.display()));
         }
+        options.unused(&config).iter().for_each(|text| (self.on_note)(text));
         let found = match &folder {
             Some(folder) => self.find(folder)?,
             None => None,
@@ -336,6 +339,7 @@ impl<'a> Trainer<'a> {
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
+        warnings(&self.data, prepared.parts).iter().for_each(|text| (self.on_note)(text));
         let shards = header.config.shards;
         if let Some(world) = self.world.filter(|world| world.size() > shards) {
             return Err(TrainError::Ranks { ranks: world.size(), shards }.into());
@@ -349,7 +353,7 @@ impl<'a> Trainer<'a> {
         let mut options = self.options.clone();
         options.check()?;
         let config = if let Some(config) = &self.config {
-            check_kind(&options, &self.data)?;
+            options.check_kind(&self.data)?;
             if let Some(other) = options.preset.as_ref().filter(|asked| **asked != config.preset) {
                 let (value, reason) = (other.name().to_owned(), "the given configuration has its own preset");
                 return Err(TrainError::Useless { option: "--preset", value, reason }.into());
@@ -390,30 +394,13 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Refuses models and transforms of images for other data.
-fn check_kind(options: &TrainOptions, data: &TrainingData) -> Result<()> {
-    let fields = [
-        ("--field", options.field.map(ModelKind::name)),
-        ("--pixels", options.pixels.map(PixelTransformKind::name)),
-    ];
-    let found = fields.into_iter().find_map(|(option, value)| Some((option, value?)));
-    match found.filter(|_| !matches!(data, TrainingData::Images(..))) {
-        None => Ok(()),
-        Some((option, value)) => {
-            let (value, reason) =
-                (value.to_owned(), "it needs a set of images, but the data are of another kind");
-            Err(TrainError::Useless { option, value, reason }.into())
-        }
-    }
-}
-
 fn refused(option: &'static str, value: &str, range: &'static str) -> Result<()> {
     Err(TrainError::Option { option, value: value.to_owned(), range }.into())
 }
 
 /// Sets the preset for points and images; refuses presets for other kinds of data.
 fn check_preset(options: &mut TrainOptions, data: &TrainingData) -> Result<()> {
-    check_kind(options, data)?;
+    options.check_kind(data)?;
     if let TrainingData::Images(images, _) = data {
         let preset = options.preset.get_or_insert(Preset::Images);
         if *preset != Preset::Images {

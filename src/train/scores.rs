@@ -3,6 +3,9 @@
 use crate::data::{Estimate, grouped};
 use serde::{Deserialize, Serialize};
 
+/// An error of the total probability below this is not printed: it changes only the last digit.
+const SHOWN: f64 = 1e-4;
+
 /// The final scores of a run, named like the fields of [`TrainReport`](super::TrainReport).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -32,6 +35,8 @@ pub struct Scores {
     pub gap_stderr_nats: Option<f64>,
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
+    #[serde(rename = "mass_error", skip_serializing_if = "Option::is_none")]
+    pub total_probability_error: Option<f64>,
 }
 
 impl Scores {
@@ -61,7 +66,9 @@ impl Scores {
             all.push(("entropy", format!("{entropy:.4} nats")));
         }
         if let Some(total) = self.total_probability {
-            all.push(("total probability", format!("{total:.5} (should be 1)")));
+            let error = self.total_probability_error.filter(|&error| error >= SHOWN);
+            let error = error.map_or(String::new(), |error| format!(" ± {error:.5}"));
+            all.push(("total probability", format!("{total:.5}{error} (should be 1)")));
         }
         all
     }

@@ -29,10 +29,11 @@ use super::{
     Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
 };
 use crate::array::memory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work};
 use crate::io::process;
 use crate::io::run::RunFolder;
+use crate::ode::SolveError;
 use crate::world::WorldError;
 use alarm::Alarm;
 use std::rc::Rc;
@@ -165,7 +166,18 @@ impl<'a> Session<'a> {
     }
 
     /// Runs the remaining phases, then the final evaluation.
-    pub(super) fn run(mut self) -> Result<TrainedFlow> {
+    pub(super) fn run(self) -> Result<TrainedFlow> {
+        let lr = self.header.config.phases[0].lr;
+        // The errors of updates name their update: other solves that end early are those of an evaluation.
+        self.run_phases().map_err(|e| match e {
+            Error::Solve(SolveError::Incomplete { outcome, .. }) => {
+                TrainError::Unsolved { outcome, lr }.into()
+            }
+            e => e,
+        })
+    }
+
+    fn run_phases(mut self) -> Result<TrainedFlow> {
         self.stopped = self.is_out_of_patience();
         for phase in 0..self.header.config.phases.len() {
             if self.stopped {
@@ -317,9 +329,11 @@ impl<'a> Session<'a> {
         let ends = last && !self.budget.is_limited();
         self.last_score = self.last_score.filter(|_| !last);
         if ends || first_look || due || self.measuring.rings(now_s) {
-            let nll = self.check(phase)?.best_nll(self.header.frames.entropy_nats());
+            let score = self.check(phase)?;
+            let nll = score.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
-            if let Some(best) = self.best.as_mut().filter(|_| due) {
+            // A score that leaves rows out cannot be compared with the others.
+            if let Some(best) = self.best.as_mut().filter(|_| due && score.lost.is_none()) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
                 let rows = self.rows_checked;
                 let measured = Measured { nll_nats, nll_stderr_nats, update: self.update, rows };
@@ -394,7 +408,7 @@ impl<'a> Session<'a> {
         team.order(&Order::Update { phase, updates })?;
         let state = self.state.clone();
         let save = &mut |e: &WorldError| {
-            (self.trainer.on_note)(&e.to_string());
+            (self.trainer.on_note)(&format!("error: {e}"));
             let saved = self.write().map_or_else(|e| e.to_string(), |()| "the run is saved".to_owned());
             (self.trainer.on_note)(&saved);
         };

@@ -9,6 +9,21 @@ use flowline::train::{TrainError, TrainingData};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Refuses standard input for several ranks: only one of them can read it.
+///
+/// # Errors
+/// [`CliError::Usage`].
+pub fn check_input(args: &Args, ranks: usize) -> Result<()> {
+    let files = [("DATA", &args.data), ("--validation", &args.validation), ("--test", &args.test)];
+    let is_standard = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new(input::STANDARD));
+    match files.into_iter().find(|(_, path)| ranks > 1 && is_standard(path)) {
+        None => Ok(()),
+        Some((what, _)) => Err(CliError::Usage(format!(
+            "{what} is standard input, which {ranks} ranks cannot share; write the table to a file that all ranks can read"
+        ))),
+    }
+}
+
 /// Opens DATA: the built-in image if DATA is not given, a table, a toy density if no file has its name, a set of
 /// images, points as `.npy`, otherwise an image.
 ///
@@ -129,4 +144,37 @@ fn missing(path: &Path) -> CliError {
         ),
     };
     CliError::NoData { path: path.to_owned(), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn standard_input_is_refused_for_several_ranks() {
+        for (arguments, what) in [
+            (&["-"][..], Some("DATA")),
+            (&["a.csv", "--validation", "-"], Some("--validation")),
+            (&["a.csv", "--test", "-"], Some("--test")),
+            (&["a.csv"], None),
+            (&[], None),
+        ] {
+            let args = Command::parse_from(std::iter::once(&"train").chain(arguments)).args;
+            assert!(check_input(&args, 1).is_ok());
+            let found = check_input(&args, 3).map_err(|e| e.to_string());
+            let expected = what.map(|what| format!("{what} is standard input, which 3 ranks cannot share"));
+            match (found, expected) {
+                (Ok(()), None) => {}
+                (Err(found), Some(expected)) => assert!(found.starts_with(&expected), "{found}"),
+                (found, _) => panic!("{arguments:?}: {found:?}"),
+            }
+        }
+    }
 }

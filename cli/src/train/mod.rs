@@ -59,6 +59,12 @@ fn suggested(error: Error) -> CliError {
 
 fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     let world = ranks::world()?;
+    if world.is_root() {
+        ranks::unused_cores(&world, rayon::current_num_threads()).iter().for_each(|text| note(text));
+    }
+    if let Err(e) = data::check_input(args, world.size()) {
+        return Err(if world.is_root() { e } else { CliError::Silent });
+    }
     let data = world.agree(data::open(args))?;
     let trainer = match &options.preset {
         Some(Preset::Given(_)) => DiffraxExample::trainer(data)?,

@@ -3,6 +3,7 @@
 //! It is its own test binary because it runs the program. Data are tiny and networks have a width of at most 8, so
 //! most runs take about a second.
 
+mod far;
 #[path = "../../../src/io/scratch.rs"]
 mod folders;
 mod help;

@@ -61,7 +61,7 @@ impl Gallery<'_> {
         heads: &[(usize, String)],
     ) -> Result<()> {
         let sheet = ImageGrid { title, images, size: self.frame.size(), columns, headings: heads };
-        Ok(plot::image_grid(&sheet)?.save(self.folder.file(name))?)
+        Ok(plot::image_grid(&sheet)?.save(self.folder.target(name)?)?)
     }
 
     /// Draws `samples.png`, titled with the number of updates; returns the pixel values of the samples.
@@ -136,7 +136,7 @@ impl Gallery<'_> {
         let title = format!("{last:.3} bits/dim on validation images");
         let axes = Axes::new("training time (min)", "bits/dim").title(&title);
         let figure = axes.lines("", std::slice::from_ref(&curve), 0).scatter("", &curve, 0).render()?;
-        Ok(figure.save(self.folder.file("bits.png"))?)
+        Ok(figure.save(self.folder.target("bits.png")?)?)
     }
 }
 

@@ -27,6 +27,8 @@ const FIGURES: [&str; 9] = [
 ];
 /// The counters of a run, which are not in its metrics.
 pub(crate) const COUNTERS_FILE: &str = "counters.json";
+/// The files from which a run resumes, the checkpoint first.
+const DATA_FILES: [&str; 4] = [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE];
 
 /// A locked folder that a run writes to.
 #[derive(Debug)]
@@ -35,19 +37,22 @@ pub struct RunFolder {
     /// The outermost folder created for this run. It is removed on drop unless [`RunFolder::keep`] was
     /// called.
     made: Option<PathBuf>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl RunFolder {
     /// Creates the folder if needed, checks that it is writable, and locks it.
     ///
     /// # Errors
-    /// [`IoError::Write`], [`IoError::Locked`].
+    /// [`IoError::Root`], [`IoError::Write`], [`IoError::Locked`].
     pub fn open(path: impl AsRef<Path>) -> Result<RunFolder, IoError> {
         let path = path.as_ref().to_owned();
+        if path.canonicalize().is_ok_and(|whole| whole.parent().is_none()) {
+            return Err(IoError::Root { path });
+        }
         let made = writable_folder(&path)?;
         let lock = Lock::take(&path)?;
-        Ok(RunFolder { path, made, _lock: lock })
+        Ok(RunFolder { path, made, lock })
     }
 
     /// The path.
@@ -55,7 +60,19 @@ impl RunFolder {
         &self.path
     }
 
-    /// The path of a file of the run.
+    /// The path of a file of the run, to write it. The folder may have been moved since it was locked, and its name
+    /// taken by another run.
+    ///
+    /// # Errors
+    /// [`IoError::Moved`].
+    pub fn target(&self, name: &str) -> Result<PathBuf, IoError> {
+        if self.lock.holds() {
+            return Ok(self.file(name));
+        }
+        Err(IoError::Moved { folder: self.path.clone() })
+    }
+
+    /// The path of a file of the run, to read it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -76,6 +93,9 @@ impl RunFolder {
 
     /// Removes partly written files of a killed run.
     pub fn sweep(&self) {
+        if !self.lock.holds() {
+            return;
+        }
         for name in names() {
             let _ = fs::remove_file(temporary_name(&self.file(name)));
         }
@@ -109,7 +129,7 @@ impl RunFolder {
         let aside = nth(free);
         fault::step().and_then(|()| fs::create_dir(&aside)).map_err(refused(&aside))?;
         for name in names().filter(|name| self.file(name).exists()) {
-            let path = self.file(name);
+            let path = self.target(name)?;
             let moved = fault::step().and_then(|()| fs::rename(&path, aside.join(name)));
             moved.map_err(refused(&path))?;
         }
@@ -120,7 +140,7 @@ impl RunFolder {
 /// Removes the folder that the run created, unless [`RunFolder::keep`] was called.
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if let Some(made) = self.made.take() {
+        if let Some(made) = self.made.take().filter(|_| self.lock.holds()) {
             let _ = fs::remove_dir_all(made);
         }
     }
@@ -135,6 +155,19 @@ pub fn default_folder(root: &Path, stem: &str, resume: bool) -> PathBuf {
         free += 1;
     }
     nth(if resume { (free - 1).max(1) } else { free })
+}
+
+/// Refuses to replace a file of a run by the output of a command. Figures may be replaced.
+///
+/// # Errors
+/// [`IoError::OfRun`].
+pub fn check_output(path: &Path) -> Result<(), IoError> {
+    let is_data = DATA_FILES.iter().any(|name| path.file_name() == Some(name.as_ref()));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if is_data && path.exists() && holds_run(folder) {
+        return Err(IoError::OfRun { path: path.to_owned() });
+    }
+    Ok(())
 }
 
 /// Refuses a folder in which a new run would overwrite a run, or files with the names of a run's files.
@@ -170,7 +203,7 @@ pub(crate) fn holds_run(folder: &Path) -> bool {
 
 /// The files that a run writes, the checkpoint first.
 fn names() -> impl Iterator<Item = &'static str> {
-    [MODEL_FILE, BEST_FILE, METRICS_FILE, COUNTERS_FILE].into_iter().chain(FIGURES)
+    DATA_FILES.into_iter().chain(FIGURES)
 }
 
 #[cfg(test)]
@@ -222,6 +255,42 @@ mod tests {
         drop(folder);
         let left: Vec<_> = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [".mine.part"]);
+    }
+
+    #[test]
+    fn a_moved_run_writes_nothing_to_the_folder_that_took_its_name() {
+        let root = crate::io::scratch();
+        let (path, moved) = (root.path().join("two"), root.path().join("two_moved"));
+        let first = RunFolder::open(&path).unwrap();
+        assert!(first.target(MODEL_FILE).is_ok());
+        fs::rename(&path, &moved).unwrap();
+        let message = first.target(MODEL_FILE).unwrap_err().to_string();
+        assert!(message.contains("two was moved"), "{message}");
+        let mut second = RunFolder::open(&path).unwrap();
+        second.keep();
+        fs::write(path.join(MODEL_FILE), "second").unwrap();
+        fs::write(temporary_name(&path.join(MODEL_FILE)), "second").unwrap();
+        assert!(first.target(MODEL_FILE).is_err() && first.move_aside().is_err());
+        first.sweep();
+        drop(first);
+        assert!(second.target(MODEL_FILE).is_ok());
+        assert_eq!(fs::read(path.join(MODEL_FILE)).unwrap(), b"second");
+        assert!(temporary_name(&path.join(MODEL_FILE)).exists() && moved.exists());
+    }
+
+    #[test]
+    fn the_root_folder_and_files_of_a_run_are_not_written_to() {
+        assert!(matches!(RunFolder::open("/"), Err(IoError::Root { .. })));
+        let root = crate::io::scratch();
+        let at = |name: &str| root.path().join(name);
+        fs::write(at(MODEL_FILE), "").unwrap();
+        fs::write(at(METRICS_FILE), "").unwrap();
+        fs::write(at("loss.png"), "").unwrap();
+        for (name, is_refused) in
+            [(MODEL_FILE, true), (METRICS_FILE, true), ("loss.png", false), ("samples.csv", false)]
+        {
+            assert_eq!(check_output(&at(name)).is_err(), is_refused, "{name}");
+        }
     }
 
     #[test]

@@ -6,4 +6,4 @@ mod folder;
 pub mod metrics;
 
 pub(crate) use folder::{BEST_FILE, COUNTERS_FILE, RunFolder, check_lost, holds_run};
-pub use folder::{METRICS_FILE, MODEL_FILE, check_free, default_folder};
+pub use folder::{METRICS_FILE, MODEL_FILE, check_free, check_output, default_folder};

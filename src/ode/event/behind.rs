@@ -5,7 +5,7 @@ use crate::ode::step_end::ulps;
 use crate::ode::{PlainState, Real};
 
 /// The errors of the time and the state at an instant, as displacements of both.
-pub(super) struct Displacements<Y> {
+pub(super) struct Displacements<Y: PlainState> {
     /// The resolution of the time, with the sign of the direction of the solve.
     dt: f64,
     /// The rounding error of the time.
@@ -17,12 +17,22 @@ pub(super) struct Displacements<Y> {
     /// The displacements of the state; empty before the first instant.
     dy: Vec<Y>,
     displaced: Y,
+    /// Scratch, for the components of two states.
+    components: [Vec<Y::Number>; 2],
 }
 
 impl<Y: PlainState> Displacements<Y> {
     /// No displacements, for states like `y`: every sign is certain.
     pub fn none(y: &Y) -> Self {
-        Displacements { dt: 0.0, ulp: 0.0, moved: vec![], rounding: vec![], dy: vec![], displaced: y.clone() }
+        Displacements {
+            dt: 0.0,
+            ulp: 0.0,
+            moved: vec![],
+            rounding: vec![],
+            dy: vec![],
+            displaced: y.clone(),
+            components: [vec![], vec![]],
+        }
     }
 
     /// Measures the errors of the state `y` at an instant whose time has the resolution `dt`. The solution came
@@ -31,12 +41,19 @@ impl<Y: PlainState> Displacements<Y> {
     pub fn measure(&mut self, dt: f64, (earlier, part): (&Y, f64), y: &Y, sizes: &[f64], keeps_larger: bool) {
         let n = y.num_components();
         if !keeps_larger || self.moved.len() != n {
-            (self.dt, self.moved, self.rounding) = (0.0, vec![0.0; n], vec![0.0; n]);
+            self.dt = 0.0;
+            for errors in [&mut self.moved, &mut self.rounding] {
+                errors.clear();
+                errors.resize(n, 0.0);
+            }
+            for numbers in &mut self.components {
+                numbers.resize(n, Y::Number::constant(0.0));
+            }
         }
         self.dt = self.dt.abs().max(dt.abs()).copysign(dt);
-        let [mut before, mut now] = [(); 2].map(|()| vec![Y::Number::constant(0.0); n]);
-        earlier.read(&mut before);
-        y.read(&mut now);
+        let [before, now] = &mut self.components;
+        earlier.read(before);
+        y.read(now);
         for i in 0..n {
             let moved = (now[i].value() - before[i].value()) * part;
             self.moved[i] = moved.abs().max(self.moved[i].abs()).copysign(moved);
@@ -46,9 +63,9 @@ impl<Y: PlainState> Displacements<Y> {
 
     /// Sets the displacements behind the instant at `t`, where the state is `y`, from the measured errors.
     pub fn set(&mut self, t: f64, y: &Y) {
-        let mut numbers = vec![Y::Number::constant(0.0); self.moved.len()];
-        y.read(&mut numbers);
-        for (rounding, y) in self.rounding.iter_mut().zip(&numbers) {
+        let [numbers, _] = &mut self.components;
+        y.read(numbers);
+        for (rounding, y) in self.rounding.iter_mut().zip(numbers.iter()) {
             *rounding = (ROUNDING * Y::EPSILON * y.value().abs()).max(*rounding);
         }
         self.dy.resize_with(1 + NUM_PATTERNS, || y.clone());
@@ -66,7 +83,7 @@ impl<Y: PlainState> Displacements<Y> {
                     }
                 });
             }
-            dy.write(&numbers);
+            dy.write(numbers);
         }
         self.ulp = ulps(1.0, &t).copysign(self.dt);
     }

@@ -419,6 +419,6 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         let mut y = self.scratch.clone();
         integrator.eval_into(last, &mut y);
         let value = when(last, &y);
-        if value < 0.0 || value > 0.0 { Mark::new(f64::MIN_POSITIVE.copysign(value)) } else { Mark::new(0.0) }
+        if value.abs() > 0.0 { Mark::new(f64::MIN_POSITIVE.copysign(value)) } else { Mark::new(0.0) }
     }
 }

@@ -93,7 +93,7 @@ fn the_advice_for_accumulating_events_works() {
         },
     );
     let solution = ode.solve(0.0, 20.0, [1.0, 0.0, 0.0]).unwrap();
-    assert_eq!((solution.outcome.clone(), solution.events.len()), (Outcome::Completed, 9), "{solution}");
+    assert_eq!((solution.outcome, solution.events.len()), (Outcome::Completed, 9), "{solution}");
     assert!(solution.y1[0].abs() < 1e-12, "{:?}", solution.y1);
 }
 

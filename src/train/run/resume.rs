@@ -5,18 +5,23 @@
 //! session continues the run.
 
 use super::{RunInfo, Trainer};
-use crate::data::Rule;
+use crate::data::{Points, Rule};
 use crate::error::{Error, Result};
 use crate::eval::Frames;
 use crate::io::run::{RunFolder, check_lost, holds_run};
 use crate::io::{Checkpoint, IoError, read_checkpoint};
 use crate::tensor::{Key, Tree};
+use crate::train::agree::difference;
 use crate::train::data::Prepared;
 use crate::train::state::{Stored, TrainState};
-use crate::train::{ImageFrame, MODEL_FILE, Parts, TrainConfig, TrainError, TrainOptions, step};
+use crate::train::{
+    Given, ImageFrame, MODEL_FILE, Parts, TrainConfig, TrainError, TrainOptions, TrainingData, step,
+};
 use serde::Serialize;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
+
+/// The largest number of columns named in a message.
+const COLUMNS: usize = 6;
 
 /// The remedy when a run cannot be resumed.
 pub(in crate::train) const RESTART: &str = "--restart moves the run aside and starts again";
@@ -56,8 +61,17 @@ impl Trainer<'_> {
     ) -> Result<(RunInfo, TrainState)> {
         let header = checkpoint.header.clone();
         let folder = self.folder.clone().expect("invariant: a checkpoint lies in a folder");
+        // The image is read with the run's own rule.
+        let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
+        if rule(&prepared.frames) != rule(&header.frames) {
+            let rule = rule(&header.frames);
+            self.data = self.data.clone().with_rule(rule)?;
+            *prepared = self.data.prepare(&header.config, None)?;
+        }
+        // Other data may have another dimension, which changes the configuration, so data come before options.
+        check_data(&folder, &self.data, &header, prepared)?;
         if self.flow.is_some() {
-            compare(&folder, "time_limit", &header.options.time_limit, &options.time_limit)?;
+            compare(&folder, "--time-limit", &header.options.time_limit, &options.time_limit)?;
             compare(&folder, "config", &header.config, &as_far(config.clone(), &header))?;
         } else {
             options.resume(&header.options, &header.config, self.data.shape(), &folder)?;
@@ -66,14 +80,6 @@ impl Trainer<'_> {
             let asked = config.clone().with(&header.options);
             compare(&folder, "config", &header.config, &as_far(asked, &header))?;
         }
-        // The image is read with the run's own rule.
-        let rule = |frames: &Frames| frames.image.as_ref().map_or(Rule::Default, |image| image.rule);
-        if rule(&prepared.frames) != rule(&header.frames) {
-            let rule = rule(&header.frames);
-            self.data = self.data.clone().with_rule(rule)?;
-            *prepared = self.data.prepare(&header.config, None)?;
-        }
-        check_data(&folder, &self.data.name(), &header, prepared)?;
         let flow = header.config.model.build(&Key::new(0))?;
         let key = Key::new(config.seed);
         let like = step::begin(&header.config, flow, &key);
@@ -99,30 +105,71 @@ fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
 }
 
 /// Refuses to resume a run on other data.
-fn check_data(folder: &Path, name: &str, header: &RunInfo, asked: &Prepared) -> Result<()> {
-    let (folder, name) = (folder.to_owned(), name.to_owned());
-    let parts = asked.parts;
+fn check_data(folder: &Path, data: &TrainingData, header: &RunInfo, asked: &Prepared) -> Result<()> {
+    let (folder, name, parts) = (folder.to_owned(), data.name(), asked.parts);
     let (was, asked) = (&header.frames, &asked.frames);
     match (&was.points, &asked.points, &was.image, &asked.image) {
         (None, None, Some(was), Some(asked)) if was.fingerprint != asked.fingerprint => {
-            let size = |frame: &ImageFrame| format!("{} x {} pixels", frame.width, frame.height);
+            let size = |frame: &ImageFrame| {
+                format!("{} x {} pixels, hash {}", frame.width, frame.height, frame.fingerprint)
+            };
             let (was, asked) = (size(was), size(asked));
             Err(TrainError::OtherImage { folder, name, was, asked }.into())
         }
+        _ if fingerprint(was) == fingerprint(asked) => check_parts(folder, header, parts),
         _ => {
-            let number = |frames: &Frames| {
-                let of_images = frames.images.as_ref().map(|images| images.fingerprint.clone());
-                (frames.points.as_ref().map(|p| p.fingerprint.clone()), of_images)
+            let facts = [facts(was, header.parts), facts(asked, Some(parts))];
+            let without = |points: &Points| format!("{:016x}", points.fingerprint());
+            let difference = match (data, &was.points) {
+                (TrainingData::Points(points, Given { validation: Some(_), .. }), Some(was))
+                    if was.fingerprint == without(points) =>
+                {
+                    "that run has no --validation".to_owned()
+                }
+                _ => {
+                    let [was, asked] = &facts;
+                    let found = was.iter().zip(asked).find(|(was, asked)| was != asked);
+                    let (was, asked) = found.expect("invariant: other data have another hash");
+                    format!("{}: {} in that run, {} now", was.0, was.1, asked.1)
+                }
             };
-            if number(was) == number(asked) {
-                return check_parts(folder, header, parts);
-            }
             let of_images = || was.images.as_ref().map(|images| images.name.clone());
             let was = was.points.as_ref().map(|points| points.name.clone()).or_else(of_images);
             let was = was.unwrap_or_else(|| "an image".to_owned());
-            Err(TrainError::OtherData { folder, name, was }.into())
+            Err(TrainError::OtherData { folder, name, was, difference }.into())
         }
     }
+}
+
+/// The hash of points or of a set of images.
+fn fingerprint(frames: &Frames) -> Option<&str> {
+    let of_images = frames.images.as_ref().map(|images| &images.fingerprint);
+    frames.points.as_ref().map(|points| &points.fingerprint).or(of_images).map(String::as_str)
+}
+
+/// What distinguishes data, in the order of messages.
+fn facts(frames: &Frames, parts: Option<Parts>) -> [(&'static str, String); 5] {
+    let (points, images) = (frames.points.as_ref(), frames.images.as_ref());
+    let kind = match (points, images) {
+        (Some(_), _) => "points",
+        (None, Some(_)) => "a set of images",
+        (None, None) => "an image",
+    };
+    let columns = points.map_or_else(String::new, |points| match points.columns.len() {
+        0..=COLUMNS => points.columns.join(", "),
+        n => format!("{}, ... ({n} columns)", points.columns[..COLUMNS].join(", ")),
+    });
+    let size =
+        images.map_or_else(String::new, |set| format!("{} x {} x {}", set.width, set.height, set.channels));
+    let rows = parts.map_or_else(String::new, |parts| parts.to_string());
+    let hash = fingerprint(frames).unwrap_or_default().to_owned();
+    [
+        ("kind", kind.to_owned()),
+        ("columns", columns),
+        ("size", size),
+        ("rows", rows),
+        ("hash of the values", hash),
+    ]
 }
 
 /// Refuses to resume a run with another split of the same data.
@@ -141,17 +188,5 @@ fn compare<T: Serialize>(folder: &Path, name: &str, was: &T, asked: &T) -> Resul
         Some((option, was, asked)) => {
             Err(Error::from(TrainError::OtherOption { folder: folder.to_owned(), option, was, asked }))
         }
-    }
-}
-
-fn difference(path: String, a: &Value, b: &Value) -> Option<(String, String, String)> {
-    match (a, b) {
-        (Value::Object(x), Value::Object(y)) => {
-            x.iter().find_map(|(k, v)| difference(format!("{path}.{k}"), v, y.get(k).unwrap_or(&Value::Null)))
-        }
-        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
-            x.iter().zip(y).enumerate().find_map(|(i, (v, w))| difference(format!("{path}.{i}"), v, w))
-        }
-        _ => (a != b).then(|| (path, a.to_string(), b.to_string())),
     }
 }

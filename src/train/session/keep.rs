@@ -8,7 +8,7 @@ use super::Session;
 use crate::error::{Error, Result};
 use crate::io::process;
 use crate::io::run::metrics::{Kept, Metrics};
-use crate::io::run::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE};
+use crate::io::run::{COUNTERS_FILE, METRICS_FILE, MODEL_FILE, RunFolder};
 use crate::io::{write_checkpoint, write_sealed};
 use crate::tensor::{Tensor, Tree};
 use crate::train::best::Best;
@@ -32,11 +32,11 @@ impl Session<'_> {
         }
         folder.sweep();
         let stored = Stored::of(&self.state, self.pixels.clone());
-        write_checkpoint(folder.file(MODEL_FILE), &self.header, &stored)?;
+        write_checkpoint(folder.target(MODEL_FILE)?, &self.header, &stored)?;
         folder.keep();
-        let rows = Kept::none(&folder.file(METRICS_FILE));
+        let rows = Kept::none(&folder.target(METRICS_FILE)?);
         self.metrics = Some(rows.resume()?);
-        let path = folder.file(COUNTERS_FILE);
+        let path = folder.target(COUNTERS_FILE)?;
         Ok(write_sealed(&path, self.counters())?)
     }
 
@@ -61,7 +61,7 @@ impl Session<'_> {
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
         // The counters must cover fewer rows before rows are removed.
-        write_sealed(&folder.file(COUNTERS_FILE), &earlier)?;
+        write_sealed(&folder.target(COUNTERS_FILE)?, &earlier)?;
         self.budget.resume(earlier.seconds);
         earlier.measured_at.retain(|&update| update <= self.update);
         self.tallies.restore(earlier);
@@ -81,7 +81,8 @@ impl Session<'_> {
 
     pub(super) fn write(&mut self) -> Result<()> {
         let since_s = self.budget.time.now_s();
-        let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
+        let target = |folder: &Option<RunFolder>, name| folder.as_ref().map(|folder| folder.target(name));
+        let Some(path) = target(&self.folder, COUNTERS_FILE).transpose()? else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
         if !self.state.model.leaves().iter().all(finite) {
             let phase = self.header.config.phase_of(self.update);
@@ -91,7 +92,8 @@ impl Session<'_> {
         self.metrics.as_mut().map(Metrics::sync).transpose()?;
         write_sealed(&path, self.counters())?;
         let stored = Stored::of(&self.state, self.pixels.clone());
-        write_checkpoint(path.with_file_name(MODEL_FILE), &self.header, &stored)?;
+        let Some(path) = target(&self.folder, MODEL_FILE).transpose()? else { return Ok(()) };
+        write_checkpoint(path, &self.header, &stored)?;
         self.saving.done(since_s, self.budget.time.now_s());
         Ok(())
     }
@@ -99,7 +101,8 @@ impl Session<'_> {
     /// Writes the final scores to `counters.json`.
     pub(in crate::train) fn keep_scores(&mut self, scores: Scores) -> Result<()> {
         self.tallies.counters.scores = Some(scores);
-        let Some(path) = self.folder.as_ref().map(|folder| folder.file(COUNTERS_FILE)) else { return Ok(()) };
+        let path = self.folder.as_ref().map(|folder| folder.target(COUNTERS_FILE)).transpose()?;
+        let Some(path) = path else { return Ok(()) };
         Ok(write_sealed(&path, self.counters())?)
     }
 

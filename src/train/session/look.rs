@@ -75,6 +75,9 @@ impl Session<'_> {
         let found = self.held_out.validation(&self.measure, &self.state.ema, most, by, progress)?;
         let found = self.reported(found);
         self.measuring.done(since_s, self.budget.time.now_s());
+        if self.last_score.is_none_or(|last| last.lost.is_none()) {
+            self.held_out.lost(&found, false).iter().for_each(|text| (self.trainer.on_note)(text));
+        }
         self.last_score = Some(found);
         Ok(found)
     }
@@ -87,6 +90,7 @@ impl Session<'_> {
         let fresh = |part| data.fresh(&standard, drawn, seed, part);
         let progress = |share| on_stage(Activity::Testing, share);
         let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, progress)?;
+        self.held_out.lost(&found, true).iter().for_each(|text| (self.trainer.on_note)(text));
         Ok(self.reported(found))
     }
 

@@ -197,7 +197,17 @@ fn a_damaged_folder_is_left_as_it_is_and_resumed_once_it_is_whole() {
     assert!(other.contains("--seed=0, not --seed=1"), "{other}");
     let shifted = Trainer::new(line(2.0)).options(&options(0)).run_dir(&folder);
     let other = shifted.run().map(|_| ()).unwrap_err().to_string();
-    assert!(other.contains("holds other data"), "{other}");
+    assert!(other.contains("holds other data (hash of the values: "), "{other}");
+    // Other columns and another validation part are told as such, not as an option that they change.
+    let TrainingData::Points(points, _) = line(0.0) else { unreachable!() };
+    let wide: Vec<[f64; 2]> = points.values().iter().map(|&x| [x, x * x]).collect();
+    let wide = Trainer::new(Points::from_rows(wide).unwrap()).options(&options(0)).run_dir(&folder);
+    let other = wide.run().map(|_| ()).unwrap_err().to_string();
+    assert!(other.contains("holds other data (columns: x1 in that run, x1, x2 now)"), "{other}");
+    let given = crate::data::Given { validation: Some(points.clone()), test: None };
+    let measured = Trainer::new(TrainingData::Points(points, given)).options(&options(0)).run_dir(&folder);
+    let other = measured.run().map(|_| ()).unwrap_err().to_string();
+    assert!(other.contains("holds other data (that run has no --validation)"), "{other}");
     assert!(files(&folder) == kept);
 }
 

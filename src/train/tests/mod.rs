@@ -413,5 +413,9 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
         let message = prepared(points(n), given).map(|_| ()).unwrap_err().to_string();
         assert!(message.contains(&format!("give at least {least}")), "{message}");
     }
-    assert!(prepared(points(4), Given::default()).is_ok() && prepared(points(2), given(true, true)).is_ok());
+    let few = Given { validation: Some(points(2)), test: Some(points(3)) };
+    assert!(prepared(points(4), Given::default()).is_ok() && prepared(points(2), few).is_ok());
+    // The rows of a file that no flow can score are named before the training.
+    let far = prepared(points(2), given(true, true)).map(|_| ()).unwrap_err().to_string();
+    assert!(far.contains("row") && far.contains("standard deviations"), "{far}");
 }

@@ -196,14 +196,41 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
         "{}",
         errors[0]
     );
-    let errors = refusals(
-        |world| {
-            let options = TrainOptions { seed: Some(world.rank() as u64), ..options(None, 2) };
-            train(&ToyDensity::Moons.into(), &options, &folder("options"), Some(world))
-        },
-        2,
-    );
-    assert!(errors.iter().all(|e| e.to_string().contains("configuration differs on rank 1 (this process)")));
+    // Each option by its name and both values, in one short line.
+    let none = TrainOptions::default();
+    for (other, line) in [
+        (
+            TrainOptions { seed: Some(7), ..none.clone() },
+            "--seed differs on rank 1 (this process): 7, but rank 0 has",
+        ),
+        (
+            TrainOptions { lr: Some(0.5), ..none.clone() },
+            "--lr differs on rank 1 (this process): 0.5, but rank 0 has",
+        ),
+        (
+            TrainOptions { batch: Some(64), ..none.clone() },
+            "--batch differs on rank 1 (this process): 64/64, but rank 0 has 32/32",
+        ),
+        (
+            TrainOptions { solver: Some("bosh3".into()), ..none.clone() },
+            "--solver differs on rank 1 (this process): bosh3",
+        ),
+        (
+            TrainOptions { kinetic: Some(0.5), ..none },
+            "--kinetic differs on rank 1 (this process): 0.5, but rank 0 has 0.0",
+        ),
+    ] {
+        let errors = refusals(
+            |world| {
+                let given = options(None, 2);
+                let options = if world.rank() == 1 { given.with(&other) } else { given };
+                train(&ToyDensity::Moons.into(), &options, &folder("options"), Some(world))
+            },
+            2,
+        );
+        let is_short = |text: &str| text.contains(line) && text.len() < 120;
+        assert!(errors.iter().all(|e| is_short(&e.to_string())), "{}", errors[0]);
+    }
     assert!(!folder("data").exists() && !folder("options").exists());
 }
 

@@ -1,0 +1,198 @@
+//! Which options have an effect, by the kind of data and the objective.
+//!
+//! An option without effect for the data is refused. An option of solves is stored with the flow, so in a run without
+//! maximum likelihood it is accepted, and a note says that the training does not use it.
+
+use super::options::plain;
+use super::{Objective, TrainConfig, TrainError, TrainOptions, TrainingData};
+use crate::error::Error;
+
+/// What an option needs to have an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// A phase of maximum likelihood.
+    Solves,
+    /// A set of images.
+    Images,
+    /// Points or a set of images, whose best weights are kept.
+    HeldOut,
+}
+
+/// Every option: field name and command-line option.
+const NEEDS: [(&str, &str, Needs); 24] = [
+    ("preset", "--preset", Needs::Nothing),
+    ("updates", "--updates", Needs::Nothing),
+    ("time_limit", "--time-limit", Needs::Nothing),
+    ("batch", "--batch", Needs::Nothing),
+    ("width", "--width", Needs::Nothing),
+    ("depth", "--depth", Needs::Nothing),
+    ("blocks", "--blocks", Needs::Nothing),
+    ("divergence", "--divergence", Needs::Solves),
+    ("probes", "--probes", Needs::Solves),
+    ("solver", "--solver", Needs::Solves),
+    ("rtol", "--rtol", Needs::Solves),
+    ("atol", "--atol", Needs::Solves),
+    ("fixed_steps", "--fixed-steps", Needs::Solves),
+    ("checkpoints", "--checkpoints", Needs::Solves),
+    ("optimizer", "--optimizer", Needs::Nothing),
+    ("objective", "--objective", Needs::Nothing),
+    ("field", "--field", Needs::Images),
+    ("pixels", "--pixels", Needs::Images),
+    ("kinetic", "--kinetic", Needs::Solves),
+    ("jacobian", "--jacobian", Needs::Solves),
+    ("patience", "--patience", Needs::HeldOut),
+    ("lr", "--lr", Needs::Nothing),
+    ("shards", "--shards", Needs::Nothing),
+    ("seed", "--seed", Needs::Nothing),
+];
+
+impl TrainOptions {
+    /// Refuses options without effect for these data.
+    ///
+    /// # Errors
+    /// [`TrainError::Useless`] for the first such option.
+    pub(super) fn check_kind(&self, data: &TrainingData) -> Result<(), Error> {
+        let is_images = matches!(data, TrainingData::Images(..));
+        let is_held_out = is_images || matches!(data, TrainingData::Points(..));
+        let given = self.to_map();
+        for (name, option, needs) in NEEDS {
+            let reason = match needs {
+                Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
+                Needs::HeldOut if !is_held_out => {
+                    "it needs a table or a set of images; a run on an image or a toy density has new points in every update"
+                }
+                _ => continue,
+            };
+            if let Some(value) = given.get(name) {
+                return Err(TrainError::Useless { option, value: plain(value), reason }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A note if the training uses no solves, but options of solves are given.
+    pub(super) fn unused(&self, config: &TrainConfig) -> Option<String> {
+        if config.phases.iter().any(|phase| phase.objective == Objective::MaximumLikelihood) {
+            return None;
+        }
+        let given = self.to_map();
+        let of_solves =
+            NEEDS.iter().filter(|(name, _, needs)| *needs == Needs::Solves && given.contains_key(*name));
+        let options: Vec<&str> = of_solves.map(|(_, option, _)| *option).collect();
+        let verb = if options.len() == 1 { "has" } else { "have" };
+        let text = format!(
+            "note: {} {verb} no effect on the training: flow matching has no solves",
+            options.join(", ")
+        );
+        (!options.is_empty()).then_some(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::tests::boxes;
+    use crate::data::{Given, ImageSet, Points, ToyDensity};
+    use crate::train::{ObjectiveKind, SolveConfig, Trainer};
+    use serde_json::{Map, Value, json};
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    /// A value of each option that is no default.
+    fn values() -> Map<String, Value> {
+        let values = json!({
+            "preset": "points", "updates": 7, "time_limit": 9.0, "batch": 64, "width": 8, "depth": 1, "blocks": 2,
+            "divergence": "hutchinson", "probes": 3, "solver": "dopri5", "rtol": 0.01, "atol": 0.01, "fixed_steps": 3,
+            "checkpoints": 2, "optimizer": "lamb", "objective": "maximum-likelihood", "field": "mlp",
+            "pixels": "logit", "kinetic": 0.5, "jacobian": 0.5, "patience": 2, "lr": 0.1, "shards": 2, "seed": 5
+        });
+        values.as_object().unwrap().clone()
+    }
+
+    fn data() -> [TrainingData; 4] {
+        let points = Points::from_rows((0..40).map(|i| [f64::from(i), f64::from(i * i)]).collect::<Vec<_>>());
+        let pixels: Vec<u8> = (0..40 * 8).map(|i| (i * 37 % 251) as u8).collect();
+        let images = ImageSet::from_bytes("dots", pixels, [2, 4, 1]).unwrap();
+        [
+            boxes().into(),
+            points.unwrap().into(),
+            ToyDensity::Moons.into(),
+            TrainingData::Images(Arc::new(images), Given::default()),
+        ]
+    }
+
+    /// What determines the training.
+    fn used(config: &TrainConfig, data: &TrainingData) -> TrainConfig {
+        let mut config = config.clone();
+        if config.phases.iter().all(|phase| phase.objective == Objective::FlowMatching) {
+            config.model.solve = SolveConfig::adaptive(1.0);
+        }
+        if matches!(data, TrainingData::Image(_) | TrainingData::Toy(_)) {
+            config.patience = None;
+        }
+        config
+    }
+
+    /// Every option with every kind of data and every objective: an option that changes nothing of what determines the
+    /// training is refused or noted by its name, and no other.
+    #[test]
+    fn an_option_without_effect_is_refused_or_noted() {
+        let all: Vec<String> = values().keys().cloned().collect();
+        let mut known: Vec<&str> = NEEDS.map(|(name, ..)| name).to_vec();
+        known.sort_unstable();
+        assert_eq!(known, all.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut found = BTreeMap::<(&str, usize), u32>::new();
+        for data in data() {
+            let objectives: Vec<_> = ObjectiveKind::ALL.iter().copied().map(Some).chain([None]).collect();
+            for objective in objectives {
+                let base = TrainOptions { objective, ..TrainOptions::default() };
+                let settled = |options: &TrainOptions| Trainer::new(data.clone()).options(options).settle();
+                let (_, plain) = settled(&base).unwrap();
+                assert_eq!(base.unused(&plain), None);
+                for (name, option, _) in NEEDS {
+                    let is_images = matches!(data, TrainingData::Images(..));
+                    if name == "objective" || (name == "preset" && is_images) {
+                        continue;
+                    }
+                    let mut map = base.to_map();
+                    map.insert(name.to_owned(), values()[name].clone());
+                    let with = TrainOptions::from_map(map);
+                    // The preset of points and toys is "points" already.
+                    let with = match &data {
+                        TrainingData::Points(..) | TrainingData::Toy(_) if name == "preset" => {
+                            TrainOptions { preset: Some(super::super::Preset::Default), ..with }
+                        }
+                        _ => with,
+                    };
+                    let kind = match settled(&with) {
+                        Err(e) => {
+                            let message = e.to_string();
+                            assert!(message.contains(option) && message.contains("leave"), "{message}");
+                            0
+                        }
+                        Ok((options, config)) => {
+                            let has_effect =
+                                name == "time_limit" || used(&config, &data) != used(&plain, &data);
+                            let note = options.unused(&config);
+                            assert_eq!(
+                                note.is_none(),
+                                has_effect,
+                                "{} {objective:?} {name}: {note:?}",
+                                data.name()
+                            );
+                            assert!(note.iter().all(|note| note.contains(option)), "{note:?}");
+                            1 + usize::from(has_effect)
+                        }
+                    };
+                    *found.entry((name, kind)).or_default() += 1;
+                }
+            }
+        }
+        let count = |name: &str, kind: usize| found.get(&(name, kind)).copied().unwrap_or(0);
+        assert_eq!([count("patience", 0), count("patience", 2)], [8, 8]);
+        assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
+        assert_eq!([count("solver", 1), count("solver", 2)], [5, 11]);
+        assert_eq!(count("width", 2), 16);
+    }
+}
