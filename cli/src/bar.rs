@@ -1,7 +1,7 @@
 //! Progress on standard error: a bar on a terminal, otherwise a line every 10 seconds or JSON lines.
 
 use super::live::Live;
-use super::say::{error, note};
+use super::say::{failure, note};
 use super::table::{grouped, seconds};
 use flowline::__internal::Activity;
 use flowline::train::Progress;
@@ -63,9 +63,8 @@ impl Bar {
             return;
         }
         if self.live.is_hidden() {
-            // Validation is frequent and short, so its start gets no line of its own. The other activities end a run.
-            let is_new = before.is_none_or(|(before, _)| before != stage) && stage != Activity::Measuring;
-            if is_new || self.written.elapsed() >= LINE_EVERY {
+            let is_new = before.is_none_or(|(before, _)| before != stage);
+            if is_told(stage, is_new, percent, self.written.elapsed()) {
                 self.written = Instant::now();
                 if self.json {
                     let name = format!("{stage:?}").to_lowercase();
@@ -86,7 +85,7 @@ impl Bar {
     pub fn note(&mut self, text: &str) {
         if let Some(text) = text.strip_prefix("error: ") {
             // The job of several ranks ends before its command can print the error.
-            error(text);
+            failure(text, Some(1));
         } else if self.json {
             event(&serde_json::json!({"event": "note", "text": text}));
         } else if self.is_drawn() {
@@ -105,6 +104,14 @@ impl Bar {
     fn is_drawn(&self) -> bool {
         !self.live.is_hidden() && self.shown.is_some()
     }
+}
+
+/// Whether a line is written about an activity that is not drawn, so long after the last line. Validation is frequent and
+/// short, so its start gets no line of its own. The other activities end a run. The end of an activity gets no line: what
+/// follows it does.
+fn is_told(stage: Activity, is_new: bool, percent: u32, since: Duration) -> bool {
+    let is_begun = is_new && stage != Activity::Measuring;
+    percent < 100 && (is_begun || (percent > 0 && since >= LINE_EVERY))
 }
 
 /// A progress bar for a count of points, images or cells.
@@ -193,6 +200,25 @@ mod tests {
     use super::*;
     use flowline::data::Points;
     use flowline::train::{TrainOptions, Trainer};
+
+    /// All activities, shares and times since the last line: an activity that ends is not told, so a run with many
+    /// validations has no line for each of them.
+    #[test]
+    fn only_the_middle_of_a_long_activity_and_the_start_of_the_last_ones_are_told() {
+        let mut told = [0; 2];
+        for stage in [Activity::Measuring, Activity::Testing, Activity::Evaluating, Activity::Drawing] {
+            for percent in 0..=100 {
+                for (is_new, seconds) in [(true, 0), (true, 11), (false, 0), (false, 11)] {
+                    let is_middle = percent > 0 && percent < 100 && seconds > 10;
+                    let begins = is_new && percent < 100 && stage != Activity::Measuring;
+                    let found = is_told(stage, is_new, percent, Duration::from_secs(seconds));
+                    assert_eq!(found, is_middle || begins, "{stage} {percent} {is_new} {seconds}");
+                    told[usize::from(found)] += 1;
+                }
+            }
+        }
+        assert!(told.iter().all(|&n| n > 100), "{told:?}");
+    }
 
     #[test]
     fn the_line_of_a_table_has_its_validation_nll_and_the_unit_of_the_loss() {

@@ -1,6 +1,6 @@
 //! Short and long help, and usage errors in at most three lines.
 
-use super::say::{error_line, is_colored_by};
+use super::say::{error_line, failed, is_colored};
 use super::{Cli, train};
 use clap::{ColorChoice, CommandFactory};
 use std::ffi::OsString;
@@ -21,6 +21,9 @@ Examples:
 const SHORT: &str = "\
 More options (model, objective, solver, optimizer): flowline train --help
 Example: flowline train cat.png --time-limit 280";
+
+/// The last line of a usage error.
+const MORE: &str = "For more information, try '--help'.";
 
 /// The clap command. For `-h`, the advanced options of `train` are hidden.
 pub fn command(arguments: &[OsString], color: ColorChoice) -> clap::Command {
@@ -45,7 +48,7 @@ fn is_short(arguments: &[OsString]) -> bool {
 }
 
 /// Prints a usage error in at most three lines, or the requested help or version.
-pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
+pub fn refuse(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
         DisplayHelp | DisplayVersion => {
@@ -54,13 +57,17 @@ pub fn refuse(error: &clap::Error, color: ColorChoice) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         DisplayHelpOnMissingArgumentOrSubcommand => {
-            error_line("error: no command given; use train, sample, density, log-prob or info");
-            error_line("For more information, try '--help'.");
+            let text = "no command given; use train, sample, density, log-prob or info";
+            error_line(&format!("error: {text}"));
+            error_line(MORE);
+            failed(text, Some(2));
         }
         _ => {
             let text = error.render();
-            let text = if is_colored_by(color) { text.ansi().to_string() } else { text.to_string() };
-            error_line(&shortened(&text));
+            error_line(&shortened(&if is_colored() { text.ansi().to_string() } else { text.to_string() }));
+            let text = shortened(&text.to_string());
+            let lines = text.lines().filter(|line| *line != MORE).collect::<Vec<_>>().join("; ");
+            failed(lines.strip_prefix("error: ").unwrap_or(&lines), Some(2));
         }
     }
     ExitCode::from(2)
@@ -76,7 +83,7 @@ fn shortened(message: &str) -> String {
     // clap's tip on how to pass a value that starts with a dash is never the remedy here.
     let is_helpful = |line: &String| !plain(line).starts_with("tip: to pass");
     let mut lines: Vec<String> = paragraphs.filter(is_wanted).filter(is_helpful).take(2).collect();
-    lines.push("For more information, try '--help'.".to_owned());
+    lines.push(MORE.to_owned());
     let numbers = [
         ("invalid digit found in string", "give a whole number"),
         ("invalid float literal", "give a number"),

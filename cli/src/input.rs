@@ -2,6 +2,7 @@
 
 use super::error::{CliError, Result};
 use super::say::note;
+use flowline::__internal::{listed, shortened};
 use flowline::io::{CsvOptions, Table};
 use std::io::Read;
 use std::path::Path;
@@ -10,6 +11,9 @@ use std::path::Path;
 pub const STANDARD: &str = "-";
 /// The name of standard input in messages.
 const STDIN: &str = "stdin";
+
+/// The largest number of columns in an option that a message proposes.
+const COPIED: usize = 12;
 
 /// The separator between the cells of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,16 +85,22 @@ pub fn note_columns(table: &Table, options: &CsvOptions) {
     if options.has_columns() || is_plain {
         return;
     }
-    let left_out = match table.left_out.join(", ") {
-        names if names.is_empty() => String::new(),
-        names => format!("; left out, not numbers: {names}"),
+    let left_out = match &table.left_out[..] {
+        [] => String::new(),
+        names => format!("; left out, not numbers: {}", listed(names, "columns")),
     };
-    note(&format!("{}: columns {}{left_out}", table.path.display(), table.columns.join(", ")));
+    let columns = listed(&table.columns, "columns");
+    note(&format!("{}: columns {columns}{left_out}", table.path.display()));
     if let Some(i) = counter(table) {
-        let others = table.columns.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, name)| name.as_str());
-        let others: Vec<&str> = others.collect();
-        let name = &table.columns[i];
-        note(&format!("warning: column {name} counts rows; to leave it out: --columns {}", others.join(",")));
+        let name = shortened(&table.columns[i]);
+        let others: Vec<&str> =
+            table.columns.iter().filter(|name| **name != table.columns[i]).map(String::as_str).collect();
+        let remedy = if others.len() <= COPIED {
+            format!("to leave it out: --columns {}", others.join(","))
+        } else {
+            "to leave it out, name the others with --columns".to_owned()
+        };
+        note(&format!("warning: column {name} counts rows; {remedy}"));
     }
 }
 

@@ -9,7 +9,7 @@ use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
     Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_output, check_tolerances,
-    place, write_csv, write_npy,
+    listed, place, plain, shortened, write_csv, write_npy,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet};
@@ -92,6 +92,10 @@ pub fn run(args: &Args) -> Result<()> {
     let d = learned.dim();
     let options = input::options(args.columns.as_deref(), args.delimiter)?;
     let points = Points::read(&args.data, d, &options, &learned.columns())?;
+    if points.rows.is_empty() {
+        let name = points.path.display().to_string();
+        return Err(DataError::NoPoints { name }.into());
+    }
     let mut count = Count::new(points.rows.len() / d, "points");
     let mut log_probs = Vec::with_capacity(points.rows.len() / d);
     let parts = learned.log_prob_parts(&points.rows, rtol, atol).map_err(|e| points.located(e))?;
@@ -104,14 +108,11 @@ pub fn run(args: &Args) -> Result<()> {
     write(args, kind, &log_probs)?;
     let mean = Estimate::of(&log_probs);
     let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
-    let text = match log_probs.len() {
-        0 => format!("{} contains no points", args.data.display()),
-        n => format!("{} points, mean log-density {mean} nats per {area}", grouped(n as u64)),
-    };
+    let n = grouped(log_probs.len() as u64);
+    let text = format!("{n} points, mean log-density {mean} nats per {area}");
     done(&text, || {
-        let mean_nats = (!log_probs.is_empty()).then_some(mean.mean);
         let common = json!({
-            "run": run, "count": log_probs.len(), "mean_log_prob_nats": mean_nats,
+            "run": run, "count": log_probs.len(), "mean_log_prob_nats": mean.mean,
             "mean_log_prob_stderr_nats": mean.stderr, "rtol": rtol, "atol": atol,
         });
         with_values(common, args, &log_probs)
@@ -144,8 +145,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
         (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
         // With `--json` the summary contains the values.
         _ if is_json() => {}
-        _ if log_probs.is_empty() => {}
-        _ => result(&log_probs.iter().map(f64::to_string).collect::<Vec<_>>().join("\n")),
+        _ => result(&log_probs.iter().map(plain).collect::<Vec<_>>().join("\n")),
     }
     Ok(())
 }
@@ -215,23 +215,23 @@ impl Points {
             let path = csv.path.clone();
             let found = csv.columns.len();
             if csv.has_heading && csv.lines.is_empty() {
-                let reason =
-                    format!("\"{}\" is read as a heading, and no row follows", csv.columns.join(","));
+                let heading = listed(&csv.columns, "columns");
+                let reason = format!("\"{heading}\" is read as a heading, and no row follows");
                 return Err(IoError::Csv { path, line: 1, reason }.into());
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
                 let there: Vec<&String> = csv.columns.iter().chain(&csv.left_out).collect();
                 let missing = columns.iter().find(|name| csv.has_heading && !there.contains(name));
                 if let Some(name) = missing.filter(|_| !options.has_columns()) {
-                    let there: Vec<&str> = there.into_iter().map(String::as_str).collect();
-                    let reason = format!("no column \"{name}\"; the columns are {}", there.join(", "));
+                    let there = listed(&there, "columns");
+                    let reason = format!("no column \"{}\"; the columns are {there}", shortened(name));
                     return Err(IoError::Csv { path, line: 1, reason }.into());
                 }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
                     if found > dim { "; choose with --columns" } else { "; give a table with these columns" },
                 );
-                let wanted = columns.join(", ");
+                let wanted = listed(columns, "columns");
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
                 return Err(IoError::Csv { path, line, reason }.into());
             }

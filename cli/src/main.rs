@@ -3,7 +3,7 @@
 //! Each subcommand reads its arguments, calls the library and prints the results; it computes nothing itself.
 //! The library prints nothing, except figures in notebooks (feature `evcxr`).
 //!
-//! Exit codes: 0 success, 1 failure, 2 wrong usage. A run stopped by SIGINT or SIGTERM ends by that signal.
+//! Exit codes: 0 success, 1 failure, 2 wrong usage. A run stopped by a signal ends by that signal.
 
 mod bar;
 mod config;
@@ -25,6 +25,7 @@ mod say;
 mod signals;
 mod table;
 mod train;
+mod typed;
 
 use clap::{ArgAction, ColorChoice, FromArgMatches, Parser, Subcommand};
 use error::{CliError, Result};
@@ -83,21 +84,28 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
-        Err(CliError::Clap(error)) => return help::refuse(&error, color(&arguments)),
-        Err(error) => return ended(&error),
+        Err(error) => {
+            let is_json = arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
+            let json = is_json && ranks::is_root();
+            say::set(say::Style { quiet: false, json, color: color(&arguments) });
+            return if let CliError::Clap(error) = error { help::refuse(&error) } else { ended(&error, &arguments) };
+        }
     };
-    say::set(say::Style { quiet: cli.quiet || !ranks::is_root(), json: cli.json, color: color(&arguments) });
+    let (quiet, json) = (cli.quiet || !ranks::is_root(), cli.json && ranks::is_root());
+    say::set(say::Style { quiet, json, color: color(&arguments) });
     match run(&cli.command, started) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => ended(&error),
+        Err(error) => ended(&error, &arguments),
     }
 }
 
-fn ended(error: &CliError) -> ExitCode {
+fn ended(error: &CliError, arguments: &[OsString]) -> ExitCode {
+    let code = if error.is_usage() { 2 } else { 1 };
     if !matches!(error, CliError::Silent) {
-        say::error(&error.to_string());
+        let command = help::command(arguments, ColorChoice::Never);
+        say::failure(&typed::as_typed(&error.to_string(), &command, arguments), Some(code));
     }
-    ExitCode::from(if error.is_usage() { 2 } else { 1 })
+    ExitCode::from(code)
 }
 
 /// Reads the arguments, including those from a `--config` file.

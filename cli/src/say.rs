@@ -35,15 +35,10 @@ pub fn is_quiet() -> bool {
 
 /// Whether standard error has colors.
 pub fn is_colored() -> bool {
-    is_colored_by(style().color)
-}
-
-/// Whether standard error has colors with this choice. Unlike [`is_colored`], it works before the style is set.
-pub fn is_colored_by(choice: ColorChoice) -> bool {
     let set = |name: &str| std::env::var(name).ok();
     // Without TERM, a Unix terminal may not understand control codes. Windows does not set TERM.
     let is_dumb = set("TERM").map_or(!cfg!(windows), |name| name == "dumb");
-    match choice {
+    match style().color {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
         ColorChoice::Auto => {
@@ -69,6 +64,20 @@ pub fn error_line(text: &str) {
 pub fn error(text: &str) {
     let label = if is_colored() { "\x1b[1m\x1b[31merror:\x1b[0m" } else { "error:" };
     error_line(&format!("{label} {text}"));
+}
+
+/// Writes the error that ends a command to standard error and, with `--json`, as an object to standard output, where a
+/// script expects the summary. A command that ends by a signal has no exit code.
+pub fn failure(text: &str, code: Option<u8>) {
+    error(text);
+    failed(text, code);
+}
+
+/// Writes the object of [`failure`], whose text has been written to standard error.
+pub fn failed(text: &str, code: Option<u8>) {
+    if style().json {
+        result(&serde_json::json!({"error": text, "exit_code": code}).to_string());
+    }
 }
 
 /// Writes a result to standard output.

@@ -3,6 +3,8 @@
 //! Each message states the problem and the remedy. If an image is read without an error, its density has a
 //! finite entropy; if points are, their standardized form is finite. Later code does not check this again.
 
+use crate::io::shortened;
+
 /// Why an image, points or a set of images cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -163,6 +165,12 @@ pub enum DataError {
         /// The number of rows.
         rows: usize,
     },
+    /// There are no points.
+    #[error("{name} contains no points; give at least one row of numbers")]
+    NoPoints {
+        /// The name of the points.
+        name: String,
+    },
     /// There are fewer than two points.
     #[error("points {name}: {found} is too few; give at least 2 points, preferably thousands")]
     TooFewPoints {
@@ -186,7 +194,10 @@ pub enum DataError {
         expected: usize,
     },
     /// A coordinate is NaN or infinite.
-    #[error("points {name}: {place}, column {column} is {value}; points must be finite; remove this point")]
+    #[error(
+        "points {name}: {place}, column {} is {value}; points must be finite; remove this point",
+        shortened(column)
+    )]
     NonFinite {
         /// The name of the points.
         name: String,
@@ -199,8 +210,8 @@ pub enum DataError {
     },
     /// A coordinate has the same value in every point, so its standard deviation is zero.
     #[error(
-        "points {name}: column {column} is {} in all {rows} rows, so it has no density; remove the column, or choose others with --columns",
-        in_short(*value)
+        "points {name}: column {} is {} in all {rows} rows, so it has no density; remove the column, or choose others with --columns",
+        shortened(column), in_short(*value)
     )]
     ConstantColumn {
         /// The name of the points.
@@ -214,7 +225,8 @@ pub enum DataError {
     },
     /// The mean or the standard deviation of a coordinate overflows or underflows in f64.
     #[error(
-        "points {name}: column {column} cannot be standardized: its mean is {mean:?} and its standard deviation {std:?}; scale the column so that its largest magnitude is between about 1e-150 and 1e150, or remove outliers"
+        "points {name}: column {} cannot be standardized: its mean is {mean:?} and its standard deviation {std:?}; scale the column so that its largest magnitude is between about 1e-150 and 1e150, or remove outliers",
+        shortened(column)
     )]
     Spread {
         /// The name of the points.

@@ -56,6 +56,12 @@ impl Artist {
         Plane { frame: self.frame.window(), names: [0, 1].map(|a| self.names[a].as_str()), scale }
     }
 
+    /// The end of a title for a density that was evaluated on fewer cells than usual, for lack of time: thin lines look
+    /// like beads then.
+    fn cells(&self, (_, rows, cols): &Inner) -> String {
+        cells_title((*rows, *cols), self.frame.side() * self.frame.cells_per_pixel())
+    }
+
     /// The color scale for a learned density.
     fn scale(&self, learned: &Inner) -> ColorScale {
         self.frames.color_scale(&self.map(&learned.0, learned.1, learned.2))
@@ -73,7 +79,7 @@ impl Artist {
         (update, updates): (u64, u64),
     ) -> Result<()> {
         let map = self.map(&learned.0, learned.1, learned.2);
-        let title = density_title(update, updates);
+        let title = density_title(update, updates) + &self.cells(learned);
         let plane = self.plane(self.scale(learned));
         Ok(plane.density(&title, &map)?.save(folder.target("density.png")?)?)
     }
@@ -81,8 +87,9 @@ impl Artist {
     /// The target density, whose values cover the window, beside the learned one.
     pub(crate) fn comparison(&self, folder: &RunFolder, learned: &Inner, truth: &Inner) -> Result<()> {
         let (truth, plane) = (self.map(&truth.0, truth.1, truth.2), self.plane(self.scale(learned)));
+        let title = format!("Learned density{}", self.cells(learned));
         let learned = self.map(&learned.0, learned.1, learned.2);
-        let figure = plane.comparison([self.title, "Learned density"], [&truth, &learned])?;
+        let figure = plane.comparison([self.title, &title], [&truth, &learned])?;
         Ok(figure.save(folder.target("comparison.png")?)?)
     }
 
@@ -116,6 +123,10 @@ fn density_title(update: u64, updates: u64) -> String {
     } else {
         format!("Learned density (update {at} of {last})")
     }
+}
+
+fn cells_title((rows, cols): (usize, usize), finest: usize) -> String {
+    if rows.max(cols) < finest { format!(", {rows} x {cols} cells") } else { String::new() }
 }
 
 /// `corner.png`: the data and samples `[n, d]` in the units of the data, for each pair of columns.
@@ -237,6 +248,8 @@ mod tests {
 
     #[test]
     fn the_title_names_the_update_of_older_weights() {
+        assert_eq!(cells_title((48, 36), 400), ", 48 x 36 cells");
+        assert_eq!([cells_title((400, 300), 400), cells_title((300, 400), 400)], ["", ""]);
         assert_eq!(density_title(18_369, 18_369), "Learned density after 18,369 updates");
         assert_eq!(density_title(1_745, 18_369), "Learned density (update 1,745 of 18,369)");
     }

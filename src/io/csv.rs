@@ -1,9 +1,10 @@
 //! Rows of numbers as text: one row per line, with an optional heading. See [`options`](super::CsvOptions) for reading.
 //!
-//! Numbers are written in the shortest form that reads back to the same value.
+//! Numbers are written in the shortest form that reads back to the same value, in scientific notation below 1e-5 and
+//! from 1e16 on.
 
 use super::atomic::write_parts;
-use super::{CsvOptions, IoError, write_atomic};
+use super::{CsvOptions, IoError, listed, write_atomic};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ impl Table {
         self.columns.iter().position(|column| column == name).ok_or_else(|| IoError::NoColumn {
             path: self.path.clone(),
             name: name.to_owned(),
-            columns: self.columns.join(", "),
+            columns: listed(&self.columns, "columns"),
         })
     }
 
@@ -112,9 +113,41 @@ pub fn write_csv_parts<T: Display, E: From<IoError>>(
 /// The error of the writer.
 pub fn write_row<T: Display>(row: &[T], file: &mut dyn Write) -> io::Result<()> {
     for (i, x) in row.iter().enumerate() {
-        write!(file, "{}{x}", if i > 0 { "," } else { "" })?;
+        write!(file, "{}{}", if i > 0 { "," } else { "" }, plain(x))?;
     }
     writeln!(file)
+}
+
+/// A number as text. `Display` writes all zeros of numbers such as 1e-40 and 1e40; here a number below 1e-5 or from 1e16
+/// on has the same digits in scientific notation, if it is then shorter. Other text is unchanged.
+pub fn plain(x: &impl Display) -> String {
+    let text = x.to_string();
+    scientific(&text).filter(|short| short.len() < text.len()).unwrap_or(text)
+}
+
+/// The smallest exponent of ten without scientific notation, and the first one with it.
+const EXPONENTS: std::ops::Range<i64> = -5..16;
+
+/// A decimal number of [these exponents](EXPONENTS) in scientific notation.
+fn scientific(text: &str) -> Option<String> {
+    let (sign, number) = text.strip_prefix('-').map_or(("", text), |number| ("-", number));
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let mut all = whole.bytes().chain(fraction.bytes());
+    if whole.is_empty() || !all.all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let first = |digits: &str| digits.find(|digit| digit != '0').map(|at| at as i64);
+    let exponent = match first(whole) {
+        Some(at) => whole.len() as i64 - 1 - at,
+        None => -1 - first(fraction)?,
+    };
+    if EXPONENTS.contains(&exponent) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let (one, others) = digits.trim_matches('0').split_at(1);
+    let point = if others.is_empty() { "" } else { "." };
+    Some(format!("{sign}{one}{point}{others}e{exponent}"))
 }
 
 /// Reads rows of numbers with the same number of columns. A first line without numbers is a heading; empty
@@ -208,6 +241,45 @@ mod tests {
         std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
         let message = read_csv(&path).unwrap_err().to_string();
         assert!(message.contains("p.csv line 3: byte 11 of the file is not UTF-8 text"), "{message}");
+    }
+
+    /// Numbers of f64 and f32 with random bits, round ones of all powers of ten, and whole numbers.
+    #[test]
+    fn numbers_of_all_magnitudes_are_short_and_read_back() {
+        use rand::{RngExt, SeedableRng, rngs::SmallRng};
+        let mut rng = SmallRng::seed_from_u64(11);
+        let mut found = [0; 3];
+        for i in 0..30_000 {
+            let (text, shown, back) = match i % 4 {
+                0 => {
+                    let x = f64::from_bits(rng.random());
+                    (plain(&x), x.to_string(), (x, false))
+                }
+                1 => {
+                    let x = f32::from_bits(rng.random());
+                    (plain(&x), x.to_string(), (f64::from(x), true))
+                }
+                2 => {
+                    let x = f64::from(rng.random_range(-99..100)) * 10f64.powi(rng.random_range(-300..300));
+                    (plain(&x), x.to_string(), (x, false))
+                }
+                _ => {
+                    let x: u64 = rng.random_range(0..u64::MAX) >> rng.random_range(0..64);
+                    (plain(&x), x.to_string(), (x as f64, false))
+                }
+            };
+            let x: f64 = if back.1 { f64::from(text.parse::<f32>().unwrap()) } else { text.parse().unwrap() };
+            assert!(x.to_bits() == back.0.to_bits() || x.is_nan() && back.0.is_nan(), "{text} {}", back.0);
+            assert!(text.len() <= 24, "{text}");
+            let is_usual = (1e-5..1e16).contains(&back.0.abs()) || back.0 == 0.0 || !back.0.is_finite();
+            assert!(!is_usual || text == shown, "{text} {shown}");
+            found[if is_usual { 0 } else { 1 + usize::from(text.contains('e')) }] += 1;
+        }
+        assert!(found[0] > 1_000 && found[1] > 10 && found[2] > 10_000, "{found:?}");
+        assert_eq!(["-0", "00.1", "1e5", "x", "-", ".5", "1.2.3"].map(|text| plain(&text)), [
+            "-0", "00.1", "1e5", "x", "-", ".5", "1.2.3"
+        ]);
+        assert_eq!([1e40, -1.25e-40, 1e16, 1e-6].map(|x| plain(&x)), ["1e40", "-1.25e-40", "1e16", "1e-6"]);
     }
 
     #[test]

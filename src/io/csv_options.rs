@@ -2,7 +2,7 @@
 //!
 //! The separator and the numeric columns are determined from the first 1,000 lines. Then all lines are read.
 
-use super::{IoError, Table};
+use super::{IoError, Table, listed, shortened};
 use std::path::{Path, PathBuf};
 
 /// Separators in the order they are tried. Semicolons and tabs come first, because decimal commas occur with them.
@@ -121,7 +121,7 @@ impl CsvOptions {
             let number = || asked.parse::<usize>().ok()?.checked_sub(1).filter(|&place| place < names.len());
             let place = names.iter().position(|name| name == asked).or_else(number);
             let Some(place) = place else {
-                let (name, columns) = (asked.clone(), names.join(", "));
+                let (name, columns) = (asked.clone(), listed(names, "columns"));
                 return Err(IoError::NoColumn { path: path.to_owned(), name, columns });
             };
             if places.contains(&place) {
@@ -176,8 +176,8 @@ fn row(
     }
     let number = |&place: &usize| {
         let cell = &cells[place];
-        let column = headings.map_or_else(String::new, |names| format!("column {}: ", names[place]));
-        cell.parse().map_err(|_| format!("{column}\"{cell}\" is not a number{}", hint(cell, delimiter)))
+        let column = headings.map_or_else(String::new, |names| format!("column {}: ", shortened(&names[place])));
+        cell.parse().map_err(|_| format!("{column}\"{}\" is not a number{}", shortened(cell), hint(cell, delimiter)))
     };
     places.iter().map(number).collect()
 }

@@ -20,6 +20,7 @@ mod error;
 pub(crate) mod fault;
 #[cfg(feature = "train")]
 mod hash;
+mod listed;
 #[cfg(feature = "train")]
 mod lock;
 mod npy;
@@ -51,11 +52,13 @@ pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoi
 pub(crate) use checkpoint::{checkpoint_bytes, checkpoint_of};
 pub use csv::{Table, read_csv};
 #[doc(hidden)]
-pub use csv::{write_csv, write_csv_parts, write_row};
+pub use csv::{plain, write_csv, write_csv_parts, write_row};
 pub use csv_options::CsvOptions;
 pub use error::IoError;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;
+#[doc(hidden)]
+pub use listed::{listed, shortened};
 #[cfg(feature = "train")]
 pub(crate) use lock::Lock;
 pub use npy::{Npy, read_npy};

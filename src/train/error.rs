@@ -2,6 +2,7 @@
 
 use crate::data::Parts;
 use crate::eval::stopped;
+use crate::io::IoError;
 use std::path::PathBuf;
 
 /// Why a run cannot start or continue.
@@ -106,6 +107,16 @@ pub enum TrainError {
         /// The file.
         path: PathBuf,
     },
+    /// `metrics.csv` does not begin with the rows that `counters.json` recorded, although they are rows.
+    #[error("{} and {} do not belong together: {reason}", counters.display(), metrics.display())]
+    OtherRows {
+        /// The path of `counters.json`.
+        counters: PathBuf,
+        /// The path of `metrics.csv`.
+        metrics: PathBuf,
+        /// What differs.
+        reason: String,
+    },
     /// A file in the folder prevents the run from being resumed.
     #[error("{cause}; {remedy}; nothing was changed")]
     Unusable {
@@ -126,13 +137,13 @@ pub enum TrainError {
     },
     /// The run does not fit into memory.
     #[error(
-        "{options}: {what} needs {} of memory and {} are free; make one of these options smaller",
+        "{options}{what} needs {} of memory and {} are free; make one of these numbers smaller",
         gigabytes(*needed), gigabytes(*free)
     )]
     Memory {
-        /// The options that determine the memory, with their values.
+        /// Those of the options that determine the memory which were given, with their values and a colon; may be empty.
         options: String,
-        /// What needs the memory.
+        /// What needs the memory, and the sizes that determine it.
         what: String,
         /// Bytes needed.
         needed: u64,
@@ -141,9 +152,11 @@ pub enum TrainError {
     },
     /// The model has too many layers to compile in reasonable time.
     #[error(
-        "--depth={depth} --blocks={blocks} --probes={probes}: this configuration compiles {layers} layers; the limit is {limit}; make one of these options smaller"
+        "{options}this configuration compiles {layers} layers (depth {depth}, {blocks} blocks, {probes} probes or coordinates of the divergence); the limit is {limit}; make one of these numbers smaller"
     )]
     Layers {
+        /// Those of the options that determine the number which were given, with their values and a colon; may be empty.
+        options: String,
         /// Hidden layers per vector field.
         depth: usize,
         /// Number of vector fields.
@@ -255,6 +268,19 @@ pub enum TrainError {
 }
 
 /// The total number of updates; 0 if a rank other than 0 does not know it, under a time limit.
+impl TrainError {
+    /// The error for a file that prevents a run from being resumed, with a remedy in place of the file's own.
+    pub(super) fn unusable(e: &crate::error::Error, remedy: &'static str) -> TrainError {
+        let cause = match e {
+            crate::error::Error::Io(IoError::Damaged { path, bytes, reason }) => {
+                format!("{} is damaged ({bytes} bytes): {reason}", path.display())
+            }
+            e => e.to_string(),
+        };
+        TrainError::Unusable { cause, remedy }
+    }
+}
+
 fn of(updates: u64) -> String {
     if updates == 0 { String::new() } else { format!(" of {updates}") }
 }

@@ -8,8 +8,8 @@
 use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
 use crate::backend::work::Work;
-use crate::error::Result;
-use crate::io::read_sealed;
+use crate::error::{Error, Result};
+use crate::io::{IoError, read_sealed};
 use crate::io::run::metrics::{Extent, Kept};
 use crate::io::run::{COUNTERS_FILE, METRICS_FILE};
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,14 @@ pub(super) fn counts(
         return Err(TrainError::OtherRun { path }.into());
     }
     let known = counters.as_ref().and_then(|counters| counters.metrics.as_ref());
-    let rows = Kept::read(&folder.join(METRICS_FILE), update, known)?;
+    let metrics = folder.join(METRICS_FILE);
+    let rows = Kept::read(&metrics, update, known).map_err(|e| match e {
+        // If the rows can be read without the record, either file may be that of another state of the run.
+        IoError::Damaged { reason, .. } if known.is_some() && Kept::read(&metrics, update, None).is_ok() => {
+            TrainError::OtherRows { counters: path, metrics: metrics.clone(), reason }.into()
+        }
+        e => Error::from(e),
+    })?;
     Ok((counters, rows))
 }
 

@@ -339,13 +339,16 @@ impl<'a> Trainer<'a> {
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
-        warnings(&self.data, prepared.parts).iter().for_each(|text| (self.on_note)(text));
+        let found = warnings(&self.data, prepared.parts);
         let shards = header.config.shards;
         if let Some(world) = self.world.filter(|world| world.size() > shards) {
             return Err(TrainError::Ranks { ranks: world.size(), shards }.into());
         }
         let team = Rc::new(Team::new(self.world, shards, self.silent, self.time.clone()));
-        Session::new(self, team, prepared, header, state, folder, resumed)
+        let mut session = Session::new(self, team, prepared, header, state, folder, resumed)?;
+        // After the files of a resumed run were read: an error comes without warnings about the data.
+        found.iter().for_each(|text| (session.trainer.on_note)(text));
+        Ok(session)
     }
 
     /// The options, with the preset for the kind of data, and the resulting configuration.
@@ -368,7 +371,7 @@ impl<'a> Trainer<'a> {
             options.check_given_flow()?;
             TrainConfig { model: ModelConfig::of(flow), ..config }
         } else {
-            super::bounds::check_model(&config)?;
+            super::bounds::check_model(&options, &config)?;
             config
         };
         let is_single = |flow: &Flow| flow.leaves().iter().all(|leaf| leaf.dtype() == DType::F32);

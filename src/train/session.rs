@@ -269,7 +269,7 @@ impl<'a> Session<'a> {
         let step = Step::new(config, &plan, &self.source, self.first(phase));
         let planned = step.plan(&self.state, self.team.own_shards())?;
         let peak_bytes = planned.peak_bytes(config.steps().1) as u64;
-        bounds::check_update(config, plan.objective.name(), peak_bytes)?;
+        bounds::check_update((&self.header.options, config), plan.objective.name(), peak_bytes)?;
         self.tallies.counters.plan_peak_bytes = peak_bytes;
         self.tallies.planned(phase, planned);
         self.steps[phase] = Some(step);

@@ -2,6 +2,7 @@
 
 use super::{Given, Parts, TrainingData};
 use crate::data::{Points, subset};
+use crate::io::shortened;
 use std::collections::HashSet;
 
 /// Rows of a column that are compared.
@@ -54,7 +55,9 @@ fn repeated(points: &Points) -> Option<String> {
     };
     let is_repeated = |&(_, values): &(usize, usize)| rows.len() >= LEAST && 2 * values < rows.len();
     let found: Vec<_> = (0..d).map(|a| (a, distinct(a))).filter(is_repeated).collect();
-    let name = |&(a, values): &(usize, usize)| format!("{} ({values} different values)", points.columns[a]);
+    let name = |&(a, values): &(usize, usize)| {
+        format!("{} ({values} different values)", shortened(&points.columns[a]))
+    };
     let mut names: Vec<String> = found.iter().take(NAMED).map(name).collect();
     if found.len() > NAMED {
         names.push(format!("and {} more", found.len() - NAMED));
@@ -75,7 +78,7 @@ fn constant(points: &Points) -> impl Iterator<Item = String> {
     (0..points.dim()).filter(is_constant).take(NAMED).map(|a| {
         format!(
             "warning: column {} varies by {:.1e} around {}: its values differ only in the last digits of a double; leave it out with --columns",
-            points.columns[a], std[a], mean[a]
+            shortened(&points.columns[a]), std[a], mean[a]
         )
     })
 }

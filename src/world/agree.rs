@@ -2,6 +2,22 @@
 
 use super::{World, WorldError};
 
+/// The largest number of characters of a value in a message, and how many of them precede the first difference.
+const SHOWN: usize = 60;
+const BEFORE: usize = 20;
+
+/// The part of a long value around the first character that differs from the other value.
+fn around(value: &str, other: &str) -> String {
+    if value.chars().count() <= SHOWN {
+        return value.to_owned();
+    }
+    let same = value.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let start = same.saturating_sub(BEFORE);
+    let text: String = value.chars().skip(start).take(SHOWN).collect();
+    let [before, after] = [start > 0, value.chars().nth(start + SHOWN).is_some()];
+    format!("{}{text}{}", if before { "..." } else { "" }, if after { "..." } else { "" })
+}
+
 impl World {
     /// The name of the machine on which a rank runs; "this process" for threads.
     pub fn host(&self, rank: usize) -> String {
@@ -50,7 +66,7 @@ impl World {
         let ((theirs, ours), what) = pairs
             .find_map(|((theirs, ours), (what, _))| (theirs != ours).then_some(((theirs, ours), *what)))
             .unwrap_or(((&theirs, &ours), "program"));
-        let (what, theirs, ours) = (what.to_owned(), theirs.to_owned(), ours.to_owned());
+        let (what, theirs, ours) = (what.to_owned(), around(theirs, ours), around(ours, theirs));
         Err(WorldError::Differs { rank, host: self.host(rank), what, theirs, ours })
     }
 }

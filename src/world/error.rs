@@ -51,6 +51,15 @@ pub enum WorldError {
         /// The value on rank 0.
         ours: String,
     },
+    /// Two ranks solve different ensembles.
+    #[error(
+        "rank {} ({}) and rank {} ({}) have different parameters or y0 for the same trajectories: give every rank the same ensemble, from the same file or seed",
+        ranks[0].0, ranks[0].1, ranks[1].0, ranks[1].1
+    )]
+    OtherProblems {
+        /// Index and host of both ranks.
+        ranks: [(usize, String); 2],
+    },
     /// Another rank failed.
     #[error("rank {rank} ({host}): {message}")]
     Rank {

@@ -157,6 +157,26 @@ fn the_first_value_that_differs_is_named_with_both() {
     assert!(found.iter().all(|text| text == "data differs on rank 2 (this process): 3f, but rank 0 has 91"));
 }
 
+/// Values of up to 2,000 characters that differ in one place: the message is short, and its parts differ.
+#[test]
+fn the_difference_of_long_values_is_shown_in_one_line() {
+    for length in [1, 59, 60, 61, 200, 2_000] {
+        for at in [0, length / 2, length - 1] {
+            let value = |c: char| -> String { (0..length).map(|i| if i == at { c } else { 'é' }).collect() };
+            let found = World::threads(2, |world| {
+                let value = value(if world.rank() == 0 { 'a' } else { 'b' });
+                world.compare(&[("configuration", value)]).unwrap_err()
+            });
+            for error in found {
+                let WorldError::Differs { theirs, ours, .. } = &error else { panic!("{error}") };
+                assert!(theirs.contains('b') && ours.contains('a'), "{length} {at}: {error}");
+                assert!(error.to_string().chars().count() < 220, "{error}");
+                assert_eq!(length <= 60, *theirs == value('b'), "{length} {at}: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_silent_rank_is_named_when_the_deadline_is_over() {
     let (time, gave_up) = (TimeSource::set(), AtomicUsize::new(0));

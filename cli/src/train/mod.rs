@@ -10,7 +10,7 @@ use super::bar::Bar;
 use super::documented::DiffraxExample;
 use super::error::{CliError, Result, nearest};
 use super::runs::RUNS;
-use super::say::{error_line, note};
+use super::say::{error_line, failed, note};
 use super::signals::Signals;
 use super::{input, ranks, table::seconds};
 use flowline::__internal::{check_free, default_folder};
@@ -95,7 +95,9 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
         return followed(learned, signals.as_ref());
     }
     if let (Err(stopped @ Error::Train(TrainError::Stopped { .. })), Some(signals)) = (&learned, &signals) {
-        error_line(&stopped.to_string());
+        let text = stopped.to_string();
+        error_line(&text);
+        failed(&text, None);
         signals.end();
     }
     let learned = learned?;

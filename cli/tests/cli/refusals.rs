@@ -1,6 +1,6 @@
 //! Refusals: wrong usage, excessive sizes, invalid input, other programs' files. No files are left behind.
 
-use crate::place::{Place, SMALL, text};
+use crate::place::{Place, SMALL, json, text};
 use std::fs;
 
 #[test]
@@ -34,6 +34,11 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("trian", &["'trian'", "'train'"]),
         ("train --preset best", &["--preset", "'best'", "default, diffrax, documented"]),
         ("train moons --preset documented", &["--preset=documented", "points"]),
+        ("train moons --preset diffrax", &["--preset=diffrax: must be", "points"]),
+        ("train tiny.png --method rk5", &["--method=rk5", "did you mean rk4?"]),
+        ("train tiny.png --kinetic-weight -1", &["--kinetic-weight=-1: must be"]),
+        ("train tiny.png --model mlp", &["--model=mlp: it needs a set of images", "leave --model out"]),
+        ("density run --resolution 0", &["--resolution=0: must be"]),
         ("train tiny.png --validation tiny.csv", &["--validation=tiny.csv", "leave --validation out"]),
         ("train tiny.png --columns x,y", &["--columns=x,y", "not a table"]),
         ("train tiny.csv --delimiter ab", &["--delimiter", "'ab'", "one character"]),
@@ -63,7 +68,8 @@ fn excessive_sizes_are_refused_at_once() {
         ("train tiny.png --probes 100000", &["--probes=100000", "64"]),
         ("train tiny.png --fixed-steps 10001", &["--fixed-steps=10001", "10000"]),
         ("train tiny.png --checkpoints 4000000000", &["--checkpoints=4000000000"]),
-        ("train tiny.png --depth 64 --blocks 64", &["--depth=64", "--blocks=64", "12480 layers"]),
+        ("train tiny.png --depth 64 --blocks 64", &["error: --depth=64 --blocks=64: this", "12480 layers"]),
+        ("train tiny.png --blocks 64 --probes 64", &["error: --blocks=64 --probes=64: this", "depth 3"]),
         ("sample run -n 99999999999", &["-n=99999999999", "1000000000"]),
         ("sample run -n 0", &["-n=0"]),
         ("density run --grid 5000", &["--grid=5000", "4096", ".npy"]),
@@ -71,6 +77,86 @@ fn excessive_sizes_are_refused_at_once() {
     ] {
         place.fails(arguments, 2, words);
     }
+}
+
+/// With `--json`, an error is also an object on standard output, whatever fails: the parser, an option, a file.
+#[test]
+fn an_error_is_json_on_request() {
+    let place = Place::new();
+    for (arguments, code) in [
+        ("", 2),
+        ("trian", 2),
+        ("train --updates many", 2),
+        ("train tiny.png --updates 0", 2),
+        ("train tiny.png --method rk5", 2),
+        ("train missing.png", 1),
+        ("sample", 2),
+        ("sample run -o -", 2),
+        ("log-prob nowhere tiny.csv", 1),
+        ("density nowhere", 1),
+        ("info latest", 1),
+        ("train --config none.toml", 1),
+        ("man --out tiny.png/x", 1),
+    ] {
+        let output = place.run(&format!("{arguments} --json"));
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{arguments}: {err}");
+        let found = json(&out);
+        assert_eq!(out.lines().count(), 1, "{arguments}: {out}");
+        assert_eq!(found["exit_code"], code, "{arguments}");
+        let message = found["error"].as_str().unwrap();
+        let first = message.split("; ").next().unwrap();
+        assert!(!first.is_empty() && err.starts_with(&format!("error: {first}")), "{message}\n{err}");
+        assert_eq!(text(&place.run(arguments).stdout), "", "{arguments}");
+    }
+    // A completion script and a man page have no summary, and what follows `--` is no option.
+    assert_eq!(text(&place.run("train -- --json").stdout), "");
+}
+
+/// Tables with many and long names: the message has a few of them.
+#[test]
+fn lists_of_columns_in_messages_are_short() {
+    let place = Place::new();
+    let names: Vec<String> = (0..200).map(|i| format!("a_long_name_of_column_{i}")).collect();
+    let row = vec!["1"; 200].join(",");
+    fs::write(place.path("wide.csv"), format!("{}\n{row}\n{row}\n", names.join(","))).unwrap();
+    fs::write(place.path("head.csv"), names.join(",")).unwrap();
+    fs::write(place.path("cell.csv"), format!("x\n1\n2\n3\n{}\n", "z".repeat(3_000))).unwrap();
+    fs::write(place.path("name.csv"), format!("{}\n1\n1\n", "z".repeat(3_000))).unwrap();
+    fs::write(place.path("p.csv"), "x,y\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n").unwrap();
+    place.done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --out run");
+    for (arguments, words) in [
+        ("train wide.csv --columns none", &["no column \"none\"", "_column_5, ... (200 columns)"][..]),
+        ("train cell.csv", &["cell.csv line 5", "zzz...\" is not a number"]),
+        ("train name.csv", &["zzz... is 1 in all 2 rows"]),
+        ("log-prob run wide.csv", &["no column \"x\"", "... (200 columns)"]),
+        ("log-prob run head.csv", &["is read as a heading", "... (200 columns)"]),
+        ("log-prob run wide.csv --columns 1", &["1 column of numbers instead of 2 (x, y)"]),
+    ] {
+        let message = text(&place.run(arguments).stderr);
+        assert!(words.iter().all(|words| message.contains(words)), "{arguments}: {message}");
+        assert!(message.len() < 700 && message.lines().all(|line| line.len() < 450), "{arguments}: {message}");
+    }
+}
+
+/// Data without points are an error in every form.
+#[test]
+fn no_points_are_an_error() {
+    use std::process::Stdio;
+    let place = Place::new();
+    fs::write(place.path("p.csv"), "x,y\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n").unwrap();
+    place.done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --out run");
+    fs::write(place.path("empty.csv"), "").unwrap();
+    fs::write(place.path("lines.csv"), "\n\n").unwrap();
+    fs::write(place.path("head.csv"), "x,y\n").unwrap();
+    flowline::__internal::write_npy(place.path("none.npy"), &[0, 2], &[0.0_f64; 0]).unwrap();
+    for file in ["empty.csv", "lines.csv", "none.npy"] {
+        place.fails(&format!("log-prob run {file}"), 1, &[file, "contains no points"]);
+    }
+    place.fails("log-prob run head.csv", 1, &["head.csv line 1", "is read as a heading"]);
+    let output = place.command("log-prob run -").stdin(Stdio::null()).output().unwrap();
+    let message = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && message.contains("stdin contains no points"), "{message}");
 }
 
 #[test]

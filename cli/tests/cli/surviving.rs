@@ -6,7 +6,33 @@
 use crate::place::{Place, SMALL, json, text};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
+
+/// Counters and rows of another state of the run, in both directions: the message names both files.
+#[test]
+fn counters_and_rows_that_do_not_belong_together_are_both_named() {
+    let place = line();
+    place.done(&format!("{} --updates 9 --out longer", LINE.replace(" --updates 4", "")));
+    let file = |run: &str, name: &str| place.path(run).join(name);
+    let copy = |from: PathBuf, to: PathBuf| fs::copy(from, to).unwrap();
+    let keep = fs::read_to_string(file("whole", "metrics.csv")).unwrap();
+    let words = ["whole/counters.json and whole/metrics.csv do not belong together", "delete both"];
+    // Rows of another run of the same data have other losses; rows of the same run with one more time differ in length.
+    for other in [keep.replacen(",1,", ",11,", 1), keep.replacen("\n2,", "\n02,", 1)] {
+        assert_ne!(other, keep);
+        fs::write(file("whole", "metrics.csv"), other).unwrap();
+        place.fails(&format!("{LINE} --out whole --resume"), 1, &words);
+        let (_, err) = place.output("info whole");
+        assert!(err.contains("do not belong together") && !err.contains("delete"), "{err}");
+    }
+    fs::write(file("whole", "metrics.csv"), &keep).unwrap();
+    // Counters of another run are refused by their run.
+    let counters = fs::read(file("whole", "counters.json")).unwrap();
+    copy(file("longer", "counters.json"), file("whole", "counters.json"));
+    place.fails(&format!("{LINE} --out whole --resume"), 1, &["counters.json belongs to another run"]);
+    fs::write(file("whole", "counters.json"), counters).unwrap();
+    place.done(&format!("{LINE} --out whole --resume"));
+}
 
 /// A run on 1-D points, which has few writes, draws no figures over the plane, and stores the best weights.
 const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
@@ -159,22 +185,27 @@ fn a_damaged_run_is_refused_and_restarts_on_request() {
     let (_, err) = place.output("info whole");
     assert!(err.contains("metrics.csv is damaged") && err.contains("line 3"), "{err}");
     place.fails(&format!("{LINE} --out whole --resume"), 1, &["line 3", "delete it", "nothing was changed"]);
+    let (_, err) = place.output("info whole");
+    assert!(!err.contains("delete it"), "{err}");
     fs::remove_file(&metrics).unwrap();
     let (_, err) = place.output(&format!("{LINE} --out whole --resume"));
     assert!(err.contains("metrics.csv is missing"), "{err}");
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn signals_save_the_run_and_end_it_as_signals_do() {
     use std::os::unix::process::ExitStatusExt;
     let place = Place::new();
-    for (name, number) in [("INT", 2), ("TERM", 15)] {
-        let train = format!("train tiny.png --updates 2000000 {SMALL} --out {name}");
-        let mut child = place.command(&train).spawn().unwrap();
+    let signals = [("INT", 2), ("TERM", 15), ("HUP", 1), ("USR1", 10), ("USR2", 12), ("XCPU", 24)];
+    let train = |name: &str| format!("train tiny.png --updates 2000000 {SMALL} --threads 1 --out {name}");
+    let runs = signals.map(|(name, number)| (name, number, place.command(&train(name)).spawn().unwrap()));
+    for (name, number, mut child) in runs {
         crate::resuming::wait_for_checkpoint(&place, name, &mut child);
-        let mut kill = std::process::Command::new("kill");
-        assert!(kill.args([format!("-{name}"), child.id().to_string()]).status().unwrap().success());
+        // Only SIGINT and SIGTERM end a run at once if they come again.
+        for _ in 0..if ["INT", "TERM"].contains(&name) { 1 } else { 20 } {
+            send(name, child.id());
+        }
         let output = child.wait_with_output().unwrap();
         let message = text(&output.stderr);
         assert_eq!(output.status.signal(), Some(number), "{message}");
@@ -183,6 +214,34 @@ fn signals_save_the_run_and_end_it_as_signals_do() {
         let update: u64 = rest.split(' ').next().unwrap().parse().unwrap();
         let info = json(&place.done(&format!("info {name} --json")));
         assert!(update > 0 && info["update"].as_u64() == Some(update), "{message}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn send(signal: &str, process: u32) {
+    let status = std::process::Command::new("kill").args([format!("-{signal}"), process.to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+/// `nohup` has the process ignore SIGHUP.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_under_nohup_does_not_watch_sighup() {
+    let place = Place::new();
+    let train = format!("train tiny.png --updates 2000000 {SMALL} --out");
+    let program = env!("CARGO_BIN_EXE_flowline");
+    for (out, launcher, is_watched) in [("plain", "env", true), ("hung", "nohup", false)] {
+        let mut command = std::process::Command::new(launcher);
+        command.arg(program).args(train.split(' ')).arg(out).current_dir(place.path("."));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        crate::resuming::wait_for_checkpoint(&place, out, &mut child);
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        let is_caught = |signal: u32| u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 == 1;
+        assert_eq!([1, 2, 15].map(is_caught), [is_watched, true, true], "{launcher}: {mask}");
+        send("TERM", child.id());
+        child.wait().unwrap();
     }
 }
 

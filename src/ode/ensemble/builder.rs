@@ -108,6 +108,35 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         }
         (Partition::new(self.params.len(), 1), 0)
     }
+    /// The rank that solves a trajectory.
+    #[cfg(all(test, feature = "rayon"))]
+    pub(crate) fn owner(&self, trajectory: usize, ranks: usize) -> usize {
+        Partition::new(self.params.len(), ranks).place(trajectory).0
+    }
+    /// The values that must be equal on all ranks, with their names.
+    #[cfg(feature = "rayon")]
+    fn settings(&self, resolved: &Resolved, (t0, t1): (f64, f64)) -> Vec<(&'static str, String)> {
+        let of = &self.ode.settings;
+        let precision = if size_of::<T>() == 4 { "single" } else { "double" };
+        vec![
+            ("number of trajectories", self.params.len().to_string()),
+            ("number of components", N.to_string()),
+            ("precision", precision.to_owned()),
+            ("t0", format!("{t0:?}")),
+            ("t1", format!("{t1:?}")),
+            ("method", format!("{:?}", of.method)),
+            ("rtol", format!("{:?}", resolved.rtol)),
+            ("atol", format!("{:?}", resolved.atol)),
+            ("controller", format!("{:?}", of.controller)),
+            ("dt0", format!("{:?}", of.dt0)),
+            ("dt_min", format!("{:?}", of.dt_min)),
+            ("dt_max", format!("{:?}", of.dt_max)),
+            ("max_steps", of.max_steps.to_string()),
+            ("tstops", format!("{:?}", of.tstops)),
+            ("discontinuities", format!("{:?}", of.discontinuities)),
+            ("allow_incomplete", of.allow_incomplete.to_string()),
+        ]
+    }
     fn with(self, option: impl FnOnce(Options<T, N>) -> Options<T, N>) -> Self {
         EnsembleBuilder { ode: option(self.ode), ..self }
     }
@@ -209,6 +238,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// Divides the trajectories among the ranks of a job. All ranks must solve the same ensemble, and every
     /// rank receives all results.
     ///
+    /// Before the solve, the ranks compare options, parameters and y0. Static fields of the vector field are not
+    /// compared.
+    ///
     /// # Examples
     /// ```
     /// use flowline::prelude::*;
@@ -281,6 +313,16 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             };
             Box::new(Typed(range.map(problem).collect(), PhantomData::<fn() -> I>))
         };
+        #[cfg(feature = "rayon")]
+        if let Some(world) = self.world.filter(|world| world.size() > 1) {
+            let words = |i: usize, add: &mut dyn FnMut(f64)| {
+                let (field, y0) = problem_of(&params[i]);
+                field.map_params(&mut *add);
+                y0.into_iter().for_each(add);
+            };
+            let settings = self.settings(&resolved, (t0, t1));
+            ranks::check_same(world, params.len(), &settings, words).map_err(ConfigError::from)?;
+        }
         let level = self.ode.settings.level;
         let job = Job {
             resolved: &resolved,

@@ -1,11 +1,16 @@
 //! Ensembles over ranks: each rank solves some of the trajectories, and every rank receives all results in
 //! order.
+//!
+//! Before the solve, the ranks compare their settings, and each compares its own trajectories with those that the rank
+//! before it has in their place. Otherwise results of different parameters would be mixed without an error. Static fields
+//! of a `vector_field!` are not compared: only their `Debug` is known, which may contain addresses.
 
 use super::LaneFloat;
 use super::many::Results;
 use super::partition::Partition;
 use crate::ode::{Outcome, Stats, Warning};
 use crate::world::{World, WorldError};
+use rayon::prelude::*;
 
 /// The number of counters of a trajectory.
 const COUNTERS: usize = 7;
@@ -13,18 +18,61 @@ const COUNTERS: usize = 7;
 /// was detected, and when.
 const BESIDE: usize = COUNTERS + 6 + 2;
 
+/// Refuses ranks that solve another ensemble: `settings` are named values, and `words` calls its second argument with the
+/// parameters and y0 of a trajectory.
+///
+/// # Errors
+/// [`WorldError::Differs`] for a setting, [`WorldError::OtherProblems`] for a trajectory, or if a rank has ended.
+pub(super) fn check_same(
+    world: &World,
+    num: usize,
+    settings: &[(&str, String)],
+    words: impl Fn(usize, &mut dyn FnMut(f64)) + Sync,
+) -> Result<(), WorldError> {
+    world.compare(settings)?;
+    let (size, partition) = (world.size(), Partition::new(num, world.size()));
+    let hash_of = |i: usize| {
+        let mut hash = mixed(0, i as u64);
+        words(i, &mut |x| hash = mixed(hash, if x.is_nan() { f64::NAN } else { x }.to_bits()));
+        hash
+    };
+    // The sum does not depend on the order in which threads add the hashes, each of which contains its index.
+    let of_rank = |rank: usize| {
+        let hashes = (0..partition.len(rank)).into_par_iter().with_min_len(HASHED);
+        hashes.map(|k| hash_of(partition.trajectory(rank, k))).reduce(|| 0, u64::wrapping_add)
+    };
+    let next = |rank: usize| (rank + 1) % size;
+    let mine = [world.rank(), next(world.rank())].map(of_rank);
+    let all = world.all_gather(&mine.map(u64::to_le_bytes).concat())?;
+    let differs = |rank: &usize| all.get(*rank)[8..] != all.get(next(*rank))[..8];
+    match (0..size).find(differs) {
+        None => Ok(()),
+        Some(rank) => {
+            let ranks = [rank, next(rank)].map(|rank| (rank, world.host(rank)));
+            Err(WorldError::OtherProblems { ranks })
+        }
+    }
+}
+
+/// The smallest number of trajectories that a thread hashes.
+const HASHED: usize = 4096;
+
+/// A hash with one more word. For a given hash, different words give different hashes.
+fn mixed(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ (hash >> 32)
+}
+
 /// The results of all ranks, in the order of the trajectories. `num` is the number of trajectories on all
 /// ranks, `dim` the number of components of each.
 ///
 /// # Errors
-/// If a rank has ended or solves another ensemble.
+/// If a rank has ended.
 pub(super) fn gather<T: LaneFloat>(
     world: &World,
     mine: &Results<T>,
     (num, dim): (usize, usize),
 ) -> Result<Results<T>, WorldError> {
-    let sizes = [("number of trajectories", num.to_string()), ("number of components", dim.to_string())];
-    world.compare(&sizes)?;
     let len = dim + BESIDE;
     let mut bytes = Vec::with_capacity(8 * len * mine.outcomes.len());
     for i in 0..mine.outcomes.len() {

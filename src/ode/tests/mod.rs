@@ -20,6 +20,8 @@ mod odd_settings;
 mod order_conditions;
 mod own_tableau;
 mod problems;
+#[cfg(feature = "rayon")]
+mod ranks;
 mod record;
 mod reference;
 mod replay;

@@ -9,7 +9,7 @@ use crate::data::{Points, Rule};
 use crate::error::{Error, Result};
 use crate::eval::Frames;
 use crate::io::run::{RunFolder, check_lost, holds_run};
-use crate::io::{Checkpoint, IoError, read_checkpoint};
+use crate::io::{Checkpoint, IoError, listed, read_checkpoint};
 use crate::tensor::{Key, Tree};
 use crate::train::agree::difference;
 use crate::train::data::Prepared;
@@ -19,9 +19,6 @@ use crate::train::{
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-/// The largest number of columns named in a message.
-const COLUMNS: usize = 6;
 
 /// The remedy when a run cannot be resumed.
 pub(in crate::train) const RESTART: &str = "--restart moves the run aside and starts again";
@@ -48,7 +45,7 @@ impl Trainer<'_> {
                 check_lost(folder.path())?;
                 Ok(None)
             }
-            Err(other) => Err(unusable(other.to_string())),
+            Err(other) => Err(TrainError::unusable(&other.into(), RESTART).into()),
         }
     }
 
@@ -155,10 +152,7 @@ fn facts(frames: &Frames, parts: Option<Parts>) -> [(&'static str, String); 5] {
         (None, Some(_)) => "a set of images",
         (None, None) => "an image",
     };
-    let columns = points.map_or_else(String::new, |points| match points.columns.len() {
-        0..=COLUMNS => points.columns.join(", "),
-        n => format!("{}, ... ({n} columns)", points.columns[..COLUMNS].join(", ")),
-    });
+    let columns = points.map_or_else(String::new, |points| listed(&points.columns, "columns"));
     let size =
         images.map_or_else(String::new, |set| format!("{} x {} x {}", set.width, set.height, set.channels));
     let rows = parts.map_or_else(String::new, |parts| parts.to_string());

@@ -18,8 +18,11 @@ use crate::train::state::Stored;
 use crate::train::team::Order;
 use crate::train::{Scores, TrainError};
 
-/// The remedy when `counters.json` or `metrics.csv` is damaged: only the report and a time limit depend on them.
-const WITHOUT: &str = "delete it; --resume then continues without its numbers";
+/// The remedy when `counters.json` or `metrics.csv` is damaged, or when both do not belong together: only the report and a
+/// time limit depend on them.
+const WITHOUT: &str = "restore it from a backup, or delete it; --resume then continues without its numbers";
+const WITHOUT_BOTH: &str =
+    "restore the one that was replaced, or delete both; --resume then continues without their numbers";
 
 impl Session<'_> {
     /// Writes the first checkpoint, without rows.
@@ -43,8 +46,12 @@ impl Session<'_> {
     /// Reads the files of the earlier part of the run.
     pub(super) fn reopen_files(&mut self) -> Result<()> {
         let folder = self.folder.as_ref().expect("invariant: a run that is resumed lies in a folder");
-        let unusable = |remedy| move |e: Error| TrainError::Unusable { cause: e.to_string(), remedy };
-        let (counters, rows) = counts(folder.path(), &self.header, self.update).map_err(unusable(WITHOUT))?;
+        let unusable = |remedy| move |e: Error| TrainError::unusable(&e, remedy);
+        let found = counts(folder.path(), &self.header, self.update);
+        let (counters, rows) = found.map_err(|e| match e {
+            Error::Train(TrainError::OtherRows { .. }) => unusable(WITHOUT_BOTH)(e),
+            e => unusable(WITHOUT)(e),
+        })?;
         let best = self.best.as_ref().map(|_| Best::read(folder, &self.header, self.update, &self.state.ema));
         let best = best.transpose().map_err(unusable(RESTART))?.flatten();
         // All files are read and consistent: writing starts here.
