@@ -8,6 +8,7 @@ mod control;
 mod convergence;
 mod dense_order;
 pub(crate) mod draw;
+pub(crate) mod event_records;
 mod events;
 mod front;
 mod inlined;
