@@ -35,3 +35,4 @@ mod stiff_instants;
 mod stiff_problems;
 mod stiff_refusals;
 mod switching;
+mod switching_cases;
