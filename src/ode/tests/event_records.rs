@@ -221,76 +221,33 @@ impl Case {
     /// instant that is not clear: two roots of a function in a few steps, a function that only touches 0, two
     /// instants close together.
     fn reference(&self) -> (Vec<Record>, f64, bool) {
-        let sign = (self.t1 - self.t0).signum();
-        let (mut records, mut counts) = (vec![], vec![0_u64; self.watched.len()]);
-        let (mut start, mut y0) = (self.t0, self.y0);
-        // The time and the values of the last sample, and when each function was last 0.
-        let (mut t, mut values) = (start, self.values(start, &y0));
-        let mut last_root: Vec<f64> =
-            values.iter().map(|v| if *v == 0.0 { start } else { -f64::INFINITY * sign }).collect();
-        let mut earlier = values.clone();
-        let unclear = |t: f64, records: Vec<Record>| {
-            let end = t - sign * 3.0 * DT_MAX;
-            (records, end, false)
-        };
-        let touches = |v: &[f64], roots: &[f64], t: f64| {
-            v.iter().zip(roots).any(|(v, root)| v.abs() < CLEAR && (t - root).abs() > TOGETHER)
-        };
-        let is_flat = |i: usize| values[i] == 0.0 && self.slope(i, t, (t, y0)).abs() < 0.01;
-        if touches(&values, &last_root, t) || (0..values.len()).any(is_flat) {
-            return unclear(t, records);
+        let mut walk = Walk::new(self);
+        let (sign, mut records, mut counts) = (walk.sign, vec![], vec![0_u64; self.watched.len()]);
+        if !walk.starts_clearly() {
+            return (records, self.t0, false);
         }
-        while (t - self.t1) * sign < 0.0 {
-            let next = t + sign * DT_MAX / FINE;
-            let y = self.motion.after(y0, next - start);
-            let after = self.values(next, &y);
-            // The signs at the start and behind an instant are those of the next sample.
-            let from: Vec<f64> = values
-                .iter()
-                .zip(&after)
-                .map(|(v, after)| if v.abs() < 1e-9 { *after } else { *v })
-                .collect();
-            let roots: Vec<Option<f64>> = (0..after.len())
-                .map(|i| (from[i] * after[i] < 0.0).then(|| self.root(i, [t, next], from[i], (start, y0))))
-                .collect();
-            // An extremum near 0.
-            for i in 0..after.len() {
-                let turns = values[i].abs() <= earlier[i].abs() && values[i].abs() <= after[i].abs();
-                let is_open = (t - last_root[i]).abs() < 3.0 * DT_MAX;
-                if turns && values[i].abs() < CLEAR && !is_open && roots[i].is_none() {
-                    return unclear(t, records);
-                }
+        while (walk.t - self.t1) * sign < 0.0 {
+            let next = walk.t + sign * DT_MAX / FINE;
+            let after = self.values(next, &self.motion.after(walk.y0, next - walk.start));
+            let from = walk.signs_before(&after);
+            let roots = walk.roots(next, &from, &after);
+            if walk.touches(&after, &roots) {
+                return (records, walk.t - sign * 3.0 * DT_MAX, false);
             }
             let Some(first) =
                 roots.iter().flatten().copied().min_by(|a, b| (a * sign).total_cmp(&(b * sign)))
             else {
-                (earlier, values, t) = (values, after, next);
+                (walk.earlier, walk.values, walk.t) = (walk.values, after, next);
                 continue;
             };
-            let y = self.motion.after(y0, first - start);
-            let is_near = |root: &Option<f64>, within: f64| root.is_some_and(|t| (t - first).abs() < within);
-            let group: Vec<usize> = (0..roots.len()).filter(|&i| is_near(&roots[i], TOGETHER)).collect();
-            let is_one = group.iter().all(|&i| self.watched[i].family == self.watched[group[0]].family);
-            let is_clear = is_one
-                && (0..roots.len()).all(|i| {
-                    let slope = self.slope(i, first, (start, y0));
-                    match group.contains(&i) {
-                        true => slope.abs() > 0.01 && (first - last_root[i]).abs() > 3.0 * DT_MAX,
-                        false => {
-                            let value = self.values(first, &y)[i];
-                            value.abs() > CLEAR || value.abs() < 1e-9 && last_root[i] == first
-                        }
-                    }
-                });
-            if !is_clear {
-                return unclear(first, records);
+            let is_first = |i: &usize| roots[*i].is_some_and(|t| (t - first).abs() < TOGETHER);
+            let group: Vec<usize> = (0..roots.len()).filter(is_first).collect();
+            if !walk.is_clear(first, &group) {
+                return (records, first - sign * 3.0 * DT_MAX, false);
             }
-            let occurs = |i: usize| self.watched[i].event.has_occurred(&from[i], &after[i]);
-            let occurring: Vec<usize> = group.iter().copied().filter(|&i| occurs(i)).collect();
-            group.iter().for_each(|&i| last_root[i] = first);
-            let mut new = y;
-            let mut ends = false;
-            for &i in &occurring {
+            let y = self.motion.after(walk.y0, first - walk.start);
+            let (mut new, mut ends) = (y, false);
+            for &i in group.iter().filter(|&&i| self.watched[i].event.has_occurred(&from[i], &after[i])) {
                 counts[i] += 1;
                 records.push((i, first, y));
                 self.watched[i].reset.run(&mut new);
@@ -299,14 +256,7 @@ impl Case {
             if ends {
                 return (records, first, true);
             }
-            (start, y0, t) = (first, new, first);
-            values = self.values(t, &y0);
-            earlier = values.clone();
-            let opens = |i: usize| values[i].abs() < 1e-9;
-            (0..values.len()).filter(|&i| opens(i)).for_each(|i| last_root[i] = first);
-            let flat = |i: usize| self.slope(i, t + sign * 1e-5, (start, y0)).abs() < 0.01;
-            let is_unclear = |i: usize| if opens(i) { flat(i) } else { values[i].abs() < CLEAR };
-            if (0..values.len()).any(is_unclear) {
+            if !walk.go_on(first, new, &group) {
                 // The records of this instant are clear. The solve must end before the next.
                 return (records, first + sign * 1e-7, false);
             }
@@ -329,6 +279,93 @@ impl Case {
             if value * sign > 0.0 { a = middle } else { b = middle }
         }
         b
+    }
+}
+
+/// The state of the reference.
+struct Walk<'a> {
+    case: &'a Case,
+    sign: f64,
+    /// The last instant, and the state there.
+    start: f64,
+    y0: [f64; 2],
+    /// The last sample, and the one before.
+    t: f64,
+    values: Vec<f64>,
+    earlier: Vec<f64>,
+    /// The time at which each function was last 0.
+    last_root: Vec<f64>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(case: &'a Case) -> Self {
+        let (sign, start, y0) = ((case.t1 - case.t0).signum(), case.t0, case.y0);
+        let values = case.values(start, &y0);
+        let last_root =
+            values.iter().map(|v| if *v == 0.0 { start } else { -f64::INFINITY * sign }).collect();
+        Walk { case, sign, start, y0, t: start, earlier: values.clone(), values, last_root }
+    }
+
+    fn slope(&self, i: usize, t: f64) -> f64 {
+        self.case.slope(i, t, (self.start, self.y0))
+    }
+
+    fn starts_clearly(&self) -> bool {
+        let is_clear = |(i, v): (usize, &f64)| {
+            if *v == 0.0 { self.slope(i, self.t).abs() >= 0.01 } else { v.abs() >= CLEAR }
+        };
+        self.values.iter().enumerate().all(is_clear)
+    }
+
+    /// The values at the last sample. A sign at the start or behind an instant is that of the next sample.
+    fn signs_before(&self, after: &[f64]) -> Vec<f64> {
+        let sign = |(v, after): (&f64, &f64)| if v.abs() < 1e-9 { *after } else { *v };
+        self.values.iter().zip(after).map(sign).collect()
+    }
+
+    fn roots(&self, next: f64, from: &[f64], after: &[f64]) -> Vec<Option<f64>> {
+        let root = |i: usize| self.case.root(i, [self.t, next], from[i], (self.start, self.y0));
+        (0..after.len()).map(|i| (from[i] * after[i] < 0.0).then(|| root(i))).collect()
+    }
+
+    /// Whether a function has an extremum near 0 at the last sample.
+    fn touches(&self, after: &[f64], roots: &[Option<f64>]) -> bool {
+        (0..after.len()).any(|i| {
+            let size = self.values[i].abs();
+            let turns = size <= self.earlier[i].abs() && size <= after[i].abs();
+            let is_open = (self.t - self.last_root[i]).abs() < 3.0 * DT_MAX;
+            turns && size < CLEAR && !is_open && roots[i].is_none()
+        })
+    }
+
+    /// Whether the functions of `group`, and no others, have simple roots at `t`, far from their last roots.
+    fn is_clear(&self, t: f64, group: &[usize]) -> bool {
+        let watched = &self.case.watched;
+        let values = self.case.values(t, &self.case.motion.after(self.y0, t - self.start));
+        let is_clear = |i: usize| {
+            if group.contains(&i) {
+                let is_late = (t - self.last_root[i]).abs() > 3.0 * DT_MAX;
+                return self.slope(i, t).abs() > 0.01 && is_late;
+            }
+            values[i].abs() > CLEAR || values[i].abs() < 1e-9 && self.last_root[i] == t
+        };
+        let is_one = group.iter().all(|&i| watched[i].family == watched[group[0]].family);
+        is_one && (0..values.len()).all(is_clear)
+    }
+
+    /// Continues from the instant at `t` with the state `y`. Returns whether all signs behind it are clear.
+    fn go_on(&mut self, t: f64, y: [f64; 2], group: &[usize]) -> bool {
+        group.iter().for_each(|&i| self.last_root[i] = t);
+        (self.start, self.y0, self.t) = (t, y, t);
+        self.values = self.case.values(t, &y);
+        self.earlier = self.values.clone();
+        (0..self.values.len()).all(|i| {
+            if self.values[i].abs() >= 1e-9 {
+                return self.values[i].abs() >= CLEAR;
+            }
+            self.last_root[i] = t;
+            self.slope(i, t + self.sign * 1e-5).abs() >= 0.01
+        })
     }
 }
 
