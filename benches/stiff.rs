@@ -1,5 +1,5 @@
 //! Stiff problems: work and precision of `Rodas5P` on published problems, an ensemble of Robertson problems,
-//! diffusion by `Rkc2`, a banded Jacobian, and two step size controllers; with `--peers`, a comparison with
+//! diffusion by `Rkc2`, a banded Jacobian, two step size controllers, and switching between methods; with `--peers`, a comparison with
 //! other packages.
 //!
 //! `cargo bench --bench stiff -- [PROBLEM]` prints a table or a line for each problem whose name contains the
@@ -12,18 +12,25 @@ use flowline::ode::{Method, Ode, PidController, Sparsity, Stats, ensemble};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+#[path = "../src/ode/tests/draw.rs"]
+#[allow(dead_code)]
+mod draw;
 #[path = "common/package.rs"]
 mod package;
 #[path = "common/stiff.rs"]
 #[allow(dead_code)]
 mod problems;
+#[path = "../src/ode/tests/switching_cases.rs"]
+mod switching_cases;
 
+use draw::{Draw, num_cases};
 use problems::{Hires, Orego, Pollu, Problem, Rober1e11, Rober40, RoberField, VanDerPol};
+use switching_cases::{KINDS, case};
 
 /// The shortest time of several runs, and the result of the last run.
 fn timed<T>(runs: u32, mut run: impl FnMut() -> T) -> (Duration, T) {
     let mut best = (Duration::MAX, run());
-    for _ in 0..runs {
+    for _ in 0..runs.max(1) {
         let start = Instant::now();
         let out = run();
         best = (best.0.min(start.elapsed()), out);
@@ -121,6 +128,36 @@ fn controllers() {
     }
 }
 
+/// The time of `AutoTsit5Rodas5P` on 203 random problems (`FLOWLINE_CASES`), in units of the better method of the two.
+fn switching() {
+    let mut draw = Draw(1);
+    let n = num_cases(203);
+    let mut ratios: Vec<(f64, String)> = (0..n)
+        .map(|i| {
+            let case = case(KINDS[i % KINDS.len()], &mut draw);
+            let of = |method| {
+                let ode = Ode::in_place(|t, y: &[f64], dy: &mut [f64]| (case.field)(t, y, dy)).method(method);
+                let ode = ode.rtol(case.tol).atol(case.atol * case.tol).max_steps(10_000_000);
+                let solve = || ode.solve(0.0, case.t1, case.y0.clone()).unwrap();
+                let runs = (0.02 / timed(0, solve).0.as_secs_f64().clamp(1e-5, 0.02)) as u32;
+                timed(runs.clamp(3, 200), solve).0.as_secs_f64() * 1e6
+            };
+            let [explicit, implicit, auto] =
+                [Method::Tsit5, Method::Rodas5P, Method::AutoTsit5Rodas5P].map(of);
+            let ratio = auto / explicit.min(implicit);
+            let line = format!(
+                "{:?} {} to {:.1} at {:.0e}: Tsit5 {explicit:.0} us, Rodas5P {implicit:.0} us, auto {auto:.0} us, {ratio:.2}",
+                case.kind, case.name, case.t1, case.tol
+            );
+            (ratio, line)
+        })
+        .collect();
+    ratios.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let above = ratios.iter().filter(|(ratio, _)| *ratio > 1.5).count();
+    println!("switching: {above} of {n} problems above 1.5; median {:.2}; the largest:", ratios[n / 2].0);
+    ratios.iter().take(12).for_each(|(_, line)| println!("  {line}"));
+}
+
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     if let Some(at) = args.iter().position(|arg| arg == "--peers") {
@@ -129,7 +166,7 @@ fn main() -> ExitCode {
     }
     let word = args.iter().find(|word| !word.starts_with('-'));
     let wanted = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
-    let all: [(&str, fn()); 10] = [
+    let all: [(&str, fn()); 11] = [
         (Rober40::NAME, table::<Rober40, 3>),
         (Rober1e11::NAME, table::<Rober1e11, 3>),
         (Hires::NAME, table::<Hires, 8>),
@@ -140,6 +177,7 @@ fn main() -> ExitCode {
         ("burgers", diffusion),
         ("brusselator", banded),
         ("controllers", controllers),
+        ("switching", switching),
     ];
     for (_, run) in all.into_iter().filter(|(name, _)| wanted(name)) {
         run();

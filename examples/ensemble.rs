@@ -53,14 +53,6 @@ fn main() -> flowline::Result<()> {
     let steps = sweep.stats.iter().map(|stats| stats.num_steps);
     println!("between {} and {} steps", steps.clone().min().unwrap_or(0), steps.max().unwrap_or(0));
 
-    // In f32 twice as many trajectories fit into a register.
-    let single = ensemble(&frequencies, |&frequency| (duffing(frequency), [0.0; 3]))
-        .single_precision()
-        .discontinuities(&[SETTLED])
-        .solve(0.0, T1)?;
-    let off = single.y1.iter().zip(&responses).map(|(y1, r)| (response((*y1).map(f64::from)) - r).abs());
-    println!("in f32 the response is off by at most {:.1e}", off.fold(0.0, f64::max));
-
     // The derivative of the response at the peak with respect to each parameter.
     let s = Ode::from_generic(duffing(frequencies[peak]))
         .rtol(1e-8)

@@ -89,7 +89,7 @@ impl TimeSource {
     #[cfg(feature = "train")]
     pub fn worked(&self, kind: usize, units: f64) {
         match &self.0 {
-            Kind::Machine(_) => {}
+            Kind::Machine(_) => _ = (kind, units),
             #[cfg(any(test, all(feature = "train", debug_assertions)))]
             Kind::Set(time) => {
                 let mut time = lock(time);

@@ -5,7 +5,11 @@ use crate::measure::{Measured, Options, Result, time};
 use flowline::ode::{EnsembleSolution, ensemble, inline};
 use flowline::prelude::*;
 
-pub const VARIANTS: &[&str] = &["f64", "f32", "f64 inlined", "f32 inlined"];
+pub const VARIANTS: &[&str] = if cfg!(feature = "ensemble-f32") {
+    &["f64", "f32", "f64 inlined", "f32 inlined"]
+} else {
+    &["f64", "f64 inlined"]
+};
 
 const TRAJECTORIES: usize = 10_000;
 const TOL: f64 = 1e-6;
@@ -27,14 +31,17 @@ pub fn measure(variant: &str, options: &Options) -> Result<Measured> {
             let sweep = sweep.inlined(inline::Tsit5);
             timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
+        #[cfg(feature = "ensemble-f32")]
         "f32" => {
             let sweep = sweep.single_precision();
             timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
-        _ => {
+        #[cfg(feature = "ensemble-f32")]
+        "f32 inlined" => {
             let sweep = sweep.single_precision().inlined(inline::Tsit5);
             timed(options, || Ok(mean_x(sweep.solve(0.0, 1.0)?)))
         }
+        _ => Err(format!("no variant {variant:?}; ensembles in f32 need `--features ensemble-f32`").into()),
     }
 }
 

@@ -124,12 +124,11 @@ impl Errors {
 pub(super) fn certain(
     g: &dyn Fn(&Tensor, &Leaves) -> Tensor,
     (t, y): (&Tensor, &Leaves),
-    errors: Option<&Errors>,
+    errors: &Errors,
     side: &Tensor,
 ) -> (Tensor, Tensor) {
     let value = g(t, y);
     let is_number = value.lt(0.0).or(&value.gt(0.0));
-    let Some(errors) = errors else { return (value, is_number) };
     let keeps = |which: Option<usize>| {
         let [a, b] = [1.0, -1.0].map(|sign| {
             let (t, y) = errors.displaced(which, sign, (t, y));
@@ -150,7 +149,7 @@ fn first_certain(
     times: &Tensor,
     at: &dyn Fn(&Tensor) -> Leaves,
     g: &dyn Fn(&Tensor, &Leaves) -> Tensor,
-    (errors, side): (Option<&Errors>, &Tensor),
+    (errors, side): (&Errors, &Tensor),
 ) -> [Tensor; 2] {
     let n = times.size();
     let mut one = |x: &[Tensor]| {
@@ -176,7 +175,7 @@ impl Events<'_> {
     ) -> Mark {
         let zero = number(0.0);
         let is_certain = |y: &Leaves| {
-            certain(&self.watches[i].when, (t, &y.map_leaves(Tensor::stop_gradient)), Some(errors), &zero).1
+            certain(&self.watches[i].when, (t, &y.map_leaves(Tensor::stop_gradient)), errors, &zero).1
         };
         let is_known = is_in_group.not().and(&is_certain(after));
         let (side, prior) = (&cut.sides[i], &cut.priors[i]);

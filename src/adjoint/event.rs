@@ -77,8 +77,8 @@ pub(super) struct Along<'a> {
     pub(super) step: &'a Rows,
     /// The state at the end of the step.
     pub(super) y1: &'a Leaves,
-    /// The errors at the last instant.
-    pub(super) errors: Option<&'a Errors>,
+    /// The errors at the start of the solve, or at the last instant.
+    pub(super) errors: &'a Errors,
 }
 
 /// The signs of an event's function along a step.
@@ -97,11 +97,8 @@ pub(super) struct Samples {
 pub(super) struct Past<'a> {
     /// The histories of the events that change the state, with their indices.
     pub(super) rhythms: &'a [(usize, Rhythm<Tensor>)],
+    /// The errors at the start of the piece, if there are events.
     pub(super) errors: Option<&'a Errors>,
-}
-
-impl Past<'static> {
-    pub(super) const NONE: Past<'static> = Past { rhythms: &[], errors: None };
 }
 
 /// The events of one attempt.
@@ -235,7 +232,7 @@ impl<'a> Events<'a> {
         &self,
         i: usize,
         (curve, step, y1): (&'s Curve, &'s Rows, &'s Leaves),
-        errors: Option<&'s Errors>,
+        errors: &'s Errors,
     ) -> Along<'s>
     where
         'a: 's,
@@ -278,7 +275,8 @@ impl<'a> Events<'a> {
         let (mut has_occurred, mut ends) = (no.clone(), vec![]);
         let (mut nan, mut sunk) = (vec![], vec![]);
         for (i, watch) in self.watches.iter().enumerate() {
-            let along = self.along(i, (curve, step, y1), past.errors);
+            let errors = past.errors.expect("invariant: a solve with events has the errors at its start");
+            let along = self.along(i, (curve, step, y1), errors);
             let samples = along.samples(&marks[i]);
             let pairs = samples.values.windows(2);
             let occurrences = pairs.map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));

@@ -5,13 +5,13 @@
 //! ones: for a few dozen candidates this costs less than a sorting algorithm. This module must not depend on why
 //! the search stopped or on how a solve continues after an event.
 
-use super::behind::Errors;
+use super::behind::{Errors, certain};
 use super::curve::{Curve, Rows, choose};
 use super::event::{Along, Events, Mark, Watch, number};
 use super::leaves::Leaves;
 use super::root::implicit;
 use crate::array::DType;
-use crate::ode::{Bracket, SPEED_PART, SolveError, Span};
+use crate::ode::{Bracket, SPEED_PART, SolveError, Span, ulps};
 use crate::tensor::{Searches, Tensor, Tree, over_rows};
 use crate::tree;
 
@@ -65,8 +65,8 @@ pub(super) struct LastStep<'a> {
     pub(super) y1: &'a Leaves,
     /// The mark of each event at the start of the step.
     pub(super) marks: &'a [Mark],
-    /// The errors at the last instant before the step.
-    pub(super) errors: Option<&'a Errors>,
+    /// The errors at the start of the solve, or at the last instant before the step.
+    pub(super) errors: &'a Errors,
     /// The number of earlier occurrences of each event; empty if the first event ends the solve.
     pub(super) counts: &'a [Tensor],
     /// Whether an event ended the search.
@@ -219,7 +219,8 @@ impl Events<'_> {
         let values: Vec<Tensor> = (0..self.watches.len()).map(|i| value(i, &safe)).collect();
         let at_instant = Tensor::stack(&values.iter().collect::<Vec<_>>()).take(&index);
         let has_changed = self.have_occurred(&of.index, &of.before[1], &at_instant);
-        let is_later = position.gt(&when).and(&of.before[0].lt(&when)).and(&has_changed);
+        let at_once = has_changed.or(&self.uncertain_at(last, (&safe, &is_met), &index));
+        let is_later = position.gt(&when).and(&of.before[0].lt(&when)).and(&at_once);
         let group = of.found.and(&is_met).and(&position.eq(&when).or(&is_later));
         // All events of the group have the same time, each with its own derivative.
         let of_one = |one: &Tensor, own: &Tensor| one.stop_gradient() + (own - own.stop_gradient());
@@ -253,7 +254,7 @@ impl Events<'_> {
             })
         };
         let in_group: Vec<Tensor> = (0..self.watches.len()).map(|i| some(&of_event(&group, i))).collect();
-        let errors = self.errors_at(last, &safe, &in_group, &is_met);
+        let errors = self.errors_behind(last, &safe, &in_group, &is_met);
         let events = 0..self.watches.len();
         let cut = Cut {
             t: t_cut,
@@ -273,27 +274,52 @@ impl Events<'_> {
 }
 
 impl Events<'_> {
-    /// The errors of the time and the state at an instant, which the solution reaches from before.
-    fn errors_at(&self, last: &LastStep<'_>, t: &Tensor, group: &[Tensor], is_met: &Tensor) -> Errors {
+    /// For each candidate's event, given by `index`, whether the sign of its function at `t` is not certain, if `t` is
+    /// the time of another event. The time is known up to 4 ulp.
+    fn uncertain_at(&self, last: &LastStep<'_>, (t, is_met): (&Tensor, &Tensor), index: &Tensor) -> Tensor {
+        if self.watches.len() == 1 {
+            return index.lt(0.0);
+        }
+        let y = last.state(t, is_met).map_leaves(Tensor::stop_gradient);
+        let t = t.stop_gradient();
+        let errors = last.errors_at((&t, &ulps(4.0, &t)), is_met, &number(0.0).lt(0.0)).of(&y);
+        let is_certain = |watch: &Watch<'_>| certain(&watch.when, (&t, &y), &errors, &number(0.0)).1;
+        let all: Vec<Tensor> = self.watches.iter().map(|watch| is_certain(watch).cast(DType::F64)).collect();
+        Tensor::stack(&all.iter().collect::<Vec<_>>()).take(index).lt(0.5)
+    }
+
+    /// The errors at an instant at which the events of `group` occur.
+    fn errors_behind(&self, last: &LastStep<'_>, t: &Tensor, group: &[Tensor], is_met: &Tensor) -> Errors {
         let zero = number(0.0);
         let resolutions =
             group.iter().zip(self.watches).map(|(m, watch)| m.select(&watch.event.resolution(t), &zero));
         let resolution = resolutions.fold(zero.clone(), |most, one| most.maximum(&one));
-        let span = is_met.select(&(t - &last.step.t), &number(1.0));
-        let part = (&resolution / span.abs()).maximum(&number(SPEED_PART)).minimum(&number(1.0));
-        let span = span * part;
-        let [now, earlier] = [t.clone(), t - &span].map(|t| last.state(&t, is_met).into_tensors());
-        let scale = &resolution / span.abs();
-        let moved = now.iter().zip(&earlier).map(|(now, earlier)| (now - earlier) * scale.cast(now.dtype()));
-        let moved = last.y1.with(moved.collect());
-        let sizes = choose(is_met, &last.curve.sizes(t, last.step), last.y1);
         let is_open = |(mark, m): (&Mark, &Tensor)| mark.side.ne(0.0).and(&m.not());
         let any_open = last.marks.iter().zip(group).map(is_open);
         let keeps_larger = any_open.fold(zero.lt(0.0), |any, one| any.or(&one));
-        let none = Errors::none(last.y1);
-        let old = last.errors.unwrap_or(&none);
-        let dt = span.lt(0.0).select(&-&resolution, &resolution);
-        Errors::measured(&dt, &moved, &sizes, (&keeps_larger, old))
+        last.errors_at((t, &resolution), is_met, &keeps_larger)
+    }
+}
+
+impl LastStep<'_> {
+    /// The errors of the time `t`, known up to `resolution`, and of the state there, which the solution reaches from
+    /// before.
+    fn errors_at(
+        &self,
+        (t, resolution): (&Tensor, &Tensor),
+        is_met: &Tensor,
+        keeps_larger: &Tensor,
+    ) -> Errors {
+        let span = is_met.select(&(t - &self.step.t), &number(1.0));
+        let part = (resolution / span.abs()).maximum(&number(SPEED_PART)).minimum(&number(1.0));
+        let span = span * part;
+        let [now, earlier] = [t.clone(), t - &span].map(|t| self.state(&t, is_met).into_tensors());
+        let scale = resolution / span.abs();
+        let moved = now.iter().zip(&earlier).map(|(now, earlier)| (now - earlier) * scale.cast(now.dtype()));
+        let moved = self.y1.with(moved.collect());
+        let sizes = choose(is_met, &self.curve.sizes(t, self.step), self.y1);
+        let dt = span.lt(0.0).select(&-resolution, resolution);
+        Errors::measured(&dt, &moved, &sizes, (keeps_larger, self.errors))
     }
 }
 

@@ -42,7 +42,7 @@ struct Leg {
     /// The value of each event's function at `t`, and its side ([`Mark`](super::event::Mark)).
     values: Vec<Tensor>,
     sides: Vec<Tensor>,
-    /// The errors at the last instant.
+    /// The errors at the start of the solve, or at the last instant.
     errors: Errors,
     /// The number of occurrences of each event.
     counts: Vec<Tensor>,
@@ -136,7 +136,7 @@ impl Pieces<'_> {
             at_times: (times > 0).then(|| y0.map_leaves(|y| rows(times, y, f64::NAN))),
             steps: (num_steps > 0).then_some(kept),
             sides: vec![number(0.0); values.len()],
-            errors: Errors::none(y0),
+            errors: Errors::none(y0).of(y0),
             counts: vec![number(0.0); values.len()],
             rhythms: self
                 .acting()
@@ -222,7 +222,7 @@ impl Pieces<'_> {
             step: &step,
             y1: &end.y,
             marks: &marks,
-            errors: Some(&leg.errors),
+            errors: &leg.errors,
             counts: &leg.counts,
             is_met: &is_met,
         };

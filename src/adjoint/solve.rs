@@ -1,6 +1,7 @@
 //! Records a solve: its start, the loop, and the solution from the loop's last carry.
 
 use super::algorithm::{self, Carry, LeafField, Scheme};
+use super::behind::Errors;
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, Trail, choose};
 use super::dense::TensorDenseOutput;
@@ -136,7 +137,8 @@ impl<'a> Problem<'a> {
         }
         let values = self.events.values(t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
-        let attempt = self.attempt(&span, &mut start, Past::NONE)?;
+        let errors = (!self.events.is_empty()).then(|| Errors::none(y0).of(y0));
+        let attempt = self.attempt(&span, &mut start, Past { rhythms: &[], errors: errors.as_ref() })?;
         let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
         let ext = [&values[..], &self.stiffness.clocks()].concat();
         let (mut end, ext, tapped) = self.search(&span, start, bodies, (&ext, taps));
@@ -173,7 +175,7 @@ impl<'a> Problem<'a> {
             step,
             y1: &end.y,
             marks: &marks,
-            errors: None,
+            errors: &Errors::none(y0).of(y0),
             counts: &[],
             is_met: &is_met,
         };

@@ -155,7 +155,7 @@ pub(crate) use self::{
         Bracket, Mark, NUM_PATTERNS, ROUNDING, Rhythm, SPEED_PART, TANGENT, TURNED_BACK, Watch, pattern,
     },
     retry::{Before, resume, take_back},
-    step_end::slack,
+    step_end::{slack, ulps},
     stiffness::{EVERY, Look, Suspicion},
 };
 

@@ -46,7 +46,7 @@ impl<C: Clock> Span<C> {
 
 /// n ulp of x, where an ulp is `2^-52 |x|`: between one and two units in the last place.
 #[inline(always)]
-pub(super) fn ulps<C: Clock>(n: f64, x: &C) -> C {
+pub(crate) fn ulps<C: Clock>(n: f64, x: &C) -> C {
     x.abs().mul(&x.like(n * f64::EPSILON))
 }
 

@@ -26,8 +26,9 @@ use super::{Carry, Controller, Method, Native, PidController, PlainState, Resolv
 const GAIN_TO_SWITCH: f64 = 1.5;
 const GAIN_TO_WARN: f64 = 3.0;
 /// The largest cost of a trial, as a part of the cost of the steps since the last trial, and of the steps so far. A
-/// method that switches makes its first trial after the first rejected step.
+/// method that switches makes its first trial after the first rejected step, for a larger part: this trial decides most.
 const PART_TO_SWITCH: f64 = 0.2;
+const PART_TO_SWITCH_FIRST: f64 = 0.4;
 const PART_TO_WARN: f64 = 0.01;
 /// Lengths of the attempts of one trial, in units of the shortest.
 const LENGTHS: [f64; 3] = [1.0, 10.0, 100.0];
@@ -145,11 +146,9 @@ impl<Y: PlainState> Trials<Y> {
             return None;
         }
         let how = self.how.get_or_insert_with(|| How::of(y, schemes.first, schemes.resolved));
-        let most = if self.switches {
-            PART_TO_SWITCH * (steps - self.last) as f64
-        } else {
-            PART_TO_WARN * steps as f64
-        };
+        let part = if self.last == 0 { PART_TO_SWITCH_FIRST } else { PART_TO_SWITCH };
+        let most =
+            if self.switches { part * (steps - self.last) as f64 } else { PART_TO_WARN * steps as f64 };
         if how.cost > most {
             return None;
         }
@@ -284,9 +283,9 @@ impl<Y: PlainState> Trial<Y> {
 /// many evaluations.
 ///
 /// This is a rough model, because the cost of the vector field is unknown. An evaluation is assumed to take 20
-/// operations per component. Loops over a matrix run at twice the speed, and an evaluation for a Jacobian takes
+/// operations per component. Operations on a matrix take twice the time of others, and an evaluation for a Jacobian takes
 /// half the time of another, because dual numbers share most of the work. For Tsit5 and a dense Jacobian the
-/// model gives 1.7 for two components, 4.5 for 20 and 33 for 100.
+/// model gives 2 for two components, 10 for 20 and 110 for 100.
 fn relative_cost(n: usize, evals: usize, plan: &Plan) -> f64 {
     let (lower, upper) = plan.band();
     let (n, colors) = (n as f64, plan.num_colors() as f64);
@@ -295,7 +294,7 @@ fn relative_cost(n: usize, evals: usize, plan: &Plan) -> f64 {
     // A dense matrix has lower = upper = n: n^3 / 3 operations of two flops.
     let factor = if lower < n { 2.0 * n * lower * width } else { n * n * n * 2.0 / 3.0 };
     let solve = 2.0 * n * (lower + width).min(n);
-    let stiff = (9.0 + 0.5 * colors) * field + 0.5 * (factor + 8.0 * solve) + 64.0 * n;
+    let stiff = (9.0 + 0.5 * colors) * field + 2.0 * (factor + 8.0 * solve) + 64.0 * n;
     let evals = evals.max(1) as f64;
     stiff / (evals * (field + 7.0 * n))
 }

@@ -2,6 +2,7 @@
 
 mod adjoints;
 mod apart;
+mod at_once;
 mod backsolve;
 mod bounces;
 mod event_records;

@@ -204,9 +204,10 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     pub fn max_steps(self, max_steps: u64) -> Self {
         self.with(|ode| ode.max_steps(max_steps))
     }
-    /// Solves in f32: twice the lanes, seven digits, default tolerances rtol 1e-4 and atol 1e-6.
+    /// Solves in f32, with the feature `ensemble-f32`: twice the lanes, seven digits, default tolerances rtol 1e-4 and atol 1e-6.
     ///
     /// Parameters and y0 are rounded to f32. t and dt are still f64, see [`EnsembleBuilder`].
+    #[cfg(feature = "ensemble-f32")]
     pub fn single_precision(self) -> EnsembleBuilder<'a, P, M, f32, N, I> {
         self.run_by(|ode| ode.with_field(()))
     }

@@ -30,14 +30,16 @@ mod stiff;
 pub use builder::{EnsembleBuilder, ensemble};
 pub use report::{EnsembleProgress, EnsembleSolution};
 
-use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved, SINGLE_LANES, Single};
+use super::{FieldError, LANES, LaneNumber, Lanes, Outcome, Real, Resolved};
+#[cfg(feature = "ensemble-f32")]
+use super::{SINGLE_LANES, Single};
 use crate::simd::Level;
 use drive::{Out, Packs};
 use many::{OnProgress, Results, for_each_chunk};
 use problems::Problems;
 use std::ops::Range;
 
-/// The number type of a lane: `f64` or `f32`.
+/// The number type of a lane: `f64`, or `f32` with the feature `ensemble-f32`.
 pub trait LaneFloat: Real<Clock = f64> + Default + Send + Sync {
     /// Lanes of this number.
     type Lanes: LaneNumber<Self>;
@@ -65,6 +67,7 @@ impl LaneFloat for f64 {
         shared::double::run_tsit5(packs)
     }
 }
+#[cfg(feature = "ensemble-f32")]
 impl LaneFloat for f32 {
     type Lanes = Lanes<f32, SINGLE_LANES>;
     type One = Single;

@@ -8,9 +8,9 @@ use super::components::Components;
 use super::drive::{Packs, Until, attempts};
 use super::inlined::OneMethod;
 use super::problems::DynField;
-use crate::ode::{
-    Carry, FieldError, LANES, LaneClock, Lanes, SINGLE_LANES, Scheme, State, VectorField, inline,
-};
+#[cfg(feature = "ensemble-f32")]
+use crate::ode::SINGLE_LANES;
+use crate::ode::{Carry, FieldError, LANES, LaneClock, Lanes, Scheme, State, VectorField, inline};
 use crate::simd::{Call, Entry};
 use std::marker::PhantomData;
 
@@ -67,4 +67,5 @@ macro_rules! tsit5 {
     };
 }
 tsit5!(double, f64, LANES, "Attempts by Tsit5 in f64.");
+#[cfg(feature = "ensemble-f32")]
 tsit5!(single, f32, SINGLE_LANES, "Attempts by Tsit5 in f32.");

@@ -14,7 +14,7 @@ pub(super) struct Displacements<Y: PlainState> {
     moved: Vec<f64>,
     /// The bound of each component's rounding error.
     rounding: Vec<f64>,
-    /// The displacements of the state; empty before the first instant.
+    /// The displacements of the state.
     dy: Vec<Y>,
     displaced: Y,
     /// Scratch, for the components of two states.
@@ -22,16 +22,17 @@ pub(super) struct Displacements<Y: PlainState> {
 }
 
 impl<Y: PlainState> Displacements<Y> {
-    /// No displacements, for states like `y`: every sign is certain.
+    /// No errors, for states like `y`.
     pub fn none(y: &Y) -> Self {
+        let n = y.num_components();
         Displacements {
             dt: 0.0,
             ulp: 0.0,
-            moved: vec![],
-            rounding: vec![],
+            moved: vec![0.0; n],
+            rounding: vec![0.0; n],
             dy: vec![],
             displaced: y.clone(),
-            components: [vec![], vec![]],
+            components: [(); 2].map(|()| vec![Y::Number::constant(0.0); n]),
         }
     }
 
@@ -39,29 +40,23 @@ impl<Y: PlainState> Displacements<Y> {
     /// from the state `earlier`, which is `1 / part` times as far from the instant as `dt`. The state is a sum of
     /// terms with these sizes. If `keeps_larger`, no error becomes smaller.
     pub fn measure(&mut self, dt: f64, (earlier, part): (&Y, f64), y: &Y, sizes: &[f64], keeps_larger: bool) {
-        let n = y.num_components();
-        if !keeps_larger || self.moved.len() != n {
+        if !keeps_larger {
             self.dt = 0.0;
-            for errors in [&mut self.moved, &mut self.rounding] {
-                errors.clear();
-                errors.resize(n, 0.0);
-            }
-            for numbers in &mut self.components {
-                numbers.resize(n, Y::Number::constant(0.0));
-            }
+            self.moved.fill(0.0);
+            self.rounding.fill(0.0);
         }
         self.dt = self.dt.abs().max(dt.abs()).copysign(dt);
         let [before, now] = &mut self.components;
         earlier.read(before);
         y.read(now);
-        for i in 0..n {
+        for i in 0..now.len() {
             let moved = (now[i].value() - before[i].value()) * part;
             self.moved[i] = moved.abs().max(self.moved[i].abs()).copysign(moved);
             self.rounding[i] = (ROUNDING * Y::EPSILON * sizes[i]).max(self.rounding[i]);
         }
     }
 
-    /// Sets the displacements behind the instant at `t`, where the state is `y`, from the measured errors.
+    /// Sets the displacements at `t`, where the state is `y`, from the measured errors and the rounding of `y`.
     pub fn set(&mut self, t: f64, y: &Y) {
         let [numbers, _] = &mut self.components;
         y.read(numbers);

@@ -5,6 +5,7 @@ use super::signs::{SPEED_PART, TANGENT, TURNED_BACK};
 use super::{Bracket, EventRecord, Mark, Rhythm, Watch};
 use crate::ode::builder::locked;
 use crate::ode::integrator::Integrator;
+use crate::ode::step_end::ulps;
 use crate::ode::{Outcome, PlainState, Scheme, SolveError, VectorField, status};
 
 /// The events of a solve, and the state of their search at the start of the next step.
@@ -22,11 +23,14 @@ pub(in crate::ode) struct Finder<'o, 'f, Y: PlainState> {
     group: Vec<(usize, f64)>,
     /// The marks at the end of the step.
     ends: Vec<Mark<f64>>,
-    /// The errors of the last instant at which a state reset ran.
-    displacements: Displacements<Y>,
+    /// The errors [`BEHIND`] the start or the last instant, and of the time of two events [`AT_ONCE`].
+    displacements: [Displacements<Y>; 2],
     sizes: Vec<f64>,
     scratch: Y,
 }
+
+const BEHIND: usize = 0;
+const AT_ONCE: usize = 1;
 
 /// A sign change within a step.
 struct Occurrence {
@@ -34,6 +38,7 @@ struct Occurrence {
     /// The time and the value of the sample before.
     before: [f64; 2],
     t: f64,
+    is_recorded: bool,
 }
 
 /// The result of searching a step.
@@ -127,10 +132,11 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             occurrences: Vec::new(),
             group: Vec::new(),
             ends: Vec::with_capacity(n),
-            displacements: Displacements::none(&integrator.carry.y),
+            displacements: [(); 2].map(|()| Displacements::none(&integrator.carry.y)),
             sizes: vec![],
             scratch: integrator.carry.y.clone(),
         };
+        finder.displacements[BEHIND].set(t0, &integrator.carry.y);
         for index in 0..n {
             let value = finder.value_behind(index, integrator);
             finder.marks.push(Mark::new(value));
@@ -150,38 +156,36 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             Ok(nan) => nan,
             Err(sunk) => return sunk,
         };
-        let sign = integrator.span.direction;
+        let (sign, num_before) = (integrator.span.direction, events.len());
         self.occurrences.sort_by(|a, b| (a.t * sign).total_cmp(&(b.t * sign)).then(a.index.cmp(&b.index)));
-        let end = self.first_that_acts();
-        // An event that ends the step before a NaN is valid: the step is cut there.
-        if let Some((t, index)) = nan
-            && end.is_none_or(|end| end * sign > t * sign)
-        {
-            return Found::NotANumber(index);
-        }
-        let free = self.max_events - events.len();
-        for n in 0..self.occurrences.len() {
-            let Occurrence { index, t, .. } = self.occurrences[n];
-            if end == Some(t) {
+        while let Some(t) = self.occurrences.iter().find(|one| !one.is_recorded).map(|one| one.t) {
+            if nan.is_some_and(|(nan, _)| t * sign > nan * sign) {
                 break;
             }
-            if n == free {
-                return self.full(t, integrator);
+            self.gather(t, integrator);
+            if events.len() + self.group.len() > self.max_events {
+                state_at(t, integrator, &mut self.scratch);
+                return Found::Full(t);
             }
-            self.record(index, t, integrator, events);
+            let mut acts = false;
+            state_at(t, integrator, &mut self.scratch);
+            for &(index, _) in &self.group {
+                events.push(EventRecord { index, t, y: self.scratch.clone() });
+                self.counts[index] += 1;
+                let Watch { event, then, .. } = &self.watches[index];
+                acts |= then.is_some() || event.ends_at(self.counts[index]);
+            }
+            if acts {
+                return Found::Instant(t);
+            }
         }
-        let Some(t) = end else {
-            std::mem::swap(&mut self.marks, &mut self.ends);
-            return Found::Nothing;
-        };
-        self.gather(t, integrator);
-        if events.len() + self.group.len() > self.max_events {
-            return self.full(t, integrator);
+        // An event that ends the step before a NaN is valid: the step is cut there.
+        if let Some((_, index)) = nan {
+            events.drain(num_before..).for_each(|event| self.counts[event.index] -= 1);
+            return Found::NotANumber(index);
         }
-        for n in 0..self.group.len() {
-            self.record(self.group[n].0, t, integrator, events);
-        }
-        Found::Instant(t)
+        std::mem::swap(&mut self.marks, &mut self.ends);
+        Found::Nothing
     }
 
     /// Finds every sign change of the step, and the marks at its end. Returns the last time before the first NaN
@@ -195,7 +199,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             let Watch { event, then, .. } = watch;
             let mark = &self.marks[index];
             let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
-            let displacements = &mut self.displacements;
+            let displacements = &mut self.displacements[BEHIND];
             let mut before = [t0, mark.value];
             let (mut is_open, mut first_certain, mut nan) = (mark.is_open(), None, None);
             if is_open {
@@ -216,7 +220,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
                     is_open = first_certain.is_none();
                 } else if event.has_occurred(&before[1], &after[1]) {
                     match Bracket::new(before, after).search(event, |t| curve.at(t)) {
-                        Some(t) => self.occurrences.push(Occurrence { index, before, t }),
+                        Some(t) => self.occurrences.push(Occurrence { index, before, t, is_recorded: false }),
                         None => nan = Some((before[0], index)),
                     }
                 }
@@ -244,50 +248,28 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(first_nan)
     }
 
-    /// The time of the first event that changes the state or ends the solve.
-    fn first_that_acts(&self) -> Option<f64> {
-        let acts = |n: usize, occurrence: &Occurrence| {
-            let Watch { event, then, .. } = &self.watches[occurrence.index];
-            let earlier =
-                self.occurrences[..n].iter().filter(|other| other.index == occurrence.index).count() as u64;
-            then.is_some() || event.ends_at(self.counts[occurrence.index] + earlier + 1)
-        };
-        let mut occurrences = self.occurrences.iter().enumerate();
-        occurrences.find(|(n, occurrence)| acts(*n, occurrence)).map(|(_, occurrence)| occurrence.t)
-    }
-
-    /// Collects in `group` the events that are not recorded yet and whose sign has changed at the time `t`.
+    /// Collects in `group` the events at `t`, the time of the first occurrence that is not recorded yet: those
+    /// whose sign has changed there, and those of later occurrences whose sign is not certain there.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
+        let is_near = |one: &Occurrence| !one.is_recorded && (one.t == t || one.before[0] * sign < t * sign);
+        if self.occurrences.iter().any(|one| is_near(one) && one.t != t) {
+            self.measure(AT_ONCE, (t, ulps(4.0, &t)), false, integrator);
+            self.displacements[AT_ONCE].set(t, &self.scratch);
+        }
         self.group.clear();
-        for occurrence in &self.occurrences {
-            let Occurrence { index, before, t: own } = *occurrence;
-            let watch = &self.watches[index];
-            let mut curve = Curve { watch, integrator, scratch: &mut self.scratch };
-            let mut has_changed = || watch.event.has_occurred(&before[1], &curve.at(&t));
-            if own == t || own * sign > t * sign && before[0] * sign < t * sign && has_changed() {
-                self.group.push((index, before[1]));
+        for one in self.occurrences.iter_mut().filter(|one| is_near(one)) {
+            let Watch { event, when, .. } = &self.watches[one.index];
+            let has_changed = || event.has_occurred(&one.before[1], &when(t, &self.scratch));
+            let mut is_certain =
+                || self.displacements[AT_ONCE].certain(&**when, (t, &self.scratch), 0.0).is_some();
+            if one.t == t || has_changed() || !is_certain() {
+                one.is_recorded = true;
+                self.group.push((one.index, one.before[1]));
             }
         }
         self.group.sort_by_key(|(index, _)| *index);
         self.group.dedup_by_key(|(index, _)| *index);
-    }
-
-    fn record(
-        &mut self,
-        index: usize,
-        t: f64,
-        integrator: &mut Integrator<Y>,
-        events: &mut Vec<EventRecord<Y>>,
-    ) {
-        state_at(t, integrator, &mut self.scratch);
-        self.counts[index] += 1;
-        events.push(EventRecord { index, t, y: self.scratch.clone() });
-    }
-
-    fn full(&mut self, t: f64, integrator: &mut Integrator<Y>) -> Found {
-        state_at(t, integrator, &mut self.scratch);
-        Found::Full(t)
     }
 
     /// The state at the time at which the step is cut.
@@ -307,7 +289,9 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         integrator: &mut Integrator<Y>,
     ) -> Result<Option<Outcome>, SolveError> {
         let t_end = integrator.carry.t;
-        self.measure(t, integrator);
+        let is_open = |(index, mark): (usize, &Mark<f64>)| mark.side != 0.0 && !self.is_in_group(index);
+        let keeps_larger = self.marks.iter().enumerate().any(is_open);
+        self.measure(BEHIND, (t, self.resolution(t)), keeps_larger, integrator);
         let mut y = self.scratch.clone();
         let (mut last, mut zeno) = (None, None);
         for &(index, _) in &self.group {
@@ -338,7 +322,7 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return Ok(Some(outcome));
         }
         integrator.resume(field, scheme, t_end)?;
-        self.displacements.set(t, &integrator.carry.y);
+        self.displacements[BEHIND].set(t, &integrator.carry.y);
         self.ends.clear();
         for index in 0..self.watches.len() {
             let value = self.value_behind(index, integrator);
@@ -349,21 +333,24 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(None)
     }
 
-    /// Measures the errors of the state at the instant `t`, at which the last step is not cut yet, and writes the
-    /// state to `scratch`.
-    fn measure(&mut self, t: f64, integrator: &mut Integrator<Y>) {
-        let (t0, resolution) = (integrator.t(), self.resolution(t));
+    /// Measures the errors of the time `t`, known up to `resolution`, and of the state there, and writes the state to
+    /// `scratch`. The last step is not cut yet.
+    fn measure(
+        &mut self,
+        which: usize,
+        (t, resolution): (f64, f64),
+        keeps_larger: bool,
+        integrator: &mut Integrator<Y>,
+    ) {
+        let t0 = integrator.t();
         let span = (t - t0) * (resolution / (t - t0).abs()).clamp(SPEED_PART, 1.0);
         let mut earlier = self.scratch.clone();
         state_at(t - span, integrator, &mut earlier);
         state_at(t, integrator, &mut self.scratch);
-        let is_open = |(index, mark): (usize, &Mark<f64>)| mark.side != 0.0 && !self.is_in_group(index);
-        let keeps_larger = self.marks.iter().enumerate().any(is_open);
-        let mut sizes = std::mem::take(&mut self.sizes);
-        integrator.sizes_into(t, &mut sizes);
+        integrator.sizes_into(t, &mut self.sizes);
         let (dt, part) = (resolution.copysign(span), resolution / span.abs());
-        self.displacements.measure(dt, (&earlier, part), &self.scratch, &sizes, keeps_larger);
-        self.sizes = sizes;
+        let displacements = &mut self.displacements[which];
+        displacements.measure(dt, (&earlier, part), &self.scratch, &self.sizes, keeps_larger);
     }
 
     /// The resolution of the time of the events in `group`.
@@ -404,10 +391,10 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
             return Mark { value, side: -self.group[own].1.signum() };
         }
         let when = &*self.watches[index].when;
-        if self.displacements.certain(when, (t, &integrator.carry.y), 0.0).is_some() {
+        if self.displacements[BEHIND].certain(when, (t, &integrator.carry.y), 0.0).is_some() {
             return Mark::new(value);
         }
-        if self.displacements.certain(when, (t, &self.scratch), 0.0).is_some() {
+        if self.displacements[BEHIND].certain(when, (t, &self.scratch), 0.0).is_some() {
             return Mark::new(0.0);
         }
         if let Some(occurrence) = self.occurrences.iter().rev().find(is_here) {

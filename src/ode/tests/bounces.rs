@@ -192,7 +192,9 @@ fn balls_on_floors_lose_no_bounce() {
         let is_zeno = matches!(outcome, Outcome::Zeno { .. });
         num_zeno += usize::from(is_zeno);
         let fell = !lost.is_empty();
-        let should_end = end.is_some_and(|end| case.duration > 1.01 * end + 0.1);
+        // In f32, rounding errors of a height may give a ball the little energy that it loses in a bounce.
+        let loses = !case.is_f32 || case.restitution < 0.99;
+        let should_end = loses && end.is_some_and(|end| case.duration > 1.01 * end + 0.1);
         let may_end = end.is_none_or(|end| case.duration > 0.99 * end - 0.1) || case.is_f32;
         let ended = matches!(outcome, Outcome::Event { .. });
         if fell

@@ -130,8 +130,11 @@ fn stiffness_is_detected_in_lanes_whatever_the_neighbors() {
             assert_eq!(solve(&rates[index..=index], level).warnings, [(0, warning)], "{level:?} {index}");
         }
         assert!(together.to_string().contains("14 with a warning (the first is trajectory 0"), "{together}");
-        let single = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).single_precision();
-        assert_eq!(single.level(level).solve(0.0, 5.0).unwrap().warnings.len(), 14);
+        #[cfg(feature = "ensemble-f32")]
+        {
+            let single = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).single_precision();
+            assert_eq!(single.level(level).solve(0.0, 5.0).unwrap().warnings.len(), 14);
+        }
         let inlined = ensemble(&rates, |&rate| (Relaxing { rate }, [0.0; 2])).inlined(inline::Tsit5);
         assert_eq!(inlined.level(level).solve(0.0, 5.0).unwrap().warnings, together.warnings);
     }
@@ -240,6 +243,7 @@ fn static_fields_may_differ_between_trajectories() {
 }
 
 #[test]
+#[cfg(feature = "ensemble-f32")]
 fn lanes_of_f32_agree_with_f32_one_by_one_and_with_f64() {
     let rhos = rhos(203);
     let ode = || ensemble(&rhos, |&rho| (lorenz(rho), [1.0; 3])).rtol(1e-5).atol(1e-5);
