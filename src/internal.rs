@@ -3,7 +3,8 @@
 //! They are not public: any version may change or remove them.
 
 pub use crate::io::{
-    listed, plain, read_npy_header, shortened, write_csv, write_csv_parts, write_npy, write_npy_parts, write_row,
+    listed, plain, read_npy_header, shortened, write_csv, write_csv_parts, write_npy, write_npy_parts,
+    write_row,
 };
 pub use crate::simd::Level;
 #[cfg(feature = "train")]

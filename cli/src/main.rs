@@ -88,7 +88,11 @@ fn main() -> ExitCode {
             let is_json = arguments.iter().take_while(|text| *text != "--").any(|text| text == "--json");
             let json = is_json && ranks::is_root();
             say::set(say::Style { quiet: false, json, color: color(&arguments) });
-            return if let CliError::Clap(error) = error { help::refuse(&error) } else { ended(&error, &arguments) };
+            return if let CliError::Clap(error) = error {
+                help::refuse(&error)
+            } else {
+                ended(&error, &arguments)
+            };
         }
     };
     let (quiet, json) = (cli.quiet || !ranks::is_root(), cli.json && ranks::is_root());

@@ -176,8 +176,10 @@ fn row(
     }
     let number = |&place: &usize| {
         let cell = &cells[place];
-        let column = headings.map_or_else(String::new, |names| format!("column {}: ", shortened(&names[place])));
-        cell.parse().map_err(|_| format!("{column}\"{}\" is not a number{}", shortened(cell), hint(cell, delimiter)))
+        let column =
+            headings.map_or_else(String::new, |names| format!("column {}: ", shortened(&names[place])));
+        cell.parse()
+            .map_err(|_| format!("{column}\"{}\" is not a number{}", shortened(cell), hint(cell, delimiter)))
     };
     places.iter().map(number).collect()
 }

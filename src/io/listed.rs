@@ -29,19 +29,19 @@ pub fn shortened(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{RngExt, SeedableRng, rngs::SmallRng};
+    use crate::ode::tests::draw::Draw;
 
     /// Lists of 0 to 2,000 names of 0 to 2,000 characters, some of which are control characters.
     #[test]
     fn lists_of_any_names_are_short_and_hold_the_first_ones() {
-        let (mut rng, mut found) = (SmallRng::seed_from_u64(5), [0; 4]);
+        let (mut draw, mut found) = (Draw(5), [0; 4]);
         for _ in 0..300 {
-            let count = [0, 1, NAMES, NAMES + 1, 2_000][rng.random_range(0..5)];
-            let name = |rng: &mut SmallRng| -> String {
-                let letters = [0, 1, LETTERS, LETTERS + 1, 2_000][rng.random_range(0..5)];
-                (0..letters).map(|_| ['a', 'é', '\t', '\x1b', '7'][rng.random_range(0..5)]).collect()
+            let count = [0, 1, NAMES, NAMES + 1, 2_000][draw.below(5)];
+            let name = |draw: &mut Draw| -> String {
+                let letters = [0, 1, LETTERS, LETTERS + 1, 2_000][draw.below(5)];
+                (0..letters).map(|_| ['a', 'é', '\t', '\x1b', '7'][draw.below(5)]).collect()
             };
-            let names: Vec<String> = (0..count).map(|_| name(&mut rng)).collect();
+            let names: Vec<String> = (0..count).map(|_| name(&mut draw)).collect();
             let text = listed(&names, "columns");
             assert!(text.chars().count() <= NAMES * (LETTERS + 2) + 30, "{text}");
             assert!(!text.contains(char::is_control), "{text:?}");
@@ -49,8 +49,11 @@ mod tests {
             for name in names.iter().take(NAMES) {
                 let plain: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
                 let is_long = plain.chars().count() > LETTERS;
-                let expected: String =
-                    if is_long { plain.chars().take(LETTERS - 3).chain("...".chars()).collect() } else { plain };
+                let expected: String = if is_long {
+                    plain.chars().take(LETTERS - 3).chain("...".chars()).collect()
+                } else {
+                    plain
+                };
                 rest = rest.strip_prefix(&expected[..]).unwrap_or_else(|| panic!("{expected:?} {text:?}"));
                 rest = rest.strip_prefix(", ").unwrap_or(rest);
                 found[usize::from(is_long)] += 1;

@@ -45,11 +45,7 @@ pub(super) fn check_update(
     check_fits((options, config), &format!("an update ({objective})"), peak_bytes)
 }
 
-fn check_fits(
-    (options, config): (&TrainOptions, &TrainConfig),
-    what: &str,
-    needed: u64,
-) -> Result<()> {
+fn check_fits((options, config): (&TrainOptions, &TrainConfig), what: &str, needed: u64) -> Result<()> {
     let Some(free) = process::free_bytes().filter(|&free| needed > free) else { return Ok(()) };
     let names = ["batch", "width", "depth", "blocks", "fixed_steps", "checkpoints"];
     let (options, what) = (typed(options, &names), format!("{what} with {}", sizes(config)));

@@ -9,9 +9,9 @@ use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
 use crate::backend::work::Work;
 use crate::error::{Error, Result};
-use crate::io::{IoError, read_sealed};
 use crate::io::run::metrics::{Extent, Kept};
 use crate::io::run::{COUNTERS_FILE, METRICS_FILE};
+use crate::io::{IoError, read_sealed};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -135,7 +135,10 @@ fn lists_of_columns_in_messages_are_short() {
     ] {
         let message = text(&place.run(arguments).stderr);
         assert!(words.iter().all(|words| message.contains(words)), "{arguments}: {message}");
-        assert!(message.len() < 700 && message.lines().all(|line| line.len() < 450), "{arguments}: {message}");
+        assert!(
+            message.len() < 700 && message.lines().all(|line| line.len() < 450),
+            "{arguments}: {message}"
+        );
     }
 }
 

@@ -219,7 +219,8 @@ fn signals_save_the_run_and_end_it_as_signals_do() {
 
 #[cfg(target_os = "linux")]
 fn send(signal: &str, process: u32) {
-    let status = std::process::Command::new("kill").args([format!("-{signal}"), process.to_string()]).status();
+    let status =
+        std::process::Command::new("kill").args([format!("-{signal}"), process.to_string()]).status();
     assert!(status.unwrap().success());
 }
 

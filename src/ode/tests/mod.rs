@@ -22,6 +22,7 @@ mod order_conditions;
 mod own_tableau;
 mod problems;
 #[cfg(feature = "rayon")]
+#[cfg(feature = "rayon")]
 mod ranks;
 mod record;
 mod reference;

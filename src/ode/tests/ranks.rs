@@ -1,9 +1,9 @@
 //! Ensembles over ranks: the results of one rank, and ranks that solve different ensembles.
 
+use super::draw::Draw;
 use crate::ode::{Method, Outcome, SolveError, ensemble};
 use crate::vector_field;
 use crate::world::World;
-use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::collections::BTreeMap;
 
 vector_field! {
@@ -62,12 +62,12 @@ const KINDS: [&str; 9] = ["none", "parameter", "y0", "all", "nan", "rtol", "t1",
 /// neither this rank nor the rank before it solves: it then has no effect on any result.
 #[test]
 fn a_rank_with_other_parameters_initial_states_or_options_is_refused_on_all_ranks() {
-    let mut rng = SmallRng::seed_from_u64(3);
+    let mut draw = Draw(3);
     let mut found = BTreeMap::<(&str, bool), u32>::new();
     for _ in 0..120 {
-        let (num, ranks) = (rng.random_range(1..300), rng.random_range(2..6));
-        let (odd, at) = (rng.random_range(0..ranks), rng.random_range(0..num));
-        let kind = KINDS[rng.random_range(0..KINDS.len() - usize::from(!cfg!(feature = "ensemble-f32")))];
+        let (num, ranks) = (1 + draw.below(299), 2 + draw.below(4));
+        let (odd, at) = (draw.below(ranks), draw.below(num));
+        let kind = KINDS[draw.below(KINDS.len() - usize::from(!cfg!(feature = "ensemble-f32")))];
         let problem = |i: usize, is_odd: bool| {
             let is_here = is_odd && (i == at || kind == "all");
             let rho = 20.0 + i as f64;
