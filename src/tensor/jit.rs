@@ -139,7 +139,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     }
 
     /// Makes it an error to return non-finite numbers: a call whose result has a NaN or an infinity in a
-    /// float leaf returns [`Error::NonFinite`], which names the leaf. [`Jit::step`] checks only the values
+    /// float leaf returns [`Error::NonFinite`](crate::Error::NonFinite), which names the leaf. [`Jit::step`] checks only the values
     /// that it returns besides the state, such as a loss or a norm. It does not check the new state, which
     /// may contain intended infinities. On an error, the state is unchanged.
     ///
