@@ -64,7 +64,7 @@ impl Bar {
         }
         if self.live.is_hidden() {
             let is_new = before.is_none_or(|(before, _)| before != stage);
-            if is_told(stage, is_new, percent, self.written.elapsed()) {
+            if is_reported(stage, is_new, percent, self.written.elapsed()) {
                 self.written = Instant::now();
                 if self.json {
                     let name = format!("{stage:?}").to_lowercase();
@@ -109,7 +109,7 @@ impl Bar {
 /// Whether a line is written about an activity that is not drawn, so long after the last line. Validation is frequent and
 /// short, so its start gets no line of its own. The other activities end a run. The end of an activity gets no line: what
 /// follows it does.
-fn is_told(stage: Activity, is_new: bool, percent: u32, since: Duration) -> bool {
+fn is_reported(stage: Activity, is_new: bool, percent: u32, since: Duration) -> bool {
     let is_begun = is_new && stage != Activity::Measuring;
     percent < 100 && (is_begun || (percent > 0 && since >= LINE_EVERY))
 }
@@ -201,23 +201,23 @@ mod tests {
     use flowline::data::Points;
     use flowline::train::{TrainOptions, Trainer};
 
-    /// All activities, shares and times since the last line: an activity that ends is not told, so a run with many
+    /// All activities, shares and times since the last line: an activity that ends is not reported, so a run with many
     /// validations has no line for each of them.
     #[test]
-    fn only_the_middle_of_a_long_activity_and_the_start_of_the_last_ones_are_told() {
-        let mut told = [0; 2];
+    fn only_the_middle_of_a_long_activity_and_the_start_of_the_last_ones_are_reported() {
+        let mut reported = [0; 2];
         for stage in [Activity::Measuring, Activity::Testing, Activity::Evaluating, Activity::Drawing] {
             for percent in 0..=100 {
                 for (is_new, seconds) in [(true, 0), (true, 11), (false, 0), (false, 11)] {
                     let is_middle = percent > 0 && percent < 100 && seconds > 10;
                     let begins = is_new && percent < 100 && stage != Activity::Measuring;
-                    let found = is_told(stage, is_new, percent, Duration::from_secs(seconds));
+                    let found = is_reported(stage, is_new, percent, Duration::from_secs(seconds));
                     assert_eq!(found, is_middle || begins, "{stage} {percent} {is_new} {seconds}");
-                    told[usize::from(found)] += 1;
+                    reported[usize::from(found)] += 1;
                 }
             }
         }
-        assert!(told.iter().all(|&n| n > 100), "{told:?}");
+        assert!(reported.iter().all(|&n| n > 100), "{reported:?}");
     }
 
     #[test]
