@@ -217,7 +217,7 @@ fn other_data_options_and_programs_are_named_before_anything_is_written() {
     let portable = format!("FLOWLINE_LEVEL=portable {program} {moons}");
     let mut jobs = vec![
         ("data", [(1, program, &*moons), (1, program, &*circles)]),
-        ("configuration", [(1, program, &*moons), (1, program, &*seed)]),
+        ("--seed", [(1, program, &*moons), (1, program, &*seed)]),
         ("executable", [(1, program, &*moons), (1, other.to_str().unwrap(), &*moons)]),
     ];
     if Level::detect() > Level::Portable {
