@@ -2,7 +2,7 @@
 //! that run folders store. The user may have typed another name of the same thing.
 
 use super::documented::DiffraxExample;
-use clap::Command;
+use clap::{Arg, Command};
 use std::ffi::OsString;
 
 /// A message with the names that were typed in place of the first ones. A name that was typed too is kept.
@@ -12,11 +12,11 @@ pub fn as_typed(message: &str, command: &Command, arguments: &[OsString]) -> Str
     let mut message = message.to_owned();
     let subcommand = texts.iter().find_map(|text| command.find_subcommand(text));
     for arg in subcommand.iter().flat_map(|command| command.get_arguments()) {
-        let Some(long) = arg.get_long().map(|name| format!("--{name}")) else { continue };
+        let Some(first) = first_name(arg) else { continue };
         let aliases = arg.get_all_aliases().unwrap_or_default();
         let alias = aliases.iter().map(|name| format!("--{name}")).find(|name| is_typed(name));
-        if let Some(alias) = alias.filter(|_| !is_typed(&long)) {
-            message = replaced(&message, &long, &alias);
+        if let Some(alias) = alias.filter(|_| !is_typed(&first)) {
+            message = replaced(&message, &first, &alias);
         }
     }
     let [name, stored] = DiffraxExample::NAMES;
@@ -26,13 +26,20 @@ pub fn as_typed(message: &str, command: &Command, arguments: &[OsString]) -> Str
     }
 }
 
+/// The name that messages use: the long one, or the letter of an option without a long name.
+fn first_name(arg: &Arg) -> Option<String> {
+    let long = arg.get_long().map(|name| format!("--{name}"));
+    long.or_else(|| arg.get_short().map(|letter| format!("-{letter}")))
+}
+
 /// `text` with each whole word `from` replaced.
 fn replaced(text: &str, from: &str, to: &str) -> String {
+    let is_inner = |c: char| c.is_alphanumeric() || c == '-';
     let (mut parts, mut found) = (text.split(from), String::new());
     found.extend(parts.next());
     for part in parts {
-        let is_longer = part.starts_with(|c: char| c.is_alphanumeric() || c == '-');
-        found.push_str(if is_longer { from } else { to });
+        let is_part = part.starts_with(is_inner) || found.ends_with(is_inner);
+        found.push_str(if is_part { from } else { to });
         found.push_str(part);
     }
     found
@@ -50,12 +57,13 @@ mod tests {
     fn every_option_is_named_as_it_was_typed() {
         let (command, mut renamed) = (Cli::command(), 0);
         for sub in command.get_subcommands() {
-            let long = |arg: &clap::Arg| arg.get_long().map(|name| format!("--{name}"));
-            let all: Vec<String> = sub.get_arguments().filter_map(long).collect();
+            let all: Vec<String> = sub.get_arguments().filter_map(first_name).collect();
+            // No part of another word is replaced.
             let message =
-                all.iter().map(|name| format!("{name}=0: leave {name} out;")).collect::<Vec<_>>().join(" ");
+                all.iter().map(|name| format!("{name}=0: not x{name} or {name}-x; leave {name} out;"));
+            let message = message.collect::<Vec<_>>().join(" ");
             for arg in sub.get_arguments() {
-                let Some(first) = long(arg) else { continue };
+                let Some(first) = first_name(arg) else { continue };
                 let aliases = arg.get_all_aliases().unwrap_or_default();
                 for typed in aliases.iter().map(|name| format!("--{name}")).chain([first.clone()]) {
                     for parts in [vec![typed.clone(), "0".to_owned()], vec![format!("{typed}=0")]] {
@@ -64,10 +72,11 @@ mod tests {
                             arguments.into_iter().chain(parts).map(OsString::from).collect();
                         let found = as_typed(&message, &command, &arguments);
                         let of = |name: &String| if *name == first { &typed } else { name }.clone();
-                        let expected: Vec<String> = all
-                            .iter()
-                            .map(|name| format!("{}=0: leave {} out;", of(name), of(name)))
-                            .collect();
+                        let line = |name: &String| {
+                            let typed = of(name);
+                            format!("{typed}=0: not x{name} or {name}-x; leave {typed} out;")
+                        };
+                        let expected: Vec<String> = all.iter().map(line).collect();
                         assert_eq!(found, expected.join(" "), "{arguments:?}");
                         renamed += u32::from(typed != first);
                     }

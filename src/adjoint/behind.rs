@@ -73,7 +73,7 @@ impl Errors {
     }
 
     /// The errors at an instant whose time has the resolution `dt`. The state moved by `moved` in this time, and is
-    /// a sum of terms with these `sizes`. If `keeps_larger`, no error is below that of `old`.
+    /// a sum of terms with these `sizes`. If `keeps_larger`, no error becomes smaller than in `old`.
     pub(super) fn measured(
         dt: &Tensor,
         moved: &Leaves,

@@ -274,8 +274,8 @@ impl Events<'_> {
 }
 
 impl Events<'_> {
-    /// For each candidate's event, given by `index`, whether the sign of its function at `t` is not certain, if `t` is
-    /// the time of another event. The time is known up to 4 ulp.
+    /// For each candidate, whether the sign of its event's function is not certain at `t`, the time of another event,
+    /// which is exact up to 4 ulp. `index` has the event of each candidate.
     fn uncertain_at(&self, last: &LastStep<'_>, (t, is_met): (&Tensor, &Tensor), index: &Tensor) -> Tensor {
         if self.watches.len() == 1 {
             return index.lt(0.0);

@@ -101,8 +101,8 @@ impl OnPlane<'_> {
         Ok((inner, TotalProbability { total: total.value, error: total.error, outer }))
     }
 
-    /// The total probability from that of a grid. If the grid does not resolve the density, it is integrated again by
-    /// rectangles that are divided where the flow maps points of its base, as far as there is time.
+    /// The total probability, given its integral over a grid. If the grid does not resolve the density, rectangles
+    /// replace the grid, as far as there is time. They are divided where the flow maps points of its base.
     fn total(&self, grid: Integral, margin: usize, by: &Deadline) -> Result<Integral> {
         let (rows, watch) = (self.density.rows_per_call(), &by.watch);
         let whole = |n: usize| n.next_multiple_of(rows) as f64;

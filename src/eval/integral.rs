@@ -1,8 +1,8 @@
 //! The integral of a density over a rectangle of the plane, with an estimate of its error.
 //!
 //! [`of_grid`] needs no further evaluations: a grid determines the sum over all of its cells, and sums over every
-//! second and every fourth cell. If these agree, the grid resolves the density. A thin density, for example that of two
-//! nearly collinear columns, lies between the cells, and the sums differ.
+//! second and every fourth cell. If these agree, the grid resolves the density. A thin density, for example of two nearly
+//! collinear columns, lies between the cells, and the sums differ.
 //!
 //! [`adaptive`] divides rectangles where the sum of a rectangle's parts differs from its own value. Points of
 //! the density, the seeds, show where a density lies that no node of a coarse rectangle meets. If the seeds lie near a

@@ -78,8 +78,8 @@ impl Custom {
     }
 }
 
-/// The function with one input for each of `all` from input `at` on; its last inputs, those of its `own` arrays, are
-/// removed.
+/// The function with one input for each of `all`, from input `at` on, in place of its last inputs, which are its `own`
+/// arrays.
 fn shared_after(func: &Func, own: &Arrays, all: &Arrays, at: usize) -> Func {
     let mut types = func.input_types();
     types.truncate(types.len() - own.len());

@@ -306,7 +306,7 @@ pub enum ConfigError {
     },
     /// The times of `save_at` or of `StepTo` are out of order.
     #[error(
-        "{name} ts[{index}]={}, ts[{}]={}: the times must be in order from t0 to t1, and those of `StepTo` must differ",
+        "{name} ts[{index}]={}, ts[{}]={}: the times must be in order from t0 to t1, and the times of `StepTo` must differ",
         shown(*previous), index + 1, shown(*next)
     )]
     TimesNotMonotone {

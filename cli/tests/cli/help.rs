@@ -84,7 +84,7 @@ fn other_names_of_options_mean_the_same() {
     }
     place.fails("train tiny.png --method rk5", 2, &["--method=rk5"]);
     place.fails("train tiny.png --kinetic-weight -1", 2, &["--kinetic-weight=-1"]);
-    place.fails("sample run --count 0", 2, &["-n=0"]);
+    place.fails("sample run --count 0", 2, &["--count=0"]);
     place.fails("density run --resolution 0", 2, &["--resolution=0"]);
 }
 

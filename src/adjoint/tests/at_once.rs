@@ -1,8 +1,8 @@
 //! Two or three events at once, drawn at random: solves on tensors have the records of plain solves.
 
 use crate::ode::tests::draw::{Draw, num_cases};
-use crate::ode::tests::event_records::{Case, Function, Motion, Reset, Watched};
-use crate::ode::{Ode, Outcome};
+use crate::ode::tests::event_records::{Case, Function, Motion, Reset, Watched, zero_at_the_start};
+use crate::ode::{Event, Ode, Outcome};
 use crate::tensor::Tensor;
 
 fn value(of: Function, t: &Tensor, y: &Tensor) -> Tensor {
@@ -82,4 +82,20 @@ fn events_at_once_have_the_records_of_plain_solves() {
         assert!(same && is_ended == is_last, "{number}: {case:?}\n found {found:?}\n expected {records:?}");
     }
     assert!(num_records > 4 * n && num_groups > n / 2, "{num_records} {num_groups}");
+}
+
+/// With an event that ends the solve and with one that does not, which are recorded by different loops.
+#[test]
+fn a_function_of_zero_at_the_start_does_not_change_its_sign_there() {
+    let mut draw = Draw(7);
+    for number in 0..num_cases(60) {
+        let (motion, function, y0, t1) = zero_at_the_start(&mut draw);
+        let ode = Ode::new(move |_t, y: &Tensor| field(motion, y)).dt_max(0.01).allow_incomplete();
+        let event = if draw.coin() { Event::crossing().terminal() } else { Event::crossing() };
+        let ode = ode.event(event, move |t, y| value(function, &t, y));
+        let solution = ode.solve(0.0, t1, Tensor::from(y0)).unwrap();
+        let first = solution.events().unwrap().t.to_vec().first().copied();
+        let is_early = first.is_some_and(|t| t.abs() < 1e-9);
+        assert!(!is_early, "{number}: {function:?} from {y0:?}, {event:?}: {first:?}");
+    }
 }

@@ -142,7 +142,7 @@ fn mapped_solves_notice_it_each_alone() {
 #[test]
 fn it_is_detected_through_events() {
     let ode = || Ode::new(|t: Tensor, y: &Tensor| rate(&Tensor::from(RATE), &t, y));
-    // The steps of a solve that an event ends are those of a solve without it.
+    // An event that ends a solve does not change the steps before it.
     let ends = ode().event(Event::rising().terminal(), |t: Tensor, _: &Tensor| t - 9.0);
     let ends = ends.solve(0.0, 10.0, Tensor::from(0.0)).unwrap();
     let expected = on_tensors(RATE, Method::Tsit5).unwrap();

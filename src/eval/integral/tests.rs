@@ -37,8 +37,8 @@ fn cdf(z: f64) -> f64 {
     (0..=n).map(|i| weight(i) * phi(from + f64::from(i) * h)).sum::<f64>() * h / 3.0
 }
 
-/// A normal density with standard deviations `s` along axes turned by `angle`. Its integral over the box is that of
-/// strips, in each of which the second coordinate is normal.
+/// A normal density with standard deviations `s` along axes turned by `angle`. Its integral over the box is a sum
+/// over strips, in each of which the second coordinate is normal.
 fn normal(s: [f64; 2], angle: f64, mean: [f64; 2]) -> (impl Fn([f64; 2]) -> f64 + Clone, Vec<[f64; 2]>) {
     let (sin, cos) = angle.sin_cos();
     let f = move |x: [f64; 2]| {

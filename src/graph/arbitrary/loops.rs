@@ -72,40 +72,31 @@ impl Grow<'_> {
         let kept = b.unary(UnaryOp::Sin, term);
         let body = b.finish(&[&[next, kept, term], &[next][..num_rows]].concat());
         let (reversed, policy) = (self.draws.below(2) == 0, Policy::Direct);
-        let (num_carry, num_xs, num_ys, num_sums) = (1, 0, 1, 1);
-        let walk = Loop {
-            body,
-            is_reversed: reversed,
-            num_carry,
-            num_xs,
-            num_ys,
-            num_sums,
-            num_rows,
-            num_places,
-            policy,
+        let walk_of = |body, is_reversed, [num_xs, num_rows, num_places]: [usize; 3]| {
+            let (num_carry, num_ys, num_sums) = (1, 1, 1);
+            Op::Loop(Arc::new(Loop {
+                body,
+                is_reversed,
+                num_carry,
+                num_xs,
+                num_ys,
+                num_sums,
+                num_rows,
+                num_places,
+                policy,
+            }))
         };
         let rows = crate::graph::sequence::tapped(&ty, num_places.max(1));
         let rows = self.b.broadcast(y, rows.shape(), vec![1, 2]);
         let args = [&[schedule, y], captures, &[rows][..num_rows]].concat();
-        let walked = self.b.push(Op::Loop(Arc::new(walk)), &args, None);
+        let walked = self.b.push(walk_of(body, reversed, [0, num_rows, num_places]), &args, None);
         let walked = self.b.projections(walked);
         let (mut b, x) = Builder::with_inputs(&[&types[..4], &vec![ty; 4]].concat());
         let (sum, both) = (b.add(x[4], x[5]), b.mul(x[4], x[6]));
         let (next, term) = (b.unary(UnaryOp::Tanh, sum), b.mul(both, x[7]));
         let body = b.finish(&[next, both, term]);
-        let (num_xs, num_rows, num_places) = (2, 0, 0);
-        let back = Loop {
-            body,
-            is_reversed: !reversed,
-            num_carry,
-            num_xs,
-            num_ys,
-            num_sums,
-            num_rows,
-            num_places,
-            policy,
-        };
-        let back = self.b.push(Op::Loop(Arc::new(back)), &[schedule, y, walked[1], walked[2], y], None);
+        let args = [schedule, y, walked[1], walked[2], y];
+        let back = self.b.push(walk_of(body, !reversed, [2, 0, 0]), &args, None);
         let sums = [walked[3], self.b.proj(back, 3)].map(|sum| self.b.unary(UnaryOp::Tanh, sum));
         self.pool.extend([walked[0], sums[0], self.b.proj(back, 0), sums[1]]);
     }

@@ -248,8 +248,8 @@ impl<'o, 'f, Y: PlainState> Finder<'o, 'f, Y> {
         Ok(first_nan)
     }
 
-    /// Collects in `group` the events at `t`, the time of the first occurrence that is not recorded yet: those
-    /// whose sign has changed there, and those of later occurrences whose sign is not certain there.
+    /// Collects in `group` the events at `t`, the time of the first occurrence that is not recorded yet. An event
+    /// with a later occurrence is one of them if its sign has changed at `t`, or is not certain there.
     fn gather(&mut self, t: f64, integrator: &mut Integrator<Y>) {
         let sign = integrator.span.direction;
         let is_near = |one: &Occurrence| !one.is_recorded && (one.t == t || one.before[0] * sign < t * sign);

@@ -7,7 +7,7 @@
 //!
 //! All events whose sign has changed at one time form a group, and their state resets (also called actions)
 //! run in the order of declaration. An event belongs to a group if its sign has changed at the time of the first
-//! event of the group, or is not certain there up to rounding errors.
+//! event of the group, or if a rounding error could change it there.
 
 mod behind;
 mod finder;
@@ -32,10 +32,10 @@ use std::sync::{Arc, Mutex};
 /// be missed. A value of exactly 0 at the start of a solve has the sign that the function takes next, so it
 /// causes no sign change.
 ///
-/// All events that change their sign at the same time, up to rounding errors, are recorded. Their state resets run in the order of
-/// declaration, each on the result of the previous reset. A change of sign by a reset itself is no event. After
-/// the resets, the functions of these events are 0 up to the errors of the time and the state. Their signs are
-/// then the signs that the functions take next, however long the next step is.
+/// All events that change their sign at the same time, up to rounding errors, are recorded. Their state resets
+/// run in the order of declaration, each on the result of the previous reset. A change of sign by a reset itself
+/// is no event. After the resets, the functions of these events are 0 up to the errors of the time and the state.
+/// Their signs are then the signs that the functions take next, however long the next step is.
 ///
 /// Events that accumulate end the solve with [`Outcome::Zeno`](super::Outcome::Zeno); an example is a ball
 /// with a restitution below 1, which bounces infinitely often in finite time. The criterion: the intervals
