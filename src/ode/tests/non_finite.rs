@@ -1,7 +1,7 @@
 //! Numbers that become NaN or infinite: such steps are rejected. If rejections do not help, the solve ends
 //! with an error, never with `Completed`.
 
-use crate::ode::{ConstantStepSize, Method, Ode, Outcome, SolveError, StepTo};
+use crate::ode::{ConstantStepSize, Event, Method, Ode, Outcome, SolveError, StepTo};
 use std::cell::Cell;
 
 #[test]
@@ -142,4 +142,16 @@ fn an_overflow_is_not_accepted() {
     let ode = Ode::new(|_t, _y: &[f32; 1]| [f32::MAX]).rtol(1e-3).atol(1e-3);
     let solution = ode.solve(0.0, 10.0, [0.0]).unwrap_err().into_partial().unwrap();
     assert!(!solution.outcome.reached_t1() && solution.y1[0].is_finite(), "{solution}");
+}
+
+/// The step with the NaN is repeated with shorter ones, and each repetition finds the earlier events again.
+#[test]
+fn an_event_before_a_nan_is_recorded_once() {
+    let ode = Ode::new(|_t, _y: &f64| 1.0).dt0(1.0).allow_incomplete();
+    let ode = ode.event(Event::crossing().terminal_after(2), |_t, y| y - 0.5);
+    let ode = ode.event(Event::crossing(), |_t, y| (0.9 - y).sqrt() + 1.0);
+    let solution = ode.solve(0.0, 2.0, 0.0).unwrap();
+    assert!(matches!(solution.outcome, Outcome::NonFiniteEvent { .. }), "{solution}");
+    let times: Vec<f64> = solution.events.iter().map(|event| event.t).collect();
+    assert!(times.len() == 1 && (times[0] - 0.5).abs() < 1e-12, "{times:?}");
 }
