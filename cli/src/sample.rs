@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let n = args.count;
     if !(1..=MOST).contains(&n) {
-        let (option, value, range) = ("-n", n.to_string(), "from 1 to 1000000000");
+        let (option, value, range) = ("--count", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
     args.out.as_deref().map_or(Ok(()), check_output)?;

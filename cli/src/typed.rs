@@ -13,8 +13,7 @@ pub fn as_typed(message: &str, command: &Command, arguments: &[OsString]) -> Str
     let subcommand = texts.iter().find_map(|text| command.find_subcommand(text));
     for arg in subcommand.iter().flat_map(|command| command.get_arguments()) {
         let Some(first) = first_name(arg) else { continue };
-        let aliases = arg.get_all_aliases().unwrap_or_default();
-        let alias = aliases.iter().map(|name| format!("--{name}")).find(|name| is_typed(name));
+        let alias = other_names(arg).find(|name| is_typed(name));
         if let Some(alias) = alias.filter(|_| !is_typed(&first)) {
             message = replaced(&message, &first, &alias);
         }
@@ -30,6 +29,13 @@ pub fn as_typed(message: &str, command: &Command, arguments: &[OsString]) -> Str
 fn first_name(arg: &Arg) -> Option<String> {
     let long = arg.get_long().map(|name| format!("--{name}"));
     long.or_else(|| arg.get_short().map(|letter| format!("-{letter}")))
+}
+
+/// Every other name of an option.
+fn other_names(arg: &Arg) -> impl Iterator<Item = String> {
+    let long = arg.get_all_aliases().unwrap_or_default().into_iter().map(|name| format!("--{name}"));
+    let short = arg.get_short().filter(|_| arg.get_long().is_some());
+    long.chain(short.map(|letter| format!("-{letter}")))
 }
 
 /// `text` with each whole word `from` replaced.
@@ -64,8 +70,7 @@ mod tests {
             let message = message.collect::<Vec<_>>().join(" ");
             for arg in sub.get_arguments() {
                 let Some(first) = first_name(arg) else { continue };
-                let aliases = arg.get_all_aliases().unwrap_or_default();
-                for typed in aliases.iter().map(|name| format!("--{name}")).chain([first.clone()]) {
+                for typed in other_names(arg).chain([first.clone()]) {
                     for parts in [vec![typed.clone(), "0".to_owned()], vec![format!("{typed}=0")]] {
                         let arguments = ["flowline".to_owned(), sub.get_name().to_owned()];
                         let arguments: Vec<OsString> =
@@ -83,7 +88,7 @@ mod tests {
                 }
             }
         }
-        assert!(renamed >= 14, "{renamed}");
+        assert!(renamed >= 16, "{renamed}");
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn wrong_usage_ends_with_2_and_touches_nothing() {
         ("train --quick --updates 5", &["--quick", "--updates"]),
         ("train --log-format xml", &["--log-format", "text, jsonl"]),
         ("train --optimizer adan", &["'adan'", "adamw", "similar"]),
-        ("sample run -o - --json", &["--json", "--out -"]),
+        ("sample run -o - --json", &["--json", "-o -"]),
         ("train --updates many", &["--updates", "'many'", "whole number"]),
         ("train --seed -1", &["--seed", "'-1'", "whole number"]),
         ("train a.png b.png", &["'b.png'", "[DATA]"]),
