@@ -1,10 +1,10 @@
 //! Enumerations with one name per variant, which is used on the command line, in files and in messages.
 
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$of_variant:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),* }
+        pub enum $name { $($(#[$of_variant])* #[serde(rename = $text)] $variant),* }
         impl $name {
             /// Every variant's name, in order.
             pub const NAMES: &[&str] = &[$($text),*];

@@ -16,12 +16,14 @@ pub(crate) mod config;
 mod density;
 mod divergence;
 mod flow;
+mod matching;
 mod objective;
 mod rows;
 mod sample;
 mod settings;
 mod solve;
 mod stream;
+mod times;
 
 pub use base::StandardNormal;
 pub use divergence::Divergence;
@@ -31,9 +33,11 @@ pub use settings::{ErrorNorm, PathRegularization};
 pub mod extra {
     //! Less common options, and the return types of a flow's functions.
     pub use super::divergence::ProbeDistribution;
+    pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;
     pub use super::stream::Streamed;
+    pub use super::times::Times;
 }
 pub(crate) use extra::*;
 

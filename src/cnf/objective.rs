@@ -1,11 +1,10 @@
 //! Training objectives of a flow.
 
-use super::Cnf;
 use super::solve::FlowStats;
-use crate::array::{DType, Shape};
+use super::{Cnf, FlowMatching, PathPoints};
 use crate::error::Result;
 use crate::nn::VelocityField;
-use crate::tensor::{Key, Tensor, map_rows};
+use crate::tensor::{Key, Tensor, Tree, map_rows};
 
 /// Losses.
 impl<D: VelocityField> Cnf<D> {
@@ -62,28 +61,16 @@ impl<D: VelocityField> Cnf<D> {
         Ok((-weighted.mean(), stats))
     }
 
-    /// Conditional flow matching along straight lines: the mean over the rows of
-    /// `|v(s, (1 - s) x0 + s x1) - (x1 - x0)|^2`, x0 standard normal.
-    ///
-    /// v is the flow's velocity over s in [0, 1]. The B blocks, each integrated over t in [0, t1], cover B
-    /// equal parts of the line: `v = B t1 f_b((B s - b) t1, x)` with `b = floor(B s)`. The flow with the
-    /// least loss maps the normal density to the data density; training needs no solve. The times s are
-    /// stratified, `s = (u + i / n) mod 1` for row i of n with one shared u in [0, 1): each row's s is
-    /// uniform, and every update covers all of [0, 1].
+    /// [`Cnf::matching_loss`] at uniform times on straight lines from normal noise to the rows of x1: the mean over
+    /// the rows of `|v(t, (1 - t) x0 + t x1) - (x1 - x0)|^2`, x0 standard normal. [`FlowMatching`] has other times,
+    /// paths and targets.
     ///
     /// # Shapes and units
     /// x1 `[n, dim]`, rows in random order. A flow with classes must be [conditioned](Cnf::condition_on) on
     /// one label per row.
     ///
-    /// # Errors
-    /// A solve inside the field that ended early.
-    ///
-    /// # Panics
-    /// When the flow is conditioned but its field has no classes, the flow is not conditioned but its field has
-    /// classes, or there is not one label per row.
-    ///
-    /// # References
-    /// Lipman et al. (2023), Flow matching for generative modeling, eq. 23 with sigma_min = 0.
+    /// # Errors, panics
+    /// As [`Cnf::matching_loss`].
     ///
     /// # Examples
     /// ```
@@ -100,31 +87,19 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     #[track_caller]
     pub fn flow_matching_loss(&self, x1: &Tensor, key: &Key) -> Result<Tensor> {
-        let ([noise, time], n) = (key.split(), x1.shape()[0]);
-        self.flow_matching_loss_of(x1, &noise, &time, (&Tensor::from(0.0f32), n))
+        self.matching_loss(&FlowMatching::new().draw(&x1.cast(self.dtype()), key))
     }
 
-    /// The contribution of a part of a batch to [`Cnf::flow_matching_loss`]: `x1` has the rows from `first` on, and
-    /// the batch has `n` rows. The contributions of all parts add up to the loss of the batch. All parts have the
-    /// same key `time`, and each has its own key `noise`. `first` is f32.
+    /// The contribution of points to [`Cnf::matching_loss`] of a batch of `n` rows. The contributions of all parts of
+    /// the batch add up to its loss.
     #[track_caller]
-    pub(crate) fn flow_matching_loss_of(
-        &self,
-        x1: &Tensor,
-        noise: &Key,
-        time: &Key,
-        (first, n): (&Tensor, usize),
-    ) -> Result<Tensor> {
-        let (x1, rows) = (x1.cast(self.dtype()), x1.shape()[0]);
-        let x0 = noise.normal(x1.shape().clone()).cast(x1.dtype());
-        let row = Tensor::iota(DType::F32, [rows, 1], 0) + first;
-        let stratified = time.uniform(Shape::scalar()) + row * (1.0 / n as f64);
-        let s = (&stratified - stratified.floor()).cast(x1.dtype());
-        let rows = [&[x0, x1, s], self.labels_of(rows)].concat();
+    pub(crate) fn matching_loss_of(&self, points: &PathPoints, n: usize) -> Result<Tensor> {
+        let PathPoints { t, x, velocity } = points.map_leaves(|leaf| leaf.cast(self.dtype()));
+        let labels = self.labels_of(x.shape()[0]);
+        let rows = [&[t, x, velocity], labels].concat();
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
-            let (x0, s, line) = (&rows[0], &rows[2], &rows[1] - &rows[0]);
-            let velocity = self.velocity(s, &(x0 + s * &line), rows.get(3));
-            Ok((vec![], vec![(velocity - line).square().sum()]))
+            let velocity = self.velocity(&rows[0], &rows[1], rows.get(3));
+            Ok((vec![], vec![(velocity - &rows[2]).square().sum()]))
         })?;
         Ok(&sums[0] * (1.0 / n as f64))
     }

@@ -303,7 +303,7 @@ impl ImageDensity {
     }
 
     /// Probability of each pixel of the image, row-major, zero outside the support.
-    fn pixel_probabilities(&self) -> Vec<f64> {
+    pub(super) fn pixel_probabilities(&self) -> Vec<f64> {
         let mut mass = vec![0.0; self.width * self.height];
         for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
             mass[pixel as usize] = m;

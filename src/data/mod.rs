@@ -37,6 +37,7 @@ mod standard;
 #[cfg(test)]
 pub(crate) mod tests;
 mod toy;
+mod velocity;
 
 pub use error::DataError;
 pub use image_density::ImageDensity;
@@ -53,6 +54,7 @@ pub mod extra {
     pub use super::pixels::{PixelTransform, bits_per_dim, dequantize};
     pub use super::split::{Split, subset};
     pub use super::toy::ToyGrid;
+    pub use super::velocity::MixtureVelocity;
 }
 pub(crate) use extra::*;
 

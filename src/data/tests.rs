@@ -14,7 +14,7 @@ fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
     encode_png([width, height], Channels::Gray, Depth::Sixteen, &bytes).unwrap()
 }
 
-fn density(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> ImageDensity {
+pub(crate) fn density(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> ImageDensity {
     ImageDensity::from_bytes(&png(width, height, dark), "test").unwrap()
 }
 

@@ -13,6 +13,7 @@
 mod deadline;
 mod domain;
 mod error;
+mod exact;
 #[cfg(feature = "plot")]
 pub(crate) mod figures;
 mod fitted;

@@ -85,6 +85,11 @@ impl TrainingData {
         }
     }
 
+    /// Whether points have weights in the loss.
+    pub(crate) fn is_weighted(&self) -> bool {
+        matches!(self, TrainingData::Image(image) if image.rule != Rule::Default)
+    }
+
     /// The image with another sampling rule; other kinds of data have no rule.
     pub(crate) fn with_rule(self, rule: Rule) -> Result<TrainingData> {
         Ok(match self {

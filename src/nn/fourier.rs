@@ -15,7 +15,9 @@ use std::f64::consts::PI;
 const TIME_FREQUENCIES: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 
 tree! {
-    /// `dy/dt = mlp([y, sin(y B), cos(y B), sin(pi t (1, 2, 4, 8)), cos(pi t (1, 2, 4, 8))])`.
+    /// `dy/dt = mlp([y, g sin(y B), g cos(y B), sin(pi t (1, 2, 4, 8)), cos(pi t (1, 2, 4, 8))])`.
+    ///
+    /// g is 1 unless there is [damping](FourierMlp::damping).
     ///
     /// # Shapes and units
     /// y `[rows, dim]`, B `[dim, features]` in radians per unit of y; the MLP takes
@@ -29,6 +31,8 @@ tree! {
         pub frequencies: Buffer,
         /// The network, with SiLU between its layers.
         pub mlp: Mlp,
+        /// The strength of the damping, 0 for none.
+        pub damping: f64,
     }
 }
 
@@ -57,15 +61,40 @@ impl FourierMlp {
         let (dim, features) = (frequencies.shape()[0], frequencies.shape()[1]);
         let inputs = dim + 2 * features + 2 * TIME_FREQUENCIES.len();
         let sizes = [&[inputs], hidden.as_ref(), &[dim]].concat();
-        FourierMlp { frequencies: Buffer::new(frequencies), mlp: Mlp::new(sizes, Activation::Silu, key) }
+        let mlp = Mlp::new(sizes, Activation::Silu, key);
+        FourierMlp { frequencies: Buffer::new(frequencies), mlp, damping: 0.0 }
+    }
+
+    /// Multiplies the features of a frequency f, a column of B, by
+    /// `g = exp(-(damping |f| (1 - t) / r)^2 / 2)`, `r^2 = (1 - t)^2 + t^2`.
+    ///
+    /// In a [`Preconditioned`](super::Preconditioned) field on a straight path, y is `(t x1 + (1 - t) x0) / r`, so the
+    /// mean of `sin(y f)` over the noise x0 is `g sin(x1 f t / r)` with a damping of 1: a feature has influence only at
+    /// times at which the noise has left something of it. Undamped high frequencies disturb the field at early times.
+    pub fn damping(mut self, damping: f64) -> FourierMlp {
+        self.damping = damping;
+        self
+    }
+
+    /// The factor of each feature, `[1, features]` or `[rows, features]`.
+    fn factors(&self, t: &Tensor, frequencies: &Tensor) -> Tensor {
+        let left = 1.0 - t;
+        let square = left.square() / (left.square() + t.square());
+        (square * (frequencies.square().sum_axes(&[0]).expand_dims(0) * (-0.5 * self.damping.powi(2)))).exp()
     }
 }
 
 impl VelocityField for FourierMlp {
     #[track_caller]
     fn eval(&self, t: &Tensor, y: &Tensor) -> Tensor {
-        let (t, angle) = (time_column(t, y), y.matmul(&self.frequencies.get()));
-        let place = Tensor::concat(&[y, &angle.sin(), &angle.cos()], 1);
+        let (t, frequencies) = (time_column(t, y), self.frequencies.get());
+        let angle = y.matmul(&frequencies);
+        let (mut sin, mut cos) = (angle.sin(), angle.cos());
+        if self.damping != 0.0 {
+            let factors = self.factors(&t, &frequencies.cast(y.dtype()));
+            (sin, cos) = (sin * &factors, cos * &factors);
+        }
+        let place = Tensor::concat(&[y, &sin, &cos], 1);
         // One scalar per frequency, not one array: a derivative records this function again, and equal scalars are
         // merged.
         let turns = TIME_FREQUENCIES.map(|f| &t * (PI * f));

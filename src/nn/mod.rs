@@ -23,6 +23,7 @@ mod layer_norm;
 mod level_mixture;
 mod linear;
 mod mlp;
+mod preconditioned;
 mod softmax;
 mod time_layers;
 mod unet;
@@ -50,6 +51,7 @@ pub mod extra {
     pub use super::fourier::{golden_frequencies, normal_frequencies};
     pub use super::init::{Init, ParseInitError};
     pub use super::level_mixture::LevelMixture;
+    pub use super::preconditioned::Preconditioned;
     pub use super::softmax::{log_softmax, softmax};
     pub use super::time_layers::{
         BlendLinear, BlendMlp, ConcatLinear, ConcatMlp, ConcatSquashLinear, SquashLinear, SquashMlp,

@@ -1,6 +1,6 @@
 //! The vector field of a flow, as a tree.
 
-use super::{ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet};
+use super::{ConcatSquash, FourierMlp, LevelMixture, Mlp, Preconditioned, UNet};
 use crate::array::Shape;
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
@@ -79,6 +79,8 @@ tree! {
         ConcatSquash(ConcatSquash),
         /// An MLP on fixed Fourier features.
         Fourier(FourierMlp),
+        /// The same, added to the velocity of a normal density.
+        PreconditionedFourier(Preconditioned<FourierMlp>),
         /// An MLP of y, and of t and a class if it has inputs for them.
         Mlp(Mlp),
         /// Convolutions of an image.
@@ -94,6 +96,7 @@ macro_rules! each_net {
         match $self {
             AnyVelocityField::ConcatSquash($net) => $what,
             AnyVelocityField::Fourier($net) => $what,
+            AnyVelocityField::PreconditionedFourier($net) => $what,
             AnyVelocityField::Mlp($net) => $what,
             AnyVelocityField::UNet($net) => $what,
             AnyVelocityField::Levels($net) => $what,
@@ -126,7 +129,7 @@ impl VelocityField for AnyVelocityField {
 }
 
 macro_rules! from_nets {
-    ($($variant:ident $net:ident;)*) => {$(
+    ($($variant:ident $net:ty;)*) => {$(
         impl From<$net> for AnyVelocityField {
             fn from(net: $net) -> Self {
                 AnyVelocityField::$variant(net)
@@ -134,4 +137,7 @@ macro_rules! from_nets {
         }
     )*};
 }
-from_nets! { ConcatSquash ConcatSquash; Fourier FourierMlp; Mlp Mlp; UNet UNet; Levels LevelMixture; }
+from_nets! {
+    ConcatSquash ConcatSquash; Fourier FourierMlp; PreconditionedFourier Preconditioned<FourierMlp>; Mlp Mlp;
+    UNet UNet; Levels LevelMixture;
+}

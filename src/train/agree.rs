@@ -64,7 +64,10 @@ impl TrainOptions {
                     // A configuration given by the user is known only from the checkpoint.
                     Some(given @ Preset::Given(_)) if *given != config.preset => return change(was),
                     Some(Preset::Given(_)) => config.clone().with(&with),
-                    _ => TrainConfig::of(&with, shape),
+                    // These choose a part of the preset. The run may have the presets of an earlier version, so
+                    // other options are applied to its own configuration.
+                    _ if ["preset", "field", "pixels"].contains(&option) => TrainConfig::of(&with, shape),
+                    _ => config.clone().with(&with),
                 };
                 let found = found.with_updates_of(config);
                 (found != *config).then(|| differing((option, value), config, &found))

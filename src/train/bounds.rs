@@ -106,6 +106,6 @@ mod tests {
         assert!(typed.starts_with("--width=9: an update (flow_matching) with batch "), "{typed}");
         assert!(typed.contains("1152921504.6 GB"), "{typed}");
         let bare = update(options(None, None, None, None));
-        assert!(bare.starts_with("an update (flow_matching) with batch 4096, width 80"), "{bare}");
+        assert!(bare.starts_with("an update (flow_matching) with batch 4096, width 72"), "{bare}");
     }
 }

@@ -6,13 +6,13 @@
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
 use super::{
     DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
-    PixelTransformKind, Preset, Steps,
+    PixelTransformKind, Preset, Steps, TargetKind, TimesKind,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The shape of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct DataShape {
     /// Number of columns.
     pub dim: usize,
@@ -20,11 +20,14 @@ pub(super) struct DataShape {
     pub image: Option<[usize; 3]>,
     /// Number of classes, 0 without labels.
     pub classes: usize,
+    /// The smallest standard deviation of the points, in the coordinates of the flow, if they have the density of one
+    /// image.
+    pub smallest_scale: Option<f64>,
 }
 
 impl DataShape {
     /// The shape of points in the plane.
-    pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0 };
+    pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0, smallest_scale: None };
 }
 
 /// Everything that, with the data, determines the final weights of a run without a time limit that starts from
@@ -47,6 +50,12 @@ pub struct TrainConfig {
     pub clip_norm: Option<f64>,
     /// Whether the learning rate decays to 0 by a cosine in each phase.
     pub cosine: bool,
+    /// The law of the times of flow matching. Runs of earlier versions have uniform times.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub times: TimesKind,
+    /// The target of flow matching. Runs of earlier versions have drawn targets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub target: TargetKind,
     /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
@@ -60,6 +69,11 @@ pub struct TrainConfig {
     pub shards: usize,
     /// The phases, in order.
     pub phases: Vec<Phase>,
+}
+
+/// Whether a field of a header has the value that headers without it mean.
+fn is_default<T: Default + PartialEq>(x: &T) -> bool {
+    *x == T::default()
 }
 
 fn one() -> usize {
@@ -179,7 +193,7 @@ impl TrainConfig {
     }
 
     /// The options that set a part of the configuration.
-    pub(super) const SET_BY_OPTIONS: [&str; 23] = [
+    pub(super) const SET_BY_OPTIONS: [&str; 25] = [
         "preset",
         "updates",
         "batch",
@@ -195,6 +209,8 @@ impl TrainConfig {
         "checkpoints",
         "optimizer",
         "objective",
+        "times",
+        "target",
         "field",
         "pixels",
         "kinetic",
@@ -249,6 +265,8 @@ impl TrainConfig {
             },
             "optimizer" => self.optimizer.name().into(),
             "objective" => self.objective(),
+            "times" => self.times.name().into(),
+            "target" => self.target.name().into(),
             "field" => match model.field {
                 FieldConfig::UNet { .. } => ModelKind::UNet.name().into(),
                 FieldConfig::Mlp { .. } => ModelKind::Mlp.name().into(),

@@ -11,8 +11,9 @@ use super::config::DataShape;
 use super::state::{Source, Tables};
 use super::{
     Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame,
-    TrainConfig, TrainingData,
+    TargetKind, TimesKind, TrainConfig, TrainingData,
 };
+use crate::cnf::{FlowMatching, Times};
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
 use crate::error::Result;
 use crate::eval::{DATA, Frames, HeldOut, Images, Rows, TEST_STREAM, check_rows, file_name};
@@ -21,6 +22,9 @@ use crate::nn::{AnyVelocityField, Buffer};
 use crate::tensor::{Key, Tensor};
 use std::sync::Arc;
 
+/// Smallest standard deviation of data for which it is not known, in the coordinates of the flow, for the times of flow
+/// matching.
+const SMALLEST_SCALE: f64 = 0.01;
 /// Training points of a toy density.
 const TOY_POINTS: usize = 1 << 20;
 /// Combined with a run's seed, so that these two uses have their own random numbers.
@@ -32,6 +36,8 @@ const MEASURED: usize = 4_000;
 /// Data ready for training.
 pub(super) struct Prepared {
     pub source: Source,
+    /// How flow matching draws paths to the points of the source.
+    pub matching: FlowMatching,
     pub held_out: HeldOut,
     pub frames: Frames,
     pub parts: Parts,
@@ -65,25 +71,58 @@ impl TrainingData {
         match self {
             TrainingData::Images(set, _) => {
                 let image = Some([set.height, set.width, set.channels]);
-                DataShape { dim, image, classes: set.classes().unwrap_or(0) }
+                DataShape { dim, image, classes: set.classes().unwrap_or(0), smallest_scale: None }
             }
-            TrainingData::Image(_) | TrainingData::Points(..) | TrainingData::Toy(_) => {
-                DataShape { dim, ..DataShape::PLANE }
+            TrainingData::Image(image) => {
+                let smallest = image.jitter_std[0].min(image.jitter_std[1]);
+                DataShape {
+                    smallest_scale: Some(smallest).filter(|_| !self.is_weighted()),
+                    ..DataShape::PLANE
+                }
             }
+            TrainingData::Points(..) | TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
         }
     }
 
     /// Prepares the data for a configuration. The pixel transform is fitted if none is given.
     pub(super) fn prepare(&self, config: &TrainConfig, pixels: Option<PixelTransform>) -> Result<Prepared> {
         let seed = config.seed;
-        match self {
-            TrainingData::Image(image) => Ok(prepare_image(image, seed)),
-            TrainingData::Points(points, given) => self.prepare_points(points, given, seed),
-            TrainingData::Toy(toy) => self.prepare_toy(*toy, seed),
+        let mut prepared = match self {
+            TrainingData::Image(image) => prepare_image(image, seed),
+            TrainingData::Points(points, given) => self.prepare_points(points, given, seed)?,
+            TrainingData::Toy(toy) => self.prepare_toy(*toy, seed)?,
             TrainingData::Images(images, given) => {
                 let kind = config.pixels.unwrap_or(PixelTransformKind::Marginals);
-                prepare_images(images, given, (kind, pixels), seed)
+                prepare_images(images, given, (kind, pixels), seed)?
             }
+        };
+        prepared.matching = self.matching(config, &prepared);
+        Ok(prepared)
+    }
+
+    /// The settings of flow matching.
+    fn matching(&self, config: &TrainConfig, prepared: &Prepared) -> FlowMatching {
+        let exact = match (self, &prepared.frames.points) {
+            _ if config.target == TargetKind::Drawn => None,
+            (TrainingData::Image(image), _) => Some(image.velocity()),
+            (TrainingData::Toy(toy), Some(frame)) => {
+                let standard = frame.standard();
+                Some(toy.velocity([0, 1].map(|i| standard.mean[i]), [0, 1].map(|i| standard.std[i])))
+            }
+            _ => None,
+        };
+        let scale = match self {
+            TrainingData::Image(image) => image.jitter_std[0].min(image.jitter_std[1]),
+            _ => SMALLEST_SCALE,
+        };
+        let matching = FlowMatching::new().times(match config.times {
+            TimesKind::Uniform => Times::Uniform,
+            TimesKind::Half => Times::Half { scale },
+            TimesKind::Likelihood => Times::Likelihood { scale },
+        });
+        match exact {
+            Some(exact) => matching.target(Arc::new(exact)),
+            None => matching,
         }
     }
 
@@ -127,7 +166,8 @@ impl TrainingData {
                 ColorScale::of(&Heatmap { values: &values, rows, cols, frame: frame.window() }).max;
         }
         let source = Source::Tables(Tables::of_points(train));
-        Prepared { source, held_out, frames: Frames { image, points: Some(points), images: None }, parts }
+        let frames = Frames { image, points: Some(points), images: None };
+        Prepared { source, matching: FlowMatching::new(), held_out, frames, parts }
     }
 }
 
@@ -136,6 +176,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
     let frames = Frames { image: Some(ImageFrame::of(image)), ..Frames::default() };
     Prepared {
         source: Source::Tables(Tables::new(image)),
+        matching: FlowMatching::new(),
         held_out: HeldOut::Rows { validation: Rows::of_image(image, MEASURED, &mut rng), test: None },
         frames,
         parts: Parts { train: 0, validation: MEASURED, test: 0 },
@@ -173,7 +214,8 @@ fn prepare_images(
     let [validation, test] = held_out.map(|(set, rows)| (set.as_ref(), rows));
     let images = Images::new(set.clone(), train, validation, test, transform, seed)?;
     let (source, held_out) = (Source::Feed(Arc::new(feed)), HeldOut::Images(Box::new(images)));
-    Ok(Prepared { source, held_out, frames: Frames { images: Some(frame), ..Frames::default() }, parts })
+    let frames = Frames { images: Some(frame), ..Frames::default() };
+    Ok(Prepared { source, matching: FlowMatching::new(), held_out, frames, parts })
 }
 
 /// Refuses validation and test images of another size, or without labels if the training images have them.

@@ -4,7 +4,7 @@
 //! maximum likelihood it is accepted, and a note says that the training does not use it.
 
 use super::options::plain;
-use super::{Objective, TrainConfig, TrainError, TrainOptions, TrainingData};
+use super::{Objective, TargetKind, TrainConfig, TrainError, TrainOptions, TrainingData};
 use crate::error::Error;
 
 /// What an option needs to have an effect.
@@ -13,6 +13,10 @@ enum Needs {
     Nothing,
     /// A phase of maximum likelihood.
     Solves,
+    /// A phase of flow matching.
+    Paths,
+    /// The same, and for exact targets data whose density is known.
+    Density,
     /// A set of images.
     Images,
     /// Points or a set of images, whose best weights are kept.
@@ -20,7 +24,7 @@ enum Needs {
 }
 
 /// Every option: field name and command-line option.
-const NEEDS: [(&str, &str, Needs); 24] = [
+const NEEDS: [(&str, &str, Needs); 26] = [
     ("preset", "--preset", Needs::Nothing),
     ("updates", "--updates", Needs::Nothing),
     ("time_limit", "--time-limit", Needs::Nothing),
@@ -37,6 +41,8 @@ const NEEDS: [(&str, &str, Needs); 24] = [
     ("checkpoints", "--checkpoints", Needs::Solves),
     ("optimizer", "--optimizer", Needs::Nothing),
     ("objective", "--objective", Needs::Nothing),
+    ("times", "--times", Needs::Paths),
+    ("target", "--target", Needs::Density),
     ("field", "--field", Needs::Images),
     ("pixels", "--pixels", Needs::Images),
     ("kinetic", "--kinetic", Needs::Solves),
@@ -47,6 +53,17 @@ const NEEDS: [(&str, &str, Needs); 24] = [
     ("seed", "--seed", Needs::Nothing),
 ];
 
+impl TrainConfig {
+    /// Refuses exact targets for data whose density is not known.
+    ///
+    /// # Errors
+    /// [`TrainError::Useless`].
+    pub(super) fn check_target(&self, data: &TrainingData) -> Result<(), Error> {
+        let options = TrainOptions { target: Some(self.target), ..TrainOptions::default() };
+        options.check_kind(data)
+    }
+}
+
 impl TrainOptions {
     /// Refuses options without effect for these data.
     ///
@@ -56,8 +73,15 @@ impl TrainOptions {
         let is_images = matches!(data, TrainingData::Images(..));
         let is_held_out = is_images || matches!(data, TrainingData::Points(..));
         let given = self.to_map();
+        let is_exact = self.target == Some(TargetKind::Exact);
         for (name, option, needs) in NEEDS {
             let reason = match needs {
+                Needs::Density if is_exact && is_held_out => {
+                    "it needs an image or a toy density; the density of other data is not known"
+                }
+                Needs::Density if is_exact && data.is_weighted() => {
+                    "the points of this image have weights, which belong to drawn targets"
+                }
                 Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
                 Needs::HeldOut if !is_held_out => {
                     "it needs a table or a set of images; a run on an image or a toy density has new points in every update"
@@ -71,20 +95,21 @@ impl TrainOptions {
         Ok(())
     }
 
-    /// A note if the training uses no solves, but options of solves are given.
+    /// A note if the training uses no solves or no flow matching, but options of these are given.
     pub(super) fn unused(&self, config: &TrainConfig) -> Option<String> {
-        if config.phases.iter().any(|phase| phase.objective == Objective::MaximumLikelihood) {
-            return None;
-        }
+        let has = |objective| config.phases.iter().any(|phase| phase.objective == objective);
+        let (needs, reason): (&[Needs], _) = match Objective::MaximumLikelihood {
+            solves if !has(solves) => (&[Needs::Solves], "flow matching has no solves"),
+            _ if !has(Objective::FlowMatching) => {
+                (&[Needs::Paths, Needs::Density], "maximum likelihood draws no times and no paths")
+            }
+            _ => return None,
+        };
         let given = self.to_map();
-        let of_solves =
-            NEEDS.iter().filter(|(name, _, needs)| *needs == Needs::Solves && given.contains_key(*name));
-        let options: Vec<&str> = of_solves.map(|(_, option, _)| *option).collect();
+        let unused = NEEDS.iter().filter(|(name, _, of)| needs.contains(of) && given.contains_key(*name));
+        let options: Vec<&str> = unused.map(|(_, option, _)| *option).collect();
         let verb = if options.len() == 1 { "has" } else { "have" };
-        let text = format!(
-            "note: {} {verb} no effect on the training: flow matching has no solves",
-            options.join(", ")
-        );
+        let text = format!("note: {} {verb} no effect on the training: {reason}", options.join(", "));
         (!options.is_empty()).then_some(text)
     }
 }
@@ -104,7 +129,8 @@ mod tests {
         let values = json!({
             "preset": "points", "updates": 7, "time_limit": 9.0, "batch": 64, "width": 8, "depth": 1, "blocks": 2,
             "divergence": "hutchinson", "probes": 3, "solver": "dopri5", "rtol": 0.01, "atol": 0.01, "fixed_steps": 3,
-            "checkpoints": 2, "optimizer": "lamb", "objective": "maximum-likelihood", "field": "mlp",
+            "checkpoints": 2, "optimizer": "lamb", "objective": "maximum-likelihood", "times": "likelihood",
+            "target": "exact", "field": "mlp",
             "pixels": "logit", "kinetic": 0.5, "jacobian": 0.5, "patience": 2, "lr": 0.1, "shards": 2, "seed": 5
         });
         values.as_object().unwrap().clone()
@@ -127,6 +153,9 @@ mod tests {
         let mut config = config.clone();
         if config.phases.iter().all(|phase| phase.objective == Objective::FlowMatching) {
             config.model.solve = SolveConfig::adaptive(1.0);
+        }
+        if config.phases.iter().all(|phase| phase.objective == Objective::MaximumLikelihood) {
+            (config.times, config.target) = Default::default();
         }
         if matches!(data, TrainingData::Image(_) | TrainingData::Toy(_)) {
             config.patience = None;
@@ -157,6 +186,10 @@ mod tests {
                     }
                     let mut map = base.to_map();
                     map.insert(name.to_owned(), values()[name].clone());
+                    if name == "target" && matches!(data, TrainingData::Image(_)) {
+                        // The target of an image is exact already.
+                        map.insert(name.to_owned(), "drawn".into());
+                    }
                     let with = TrainOptions::from_map(map);
                     // The preset of points and toys is "points" already.
                     let with = match &data {
@@ -192,7 +225,9 @@ mod tests {
         let count = |name: &str, kind: usize| found.get(&(name, kind)).copied().unwrap_or(0);
         assert_eq!([count("patience", 0), count("patience", 2)], [8, 8]);
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
-        assert_eq!([count("solver", 1), count("solver", 2)], [5, 11]);
+        assert_eq!([count("solver", 1), count("solver", 2)], [6, 10]);
+        assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);
+        assert_eq!([count("times", 1), count("times", 2)], [4, 12]);
         assert_eq!(count("width", 2), 16);
     }
 }

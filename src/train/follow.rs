@@ -139,7 +139,7 @@ impl<'a> Follower<'a> {
         if is_new {
             self.state = step::begin_phase(config, &plan, self.state.clone());
         }
-        let step = Step::new(config, &plan, &self.prepared.source, first);
+        let step = Step::new(config, &plan, (&self.prepared.source, &self.prepared.matching), first);
         step.plan(&self.state, self.team.own_shards())?;
         Ok(step)
     }

@@ -74,7 +74,7 @@ pub use run::Trainer;
 pub mod extra {
     //! Named options, and the description of a run.
     pub use super::config::{Objective, Phase, TrainConfig};
-    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind};
+    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, TargetKind, TimesKind};
     pub use super::progress::Activity;
     pub use super::run::RunInfo;
     pub use crate::cnf::config::{ActivationKind, DivergenceKind};

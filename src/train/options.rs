@@ -62,6 +62,12 @@ pub struct TrainOptions {
     /// The training objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objective: Option<ObjectiveKind>,
+    /// The law of the times of flow matching.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub times: Option<TimesKind>,
+    /// The target of flow matching.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetKind>,
     /// The model for image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
@@ -148,6 +154,30 @@ names! {
         MaximumLikelihood = "maximum-likelihood",
         /// Flow matching, then maximum likelihood.
         Both = "both",
+    }
+}
+names! {
+    /// The law of the times of flow matching ([`Times`](crate::cnf::extra::Times)).
+    #[derive(Default)]
+    TimesKind {
+        /// Uniform.
+        #[default]
+        Uniform = "uniform",
+        /// Half uniform, half in proportion to their weight in the likelihood.
+        Half = "half",
+        /// In proportion to their weight in the likelihood.
+        Likelihood = "likelihood",
+    }
+}
+names! {
+    /// The target of flow matching.
+    #[derive(Default)]
+    TargetKind {
+        /// The velocity of the drawn path.
+        #[default]
+        Drawn = "drawn",
+        /// The mean velocity at the point, by the formula of a known density: an image or a toy.
+        Exact = "exact",
     }
 }
 names! {
@@ -312,7 +342,7 @@ impl TrainOptions {
         }
         either! {
             preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective field pixels kinetic jacobian patience shards lr seed plots
+            optimizer objective times target field pixels kinetic jacobian patience shards lr seed plots
         }
     }
 

@@ -1,26 +1,39 @@
 //! From options to a configuration: the presets and how options change them. All tuned numbers are in this file.
 //!
-//! The default preset starts with flow matching, whose update costs one function evaluation. It ends with
-//! maximum likelihood, whose update costs a solve and its adjoint and which still improves where flow matching
+//! All presets start with flow matching, whose update costs one function evaluation. With drawn targets in the plane,
+//! maximum likelihood follows: its update costs a solve and its adjoint, and it still improves where flow matching
 //! stalls. A configuration depends on options and on the shape of the data, not on the data themselves, so it
 //! is a function of the checkpoint's header.
 
 use super::config::DataShape;
 use super::{
     ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
-    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TrainConfig, TrainOptions,
+    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TargetKind, TimesKind, TrainConfig,
+    TrainOptions,
 };
 use crate::ode::Method;
 
 /// Relative or absolute tolerance in training, if only the other one is given.
 const DEFAULT_TOLERANCE: f64 = 1e-4;
 
-/// Of the default model: number of Fourier features, logarithm of their largest frequency, width and number
+/// Of the default model: number of Fourier features, logarithm of their largest frequency, damping, width and number
 /// of hidden layers.
-const FEATURES: usize = 24;
-const LOG_FREQUENCY_MAX: f64 = 2.6;
-const WIDTH: usize = 80;
+const FEATURES: usize = 48;
+const LOG_FREQUENCY_MAX: f64 = 3.4;
+const DAMPING: f64 = 1.0;
+const WIDTH: usize = 72;
 const DEPTH: usize = 3;
+/// The largest frequency for an image is this number over its smallest standard deviation. From a logarithm of this
+/// largest frequency on, there are more features.
+const SCALED_FREQUENCY: f64 = 0.45;
+const FEW_UP_TO: f64 = 3.6;
+const MORE_FEATURES: usize = 64;
+/// Logarithm of the largest frequency in the plane for points.
+const POINTS_LOG_FREQUENCY_MAX: f64 = 2.6;
+/// For exact targets of a toy density.
+const TOY_FEATURES: usize = 32;
+const TOY_LOG_FREQUENCY_MAX: f64 = 3.0;
+const TOY_WIDTH: usize = 52;
 /// For points: features and width in the plane (at most 9,300 weights), features, frequency and width in
 /// other dimensions, and the largest dimension with the exact divergence.
 const POINTS_FEATURES: usize = 16;
@@ -33,6 +46,8 @@ const POINTS_FLOW_MATCHING: Phase = Phase { updates: 12_000, batch: 2048, ..FLOW
 
 pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
+/// With exact targets, a small batch has little noise.
+pub(super) const EXACT_FLOW_MATCHING: Phase = Phase { batch: 256, ..FLOW_MATCHING };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
 /// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal
@@ -62,12 +77,13 @@ const IMAGES_FLOW_MATCHING: Phase =
 const IMAGES_MAXIMUM_LIKELIHOOD: Phase =
     Phase { updates: 100, batch: 128, lr: 2e-4, ema_decay: 0.95, ..MAXIMUM_LIKELIHOOD };
 
-/// The phases of a preset for an objective.
-fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
-    let (first, second) = match preset {
-        Preset::Default | Preset::Given(_) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
-        Preset::Points => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
-        Preset::Images => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
+/// The phases of a preset for an objective and a target of flow matching.
+fn phases(preset: &Preset, asked: ObjectiveKind, target: TargetKind) -> Vec<Phase> {
+    let (first, second) = match (preset, target) {
+        (Preset::Images, _) => (IMAGES_FLOW_MATCHING, IMAGES_MAXIMUM_LIKELIHOOD),
+        (_, TargetKind::Exact) => (EXACT_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        (Preset::Default | Preset::Given(_), TargetKind::Drawn) => (FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
+        (Preset::Points, TargetKind::Drawn) => (POINTS_FLOW_MATCHING, MAXIMUM_LIKELIHOOD),
     };
     match asked {
         ObjectiveKind::FlowMatching => vec![first],
@@ -77,8 +93,34 @@ fn phases(preset: &Preset, asked: ObjectiveKind) -> Vec<Phase> {
     }
 }
 
+/// The objective of a preset for a target of flow matching. After exact targets, maximum likelihood gains nothing.
+fn objective(preset: &Preset, target: TargetKind) -> ObjectiveKind {
+    match (preset, target) {
+        (Preset::Images, _) | (_, TargetKind::Exact) => ObjectiveKind::FlowMatching,
+        _ => ObjectiveKind::Both,
+    }
+}
+
 /// Peak learning rate of maximum likelihood without flow matching before it.
 const ALONE_LR: f64 = 1e-3;
+
+/// A network of Fourier features without damping, whose output is the velocity.
+fn plain_features(features: usize, log_frequency_max: f64) -> FieldConfig {
+    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false }
+}
+
+/// A network of damped Fourier features, added to the velocity of a normal density.
+fn damped_features(features: usize, log_frequency_max: f64) -> FieldConfig {
+    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true }
+}
+
+/// The features of an image, up to the frequency at which its finest structures appear.
+fn picture_features(smallest_scale: Option<f64>) -> FieldConfig {
+    let wanted = smallest_scale.map_or(LOG_FREQUENCY_MAX, |s| (SCALED_FREQUENCY / s).ln());
+    let log_frequency_max = wanted.max(LOG_FREQUENCY_MAX);
+    let features = if log_frequency_max > FEW_UP_TO { MORE_FEATURES } else { FEATURES };
+    damped_features(features, log_frequency_max)
+}
 
 /// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level,
 /// but at most 8 times that of the finest.
@@ -132,15 +174,17 @@ impl TrainConfig {
     /// [`TrainConfig::new`] for data of any shape: points with other than two coordinates need [`Preset::Points`],
     /// images need [`Preset::Images`].
     pub(super) fn of(options: &TrainOptions, shape: DataShape) -> TrainConfig {
-        let mut config = TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default));
+        let mut config =
+            TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default), shape.smallest_scale);
         config.model.dim = shape.dim;
+        let draws_paths = options.objective != Some(ObjectiveKind::MaximumLikelihood);
+        if config.preset == Preset::Points && options.target == Some(TargetKind::Exact) && draws_paths {
+            config.set_toy();
+        }
         match shape.image {
             Some(image) => config.set_images(options, image, shape.classes),
             None if shape.dim != 2 => {
-                config.model.field = FieldConfig::Fourier {
-                    features: SPACE_FEATURES,
-                    log_frequency_max: SPACE_LOG_FREQUENCY_MAX,
-                };
+                config.model.field = plain_features(SPACE_FEATURES, SPACE_LOG_FREQUENCY_MAX);
                 config.model.hidden = vec![SPACE_WIDTH; DEPTH];
             }
             None => {}
@@ -156,9 +200,14 @@ impl TrainConfig {
         let mut config = self;
         config.shards = options.shards.unwrap_or(config.shards);
         config.patience = options.patience.or(config.patience);
-        config.phases = match options.objective {
-            None => config.phases,
-            Some(asked) => phases(&config.preset, asked),
+        config.times = options.times.unwrap_or(config.times);
+        config.target = options.target.unwrap_or(config.target);
+        config.phases = match (options.objective, options.target) {
+            (Some(asked), _) => phases(&config.preset, asked, config.target),
+            (None, Some(target)) if !matches!(config.preset, Preset::Given(_)) => {
+                phases(&config.preset, objective(&config.preset, target), target)
+            }
+            _ => config.phases,
         };
         config.seed = options.seed.unwrap_or(config.seed);
         if let Some(optimizer) = options.optimizer {
@@ -172,7 +221,8 @@ impl TrainConfig {
         let first = config.phases[0].lr;
         for phase in &mut config.phases {
             phase.batch = options.batch.unwrap_or(phase.batch);
-            phase.lr = options.lr.map_or(phase.lr, |lr| lr * (phase.lr / first));
+            // The same rate again changes nothing, not even by a rounding error.
+            phase.lr = options.lr.filter(|&lr| lr != first).map_or(phase.lr, |lr| lr * (phase.lr / first));
         }
         let model = &mut config.model;
         if options.width.is_some() || options.depth.is_some() {
@@ -181,11 +231,24 @@ impl TrainConfig {
             model.hidden = layers(&model.field, width, depth);
         }
         model.blocks = options.blocks.unwrap_or(model.blocks);
+        if let (FieldConfig::Fourier { damping, preconditioned, .. }, true) =
+            (&mut model.field, model.blocks > 1)
+        {
+            // Both are formulas for the times of a path, which a single block has.
+            (*damping, *preconditioned) = (0.0, false);
+        }
         apply(&mut model.solve, options);
         match options.updates {
             Some(updates) => config.with_updates(updates),
             None => config,
         }
+    }
+
+    /// Sets the times and the model for exact targets of a toy density.
+    fn set_toy(&mut self) {
+        self.times = TimesKind::Half;
+        self.model.field = damped_features(TOY_FEATURES, TOY_LOG_FREQUENCY_MAX);
+        self.model.hidden = vec![TOY_WIDTH; DEPTH];
     }
 
     /// Sets the model and the pixel transform for images.
@@ -215,26 +278,29 @@ impl TrainConfig {
         (self.model.field, self.model.hidden) = (field, hidden);
     }
 
-    fn preset(preset: Preset) -> TrainConfig {
-        let (features, width) = match preset {
-            Preset::Points => (POINTS_FEATURES, POINTS_WIDTH),
-            Preset::Default | Preset::Images | Preset::Given(_) => (FEATURES, WIDTH),
+    fn preset(preset: Preset, smallest_scale: Option<f64>) -> TrainConfig {
+        let (field, width) = match preset {
+            Preset::Points => (plain_features(POINTS_FEATURES, POINTS_LOG_FREQUENCY_MAX), POINTS_WIDTH),
+            Preset::Default | Preset::Images | Preset::Given(_) => (picture_features(smallest_scale), WIDTH),
         };
-        let (solve, asked) = match preset {
+        let solve = match preset {
             Preset::Images => {
-                let solve =
-                    SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) };
-                (solve, ObjectiveKind::FlowMatching)
+                SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) }
             }
-            Preset::Default | Preset::Points | Preset::Given(_) => {
-                (SolveConfig::adaptive(TOLERANCE), ObjectiveKind::Both)
-            }
+            Preset::Default | Preset::Points | Preset::Given(_) => SolveConfig::adaptive(TOLERANCE),
+        };
+        let (times, target) = match preset {
+            Preset::Default if smallest_scale.is_some() => (TimesKind::Half, TargetKind::Exact),
+            Preset::Default => (TimesKind::Half, TargetKind::Drawn),
+            Preset::Points | Preset::Images | Preset::Given(_) => (TimesKind::Uniform, TargetKind::Drawn),
         };
         TrainConfig {
-            phases: phases(&preset, asked),
+            phases: phases(&preset, objective(&preset, target), target),
             preset,
+            times,
+            target,
             model: ModelConfig {
-                field: FieldConfig::Fourier { features, log_frequency_max: LOG_FREQUENCY_MAX },
+                field,
                 hidden: vec![width; DEPTH],
                 blocks: 1,
                 dim: 2,

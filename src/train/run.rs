@@ -285,10 +285,11 @@ impl<'a> Trainer<'a> {
     /// Invalid settings, as in [`Trainer::run`]; settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
         let (_, config) = self.settle()?;
-        let source = self.data.prepare(&config, None)?.source;
+        let prepared = self.data.prepare(&config, None)?;
+        let drawn = (&prepared.source, &prepared.matching);
         let state = step::begin(&config, self.build_flow(&config)?, &Key::new(config.seed));
         let plan = |phase: &super::Phase| {
-            let planned = step::Step::new(&config, phase, &source, 0).plan(&state, config.shards)?;
+            let planned = step::Step::new(&config, phase, drawn, 0).plan(&state, config.shards)?;
             Ok(PhasePlan::of(&config, phase, &planned))
         };
         config.phases.iter().filter(|p| p.updates > 0).map(plan).collect()
@@ -374,6 +375,7 @@ impl<'a> Trainer<'a> {
             super::bounds::check_model(&options, &config)?;
             config
         };
+        config.check_target(&self.data)?;
         let is_single = |flow: &Flow| flow.leaves().iter().all(|leaf| leaf.dtype() == DType::F32);
         if config.shards > 1 && self.flow.as_ref().is_some_and(|flow| !is_single(flow)) {
             refused("--shards", &config.shards.to_string(), "1 for a flow whose weights are not f32")?;

@@ -29,6 +29,7 @@ use super::{
     Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
 };
 use crate::array::memory;
+use crate::cnf::FlowMatching;
 use crate::error::{Error, Result};
 use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work};
 use crate::io::process;
@@ -52,6 +53,7 @@ pub(super) struct Session<'a> {
     pub(super) update: u64,
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
+    matching: FlowMatching,
     pub(super) budget: Budget,
     /// Measures the work of the run.
     pub(super) watch: Stopwatch,
@@ -100,7 +102,7 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>> {
         let (update, time) = (state.update.item() as u64, trainer.time.clone());
         let (prepared_s, pixels) = (time.now_s(), prepared.pixels());
-        let Prepared { source, mut held_out, .. } = prepared;
+        let Prepared { source, matching, mut held_out, .. } = prepared;
         let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
         let plots = trainer.plots();
@@ -123,6 +125,7 @@ impl<'a> Session<'a> {
             update,
             folder,
             source,
+            matching,
             #[cfg(feature = "plot")]
             plots,
             budget: Budget::new(time.clone(), limit_s, &shares, plots),
@@ -266,7 +269,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let (config, plan) = (&self.header.config, self.header.config.phases[phase]);
-        let step = Step::new(config, &plan, &self.source, self.first(phase));
+        let step = Step::new(config, &plan, (&self.source, &self.matching), self.first(phase));
         let planned = step.plan(&self.state, self.team.own_shards())?;
         let peak_bytes = planned.peak_bytes(config.steps().1) as u64;
         bounds::check_update((&self.header.options, config), plan.objective.name(), peak_bytes)?;

@@ -1,6 +1,6 @@
 //! One update: the gradient of each shard of its batch, their sum, and the new state.
 //!
-//! A phase has two programs, each traced once. `gradient` samples the rows of a shard and differentiates their part of
+//! A phase has two programs, each traced once, and a third one that draws the points of exact targets. `gradient` samples the rows of a shard and differentiates their part of
 //! the loss; every shard of every rank runs the same program. `apply` computes the new state from the sum: optimizer
 //! and EMA. Gradients are summed in an order that depends on the number of shards alone ([`team`](super::team)).
 //!
@@ -12,6 +12,7 @@ use super::state::{Batch, Source, Tables, TrainState};
 use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig, TrainError};
 use crate::array::DType;
 use crate::backend::PlanReport;
+use crate::cnf::{FlowMatching, PathPoints};
 use crate::error::{Error, Result};
 use crate::ode::SolveError;
 use crate::optim::{
@@ -33,6 +34,8 @@ pub struct Inputs {
     pub update: Tensor,
     /// The index of the shard, u32.
     pub shard: Tensor,
+    /// With exact targets, the points of the shard.
+    pub points: Option<PathPoints>,
 }
 }
 
@@ -79,6 +82,9 @@ impl Means {
 /// The programs of a phase.
 pub struct Step {
     gradient: Jit<'static, (Flow, Inputs), Gradient>,
+    /// Draws the points of exact targets.
+    draw: Option<Jit<'static, (Inputs,), PathPoints>>,
+    matching: FlowMatching,
     apply: Jit<'static, (TrainState, Change), (TrainState, ())>,
     source: Source,
     first: Tensor,
@@ -89,17 +95,32 @@ pub struct Step {
 
 impl Step {
     /// The programs of a phase that begins after `first` updates.
-    pub fn new(config: &TrainConfig, phase: &Phase, source: &Source, first: u64) -> Step {
+    pub fn new(
+        config: &TrainConfig,
+        phase: &Phase,
+        (source, matching): (&Source, &FlowMatching),
+        first: u64,
+    ) -> Step {
         let (config, phase, shards) = (config.clone(), *phase, config.shards);
-        let rows = phase.batch / shards;
+        let (rows, matching) = (phase.batch / shards, matching.clone());
+        let is_exact = phase.objective == Objective::FlowMatching && matching.is_exact();
+        let drawn = matching.clone();
+        let draw = move |inputs: Inputs| {
+            let [draw, noise] = inputs.key.fold_in(&inputs.update).split();
+            let part = Part { shard: inputs.shard, shards, rows };
+            part.points(&drawn, &inputs.tables.draw(rows, &part.key(&draw)).points, &noise)
+        };
+        let drawn = matching.clone();
         let gradient = move |model: Flow, inputs: Inputs| {
             let [draw, noise] = inputs.key.fold_in(&inputs.update).split();
             let part = Part { shard: inputs.shard, shards, rows };
+            if let Some(points) = &inputs.points {
+                let loss = |model: &Flow| matching_loss(model, points, &part);
+                return gradient(value_and_grad(loss, &model)?);
+            }
             let batch = inputs.tables.draw(rows, &part.key(&draw));
-            let loss = |model: &Flow| loss(phase.objective, model, &batch, &noise, &part);
-            let ((value, counts), of) = value_and_grad(loss, &model)?;
-            let means = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
-            Ok(Gradient { means, of })
+            let loss = |model: &Flow| loss((phase.objective, &drawn), model, &batch, &noise, &part);
+            gradient(value_and_grad(loss, &model)?)
         };
         let apply = move |state: TrainState, change: Change| {
             let optimizer = optimizer(&config, &phase, &change.updates);
@@ -111,6 +132,8 @@ impl Step {
         };
         Step {
             gradient: jit(gradient).max_traces(1),
+            draw: is_exact.then(|| jit(draw).max_traces(1)),
+            matching,
             apply: jit(apply).max_traces(1),
             source: source.clone(),
             first: Tensor::from(first as u32),
@@ -126,13 +149,15 @@ impl Step {
     pub fn inputs(&self, state: &TrainState, which: Range<usize>) -> Result<Vec<Inputs>> {
         let batch = self.rows * self.shards;
         let tables = self.source.shards(|| state.update.item() as u64, batch, self.shards, which.clone())?;
-        let inputs = |(shard, tables): (usize, Tables)| Inputs {
-            tables,
-            key: state.key.clone(),
-            update: state.update.clone(),
-            shard: Tensor::from(shard as u32),
+        let inputs = |(shard, tables): (usize, Tables)| {
+            let (key, update) = (state.key.clone(), state.update.clone());
+            let mut inputs = Inputs { tables, key, update, shard: Tensor::from(shard as u32), points: None };
+            if let Some(draw) = &self.draw {
+                inputs.points = Some(self.matching.with_target(draw.call(inputs.clone())?));
+            }
+            Ok(inputs)
         };
-        Ok(which.zip(tables).map(inputs).collect())
+        which.zip(tables).map(inputs).collect()
     }
 
     /// Computes the gradient of a shard.
@@ -170,11 +195,17 @@ impl Step {
     /// # Errors
     /// An error of tracing.
     pub fn plan(&self, state: &TrainState, shards: usize) -> Result<PlanReport> {
+        let points = self.draw.is_some().then(|| {
+            let [t, x, velocity] =
+                [1, 2, 2].map(|columns| Tensor::full(DType::F32, [self.rows, columns], 0.0));
+            PathPoints { t, x, velocity }
+        });
         let inputs = Inputs {
             tables: self.source.tables(self.rows),
             key: state.key.clone(),
             update: state.update.clone(),
             shard: Tensor::from(0u32),
+            points,
         };
         let gradient = self.gradient.plan(&(state.model.clone(), inputs))?;
         let apply = self.apply.plan(&(state.clone(), self.change(state.model.clone(), 1.0)))?;
@@ -254,12 +285,31 @@ impl Part {
     fn key(&self, of_batch: &Key) -> Key {
         if self.shards == 1 { of_batch.clone() } else { of_batch.fold_in(&self.shard) }
     }
+
+    /// The points of this shard on paths to the data `x1`.
+    fn points(&self, matching: &FlowMatching, x1: &Tensor, key: &Key) -> PathPoints {
+        let [noise, time] = key.split();
+        let first = self.shard.cast(DType::F32) * self.rows as f64;
+        matching.draw_part(x1, &self.key(&noise), &time, (&first, self.rows * self.shards))
+    }
+}
+
+/// A gradient from the value and the counts of a shard.
+fn gradient(((value, counts), of): ((Tensor, Tensor), Flow)) -> Result<Gradient> {
+    let means = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
+    Ok(Gradient { means, of })
+}
+
+/// A shard's part of the loss of flow matching, and of steps and function evaluations `[2]`.
+fn matching_loss(model: &Flow, points: &PathPoints, part: &Part) -> Result<(Tensor, Tensor)> {
+    let counts = Tensor::from([0.0, model.blocks.len() as f64 / part.shards as f64]);
+    Ok((model.matching_loss_of(points, part.rows * part.shards)?, counts))
 }
 
 /// A shard's part of the batch loss, and of steps and function evaluations `[2]`. The parts add up to means over the
 /// rows.
 fn loss(
-    objective: Objective,
+    (objective, matching): (Objective, &FlowMatching),
     model: &Flow,
     batch: &Batch,
     key: &Key,
@@ -269,12 +319,7 @@ fn loss(
     let share = 1.0 / part.shards as f64;
     match objective {
         Objective::FlowMatching => {
-            let counts = Tensor::from([0.0, model.blocks.len() as f64 * share]);
-            let [noise, time] = key.split();
-            let first = part.shard.cast(DType::F32) * part.rows as f64;
-            let of = (&first, part.rows * part.shards);
-            let loss = model.flow_matching_loss_of(&batch.points, &part.key(&noise), &time, of)?;
-            Ok((loss, counts))
+            matching_loss(model, &part.points(matching, &batch.points.cast(model.dtype()), key), part)
         }
         Objective::MaximumLikelihood => {
             let (loss, stats) =

@@ -4,7 +4,8 @@ use super::super::documented::DiffraxExample;
 use super::super::input::{Delimiter, delimiter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowline::__internal::{
-    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind,
+    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind, TargetKind,
+    TimesKind,
 };
 use flowline::train::{Preset, TrainOptions};
 use std::path::PathBuf;
@@ -78,7 +79,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
-    /// Width of the hidden layers; for unet, channels of the finest level [default: 80; tables, toy densities
+    /// Width of the hidden layers; for unet, channels of the finest level [default: 72; tables, toy densities
     /// 56, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
@@ -89,11 +90,21 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub blocks: Option<usize>,
 
-    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both; image sets
-    /// flow-matching]
+    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both for tables and toy
+    /// densities, otherwise flow-matching]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     pub objective: Option<ObjectiveKind>,
+    /// Times of flow matching: uniform; likelihood, in proportion to their weight in the likelihood; half, one
+    /// half of each [default: half for one image, otherwise uniform]
+    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
+        value_parser = names(TimesKind::NAMES, TimesKind::ALL))]
+    pub times: Option<TimesKind>,
+    /// Target of flow matching: drawn, the velocity of a drawn path; exact, its mean by a formula, for one image
+    /// or a toy density [default: exact for one image, otherwise drawn]
+    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
+        value_parser = names(TargetKind::NAMES, TargetKind::ALL))]
+    pub target: Option<TargetKind>,
     /// Divergence in maximum likelihood: exact, hutchinson [default: exact up to 8 dimensions, otherwise
     /// hutchinson]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
@@ -138,8 +149,8 @@ pub struct Args {
     /// maximum-likelihood alone 1e-3]
     #[arg(long, value_name = "X", help_heading = OPTIMIZER, allow_hyphen_values = true)]
     pub lr: Option<f64>,
-    /// Points or images per update [default: 4096 in flow matching (tables, toy densities: 2048), 512 in
-    /// maximum likelihood; image sets 128]
+    /// Points or images per update [default: 256 for one image, 4096 for it with drawn targets, 2048 for tables
+    /// and toy densities; 512 in maximum likelihood; image sets 128]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub batch: Option<usize>,
     /// Number of updates of all phases together [default: flow matching 16000 (tables, toy densities 12000;
@@ -239,6 +250,8 @@ impl Args {
             lr: self.lr,
             seed: self.seed,
             objective: self.objective,
+            times: self.times,
+            target: self.target,
             field: self.field,
             pixels: self.pixels,
             kinetic: self.kinetic,

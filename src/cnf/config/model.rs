@@ -4,8 +4,8 @@ use super::SolveConfig;
 use crate::cnf::Cnf;
 use crate::error::{Error, Result};
 use crate::nn::{
-    Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, UNet, UNetConfig,
-    VelocityField, golden_frequencies, normal_frequencies,
+    Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, Preconditioned, UNet,
+    UNetConfig, VelocityField, golden_frequencies, normal_frequencies,
 };
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,12 @@ pub enum FieldConfig {
         features: usize,
         /// `log_max` of a new field's [`golden_frequencies`] or [`normal_frequencies`]. A stored field has its own.
         log_frequency_max: f64,
+        /// The damping of the frequencies, 0 for none.
+        #[serde(default, skip_serializing_if = "is_default")]
+        damping: f64,
+        /// Whether the field is [`Preconditioned`].
+        #[serde(default, skip_serializing_if = "is_default")]
+        preconditioned: bool,
     },
     /// [`ConcatSquash`].
     ConcatSquash,
@@ -159,11 +165,12 @@ impl ModelConfig {
         most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
         layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
         match field {
-            FieldConfig::Fourier { features, log_frequency_max } => {
+            FieldConfig::Fourier { features, log_frequency_max, damping, .. } => {
                 most("the number of frequencies is", features, MOST_WIDTH)?;
-                match log_frequency_max.is_finite() {
-                    true => Ok(()),
-                    false => Err(format!("log_frequency_max must be finite, got {log_frequency_max:?}")),
+                let numbers = [("log_frequency_max", log_frequency_max), ("damping", damping)];
+                match numbers.into_iter().find(|(_, x)| !x.is_finite()) {
+                    None => Ok(()),
+                    Some((name, x)) => Err(format!("{name} must be finite, got {x:?}")),
                 }
             }
             FieldConfig::UNet {
@@ -196,7 +203,7 @@ impl ModelConfig {
 
     fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> AnyVelocityField {
         match field {
-            FieldConfig::Fourier { features, log_frequency_max } => {
+            FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned } => {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
@@ -205,7 +212,8 @@ impl ModelConfig {
                     normal_frequencies(self.dim, features, log_frequency_max, &key)
                         * (self.dim as f64).powf(-0.5)
                 };
-                FourierMlp::new(frequencies, hidden, key).into()
+                let net = FourierMlp::new(frequencies, hidden, key).damping(damping);
+                if preconditioned { Preconditioned::new(net).into() } else { net.into() }
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
             FieldConfig::Mlp { activation, time, classes } => {
@@ -264,13 +272,17 @@ impl ModelConfig {
 }
 
 impl FieldConfig {
+    fn of_fourier(net: &FourierMlp, preconditioned: bool) -> (FieldConfig, Vec<usize>) {
+        let (features, damping) = (net.frequencies.get().shape()[1], net.damping);
+        let field = FieldConfig::Fourier { features, log_frequency_max: 0.0, damping, preconditioned };
+        (field, hidden(&net.mlp))
+    }
+
     /// The kind of a field and its hidden sizes.
     fn of(block: &AnyVelocityField) -> (FieldConfig, Vec<usize>) {
         match block {
-            AnyVelocityField::Fourier(net) => {
-                let features = net.frequencies.get().shape()[1];
-                (FieldConfig::Fourier { features, log_frequency_max: 0.0 }, hidden(&net.mlp))
-            }
+            AnyVelocityField::Fourier(net) => FieldConfig::of_fourier(net, false),
+            AnyVelocityField::PreconditionedFourier(net) => FieldConfig::of_fourier(&net.field, true),
             AnyVelocityField::ConcatSquash(net) => {
                 let is_tanh = matches!(net.activation, Activation::Tanh);
                 assert!(is_tanh, "run folders support ConcatSquash only with tanh, got {:?}", net.activation);
@@ -312,6 +324,11 @@ impl FieldConfig {
             }
         }
     }
+}
+
+/// Whether a field of a header has the value that headers without it mean.
+fn is_default<T: Default + PartialEq>(x: &T) -> bool {
+    *x == T::default()
 }
 
 fn at_most(what: &str, found: usize, most: usize) -> Result<(), String> {
@@ -375,12 +392,17 @@ mod tests {
         assert!(message(mlp, 2).contains("the number of classes"));
     }
 
+    fn fourier(damping: f64, preconditioned: bool) -> FieldConfig {
+        FieldConfig::Fourier { features: 4, log_frequency_max: 1.0, damping, preconditioned }
+    }
+
     #[test]
     fn a_flow_is_rebuilt_from_its_description() {
         let classes = 3;
         let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes };
         let all = [
-            config(FieldConfig::Fourier { features: 4, log_frequency_max: 1.0 }, vec![5, 6], 2),
+            config(fourier(0.0, false), vec![5, 6], 2),
+            config(fourier(0.5, true), vec![5, 6], 2),
             config(FieldConfig::ConcatSquash, vec![5, 6], 3),
             config(mlp, vec![5, 6], 3),
             config(unet(0, 2, classes), vec![32, 32], 64),

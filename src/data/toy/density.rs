@@ -22,7 +22,7 @@ pub struct ToyGrid {
     toy: ToyDensity,
     brush: Option<Brush>,
     /// Centers of the brush and their probabilities.
-    nodes: Vec<([f64; 2], f64)>,
+    pub(super) nodes: Vec<([f64; 2], f64)>,
     /// The density of a brush with a square along one axis.
     profile: Option<Arc<Profile>>,
 }

@@ -15,6 +15,7 @@ mod density;
 mod profile;
 #[cfg(test)]
 mod tests;
+mod velocity;
 
 pub use density::ToyGrid;
 

@@ -8,6 +8,7 @@ mod gru;
 mod init;
 mod layer_norm;
 mod level_mixture;
+mod preconditioned;
 mod time_layers;
 mod unet;
 

@@ -44,5 +44,5 @@ fn the_example_of_diffrax_has_one_name_in_files() {
 
 #[test]
 fn the_preset_of_an_image_fits_its_budget() {
-    assert_eq!(Trainer::new(image()).num_params().unwrap(), 17_842);
+    assert_eq!(Trainer::new(image()).num_params().unwrap(), 18_362);
 }
