@@ -228,9 +228,13 @@ impl FlowMatching {
 
 impl std::fmt::Debug for FlowMatching {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let target = if self.is_exact() { "exact" } else { "drawn" };
-        let mut text = f.debug_struct("FlowMatching");
-        text.field("times", &self.times).field("path", &self.path).field("target", &target).finish()
+        let target = self.target.as_ref().map_or("drawn", |_| "exact");
+        f.debug_struct("FlowMatching")
+            .field("times", &self.times)
+            .field("path", &self.path)
+            .field("source", &self.source)
+            .field("target", &target)
+            .finish()
     }
 }
 

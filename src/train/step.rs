@@ -116,11 +116,11 @@ impl Step {
             let part = Part { shard: inputs.shard, shards, rows };
             if let Some(points) = &inputs.points {
                 let loss = |model: &Flow| matching_loss(model, points, &part);
-                return gradient(value_and_grad(loss, &model)?);
+                return Ok(gradient(value_and_grad(loss, &model)?));
             }
             let batch = inputs.tables.draw(rows, &part.key(&draw));
             let loss = |model: &Flow| loss((phase.objective, &drawn), model, &batch, &noise, &part);
-            gradient(value_and_grad(loss, &model)?)
+            Ok(gradient(value_and_grad(loss, &model)?))
         };
         let apply = move |state: TrainState, change: Change| {
             let optimizer = optimizer(&config, &phase, &change.updates);
@@ -295,9 +295,9 @@ impl Part {
 }
 
 /// A gradient from the value and the counts of a shard.
-fn gradient(((value, counts), of): ((Tensor, Tensor), Flow)) -> Result<Gradient> {
+fn gradient(((value, counts), of): ((Tensor, Tensor), Flow)) -> Gradient {
     let means = Tensor::concat(&[&value.cast(DType::F64).expand_dims(0), &counts], 0);
-    Ok(Gradient { means, of })
+    Gradient { means, of }
 }
 
 /// A shard's part of the loss of flow matching, and of steps and function evaluations `[2]`.

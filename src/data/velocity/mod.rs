@@ -88,13 +88,13 @@ impl MixtureVelocity {
         let fits = |level: &&Level| level.side * CELLS <= least;
         let level = self.levels.iter().rev().find(fits).unwrap_or(&self.levels[0]);
         let narrowed = wide.map(|wide| (wide * wide - level.spread).sqrt());
-        let (level, moved) = match near(level, from, narrowed) {
-            Some(mean) => (level, mean),
-            None => {
+        let (level, moved) = near(level, from, narrowed).map_or_else(
+            || {
                 let finest = &self.levels[0];
                 (finest, far(finest, from, wide.map(|wide| (wide * wide - finest.spread).sqrt())))
-            }
-        };
+            },
+            |mean| (level, mean),
+        );
         std::array::from_fn(|i| {
             // The mean of the center and of its way to the cell. Given the center and x, the mean of this way is the
             // share of its variance in that of x.
