@@ -5,7 +5,7 @@ use rand::{SeedableRng, rngs::SmallRng};
 use std::f64::consts::{E, PI};
 
 /// A 16-bit PNG: white except for the given pixels `(column, row, gray)`, with gray up to 255.
-fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32, dark: &[(u32, u32, f64)]) -> Vec<u8> {
     let mut grays = vec![u16::MAX; (width * height) as usize];
     for &(x, y, gray) in dark {
         grays[(y * width + x) as usize] = (257.0 * gray) as u16;

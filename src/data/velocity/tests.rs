@@ -1,12 +1,12 @@
 //! Exact velocities against sums over all normals and against gradients of densities.
 
-use crate::data::ToyDensity;
-use crate::data::tests::density;
+use crate::data::tests::{density, png};
+use crate::data::{ImageDensity, ToyDensity};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use rand_distr::StandardNormal;
 
 /// A gray that varies from pixel to pixel.
-fn rng_gray(i: usize) -> f64 {
+fn gray_of(i: usize) -> f64 {
     (i * 7919 % 200) as f64
 }
 
@@ -56,7 +56,7 @@ fn the_velocity_is_the_ratio_of_the_sums_over_all_pixels() {
         let share: f64 = rng.random::<f64>().powi(3);
         let dark: Vec<(u32, u32, f64)> = (0..size[0] * size[1])
             .filter(|i| *i == 0 || i + 1 == size[0] * size[1] || rng.random::<f64>() < share)
-            .map(|i| ((i % size[0]) as u32, (i / size[0]) as u32, rng_gray(i)))
+            .map(|i| ((i % size[0]) as u32, (i / size[0]) as u32, gray_of(i)))
             .collect();
         (sparse, dense) = (sparse + usize::from(dark.len() < 10), dense + usize::from(dark.len() > 1000));
         let image = density(size[0] as u32, size[1] as u32, &dark);
@@ -133,4 +133,49 @@ fn the_checkerboard_keeps_the_points_inside_of_its_squares() {
     let at_edge = exact.velocity([0.05, -1.0], [0.95, 1.0], [0.95, 0.475]);
     let inside = 0.05 / 0.95 * (2.0 / std::f64::consts::PI).sqrt();
     assert!((at_edge[0] - (1.0 - inside - 0.95) / 0.05).abs() < 0.01, "{at_edge:?}");
+}
+
+/// Pictures of 1 to 40 pixels along each axis: blank, all ink, one pixel, one row or column, a few pixels, one gray, random
+/// grays. Each is refused by name, or its velocity is finite at all times, also far from the picture.
+#[test]
+fn any_picture_is_refused_by_name_or_has_a_finite_velocity() {
+    let mut rng = SmallRng::seed_from_u64(11);
+    let (mut refused, mut kinds) = (0, [0; 7]);
+    for number in 0..210 {
+        let kind = number % 7;
+        let size = [0, 1].map(|_| if rng.random_range(0..4) == 0 { 1 } else { rng.random_range(2..40u32) });
+        let all = (0..size[0] * size[1]).map(|i| (i % size[0], i / size[0]));
+        let one_of = |n: u32, rng: &mut SmallRng| rng.random_range(0..n);
+        let (column, row) = (one_of(size[0], &mut rng), one_of(size[1], &mut rng));
+        let gray = rng.random_range(0.0..254.0);
+        let dark: Vec<(u32, u32, f64)> = match kind {
+            0 => vec![],
+            1 => all.map(|(x, y)| (x, y, 0.0)).collect(),
+            2 => vec![(column, row, gray)],
+            3 => all.filter(|&(_, y)| y == row).map(|(x, y)| (x, y, gray)).collect(),
+            4 => (0..4).map(|_| (one_of(size[0], &mut rng), one_of(size[1], &mut rng), gray)).collect(),
+            5 => all.filter(|&(x, _)| x >= column).map(|(x, y)| (x, y, gray)).collect(),
+            _ => all.map(|(x, y)| (x, y, rng.random_range(0.0..255.0))).collect(),
+        };
+        let image = match ImageDensity::from_bytes(&png(size[0], size[1], &dark), "picture") {
+            Ok(image) => image,
+            Err(e) => {
+                assert!(e.to_string().contains("picture"), "{e}");
+                refused += 1;
+                continue;
+            }
+        };
+        kinds[kind] += 1;
+        let exact = image.velocity();
+        for t in [0.0, 1e-300, 1e-12, 1e-6, 0.3, 0.9, 0.999_999, 1.0] {
+            for scale in [0.1, 1.0, 30.0] {
+                let x = [0, 1].map(|_| scale * rng.sample::<f64, _>(StandardNormal));
+                let ([a, da], [b, db]) = straight(t);
+                let found = exact.velocity([a, da], [b, db], x);
+                assert!(found.iter().all(|v| v.is_finite()), "{number} t={t} x={x:?}: {found:?}");
+            }
+        }
+    }
+    // Blank pictures and those of a single pixel or line have no density.
+    assert!(refused >= 90 && kinds[4..].iter().all(|&n| n > 10), "{refused} {kinds:?}");
 }
