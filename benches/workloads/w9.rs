@@ -37,6 +37,7 @@ fn net() -> FourierMlp {
     FourierMlp {
         frequencies: Buffer::new(matrix(&frequencies, [2, FEATURES])),
         mlp: draws.mlp(&[2 + 2 * FEATURES + 8, WIDTH, WIDTH, WIDTH, 2], Activation::Silu),
+        damping: 0.0,
     }
 }
 
