@@ -19,7 +19,7 @@ fn a_run_with_a_time_limit_has_all_scores_and_figures() {
         return;
     }
     let place = Place::new();
-    let train = format!("train tiny.png --time-limit 30 {SMALL} --json");
+    let train = format!("train tiny.png --objective both --time-limit 30 {SMALL} --json");
     let report = json(&timed(&place, "0.005", &train));
     assert!(report["gap_nats"].as_f64().is_some_and(|gap| gap > 0.0), "{report}");
     assert!((report["mass"].as_f64().unwrap() - 1.0).abs() < 5e-2, "{report}");

@@ -6,11 +6,13 @@ use std::fs;
 #[test]
 fn a_plan_runs_nothing_and_reports_memory_and_operations() {
     let place = Place::new();
-    let plan = |options: &str| json(&place.done(&format!("train tiny.png --plan --json {options}")));
+    let plan = |options: &str| {
+        json(&place.done(&format!("train tiny.png --objective both --plan --json {options}")))
+    };
     let of = |checkpoints: usize| {
         let plan =
             plan(&format!("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints {checkpoints}"));
-        assert_eq!(plan["weights"], 490);
+        assert_eq!(plan["weights"], 874);
         for field in ["flops", "kernels", "bytes_moved", "peak_gflops"] {
             assert!(plan[field].as_f64().is_some_and(|x| x > 0.0), "{field} in {plan}");
         }
@@ -27,7 +29,7 @@ fn a_plan_runs_nothing_and_reports_memory_and_operations() {
     assert_eq!(plan(adaptive)["phases"][1]["flops_of"], "step");
     assert!(plan(adaptive)["phases"][1]["states"][0]["steps"].is_null());
     assert_eq!(plan(adaptive)["phases"][0]["flops_of"], "update");
-    let text = place.done(&format!("train tiny.png --plan {adaptive}"));
+    let text = place.done(&format!("train tiny.png --objective both --plan {adaptive}"));
     for words in ["one step of each solve", "one update", "kernels", "workspace", "at peak"] {
         assert!(text.contains(words), "\"{words}\" is missing in: {text}");
     }
@@ -38,7 +40,7 @@ fn a_plan_runs_nothing_and_reports_memory_and_operations() {
 fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     let place = Place::new();
     // Three of the updates are by maximum likelihood. Their mean cost is reported, not the sum.
-    let options = format!("train tiny.png --updates 300 {SMALL}");
+    let options = format!("train tiny.png --updates 300 --objective both {SMALL}");
     let plan = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --threads 1 --out run"));
     let info = json(&place.done("info run --json"));
@@ -71,7 +73,7 @@ fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     );
 
     // With adaptive steps, a plan counts one step per solve, and a run counts the steps taken.
-    let options = "train tiny.png --updates 20 --width 8 --depth 1 --batch 64 --rtol 1e-4";
+    let options = "train tiny.png --objective both --updates 20 --width 8 --depth 1 --batch 64 --rtol 1e-4";
     let step = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --out adaptive"));
     let solved = &json(&place.done("info adaptive --json"))["phases"][1];

@@ -22,7 +22,7 @@ pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
 #[test]
 fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 4000 --seed 5 {SMALL}");
+    let train = format!("train tiny.png --updates 4000 --objective both --seed 5 {SMALL}");
     let mut child = place.command(&format!("{train} --out killed")).spawn().unwrap();
     wait_for_checkpoint(&place, "killed", &mut child);
     child.kill().unwrap();
