@@ -218,8 +218,8 @@ impl ImageFrame {
 
     /// Cells per pixel in the final figure and for the total probability. For an image 2 to 8, chosen so that
     /// the longer side has at least 256 cells if possible. With 2, a cell is as wide as the standard deviation of the
-    /// jitter, and the sum over the cells of a mixture of such normals is exact to 1e-8. For a window over points 2, so the longer side has
-    /// 200 cells: a cell is then about half the smallest standard deviation of a toy density.
+    /// jitter, and the sum over the cells of a mixture of such normals is exact to 1e-8. For a window over points 2, so
+    /// the longer side has 200 cells: a cell is then about half the smallest standard deviation of a toy density.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 256usize.div_ceil(self.side()).clamp(2, 8) }
     }

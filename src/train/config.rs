@@ -8,6 +8,7 @@ use super::{
     DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
     PixelTransformKind, Preset, Steps, TargetKind, TimesKind,
 };
+use crate::cnf::config::is_default;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,11 +70,6 @@ pub struct TrainConfig {
     pub shards: usize,
     /// The phases, in order.
     pub phases: Vec<Phase>,
-}
-
-/// Whether a field of a header has the value that headers without it mean.
-fn is_default<T: Default + PartialEq>(x: &T) -> bool {
-    *x == T::default()
 }
 
 fn one() -> usize {

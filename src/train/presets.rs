@@ -47,7 +47,7 @@ const POINTS_FLOW_MATCHING: Phase = Phase { updates: 12_000, batch: 2048, ..FLOW
 pub(super) const FLOW_MATCHING: Phase =
     Phase { objective: Objective::FlowMatching, updates: 16_000, batch: 4096, lr: 6e-3, ema_decay: 0.999 };
 /// With exact targets, a small batch has little noise.
-pub(super) const EXACT_FLOW_MATCHING: Phase = Phase { batch: 256, ..FLOW_MATCHING };
+const EXACT_FLOW_MATCHING: Phase = Phase { batch: 256, ..FLOW_MATCHING };
 pub(super) const MAXIMUM_LIKELIHOOD: Phase =
     Phase { objective: Objective::MaximumLikelihood, updates: 160, batch: 512, lr: 2e-4, ema_decay: 0.97 };
 /// The default tolerance in maximum likelihood: 54 function evaluations per update, as accurate as 16 equal

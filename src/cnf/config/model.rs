@@ -327,7 +327,7 @@ impl FieldConfig {
 }
 
 /// Whether a field of a header has the value that headers without it mean.
-fn is_default<T: Default + PartialEq>(x: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(x: &T) -> bool {
     *x == T::default()
 }
 
