@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const CELLS: usize = 26;
 const STEPS: f64 = 12.0;
 const SHORTEST: f64 = 0.12;
+/// A line that makes this many steps in one cell circles a zero of the field: a straight one crosses it in 17.
+const STAY: usize = 48;
 /// Cells along each side in the search for zeros.
 const FINE: usize = 240;
 
@@ -57,7 +59,7 @@ fn cell(u: [f64; 2]) -> Option<usize> {
 }
 
 /// Follows the field from `start`, forward or backward, until the line leaves the square, enters a cell that a line
-/// already crosses, or reaches a zero of the field.
+/// already crosses, reaches a zero of the field, or goes to and fro around one.
 fn walk(
     start: [f64; 2],
     sign: f64,
@@ -67,8 +69,9 @@ fn walk(
 ) -> Vec<[f64; 2]> {
     let h = sign / (STEPS * CELLS as f64);
     let (mut u, mut line) = (start, vec![start]);
-    let mut here = cell(start);
-    loop {
+    let (mut here, mut stayed) = (cell(start), 0);
+    while stayed < STAY {
+        stayed += 1;
         // The midpoint rule: its error is far below a pixel.
         let step = |v: [f64; 2], part: f64| [u[0] + part * h * v[0], u[1] + part * h * v[1]];
         let Some(next) = direction(u).and_then(|v| direction(step(v, 0.5))).map(|v| step(v, 1.0)) else {
@@ -80,11 +83,12 @@ fn walk(
                 Some(there) if !taken[there] && !own.contains(&there) => own.push(there),
                 _ => return line,
             }
-            here = there;
+            (here, stayed) = (there, 0);
         }
         u = next;
         line.push(u);
     }
+    line
 }
 
 /// All cells `[column, row]`, ring by ring from the border.
@@ -160,8 +164,30 @@ fn chained(points: &BTreeMap<Side, [f64; 2]>, mut joined: BTreeMap<Side, Vec<Sid
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::{RngExt, SeedableRng, rngs::SmallRng};
 
     const FRAME: Frame = [[-2.0, 2.0], [-1.0, 3.0]];
+
+    /// Linear fields around a random point, all kinds of zeros drawn: sinks, sources, saddles, spirals, centers.
+    #[test]
+    fn lines_end_near_zeros_of_the_field() {
+        let mut rng = SmallRng::seed_from_u64(7);
+        let mut drawn = [0; 4];
+        for _ in 0..200 {
+            let [a, b, c, d] = [(); 4].map(|()| rng.random_range(-1.0..1.0));
+            let center = [(); 2].map(|()| rng.random_range(0.1..0.9));
+            let (trace, determinant) = (a + d, a * d - b * c);
+            drawn[if determinant < 0.0 { 0 } else { 1 + usize::from(trace < 0.0) }] += 1;
+            drawn[3] += usize::from(trace * trace < 4.0 * determinant);
+            let field = |p: [f64; 2]| {
+                let [x, y] = [p[0] - center[0], p[1] - center[1]];
+                [a * x + b * y, c * x + d * y]
+            };
+            let lines = streamlines([[0.0, 1.0]; 2], &field);
+            assert!(!lines.is_empty() && lines.iter().all(|line| line.len() < CELLS * CELLS * STAY));
+        }
+        assert!(drawn.iter().all(|&count| count > 20), "{drawn:?}");
+    }
 
     #[test]
     fn streamlines_follow_the_field_and_cover_the_frame() {
