@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const CELLS: usize = 26;
 const STEPS: f64 = 12.0;
 const SHORTEST: f64 = 0.12;
-/// A line that makes this many steps in one cell circles a zero of the field: a straight one crosses it in 17.
+/// A line that makes this many steps in one cell goes around a zero of the field: a straight one makes at most 17.
 const STAY: usize = 48;
 /// Cells along each side in the search for zeros.
 const FINE: usize = 240;
@@ -59,7 +59,7 @@ fn cell(u: [f64; 2]) -> Option<usize> {
 }
 
 /// Follows the field from `start`, forward or backward, until the line leaves the square, enters a cell that a line
-/// already crosses, reaches a zero of the field, or goes to and fro around one.
+/// already crosses, reaches a zero of the field, turns back, as it does at a sink, or goes around a zero inside of a cell.
 fn walk(
     start: [f64; 2],
     sign: f64,
@@ -77,6 +77,11 @@ fn walk(
         let Some(next) = direction(u).and_then(|v| direction(step(v, 0.5))).map(|v| step(v, 1.0)) else {
             return line;
         };
+        // Two steps of a line that goes on are nearly twice as long as one.
+        let turns_back = |before: &[f64; 2]| (next[0] - before[0]).hypot(next[1] - before[1]) < h.abs();
+        if line.iter().rev().nth(1).is_some_and(turns_back) {
+            return line;
+        }
         let there = cell(next);
         if there != here {
             match there {
@@ -168,25 +173,87 @@ mod tests {
 
     const FRAME: Frame = [[-2.0, 2.0], [-1.0, 3.0]];
 
-    /// Linear fields around a random point, all kinds of zeros drawn: sinks, sources, saddles, spirals, centers.
+    /// Distance of two points.
+    fn apart(p: [f64; 2], q: [f64; 2]) -> f64 {
+        (p[0] - q[0]).hypot(p[1] - q[1])
+    }
+
+    /// Checks that the steps of lines are equally long, that no line turns back, and that no line is shorter than the
+    /// shortest or goes around in a cell more than a few times.
+    fn check(lines: &[Vec<[f64; 2]>]) {
+        let h = 1.0 / (STEPS * CELLS as f64);
+        for line in lines {
+            assert!(line.len() as f64 * h >= SHORTEST, "{line:?}");
+            assert!(line.windows(2).all(|p| (apart(p[0], p[1]) / h - 1.0).abs() < 1e-6), "{line:?}");
+            // At its seed, a line in a field with jumps may have a corner.
+            let corners = line.windows(3).filter(|p| apart(p[0], p[2]) < 0.99 * h).count();
+            assert!(corners < 2, "{line:?}");
+            let (mut here, mut stayed) = (None, 0);
+            for &point in line {
+                (here, stayed) = if cell(point) == here { (here, stayed + 1) } else { (cell(point), 0) };
+                assert!(stayed <= 2 * STAY, "{line:?}");
+            }
+        }
+    }
+
+    /// Linear fields around a random point, coefficients from -1 to 1: sinks, sources, saddles, spirals, centers. Lines end, no
+    /// line turns back, and a line reaches a sink and leaves a source to the side of a cell.
     #[test]
-    fn lines_end_near_zeros_of_the_field() {
+    fn lines_end_at_zeros_of_linear_fields() {
         let mut rng = SmallRng::seed_from_u64(7);
-        let mut drawn = [0; 4];
-        for _ in 0..200 {
-            let [a, b, c, d] = [(); 4].map(|()| rng.random_range(-1.0..1.0));
+        let (mut drawn, mut spirals) = ([0; 3], 0);
+        for case in 0..300 {
+            let [a, b, c, mut d] = [(); 4].map(|()| rng.random_range(-1.0..1.0));
+            if case % 4 == 0 {
+                // A saddle or a center.
+                d = -a;
+            }
             let center = [(); 2].map(|()| rng.random_range(0.1..0.9));
-            let (trace, determinant) = (a + d, a * d - b * c);
-            drawn[if determinant < 0.0 { 0 } else { 1 + usize::from(trace < 0.0) }] += 1;
-            drawn[3] += usize::from(trace * trace < 4.0 * determinant);
+            let (trace, determinant): (f64, f64) = (a + d, a * d - b * c);
+            let kind = if determinant < 0.0 { 0 } else { 1 + usize::from(trace < 0.0) };
+            let is_spiral = trace * trace < 4.0 * determinant;
+            (drawn[kind], spirals) = (drawn[kind] + 1, spirals + usize::from(is_spiral));
             let field = |p: [f64; 2]| {
                 let [x, y] = [p[0] - center[0], p[1] - center[1]];
                 [a * x + b * y, c * x + d * y]
             };
             let lines = streamlines([[0.0, 1.0]; 2], &field);
-            assert!(!lines.is_empty() && lines.iter().all(|line| line.len() < CELLS * CELLS * STAY));
+            check(&lines);
+            // Lines around a spiral end where they come into a cell of their own.
+            if kind > 0 && !is_spiral {
+                let end = |line: &Vec<[f64; 2]>| if kind == 2 { line[line.len() - 1] } else { line[0] };
+                let nearest = lines.iter().map(|line| apart(end(line), center)).fold(1.0, f64::min);
+                assert!(nearest < 1.0 / CELLS as f64, "{nearest} of a node at {center:?}: {a} {b} {c} {d}");
+            }
         }
-        assert!(drawn.iter().all(|&count| count > 20), "{drawn:?}");
+        assert!(drawn.iter().all(|&count| count > 30) && spirals > 30, "{drawn:?} {spirals}");
+    }
+
+    /// Fields that are linear between random values at 2 to 12 knots along each side, and fields that jump there.
+    #[test]
+    fn lines_end_in_fields_with_kinks_and_jumps() {
+        let (mut rng, mut found) = (SmallRng::seed_from_u64(8), 0);
+        for case in 0..120 {
+            let (knots, jumps) = (2 + case % 11, case % 3 == 0);
+            let values: Vec<[f64; 2]> =
+                (0..knots * knots).map(|_| [(); 2].map(|()| rng.random_range(-1.0..1.0))).collect();
+            let field = |p: [f64; 2]| {
+                let [(i, x), (j, y)] = p.map(|u| {
+                    let place = (u * (knots - 1) as f64).clamp(0.0, (knots - 1) as f64);
+                    let below = (place as usize).min(knots - 2);
+                    (below, if jumps { 0.0 } else { place - below as f64 })
+                });
+                let value = |i: usize, j: usize, axis: usize| values[j * knots + i][axis];
+                [0, 1].map(|axis| {
+                    let row = |j| value(i, j, axis) * (1.0 - x) + value(i + 1, j, axis) * x;
+                    row(j) * (1.0 - y) + row(j + 1) * y
+                })
+            };
+            let lines = streamlines([[0.0, 1.0]; 2], &field);
+            check(&lines);
+            found += lines.len();
+        }
+        assert!(found > 120 * 8, "{found}");
     }
 
     #[test]
