@@ -2,6 +2,7 @@
 
 use super::deadline::Work;
 use super::measure::{LogDensity, Rows, Score, score};
+use super::most::at_most;
 use super::{Deadline, Images};
 use crate::cnf::config::Flow;
 use crate::data::Estimate;
@@ -10,7 +11,7 @@ use crate::error::Result;
 /// Target standard error of the final KL divergence in nats, and the maximum number of points. A flow with a KL
 /// divergence of 0.1 nats needs about 50,000 points.
 const GAP_STDERR: f64 = 0.002;
-const GAP_POINTS: u64 = 1 << 16;
+const GAP_POINTS: usize = 1 << 16;
 
 /// The validation and test parts.
 pub(crate) enum HeldOut {
@@ -80,7 +81,7 @@ impl HeldOut {
                     progress((GAP_STDERR / stderr).powi(2).min(1.0));
                     Ok(found.gap)
                 };
-                Estimate::until(GAP_STDERR, GAP_POINTS, next)?;
+                Estimate::until(GAP_STDERR, at_most(GAP_POINTS) as u64, next)?;
                 Ok(all.expect("invariant: the first part is always drawn"))
             }
         }

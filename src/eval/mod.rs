@@ -23,6 +23,7 @@ mod held_out;
 mod images;
 mod integral;
 mod measure;
+mod most;
 #[cfg(feature = "plot")]
 mod samples;
 mod target;
@@ -52,5 +53,6 @@ pub(crate) use integral::ERROR as QUADRATURE_ERROR;
 pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub(crate) use measure::{LogDensity, Rows, Score, drawable};
+pub(crate) use most::{at_most, side_at_most};
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

@@ -11,7 +11,9 @@ use super::session::Session;
 use super::{Activity, Flow, ImageFrame, TrainReport, TrainedFlow};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
-use crate::eval::{HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats};
+use crate::eval::{
+    HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats, side_at_most,
+};
 use crate::io::run::RunFolder;
 
 /// Fractions of the remaining time: for scores of points and the table of tolerances; for the total
@@ -128,7 +130,8 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
-    let (finest, on_stage) = (image.side() * image.cells_per_pixel(), &mut session.trainer.on_stage);
+    let finest = side_at_most(image.side() * image.cells_per_pixel());
+    let on_stage = &mut session.trainer.on_stage;
     let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
     let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]

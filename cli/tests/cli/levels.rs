@@ -14,7 +14,7 @@ fn a_run_is_trained_and_described_at_each_level() {
     let place = Place::new();
     for level in Level::available() {
         let folder = format!("at-{level}");
-        let train = format!("train tiny.png --updates 3 --seed 3 {SMALL} --out {folder}");
+        let train = format!("train tiny.png --updates 3 --seed 3 {SMALL} --plots none --out {folder}");
         let run = at(&place, &level.to_string(), &train);
         assert!(run.status.success(), "{level}: {}", text(&run.stderr));
         let output = at(&place, &level.to_string(), &format!("info {folder} --json"));

@@ -20,7 +20,7 @@ fn a_plan_runs_nothing_and_reports_memory_and_operations() {
     };
     let peaks = [64, 16, 4].map(of);
     assert!(peaks[0] > peaks[1] && peaks[1] > peaks[2], "{peaks:?}");
-    assert!(place.done(&format!("train tiny.png --plan {SMALL}")).contains("flow matching"));
+    assert!(place.done(&format!("train tiny.png --plan {SMALL} --plots none")).contains("flow matching"));
     let small = plan("--width 8 --depth 1 --batch 64 --fixed-steps 100 --checkpoints 4");
     let states = &small["phases"][1]["states"][0];
     assert_eq!((states["slots"].as_u64(), states["kept"].as_u64()), (Some(4), Some(4)), "{small}");
@@ -40,7 +40,7 @@ fn a_plan_runs_nothing_and_reports_memory_and_operations() {
 fn info_reports_the_planned_work_of_the_updates_and_their_share_of_the_peak() {
     let place = Place::new();
     // Three of the updates are by maximum likelihood. Their mean cost is reported, not the sum.
-    let options = format!("train tiny.png --updates 300 --objective both {SMALL}");
+    let options = format!("train tiny.png --updates 300 --objective both {SMALL} --plots none");
     let plan = json(&place.done(&format!("{options} --plan --json")));
     place.done(&format!("{options} --threads 1 --out run"));
     let info = json(&place.done("info run --json"));

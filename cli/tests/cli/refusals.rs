@@ -210,7 +210,7 @@ fn a_folder_without_permission_is_named() {
 #[test]
 fn folders_are_numbered_and_never_overwritten() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 1 {SMALL}");
+    let train = format!("train tiny.png --updates 1 {SMALL} --plots none");
     place.done(&train);
     place.done(&train);
     assert!(

@@ -22,7 +22,7 @@ pub fn wait_for_checkpoint(place: &Place, folder: &str, child: &mut Child) {
 #[test]
 fn a_killed_and_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 4000 --objective both --seed 5 {SMALL}");
+    let train = format!("train tiny.png --updates 4000 --objective both --seed 5 {SMALL} --plots none");
     let mut child = place.command(&format!("{train} --out killed")).spawn().unwrap();
     wait_for_checkpoint(&place, "killed", &mut child);
     child.kill().unwrap();
@@ -72,7 +72,7 @@ fn keeps_its_counts(place: &Place, report: &serde_json::Value) {
 #[test]
 fn resuming_requires_the_same_options() {
     let place = Place::new();
-    let train = format!("train tiny.png --out run --updates 3 --seed 2 {SMALL}");
+    let train = format!("train tiny.png --out run --updates 3 --seed 2 {SMALL} --plots none");
     place.done(&train);
     let model = fs::read(place.path("run/model.safetensors")).unwrap();
     for (option, words) in [
@@ -99,7 +99,7 @@ fn resuming_requires_the_same_options() {
 #[test]
 fn the_optimizer_is_chosen_by_name_and_remembered() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 2 {SMALL}");
+    let train = format!("train tiny.png --updates 2 {SMALL} --plots none");
     let all =
         ["sgd", "nesterov", "rmsprop", "adagrad", "adam", "adamw", "adabelief", "nadam", "radam", "lion"];
     place.fails(&format!("{train} --out run --optimizer adamax"), 2, &all);
@@ -116,7 +116,7 @@ fn the_optimizer_is_chosen_by_name_and_remembered() {
 #[test]
 fn other_versions_and_damaged_checkpoints_are_refused() {
     let place = Place::new();
-    let train = format!("train tiny.png --out run --updates 2 {SMALL}");
+    let train = format!("train tiny.png --out run --updates 2 {SMALL} --plots none");
     place.done(&train);
     let path = place.path("run/model.safetensors");
     let model = fs::read(&path).unwrap();

@@ -198,7 +198,9 @@ fn signals_save_the_run_and_end_it_as_signals_do() {
     use std::os::unix::process::ExitStatusExt;
     let place = Place::new();
     let signals = [("INT", 2), ("TERM", 15), ("HUP", 1), ("USR1", 10), ("USR2", 12), ("XCPU", 24)];
-    let train = |name: &str| format!("train tiny.png --updates 2000000 {SMALL} --threads 1 --out {name}");
+    let train = |name: &str| {
+        format!("train tiny.png --updates 2000000 {SMALL} --plots none --threads 1 --out {name}")
+    };
     // Under `nohup`, the runs ignore SIGHUP, as the tests do.
     let ignores_hup = is_in(&own_status(), "SigIgn:", 1);
     let signals = signals.into_iter().filter(|(name, _)| *name != "HUP" || !ignores_hup);
@@ -244,7 +246,7 @@ fn is_in(status: &str, name: &str, signal: u32) -> bool {
 #[test]
 fn a_run_under_nohup_does_not_watch_sighup() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 2000000 {SMALL} --out");
+    let train = format!("train tiny.png --updates 2000000 {SMALL} --plots none --out");
     let program = env!("CARGO_BIN_EXE_flowline");
     // The tests themselves may run under `nohup`.
     let is_heard = !is_in(&own_status(), "SigIgn:", 1);
@@ -265,7 +267,7 @@ fn a_run_under_nohup_does_not_watch_sighup() {
 #[test]
 fn a_second_process_in_a_folder_is_refused_by_the_number_of_the_first() {
     let place = Place::new();
-    let train = format!("train tiny.png --updates 2000000 {SMALL} --out run");
+    let train = format!("train tiny.png --updates 2000000 {SMALL} --plots none --out run");
     let mut child = place.command(&train).spawn().unwrap();
     crate::resuming::wait_for_checkpoint(&place, "run", &mut child);
     let number = format!("process {} works in run", child.id());
@@ -273,7 +275,7 @@ fn a_second_process_in_a_folder_is_refused_by_the_number_of_the_first() {
     place.fails(&format!("{train} --restart"), 1, &[&number]);
     child.kill().unwrap();
     child.wait().unwrap();
-    place.done(&format!("train tiny.png --updates 2 {SMALL} --out run --restart"));
+    place.done(&format!("train tiny.png --updates 2 {SMALL} --plots none --out run --restart"));
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@
 use super::Session;
 use super::alarm::LOOK_SHARE;
 use crate::error::Result;
-use crate::eval::{Deadline, Images, Score};
+use crate::eval::{Deadline, Images, Score, at_most};
 use crate::train::best::MEASURES;
 use crate::train::team::Order;
 use crate::train::{Activity, Trainer};
@@ -85,7 +85,7 @@ impl Session<'_> {
     /// The test score of the averaged weights, over as many points as there is time for.
     pub(in crate::train) fn test(&mut self, by: &Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
-        let drawn = if by.is_limited() { self.measure.rows_per_call() } else { DRAWN };
+        let drawn = if by.is_limited() { self.measure.rows_per_call() } else { at_most(DRAWN) };
         let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, drawn, seed, part);
         let progress = |share| on_stage(Activity::Testing, share);

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::io::{Scratch, scratch};
 use crate::tensor::{Tensor, Tree};
 use crate::time_source::TimeSource;
-use crate::train::{Given, ObjectiveKind};
+use crate::train::{Given, ObjectiveKind, PlotsKind};
 use crate::world::{World, WorldError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +21,7 @@ fn options(objective: Option<ObjectiveKind>, updates: u64) -> TrainOptions {
         batch: Some(32),
         width: Some(8),
         depth: Some(1),
+        plots: Some(PlotsKind::None),
         ..Default::default()
     };
     TrainOptions { objective, fixed_steps: objective.map(|_| 3), shards: Some(16), ..small }
