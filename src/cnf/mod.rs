@@ -22,6 +22,7 @@ mod rows;
 mod sample;
 mod settings;
 mod solve;
+mod steps;
 mod stream;
 mod times;
 

@@ -4,6 +4,7 @@ mod densities;
 mod matching;
 mod objectives;
 mod solves;
+mod steps;
 mod tolerances;
 
 use super::*;
