@@ -16,8 +16,10 @@ pub(crate) mod config;
 mod density;
 mod divergence;
 mod flow;
+mod inpaint;
 mod matching;
 mod objective;
+mod proposal;
 mod rows;
 mod sample;
 mod settings;
@@ -34,6 +36,7 @@ pub use settings::{ErrorNorm, PathRegularization};
 pub mod extra {
     //! Less common options, and the return types of a flow's functions.
     pub use super::divergence::ProbeDistribution;
+    pub use super::inpaint::Inpainted;
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;
