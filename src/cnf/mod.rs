@@ -10,6 +10,7 @@
 //! end. Only `solve` calls the ODE solver; the other files define flows, densities, samples and losses. The module
 //! depends on no optimizer, data set or file format.
 
+mod anomaly;
 mod base;
 #[cfg(feature = "train")]
 pub(crate) mod config;
@@ -35,6 +36,7 @@ pub use settings::{ErrorNorm, PathRegularization};
 
 pub mod extra {
     //! Less common options, and the return types of a flow's functions.
+    pub use super::anomaly::{AnomalyScore, Typicality};
     pub use super::divergence::ProbeDistribution;
     pub use super::inpaint::Inpainted;
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};

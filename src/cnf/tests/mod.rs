@@ -1,5 +1,6 @@
 //! Flows against closed forms and each other, and their gradients against finite differences.
 
+mod anomaly;
 mod densities;
 mod inpaint;
 mod matching;
