@@ -67,6 +67,13 @@ impl Typicality {
         (p, (p * (1.0 - p) / (n + 3.0)).sqrt())
     }
 
+    /// In units in which every log-density is larger by `shift`.
+    #[cfg(feature = "train")]
+    pub(crate) fn shifted(mut self, shift: f64) -> Typicality {
+        self.sorted.iter_mut().for_each(|x| *x += shift);
+        self
+    }
+
     /// The score of a row.
     pub fn score(&self, log_prob: f64, z_squared: f64) -> AnomalyScore {
         let (p_value, p_value_stderr) = self.p_value(log_prob);
