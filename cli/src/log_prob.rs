@@ -101,6 +101,10 @@ pub fn run(args: &Args) -> Result<()> {
     let learned = TrainedFlow::open(&run)?;
     check_options(args, learned.frames.images.as_ref())?;
     if learned.frames.images.is_some() {
+        if let Some(draws) = args.anomaly {
+            // The library says why not.
+            learned.anomaly_scores(&[], draws, (rtol, atol), &Key::new(args.seed))?;
+        }
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
@@ -174,10 +178,6 @@ fn check_options(args: &Args, images: Option<&ImagesFrame>) -> Result<()> {
     match (images, &args.labels) {
         (None, _) if args.draws != 1 => useless("--draws", args.draws.to_string(), points),
         (None, Some(path)) => useless("--labels", path.display().to_string(), points),
-        (Some(_), _) if args.anomaly.is_some() => {
-            let (what, reason) = ("anomaly scores", "the log-density of an image is only estimated");
-            Err(EvalError::NotForImages { what, reason }.into())
-        }
         (Some(frame), Some(path)) if frame.classes.is_none() => {
             useless("--labels", path.display().to_string(), "the run was trained without labels")
         }
