@@ -73,6 +73,21 @@ pub enum Error {
         /// Rows of the first leaf, or the minimum.
         wanted: String,
     },
+    /// Too few of the proposals of missing coordinates count; see [`Cnf::inpaint`](crate::cnf::Cnf::inpaint).
+    #[cfg(feature = "autodiff")]
+    #[error(
+        "the effective sample size is {effective:.1} of {num_proposals} proposals, but at least 100 are needed: with {given} given and {missing} missing coordinates, the given values are improbable, or too many coordinates are missing; give values nearer to the data, or more of them"
+    )]
+    EffectiveSampleSize {
+        /// The effective sample size.
+        effective: f64,
+        /// The number of proposals.
+        num_proposals: usize,
+        /// The number of given coordinates.
+        given: usize,
+        /// The number of missing coordinates.
+        missing: usize,
+    },
     /// Invalid settings of a solve.
     #[error(transparent)]
     Config(#[from] crate::ode::ConfigError),

@@ -149,7 +149,13 @@ fn is_usage(error: &flowline::Error) -> bool {
                 | Shards { .. }
         ),
         Error::Eval(e) => {
-            matches!(e, EvalError::NoDraws | EvalError::Margin { .. } | EvalError::NoPlane { .. })
+            matches!(
+                e,
+                EvalError::NoDraws
+                    | EvalError::Margin { .. }
+                    | EvalError::NoPlane { .. }
+                    | EvalError::NotForImages { .. }
+            )
         }
         Error::Io(e) => matches!(e, IoError::NoColumn { .. } | IoError::ColumnTwice { .. }),
         Error::Config(e) => matches!(

@@ -1,5 +1,6 @@
 //! `flowline log-prob`: evaluates a learned log-density at given points or images.
 
+use super::anomaly;
 use super::bar::Count;
 use super::error::Result;
 use super::file_kind::FileKind;
@@ -28,6 +29,7 @@ points per unit volume. For a set of images they are estimates of lower bounds
 
 Examples:
   flowline log-prob latest new.csv -o nats.csv
+  flowline log-prob latest new.csv --anomaly -o scores.csv
   flowline log-prob runs/mnist t10k-images-idx3-ubyte.gz")]
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
@@ -53,9 +55,20 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     draws: usize,
-    /// For image sets: random seed of noise and probes
+    /// Also print how unusual each row is: the probability that a sample of the model has a lower
+    /// log-density, from N samples, and |z|^2 of its noise [default without =N: 4096]
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "4096",
+        allow_negative_numbers = true
+    )]
+    anomaly: Option<usize>,
+    /// Random seed: of noise and probes for image sets, of the samples of --anomaly
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Relative tolerance of the solver [default: 1e-6; image sets 1e-3]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     rtol: Option<f64>,
@@ -64,7 +77,7 @@ pub struct Args {
     atol: Option<f64>,
     /// Output file: .npy or .csv; - is standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
 }
 
 /// Runs the subcommand.
@@ -75,6 +88,7 @@ pub fn run(args: &Args) -> Result<()> {
     let tolerances = |by: f64| (args.rtol.unwrap_or(by), args.atol.unwrap_or(by));
     let (rtol, atol) = tolerances(MEASURE_TOLERANCE);
     check_tolerances(rtol, atol)?;
+    args.anomaly.map_or(Ok(()), anomaly::check)?;
     let kinds = [FileKind::Npy, FileKind::Csv, FileKind::Standard];
     let kind = args.out.as_ref().map_or(Ok(FileKind::Standard), |path| FileKind::of(path, &kinds))?;
     if let Some(path) = args.out.as_ref().filter(|path| is_same(path, &args.data)) {
@@ -87,6 +101,10 @@ pub fn run(args: &Args) -> Result<()> {
     let learned = TrainedFlow::open(&run)?;
     check_options(args, learned.frames.images.as_ref())?;
     if learned.frames.images.is_some() {
+        if let Some(draws) = args.anomaly {
+            // The library says why not.
+            learned.anomaly_scores(&[], draws, (rtol, atol), &Key::new(args.seed))?;
+        }
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
@@ -95,6 +113,9 @@ pub fn run(args: &Args) -> Result<()> {
     if points.rows.is_empty() {
         let name = points.path.display().to_string();
         return Err(DataError::NoPoints { name }.into());
+    }
+    if let Some(draws) = args.anomaly {
+        return anomaly::run(args, (&learned, &run), &points, (rtol, atol), (draws, kind));
     }
     let mut count = Count::new(points.rows.len() / d, "points");
     let mut log_probs = Vec::with_capacity(points.rows.len() / d);
@@ -199,10 +220,10 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
 }
 
 /// Points of DATA and their line numbers.
-struct Points {
+pub struct Points {
     path: PathBuf,
     /// Coordinates, row-major `[n, d]`.
-    rows: Vec<f64>,
+    pub rows: Vec<f64>,
     /// The line number of each row, from 1; `None` for `.npy`.
     lines: Option<Vec<usize>>,
 }
@@ -249,7 +270,7 @@ impl Points {
     }
 
     /// Adds the file and the line or row numbers to an error about points.
-    fn located(&self, error: Error) -> Error {
+    pub fn located(&self, error: Error) -> Error {
         let file = self.path.display().to_string();
         let lines = self.lines.as_deref().unwrap_or_default();
         match error {

@@ -5,12 +5,14 @@
 //!
 //! Exit codes: 0 success, 1 failure, 2 wrong usage. A run stopped by a signal ends by that signal.
 
+mod anomaly;
 mod bar;
 mod config;
 mod density;
 mod documented;
 mod error;
 mod file_kind;
+mod given;
 mod help;
 mod info;
 mod input;

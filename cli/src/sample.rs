@@ -3,12 +3,14 @@
 use super::bar::Count;
 use super::error::{CliError, Result};
 use super::file_kind::FileKind;
+use super::given;
 use super::runs;
-use super::say::{check, done, is_json};
+use super::say::{check, done, is_json, note};
 use super::table::grouped;
 use flowline::__internal::{
-    EvalError, ImagesFrame, check_output, write_csv_parts, write_npy_parts, write_row,
+    Estimate, EvalError, ImagesFrame, check_output, write_csv_parts, write_npy_parts, write_row,
 };
+use flowline::cnf::extra::Inpainted;
 use flowline::plot::{self, ImageGrid, extra::Plane};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
@@ -19,6 +21,9 @@ use std::path::{Path, PathBuf};
 /// Maximum number of points or images. As .npy, this many 2-D points take 16 GB.
 const MOST: usize = 1_000_000_000;
 
+/// Maximum number of steps; adaptive steps are more accurate long before.
+const MOST_STEPS: usize = 1024;
+
 /// Arguments of `flowline sample`.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -27,6 +32,7 @@ the right and y down.
 
 Examples:
   flowline sample latest -o points.csv
+  flowline sample latest --given height=180 -o tall.csv
   flowline sample runs/mnist -n 100 --label 7 -o sevens.png")]
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
@@ -41,6 +47,14 @@ pub struct Args {
     /// error for others
     #[arg(long, value_name = "K", visible_alias = "class", allow_negative_numbers = true)]
     label: Option<usize>,
+    /// Draw in N steps of 2 evaluations of the vector field, 1 to 1024: fast, not exact [default: as many
+    /// as a tolerance of 1e-4 needs; image sets 1e-3]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    steps: Option<usize>,
+    /// Value of a column, which every row has; the other columns are drawn given it. Several values are
+    /// separated by commas; a column is a heading or a number from 1 [default: none]
+    #[arg(long, value_name = "COLUMN=X", allow_hyphen_values = true)]
+    given: Vec<String>,
     /// Random seed
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
@@ -63,31 +77,97 @@ pub fn run(args: &Args) -> Result<()> {
         let (option, value, range) = ("--count", n.to_string(), "from 1 to 1000000000");
         return Err(TrainError::Option { option, value, range }.into());
     }
+    if let Some(steps) = args.steps.filter(|steps| !(1..=MOST_STEPS).contains(steps)) {
+        let (option, value, range) = ("--steps", steps.to_string(), "from 1 to 1024");
+        return Err(TrainError::Option { option, value, range }.into());
+    }
+    check_given(args)?;
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
     let learned = TrainedFlow::open(&run)?;
     let key = Key::new(args.seed);
-    if let Some(frame) = &learned.frames.images {
-        images(args, &learned, frame, (&path, kind), &key)?;
-    } else {
-        points(args, &learned, (&path, kind), &key)?;
+    let mut inpainted = None;
+    match &learned.frames.images {
+        Some(frame) if args.given.is_empty() => images(args, &learned, frame, (&path, kind), &key)?,
+        _ => inpainted = points(args, &learned, (&path, kind), &key)?,
     }
     let what = if learned.frames.images.is_some() { "images" } else { "points" };
     let file = if kind == FileKind::Standard { "standard output".into() } else { path.display().to_string() };
     let place = if kind == FileKind::Standard { "on" } else { "in" };
-    done(&format!("{} {what} {place} {file}", grouped(n as u64)), || {
+    let more = inpainted.as_ref().map_or_else(String::new, weighed);
+    done(&format!("{} {what} {place} {file}{more}", grouped(n as u64)), || {
         let columns = learned.frames.images.is_none().then(|| learned.columns());
-        serde_json::json!({
+        let mut summary = serde_json::json!({
             "run": run, "file": path, "count": n, "dim": learned.dim(), "columns": columns, "seed": args.seed,
-            "label": args.label,
-        })
+            "label": args.label, "steps": args.steps,
+        });
+        if let Some(found) = &inpainted {
+            summary["given"] = args.given.clone().into();
+            summary["effective_sample_size"] = found.effective_sample_size.into();
+            summary["proposals"] = found.num_proposals.into();
+            summary["log_prob_given_nats"] = found.log_prob_given.into();
+            summary["log_prob_given_stderr_nats"] = found.log_prob_given_stderr.into();
+        }
+        summary
     });
     Ok(())
 }
 
-/// Draws points.
-fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), key: &Key) -> Result<()> {
+/// Maximum number of rows with given columns, which are in memory together with four proposals each.
+const MOST_GIVEN: usize = 1_000_000;
+
+/// Refuses options that do not go together with `--given`.
+fn check_given(args: &Args) -> Result<()> {
+    if args.given.is_empty() {
+        return Ok(());
+    }
+    if args.steps.is_some() {
+        return Err(TrainError::Exclusive { first: "--steps", second: "--given" }.into());
+    }
+    if args.count > MOST_GIVEN {
+        let range = "from 1 to 1000000 together with --given";
+        return Err(TrainError::Option { option: "--count", value: args.count.to_string(), range }.into());
+    }
+    Ok(())
+}
+
+/// The summary of weighted proposals.
+fn weighed(found: &Inpainted) -> String {
+    let [effective, proposals] =
+        [found.effective_sample_size as u64, found.num_proposals as u64].map(grouped);
+    let given = Estimate { mean: found.log_prob_given, stderr: Some(found.log_prob_given_stderr), count: 0 };
+    format!(
+        "; effective sample size {effective} of {proposals} proposals; log-density of the given columns {given} nats"
+    )
+}
+
+/// Rows with given columns, and a warning if they repeat often.
+fn inpaint(args: &Args, learned: &TrainedFlow, key: &Key) -> Result<Inpainted> {
+    if learned.frames.images.is_some() {
+        // The library says why not.
+        return Ok(learned.inpaint(&[], args.count, key)?);
+    }
+    let found = learned.inpaint(&given::row(&args.given, &learned.columns())?, args.count, key)?;
+    if found.effective_sample_size < args.count as f64 {
+        let [effective, n] = [found.effective_sample_size as u64, args.count as u64].map(grouped);
+        note(&format!(
+            "warning: the effective sample size is {effective}, less than the {n} rows, so rows repeat; a mean over them is as precise as one over {effective} rows"
+        ));
+    }
+    Ok(found)
+}
+
+/// Samples in parts.
+type Parts<'a, T> = Box<dyn Iterator<Item = flowline::Result<Vec<T>>> + 'a>;
+
+/// Draws points. Returns the weights of rows with given columns.
+fn points(
+    args: &Args,
+    learned: &TrainedFlow,
+    (path, kind): (&Path, FileKind),
+    key: &Key,
+) -> Result<Option<Inpainted>> {
     if args.label.is_some() {
         return Err(EvalError::Class { asked: args.label, classes: None }.into());
     }
@@ -96,7 +176,13 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
     let d = learned.dim();
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let parts = learned.sample_rows(n, key).inspect(counted);
+    let inpainted = if args.given.is_empty() { None } else { Some(inpaint(args, learned, key)?) };
+    let parts: Parts<f64> = match (&inpainted, args.steps) {
+        (Some(found), _) => Box::new(std::iter::once(Ok(found.rows.clone()))),
+        (None, Some(steps)) => Box::new(learned.sample_rows_in_steps(n, steps, key)),
+        (None, None) => Box::new(learned.sample_rows(n, key)),
+    };
+    let parts = parts.inspect(counted);
     // Points are written in 64 bits, like the data. In 32 bits, points near a large number would become equal.
     match kind {
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
@@ -112,7 +198,7 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
         }
     }
     drop(count);
-    Ok(())
+    Ok(inpainted)
 }
 
 /// The heading of a table; a name with a separator is quoted.
@@ -160,7 +246,11 @@ fn images(
     let (mut count, d) = (Count::new(n, "images"), frame.dim());
     let counted =
         |part: &flowline::Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let parts = learned.sample_images(n, args.label, key)?.inspect(counted);
+    let parts: Parts<u8> = match args.steps {
+        Some(steps) => Box::new(learned.sample_images_in_steps(n, args.label, steps, key)?),
+        None => Box::new(learned.sample_images(n, args.label, key)?),
+    };
+    let parts = parts.inspect(counted);
     match kind {
         FileKind::Npy => {
             let colors = (frame.channels > 1).then_some(frame.channels);

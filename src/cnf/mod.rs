@@ -10,18 +10,22 @@
 //! end. Only `solve` calls the ODE solver; the other files define flows, densities, samples and losses. The module
 //! depends on no optimizer, data set or file format.
 
+mod anomaly;
 mod base;
 #[cfg(feature = "train")]
 pub(crate) mod config;
 mod density;
 mod divergence;
 mod flow;
+mod inpaint;
 mod matching;
 mod objective;
+mod proposal;
 mod rows;
 mod sample;
 mod settings;
 mod solve;
+mod steps;
 mod stream;
 mod times;
 
@@ -32,7 +36,9 @@ pub use settings::{ErrorNorm, PathRegularization};
 
 pub mod extra {
     //! Less common options, and the return types of a flow's functions.
+    pub use super::anomaly::{AnomalyScore, Typicality};
     pub use super::divergence::ProbeDistribution;
+    pub use super::inpaint::Inpainted;
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;

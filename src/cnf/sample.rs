@@ -24,6 +24,40 @@ impl<D: VelocityField> Cnf<D> {
         Ok(x)
     }
 
+    /// `z = flow^-1(x)`: maps points from the data end to the base end.
+    ///
+    /// # Shapes and units
+    /// x and the result `[n, dim]`.
+    ///
+    /// # Errors
+    /// As [`Cnf::push_forward`].
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::cnf::*;
+    /// use flowline::cnf::prelude::*;
+    /// use flowline::nn::*;
+    /// let key = Key::new(0);
+    /// let flow = Cnf::new(ConcatSquash::new(2, [8], &key));
+    /// let z = key.normal([5, 2]);
+    /// let again = flow.pull_back(&flow.push_forward(&z)?)?;
+    /// assert!((again - z).abs().max().item() < 1e-3);
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    pub fn pull_back(&self, x: &Tensor) -> Result<Tensor> {
+        self.on_rows(x, &Key::new(0), |flow, x, _| {
+            let rows = [&[x.cast(flow.dtype())], flow.labels_of(x.shape()[0])].concat();
+            let (mut found, _) = flow.in_tiles(&rows, |tile| {
+                let back = |x: Tensor, block: &D| {
+                    Ok(flow.settings.flow((block, tile.get(1)), (flow.settings.t1, 0.0), &x)?.0)
+                };
+                let z = flow.blocks.iter().rev().try_fold(tile[0].clone(), back);
+                z.map(|z| (vec![z], vec![]))
+            })?;
+            Ok(found.remove(0))
+        })
+    }
+
     /// n samples `[n, dim]`.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub(super) struct Followed {
 
 impl CnfOptions {
     /// Solves `y' = field(t, y)` over a time span; returns y1 and the counters.
-    fn integrate<Y>(
+    pub(super) fn integrate<Y>(
         &self,
         field: impl Fn(Tensor, &Y) -> Y,
         (from, to): (f64, f64),

@@ -22,6 +22,14 @@ pub enum EvalError {
         /// The data of the run.
         name: String,
     },
+    /// The request is not defined for runs on image sets.
+    #[error("{what} are not available for runs trained on a set of images: {reason}")]
+    NotForImages {
+        /// The request.
+        what: &'static str,
+        /// The reason.
+        reason: &'static str,
+    },
     /// Bits/dim need at least one draw.
     #[error("--draws=0: must be at least 1")]
     NoDraws,

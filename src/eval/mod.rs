@@ -8,8 +8,10 @@
 //! - [`TrainingData`] is the data of a run, and the target density if it is known.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane by the rules of
 //!   `integral`, `images` scores image sets.
+//! - `inpaint` and `anomaly` are uses of a density: rows with given coordinates, and how unusual rows are.
 //! - `figures` plots, with the feature `plot`. A `Deadline` limits the time of scores and figures.
 
+mod anomaly;
 mod deadline;
 mod domain;
 mod error;
@@ -21,6 +23,7 @@ mod frame;
 mod frames;
 mod held_out;
 mod images;
+mod inpaint;
 mod integral;
 mod measure;
 mod most;

@@ -133,6 +133,10 @@ impl VelocityField for LevelMixture {
         x * drawn + gain / r
     }
 
+    fn is_preconditioned(&self) -> bool {
+        true
+    }
+
     fn num_classes(&self) -> usize {
         self.net.num_classes()
     }

@@ -58,6 +58,10 @@ impl<D: VelocityField> VelocityField for Preconditioned<D> {
         self.field.num_classes()
     }
 
+    fn is_preconditioned(&self) -> bool {
+        true
+    }
+
     fn dim(&self) -> usize {
         self.field.dim()
     }

@@ -41,6 +41,13 @@ pub trait VelocityField: Tree {
     /// Length of a row.
     fn dim(&self) -> usize;
 
+    /// Whether the field is `v = (2 t - 1) / r^2 x + G(t, x / r) / r` with `r^2 = (1 - t)^2 + t^2`, and G as smooth as v
+    /// ([`Preconditioned`]). Samples in a few steps then solve an equation of G
+    /// ([`push_forward_in_steps`](crate::cnf::Cnf::push_forward_in_steps)).
+    fn is_preconditioned(&self) -> bool {
+        false
+    }
+
     /// Rows per tile in flow matching. For an MLP of width 80, the forward and backward pass of 128 rows fit
     /// into a 1 MiB cache. Fields that compute more per row use smaller tiles, which also gives several
     /// threads work.
@@ -121,6 +128,10 @@ impl VelocityField for AnyVelocityField {
 
     fn dim(&self) -> usize {
         each_net!(self, net => net.dim())
+    }
+
+    fn is_preconditioned(&self) -> bool {
+        each_net!(self, net => net.is_preconditioned())
     }
 
     fn rows_per_tile(&self) -> usize {

@@ -18,3 +18,4 @@ mod resuming;
 mod runs;
 mod surviving;
 mod tables;
+mod uses;

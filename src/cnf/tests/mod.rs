@@ -1,9 +1,12 @@
 //! Flows against closed forms and each other, and their gradients against finite differences.
 
+mod anomaly;
 mod densities;
+mod inpaint;
 mod matching;
 mod objectives;
 mod solves;
+mod steps;
 mod tolerances;
 
 use super::*;

@@ -35,6 +35,37 @@ impl Fitted {
         label: Option<usize>,
         key: &'a Key,
     ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
+        self.images_of(n, label, None, key)
+    }
+
+    /// [`sample_images`](Self::sample_images) in `steps` steps of fixed cost
+    /// ([`Cnf::push_forward_in_steps`](crate::cnf::Cnf::push_forward_in_steps)): 2 evaluations of the vector field per
+    /// step.
+    ///
+    /// # Errors
+    /// As [`sample_images`](Self::sample_images).
+    ///
+    /// # Panics
+    /// When there are no steps.
+    #[track_caller]
+    pub fn sample_images_in_steps<'a>(
+        &'a self,
+        n: usize,
+        label: Option<usize>,
+        steps: usize,
+        key: &'a Key,
+    ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
+        assert!(steps > 0, "steps is 0, but a sample needs at least one step");
+        self.images_of(n, label, Some(steps), key)
+    }
+
+    fn images_of<'a>(
+        &'a self,
+        n: usize,
+        label: Option<usize>,
+        steps: Option<usize>,
+        key: &'a Key,
+    ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
         let (frame, transform) = self.images("samples of images")?;
         match (label, frame.classes) {
             (None, None) => {}
@@ -43,9 +74,9 @@ impl Fitted {
         }
         let (flow, d) = (for_samples(&self.flow), frame.dim());
         let given = label.map(|k| flow.condition_on(&column(&flow, std::iter::repeat_n(k, PART))));
-        let program = Streamed::new(PART, |flow: &Flow, rows: &Tensor, _: &Key| {
+        let program = Streamed::new(PART, move |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);
-            flow.push_forward(&z)
+            steps.map_or_else(|| flow.push_forward(&z), |steps| flow.push_forward_in_steps(&z, steps))
         });
         Ok((0u32..).zip((0..n).step_by(PART)).map(move |(i, start)| {
             let z = flow.base.sample(PART, flow.dtype(), &key.fold_in(Tensor::from(i)));
