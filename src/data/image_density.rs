@@ -9,11 +9,13 @@
 //! Only the decoded pixels are kept. Probabilities and positions are computed when they are read, in the order of the
 //! pixels, so an image of 4,096 x 4,096 pixels needs 16 MB (8-bit grays) to 128 MB (16-bit colors with alpha).
 
+mod cover;
 mod draws;
 mod values;
 
 use super::{DataError, Grid, gray::Gray};
 use crate::io::Fnv;
+pub(crate) use cover::Cover;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::path::Path;

@@ -69,3 +69,4 @@ pub use self::{
     points::{Rows, place},
 };
 pub(crate) use estimate::grouped;
+pub(crate) use image_density::Cover;

@@ -98,6 +98,8 @@ pub(crate) fn file_name(name: &str) -> String {
 
 /// The largest number of cells of an image on which a density is evaluated.
 const CELLS: usize = 1 << 19;
+/// Cells along the longer side of the figures of an image with more cells.
+const FIGURE: usize = 400;
 
 /// A grid over the image grown by a margin, row-major, first row on top.
 #[derive(Clone, Debug)]
@@ -225,6 +227,17 @@ impl ImageFrame {
     /// the longer side has 200 cells: a cell is then about half the smallest standard deviation of a toy density.
     pub(crate) fn cells_per_pixel(&self) -> usize {
         if self.units.is_some() { 2 } else { 256usize.div_ceil(self.side()).clamp(2, 8) }
+    }
+
+    /// Whether the cells of [`cells_per_pixel`](Self::cells_per_pixel) are too many. Then figures have fewer cells, and the
+    /// total probability comes from points.
+    pub(crate) fn is_large(&self) -> bool {
+        self.width * self.height * self.cells_per_pixel().pow(2) > CELLS
+    }
+
+    /// Cells along the longer side in the final figure.
+    pub(crate) fn finest(&self) -> usize {
+        if self.is_large() { FIGURE } else { self.side() * self.cells_per_pixel() }
     }
 
     /// The longer side in pixels.

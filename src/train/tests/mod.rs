@@ -4,6 +4,7 @@ mod builder;
 mod folder;
 mod images;
 mod limits;
+mod pictures;
 mod ranks;
 
 use super::*;
