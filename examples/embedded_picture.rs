@@ -86,12 +86,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let png = encode_png([SIDE as u32; 2], Channels::Gray, Depth::Eight, &canvas.grays())?;
     std::fs::write(&path, png)?;
     let density = ImageDensity::open(&path)?;
-    println!(
-        "{path}: {} x {} pixels, {} of them dark",
-        density.width,
-        density.height,
-        density.probabilities.len()
-    );
+    println!("{path}: {} x {} pixels, {} of them dark", density.width, density.height, density.support);
     println!("entropy {:.4} nats, best Gaussian {:.4} nats", density.entropy_nats(), density.gaussian_nats());
     println!("blurring it by 1.5 pixels costs {:.4} nats", density.blur_cost_nats(1.5));
     Ok(())

@@ -18,22 +18,27 @@ pub(super) struct AliasTable {
 }
 
 impl AliasTable {
-    /// The table of the distribution proportional to `weights`, which are non-negative with a positive sum.
-    pub(super) fn new(weights: &[f64]) -> Self {
-        let n = weights.len();
-        let scale = n as f64 / weights.iter().sum::<f64>();
-        let mut share: Vec<f64> = weights.iter().map(|w| w * scale).collect();
+    /// The table of the distribution proportional to n weights, which are non-negative with a positive sum.
+    ///
+    /// Vose's stacks hold the buckets below and above the mean in ascending order. A bucket that falls below the mean goes
+    /// on top of its stack and is the next one popped. So two descents over the buckets replace the stacks, and one share
+    /// each is stored.
+    pub(super) fn new(n: usize, weight: impl Fn(usize) -> f64) -> Self {
+        let scale = n as f64 / (0..n).map(&weight).sum::<f64>();
+        let shares = || (0..n).rev().map(|i| (i, weight(i) * scale));
         let mut table = Self { prob: vec![1.0; n], index: (0..n as i32).collect() };
-        let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| share[i] < 1.0);
-        while let (Some(&poor), Some(&rich)) = (small.last(), large.last()) {
-            small.pop();
-            table.prob[poor] = share[poor] as f32;
-            table.index[poor] = rich as i32;
-            share[rich] -= 1.0 - share[poor];
-            if share[rich] < 1.0 {
-                large.pop();
-                small.push(rich);
-            }
+        let mut small = shares().filter(|(_, share)| *share < 1.0);
+        let mut large = shares().filter(|(_, share)| *share >= 1.0);
+        let (mut poor, mut rich) = (small.next(), large.next());
+        while let (Some((bucket, share)), Some((other, whole))) = (poor, rich) {
+            table.prob[bucket] = share as f32;
+            table.index[bucket] = other as i32;
+            let left = whole - (1.0 - share);
+            (poor, rich) = if left < 1.0 {
+                (Some((other, left)), large.next())
+            } else {
+                (small.next(), Some((other, left)))
+            };
         }
         table
     }
@@ -75,7 +80,7 @@ mod tests {
             let mut weights: Vec<f64> = (0..n).map(|_| weight()).collect();
             weights[0] += 1e-6; // at least one must be positive
             let sum: f64 = weights.iter().sum();
-            for (p, w) in AliasTable::new(&weights).probabilities().iter().zip(&weights) {
+            for (p, w) in AliasTable::new(n, |i| weights[i]).probabilities().iter().zip(&weights) {
                 assert!((p - w / sum).abs() < 1e-6 / n as f64 + 1e-9, "seed {seed}: {p} {}", w / sum);
             }
         }
@@ -84,7 +89,7 @@ mod tests {
     #[test]
     fn zero_weights_are_never_drawn() {
         let weights = [0.0, 3.0, 0.0, 1.0, 0.0];
-        let table = AliasTable::new(&weights);
+        let table = AliasTable::new(5, |i| weights[i]);
         for i in [0, 2, 4] {
             assert_eq!(table.prob[i], 0.0);
         }

@@ -83,7 +83,9 @@ pub enum DataError {
         height: usize,
     },
     /// The image has more pixels than the tables and quadratures support.
-    #[error("image {name} is {width} x {height} pixels; at most {limit} pixels are supported; scale it down")]
+    #[error(
+        "image {name} is {width} x {height} pixels; at most {limit} pixels and {side} along a side are supported; scale it down"
+    )]
     TooLarge {
         /// The file, as named by the caller.
         name: String,
@@ -93,6 +95,8 @@ pub enum DataError {
         height: usize,
         /// The maximum number of pixels.
         limit: usize,
+        /// The maximum number of pixels along a side.
+        side: usize,
     },
     /// Every pixel has the same gray value, so the image does not define a density.
     #[error(

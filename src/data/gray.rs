@@ -2,26 +2,30 @@
 //!
 //! Gray values are f64 in 0..=255. Colors are processed with 16 bits per channel, so 8-bit images keep their
 //! exact values and 16-bit images their depth. Transparency is composited on white without rounding.
+//!
+//! The pixels stay in memory as they were decoded, 1 to 8 bytes each, and a gray value is computed when it is read. An
+//! array of f64 would need 8 bytes more per pixel, and computing a value costs less than most uses of it.
 
 use super::DataError;
-use crate::io::raster;
+use crate::io::raster::{self, Raster};
+use std::ops::Range;
 
 /// Weights of red, green and blue: luma of ITU-R BT.601, with four digits as in common image libraries. They
 /// sum to 0.9999, so white is 254.97; `1 - gray / lightest` cancels this factor.
 const LUMA: [f64; 3] = [0.2989, 0.5870, 0.1140];
-/// The maximum number of pixels of an image: the tables then have 16 million entries and need about half a
-/// gigabyte.
+/// The maximum number of pixels of an image: the tables of a run then need up to 22 bytes per pixel, a third of a gigabyte.
 const LIMIT: usize = 1 << 24;
+/// The maximum number of pixels along a side. The quadratures hold the weights of whole rows.
+const SIDE: usize = 1 << 16;
 
 /// A gray image, row-major, top row first.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Gray {
     pub width: usize,
     pub height: usize,
-    /// Gray values, from 0 (black) to 254.97 (white).
-    pub values: Vec<f64>,
     pub darkest: f64,
     pub lightest: f64,
+    image: Raster,
 }
 
 impl Gray {
@@ -40,21 +44,33 @@ impl Gray {
         if width < 2 || height < 2 {
             return Err(DataError::TooSmall { name: name(), width, height });
         }
-        if width * height > LIMIT {
-            return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT });
+        if width * height > LIMIT || width.max(height) > SIDE {
+            return Err(DataError::TooLarge { name: name(), width, height, limit: LIMIT, side: SIDE });
         }
-        let values: Vec<f64> = image.rgba16().map(gray).collect();
-        let darkest = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let lightest = values.iter().copied().fold(0.0, f64::max);
+        let (mut darkest, mut lightest) = (f64::INFINITY, 0.0_f64);
+        for value in image.rgba16().map(gray) {
+            (darkest, lightest) = (darkest.min(value), lightest.max(value));
+        }
         if lightest == darkest {
             return Err(DataError::OneGray { name: name(), gray: lightest, width, height });
         }
-        Ok(Self { width, height, values, darkest, lightest })
+        Ok(Self { width, height, darkest, lightest, image })
     }
 
-    /// `1 - gray / lightest`, in [0, 1].
-    pub(super) fn darkness(&self, pixel: usize) -> f64 {
-        1.0 - self.values[pixel] / self.lightest
+    /// Number of pixels.
+    pub(super) fn count(&self) -> usize {
+        self.width * self.height
+    }
+
+    /// Gray values of a range of pixels, from 0 (black) to 254.97 (white).
+    pub(super) fn values(&self, pixels: Range<usize>) -> impl Iterator<Item = f64> + '_ {
+        self.image.rgba16_of(pixels).map(gray)
+    }
+
+    /// `1 - gray / lightest`, in [0, 1], of each pixel of a range that is darker than `below`; 0 of the others.
+    pub(super) fn darkness(&self, pixels: Range<usize>, below: f64) -> impl Iterator<Item = f64> + '_ {
+        let lightest = self.lightest;
+        self.values(pixels).map(move |value| if value < below { 1.0 - value / lightest } else { 0.0 })
     }
 }
 

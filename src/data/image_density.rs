@@ -1,29 +1,27 @@
 //! An image as a density over the plane: a pixel's probability is proportional to its darkness, and points
 //! are jittered around pixel centers.
 //!
-//! Defines the image, the two rules for sampling training points, and the exact values that follow from them
-//! (entropy, best Gaussian, density on a grid). A sample is `x = position_i + jitter_std * normal` where
-//! pixel i is drawn with probability `probabilities[i]`. This is a finite mixture of normals, so its entropy
-//! exists; it is computed by quadrature. The KL divergence of a model from this density is then an absolute
-//! score that needs no second model.
+//! Defines the image, the two rules for sampling training points ([`draws`]), and the exact values that follow from them
+//! ([`values`]: entropy, best Gaussian, density on a grid). A sample is `x = position_i + jitter_std * normal` where
+//! pixel i is drawn with its probability. This is a finite mixture of normals, so its entropy exists; it is computed by
+//! quadrature. The KL divergence of a model from this density is then an absolute score that needs no second model.
+//!
+//! Only the decoded pixels are kept. Probabilities and positions are computed when they are read, in the order of the
+//! pixels, so an image of 4,096 x 4,096 pixels needs 16 MB (8-bit grays) to 128 MB (16-bit colors with alpha).
 
-use super::{
-    DataError, Grid,
-    alias::AliasTable,
-    gray::Gray,
-    quadrature::{Blur, Taps, at_points},
-};
+mod cover;
+mod draws;
+mod values;
+
+use super::{DataError, Grid, gray::Gray};
 use crate::io::Fnv;
-use rand::{Rng, RngExt};
-use rand_distr::StandardNormal;
+pub(crate) use cover::Cover;
 use serde::{Deserialize, Serialize};
-use std::f64::consts::PI;
+use std::ops::Range;
 use std::path::Path;
 
 /// Standard deviation of the normal jitter that turns a pixel into points of the plane, in pixels.
 pub const JITTER_PIXELS: f64 = 0.5;
-/// Width of the border around the image in quadratures, in standard deviations of the blur.
-const QUADRATURE_MARGIN: f64 = 8.0;
 
 /// How training points are sampled from a density proportional to the darkness `1 - gray / max gray`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
@@ -43,14 +41,11 @@ pub enum Rule {
     },
 }
 
-/// An image as a density over the plane, with the tables for sampling from it.
+/// An image as a density over the plane.
 ///
 /// # Shapes and units
-/// The n pixels in use (the support) are in row-major order from the top left. `positions` `[n, 2]` are
-/// standardized; `probabilities` `[n]` sums to 1. To sample a training point, take a uniform bucket b of 0..n
-/// and `u` uniform in [0, 1) from separate random numbers (the 24 random bits of one f32 are too few for both),
-/// `i = if u < alias_prob[b] { b } else { alias_index[b] }`, then `x = positions[i] + jitter_std * normal`,
-/// with weight `weight[i]` in the loss.
+/// The n pixels in use (the support) are in row-major order from the top left. [`positions`](Self::positions) are
+/// standardized; [`probabilities`](Self::probabilities) sum to 1.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ImageDensity {
@@ -62,13 +57,10 @@ pub struct ImageDensity {
     pub width: usize,
     /// Rows of the image.
     pub height: usize,
-    /// Centers of the support's pixels `[n, 2]`, x to the right and y down, standardized.
-    pub positions: Vec<[f32; 2]>,
-    /// Probability of each pixel `[n]`, proportional to its darkness; sums to 1.
-    pub probabilities: Vec<f64>,
-    /// Weight of a sampled point in the loss `[n]`: 1, or the darkness with [`Rule::Uniform`].
-    pub weight: Vec<f32>,
-    /// Mean of these weights: 1, or the mean darkness of the support. `loss = mean_weight * NLL`.
+    /// Number of pixels in use.
+    pub support: usize,
+    /// Mean weight of the training points in the loss: 1, or the mean darkness of the support.
+    /// `loss = mean_weight * NLL`.
     pub mean_weight: f64,
     /// Origin of the standardized coordinates, in pixel coordinates.
     pub mean: [f64; 2],
@@ -76,13 +68,22 @@ pub struct ImageDensity {
     pub std: [f64; 2],
     /// Standard deviation of the jitter in standardized coordinates, `0.5 / std`.
     pub jitter_std: [f64; 2],
-    /// Probability that a bucket's own pixel is the sample `[n]`.
-    pub alias_prob: Vec<f32>,
-    /// The pixel that is the sample otherwise `[n]`, an index into `positions`.
-    pub alias_index: Vec<i32>,
-    /// Row-major indices of the support's pixels.
-    pixels: Vec<u32>,
+    /// Sum of the darkness of the support, and sums up to the end of each block of pixels.
+    darkness: f64,
+    up_to: Vec<f64>,
+    /// Only pixels darker than this are in use.
+    below: f64,
     gray: Gray,
+}
+
+impl Rule {
+    /// The weight with which a pixel of this darkness is drawn.
+    fn drawn(self, dark: f64) -> f64 {
+        match self {
+            Rule::Default => dark,
+            Rule::Uniform { .. } => 1.0,
+        }
+    }
 }
 
 impl ImageDensity {
@@ -90,14 +91,15 @@ impl ImageDensity {
     ///
     /// # Errors
     /// [`DataError`] if the file cannot be read or decoded, if the image has fewer than 2 x 2 or more than
-    /// 2^24 pixels, or if it has no density (a single gray, dark pixels in a single row or column).
+    /// 2^24 pixels or more than 2^16 along a side, or if it has no density (a single gray, dark pixels in a single row or column).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, DataError> {
         let path = path.as_ref();
         let name = path.display().to_string();
-        match std::fs::read(path) {
-            Ok(bytes) => Self::from_bytes(&bytes, &name),
-            Err(source) => Err(DataError::Unreadable { name, source }),
-        }
+        let gray = match std::fs::read(path) {
+            Ok(bytes) => Gray::decode(&bytes, &name)?,
+            Err(source) => return Err(DataError::Unreadable { name, source }),
+        };
+        Self::build(gray, name, Rule::Default)
     }
 
     /// Decodes an image file in memory (PNG, JPEG, BMP, GIF or WebP), with the default rule; `name` is used
@@ -128,48 +130,63 @@ impl ImageDensity {
             Rule::Default => gray.lightest,
             Rule::Uniform { below } => f64::from(below),
         };
-        let pixels: Vec<u32> =
-            (0..gray.values.len()).filter(|&i| gray.values[i] < below).map(|i| i as u32).collect();
-        let darkness: Vec<f64> = pixels.iter().map(|&i| gray.darkness(i as usize)).collect();
-        let total: f64 = darkness.iter().sum();
-        if total <= 0.0 {
+        let (mut support, mut darkness, mut up_to) = (0, 0.0, Vec::new());
+        for first in (0..gray.count()).step_by(draws::BLOCK) {
+            for (_, dark) in in_use(&gray, below, first..(first + draws::BLOCK).min(gray.count())) {
+                (support, darkness) = (support + 1, darkness + dark);
+            }
+            up_to.push(darkness);
+        }
+        if darkness <= 0.0 {
             let (darkest, lightest) = (gray.darkest, gray.lightest);
             return Err(DataError::NoDarkPixels { name, below, darkest, lightest });
         }
-        let drawn = match rule {
-            Rule::Default => darkness.clone(),
-            Rule::Uniform { .. } => vec![1.0; pixels.len()],
+        let drawn = || {
+            let all = in_use(&gray, below, 0..gray.count());
+            all.map(|(pixel, dark)| (center(pixel, gray.width), rule.drawn(dark)))
         };
-        let centers: Vec<[f64; 2]> = pixels.iter().map(|&i| center(i as usize, gray.width)).collect();
-        let (mean, std) = moments(&centers, &drawn);
+        let (mean, std) = moments(drawn);
         check_extent(&name, mean, std)?;
-        let table = AliasTable::new(&drawn);
-        let (weight, mean_weight) = match rule {
-            Rule::Default => (vec![1.0; pixels.len()], 1.0),
-            Rule::Uniform { .. } => {
-                (darkness.iter().map(|&d| d as f32).collect(), total / pixels.len() as f64)
-            }
+        let mean_weight = match rule {
+            Rule::Default => 1.0,
+            Rule::Uniform { .. } => darkness / support as f64,
         };
+        let (width, height, jitter_std) = (gray.width, gray.height, std.map(|s| JITTER_PIXELS / s));
         Ok(Self {
-            positions: centers
-                .iter()
-                .map(|p| std::array::from_fn(|a| ((p[a] - mean[a]) / std[a]) as f32))
-                .collect(),
-            probabilities: darkness.iter().map(|d| d / total).collect(),
-            jitter_std: std.map(|s| JITTER_PIXELS / s),
-            alias_prob: table.prob,
-            alias_index: table.index,
-            width: gray.width,
-            height: gray.height,
             name,
             rule,
-            weight,
+            width,
+            height,
+            support,
             mean_weight,
             mean,
             std,
-            pixels,
+            jitter_std,
+            darkness,
+            up_to,
+            below,
             gray,
         })
+    }
+
+    /// Centers of the support's pixels, x to the right and y down, standardized.
+    pub fn positions(&self) -> impl Iterator<Item = [f32; 2]> + '_ {
+        self.in_use(0..self.gray.count()).map(|(pixel, _)| self.position(pixel))
+    }
+
+    /// Probability of each pixel of the support, proportional to its darkness; they sum to 1.
+    pub fn probabilities(&self) -> impl Iterator<Item = f64> + '_ {
+        self.in_use(0..self.gray.count()).map(|(_, dark)| dark / self.darkness)
+    }
+
+    /// The pixels of a range that are in use, with their darkness.
+    fn in_use(&self, pixels: Range<usize>) -> impl Iterator<Item = (usize, f64)> + '_ {
+        in_use(&self.gray, self.below, pixels)
+    }
+
+    /// The standardized center of a pixel.
+    fn position(&self, pixel: usize) -> [f32; 2] {
+        self.to_standard(center(pixel, self.width)).map(|x| x as f32)
     }
 
     /// Converts standardized to pixel coordinates.
@@ -188,85 +205,6 @@ impl ImageDensity {
         -(self.std[0] * self.std[1]).ln()
     }
 
-    /// Entropy of the density in standardized coordinates, in nats: the minimal mean NLL of any model.
-    ///
-    /// `H = -integral p ln p`, by the midpoint rule on 8 x 8 cells per pixel (4 x 4 or 2 x 2 for images with
-    /// more than 2^18 or 2^22 pixels), accurate to 1e-6 for a mixture of normals half a pixel wide.
-    pub fn entropy_nats(&self) -> f64 {
-        let (mass, cells) = (self.pixel_probabilities(), self.quadrature_cells());
-        let mut blur = self.blur(&mass, JITTER_PIXELS, QUADRATURE_MARGIN * JITTER_PIXELS, cells);
-        let row_sum = |row: &[f64]| row.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
-        let sum: f64 = (0..blur.rows()).map(|i| row_sum(blur.row(i))).sum();
-        self.log_jacobian() - sum / (cells * cells) as f64
-    }
-
-    /// KL divergence of a model that blurs the density by a normal of `std` pixels, in nats:
-    /// `KL(p || p * N(0, std^2))`, where `*` is a convolution.
-    ///
-    /// It measures the amount of fine structure: it is close to 0 for a smooth image.
-    pub fn blur_cost_nats(&self, std: f64) -> f64 {
-        let wide = JITTER_PIXELS.hypot(std);
-        let (mass, cells, margin) =
-            (self.pixel_probabilities(), self.quadrature_cells(), QUADRATURE_MARGIN * wide);
-        let mut sharp = self.blur(&mass, JITTER_PIXELS, margin, cells);
-        let mut blurred = self.blur(&mass, wide, margin, cells);
-        let mut sum = 0.0;
-        for i in 0..sharp.rows() {
-            for (&p, &q) in sharp.row(i).iter().zip(blurred.row(i)).filter(|(p, _)| **p > 0.0) {
-                sum += p * (p / q.max(f64::MIN_POSITIVE)).ln();
-            }
-        }
-        sum / (cells * cells) as f64
-    }
-
-    /// Mean NLL of the best single Gaussian, in nats and standardized coordinates:
-    /// `ln(2 pi e) + ln(det C) / 2`.
-    ///
-    /// C is the full covariance of the density, including jitter. A flow with a higher NLL has learned less
-    /// than one Gaussian.
-    pub fn gaussian_nats(&self) -> f64 {
-        let centers: Vec<[f64; 2]> = self.pixels.iter().map(|&i| center(i as usize, self.width)).collect();
-        let (mean, std) = moments(&centers, &self.probabilities);
-        let covariance: f64 = centers
-            .iter()
-            .zip(&self.probabilities)
-            .map(|(p, m)| m * (p[0] - mean[0]) * (p[1] - mean[1]))
-            .sum();
-        let [xx, yy] = std.map(|s| s * s + JITTER_PIXELS * JITTER_PIXELS);
-        (2.0 * PI).ln() + 1.0 + 0.5 * (xx * yy - covariance * covariance).ln() + self.log_jacobian()
-    }
-
-    /// n independent points from the density, in standardized coordinates.
-    ///
-    /// Meant for held-out points: give a generator that training does not use, so that the points are
-    /// independent of the training points.
-    pub fn sample<R: Rng + ?Sized>(&self, n: usize, rng: &mut R) -> Vec<[f32; 2]> {
-        let table = AliasTable::new(&self.probabilities);
-        (0..n)
-            .map(|_| {
-                let position = self.positions[table.draw(rng)];
-                std::array::from_fn(|a| {
-                    let z: f64 = rng.sample(StandardNormal);
-                    (f64::from(position[a]) + self.jitter_std[a] * z) as f32
-                })
-            })
-            .collect()
-    }
-
-    /// The exact log-density at points, both in standardized coordinates. The sum covers all pixels within 8
-    /// standard deviations; the result is -infinity at a point without such pixels.
-    ///
-    /// Its mean under the density is `-entropy_nats()`.
-    pub fn log_probs(&self, points: &[[f32; 2]]) -> Vec<f64> {
-        let taps = |a: usize, pixels: usize| {
-            let centers = points.iter().map(move |x| self.mean[a] + self.std[a] * f64::from(x[a]));
-            Taps::new(centers, pixels, JITTER_PIXELS)
-        };
-        let (xs, ys) = (taps(0, self.width), taps(1, self.height));
-        let per_pixel = at_points(&self.pixel_probabilities(), self.width, &xs, &ys);
-        per_pixel.into_iter().map(|p| p.ln() - self.log_jacobian()).collect()
-    }
-
     /// Square cells over the image extended by `margin` pixels on all sides, `cells_per_pixel` along each
     /// axis.
     pub fn grid(&self, margin: f64, cells_per_pixel: usize) -> Grid {
@@ -282,52 +220,12 @@ impl ImageDensity {
         Grid::new(rows, cols, x, y, |p| self.to_standard(p), self.std[0] * self.std[1])
     }
 
-    /// The exact density per square pixel at the centers of a grid, row-major, top row first.
-    pub fn density_on(&self, grid: &Grid) -> Vec<f64> {
-        let taps = |n: usize, center: &dyn Fn(usize) -> f64, pixels| {
-            Taps::new((0..n).map(center), pixels, JITTER_PIXELS)
-        };
-        let xs = taps(grid.cols, &|i| grid.col_center(i), self.width);
-        let ys = taps(grid.rows, &|i| grid.row_center(i), self.height);
-        let mass = self.pixel_probabilities();
-        let mut blur = Blur::new(&mass, self.width, xs, ys);
-        (0..grid.rows).flat_map(|i| blur.row(i).to_vec()).collect()
-    }
-
     /// A fingerprint of the image (FNV-1a, 64 bit, of size and gray values): equal pixels have equal
     /// fingerprints in any file format.
     pub fn fingerprint(&self) -> u64 {
         let size = [self.width as u64, self.height as u64];
-        let words = size.into_iter().chain(self.gray.values.iter().map(|v| v.to_bits()));
+        let words = size.into_iter().chain(self.gray.values(0..self.gray.count()).map(f64::to_bits));
         Fnv::of(words.flat_map(u64::to_le_bytes)).number()
-    }
-
-    /// Probability of each pixel of the image, row-major, zero outside the support.
-    pub(super) fn pixel_probabilities(&self) -> Vec<f64> {
-        let mut mass = vec![0.0; self.width * self.height];
-        for (&pixel, &m) in self.pixels.iter().zip(&self.probabilities) {
-            mass[pixel as usize] = m;
-        }
-        mass
-    }
-
-    fn quadrature_cells(&self) -> usize {
-        match self.width * self.height {
-            0..=0x4_0000 => 8,
-            0x4_0001..=0x40_0000 => 4,
-            _ => 2,
-        }
-    }
-
-    /// The density with a jitter of `std` pixels on the image extended by `margin` pixels (rounded up), with
-    /// `cells` cells per pixel along each axis.
-    fn blur<'a>(&self, mass: &'a [f64], std: f64, margin: f64, cells: usize) -> Blur<'a> {
-        let margin = margin.ceil();
-        let taps = |pixels: usize| {
-            let n = (pixels + 2 * margin as usize) * cells;
-            Taps::new((0..n).map(|i| (i as f64 + 0.5) / cells as f64 - margin), pixels, std)
-        };
-        Blur::new(mass, self.width, taps(self.width), taps(self.height))
     }
 }
 
@@ -336,14 +234,25 @@ fn center(pixel: usize, width: usize) -> [f64; 2] {
     [(pixel % width) as f64 + 0.5, (pixel / width) as f64 + 0.5]
 }
 
-/// Weighted mean and standard deviation along each axis.
-fn moments(points: &[[f64; 2]], weights: &[f64]) -> ([f64; 2], [f64; 2]) {
-    let total: f64 = weights.iter().sum();
-    let average =
-        |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().zip(weights).map(|(p, w)| w * f(p)).sum::<f64>() / total;
-    let mean = std::array::from_fn(|a| average(&|p| p[a]));
-    let std = std::array::from_fn(|a| average(&|p| (p[a] - mean[a]).powi(2)).sqrt());
-    (mean, std)
+/// The pixels of a range that are darker than `below`, with their darkness.
+fn in_use(gray: &Gray, below: f64, pixels: Range<usize>) -> impl Iterator<Item = (usize, f64)> + '_ {
+    let lightest = gray.lightest;
+    let all = pixels.clone().zip(gray.values(pixels));
+    all.filter(move |(_, value)| *value < below).map(move |(pixel, value)| (pixel, 1.0 - value / lightest))
+}
+
+/// Weighted mean and standard deviation along each axis, of points that are computed twice.
+fn moments<P: Iterator<Item = ([f64; 2], f64)>>(points: impl Fn() -> P) -> ([f64; 2], [f64; 2]) {
+    let (mut total, mut sum, mut squares) = (0.0, [0.0; 2], [0.0; 2]);
+    for (p, w) in points() {
+        total += w;
+        (0..2).for_each(|a| sum[a] += w * p[a]);
+    }
+    let mean = sum.map(|sum| sum / total);
+    for (p, w) in points() {
+        (0..2).for_each(|a| squares[a] += w * (p[a] - mean[a]).powi(2));
+    }
+    (mean, squares.map(|square: f64| (square / total).sqrt()))
 }
 
 /// Checks that the image covers more than one row and more than one column.

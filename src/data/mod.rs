@@ -9,7 +9,7 @@
 //!   [`MarginalTransform`] and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
 //! The module handles pixels, probabilities and units. It does not depend on tensors, graphs or models. A
-//! training program converts the public tables of an [`ImageDensity`] to tensors and samples from them. The
+//! training program converts the tables of an [`ImageDensity`] to tensors and samples from them. The
 //! density itself is not made of tensors, because the entropy, the figures and the held-out points use it
 //! without a model.
 //!
@@ -69,3 +69,4 @@ pub use self::{
     points::{Rows, place},
 };
 pub(crate) use estimate::grouped;
+pub(crate) use image_density::Cover;

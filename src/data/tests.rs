@@ -1,7 +1,7 @@
 //! Image densities compared with closed forms.
 use super::*;
 use crate::io::raster::{Channels, Depth, encode_png};
-use rand::{SeedableRng, rngs::SmallRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::f64::consts::{E, PI};
 
 /// A 16-bit PNG: white except for the given pixels `(column, row, gray)`, with gray up to 255.
@@ -46,7 +46,8 @@ fn entropy_of_unequal_pixels_counts_their_darkness() {
     let mixing = -p * p.ln() - (1.0 - p) * (1.0 - p).ln();
     let expected = mixing + pixel_entropy() + d.log_jacobian();
     assert!((d.entropy_nats() - expected).abs() < 1e-9);
-    assert!((d.probabilities[0] - p).abs() < 1e-12 && (d.probabilities[1] - 1.0 + p).abs() < 1e-12);
+    let found: Vec<f64> = d.probabilities().collect();
+    assert!((found[0] - p).abs() < 1e-12 && (found[1] - 1.0 + p).abs() < 1e-12);
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn the_log_density_at_a_point_is_that_of_the_grid_and_of_the_draws() {
 #[test]
 fn a_pixels_probability_lies_at_its_half_coordinates_with_y_down() {
     let d = density(40, 30, &[(5, 6, 0.0), (25, 20, 0.0)]);
-    let p = d.to_pixels(d.positions[0].map(f64::from));
+    let p = d.to_pixels(d.positions().next().unwrap().map(f64::from));
     assert!((p[0] - 5.5).abs() < 1e-5 && (p[1] - 6.5).abs() < 1e-5, "{p:?}");
     let back = d.to_standard(d.to_pixels([0.3, -0.7]));
     assert!((back[0] - 0.3).abs() < 1e-12 && (back[1] + 0.7).abs() < 1e-12);
@@ -77,20 +78,20 @@ fn a_pixels_probability_lies_at_its_half_coordinates_with_y_down() {
 fn the_uniform_rule_draws_uniformly_and_weighs_by_darkness() {
     let dark = [(5, 6, 0.0), (25, 20, 204.0), (9, 9, 254.5)]; // the last is above the threshold
     let d = density(40, 30, &dark).with_rule(Rule::Uniform { below: 254 }).unwrap();
-    assert_eq!(d.positions.len(), 2);
-    assert!(d.alias_prob.iter().all(|&p| p == 1.0));
+    let table = d.pixel_table();
+    assert_eq!((d.support, table.prob, table.pixels), (2, vec![1.0; 2], vec![245, 825]));
     assert_eq!(d.mean, [15.5, 13.5]);
     assert!((d.std[0] - 10.0).abs() < 1e-9);
-    assert!((d.weight[1] - 0.2).abs() < 1e-6);
+    assert!((table.weight.unwrap()[1] - 0.2).abs() < 1e-6);
     assert!((d.mean_weight - 0.6).abs() < 1e-12);
-    assert!((d.probabilities[0] - 5.0 / 6.0).abs() < 1e-12);
+    assert!((d.probabilities().next().unwrap() - 5.0 / 6.0).abs() < 1e-12);
 }
 
 #[test]
 fn pixels_of_the_lightest_gray_take_no_part() {
     let d = density(8, 8, &[(1, 1, 254.0), (5, 4, 0.0)]);
-    assert_eq!(d.positions.len(), 2);
-    assert!((d.probabilities[0] - (1.0 / 255.0) / (1.0 + 1.0 / 255.0)).abs() < 1e-12);
+    assert_eq!(d.support, 2);
+    assert!((d.probabilities().next().unwrap() - (1.0 / 255.0) / (1.0 + 1.0 / 255.0)).abs() < 1e-12);
 }
 
 #[test]
@@ -201,4 +202,38 @@ pub(crate) fn boxes() -> ImageDensity {
     let grays: Vec<u8> = (0..16 * 12).map(|i| dark(i % 16, i / 16)).collect();
     let png = encode_png([16, 12], Channels::Gray, Depth::Eight, &grays).unwrap();
     ImageDensity::from_bytes(&png, "boxes").unwrap()
+}
+
+/// The tables for training give each pixel its probability: images of 2 to 12 pixels per side with random grays, both rules.
+#[test]
+fn a_pixel_is_drawn_for_training_and_for_scores_with_its_probability() {
+    let mut rng = SmallRng::seed_from_u64(12);
+    let (mut uniform, mut few) = (0, 0);
+    for _ in 0..60 {
+        let size = [0, 1].map(|_| rng.random_range(2..12u32));
+        let dark: Vec<(u32, u32, f64)> = (0..size[0] * size[1])
+            .map(|i| {
+                (i % size[0], i / size[0], if rng.random() { rng.random_range(0.0..250.0) } else { 255.0 })
+            })
+            .collect();
+        let Ok(image) = ImageDensity::from_bytes(&png(size[0], size[1], &dark), "picture") else { continue };
+        let rule = if rng.random() { Rule::Default } else { Rule::Uniform { below: 254 } };
+        let Ok(image) = image.with_rule(rule) else { continue };
+        uniform += usize::from(rule != Rule::Default);
+        few += usize::from(image.support < 10);
+        let (table, n) = (image.pixel_table(), image.support as f64);
+        let mut drawn = vec![0.0; image.support];
+        for (bucket, (&prob, &index)) in table.prob.iter().zip(&table.index).enumerate() {
+            drawn[bucket] += f64::from(prob) / n;
+            drawn[index as usize] += (1.0 - f64::from(prob)) / n;
+        }
+        let weight = table.weight.as_ref();
+        let mass = |i: usize| drawn[i] * weight.map_or(1.0, |all| f64::from(all[i])) / image.mean_weight;
+        for (i, (p, x)) in image.probabilities().zip(image.positions()).enumerate() {
+            assert!((mass(i) - p).abs() < 1e-6, "{} {p}", mass(i));
+            let pixel = table.pixels[i] as usize;
+            assert_eq!(x, [table.xs[pixel % image.width], table.ys[pixel / image.width]]);
+        }
+    }
+    assert!(uniform > 15 && few > 5, "{uniform} {few}");
 }

@@ -6,7 +6,8 @@
 //! there is time.
 //!
 //! The total probability is the sum over this grid if the grid resolves the density, otherwise an adaptive integral,
-//! which has its own points.
+//! which has its own points. For a large image it is an integral by importance sampling, and the grid, which then only
+//! figures show, covers the image itself.
 
 use super::deadline::Work;
 use super::frame::Cells;
@@ -14,7 +15,9 @@ use super::integral::{self, Integral};
 use super::measure::{LogDensity, Sampler};
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
+use crate::data::{Cover, ImageDensity};
 use crate::error::{Error, Result};
+use crate::tensor::Key;
 
 /// The domain grows until its outer band holds less than this probability, or its largest size is reached.
 pub const OUTER_MASS: f64 = 1e-5;
@@ -35,13 +38,20 @@ const REACH: f64 = 4.5;
 /// The largest number of evaluations of an adaptive integral: about those of the finest grid on the largest domain.
 const EVALUATIONS: usize = 1 << 19;
 
+/// Cells along the longer side of a large image for the bands around it.
+const BAND_CELLS: usize = 256;
+/// The key of the points of an integral by importance sampling.
+const SAMPLED_STREAM: u64 = 0x5eed_0f7e_57da_7a03;
+
 /// The integral of a learned density.
 #[derive(Clone, Copy, Debug)]
 pub struct TotalProbability {
     /// The integral over the domain.
     pub total: f64,
-    /// The estimate of the error of the quadrature.
+    /// The estimate of the error of the quadrature, or the standard error.
     pub error: f64,
+    /// Number of points, if the integral is by importance sampling.
+    pub points: Option<u64>,
     /// The part in the outermost band, whose width is a sixteenth of the image's longer side.
     pub outer: f64,
 }
@@ -57,6 +67,8 @@ pub struct OnPlane<'a> {
     pub flow: &'a Flow,
     /// The frame of the image, or of a window over points.
     pub frame: &'a ImageFrame,
+    /// The image, if the data are one.
+    pub image: Option<&'a ImageDensity>,
 }
 
 impl OnPlane<'_> {
@@ -72,11 +84,13 @@ impl OnPlane<'_> {
     ) -> Result<(Inner, TotalProbability)> {
         let coarse = self.coarse(by).min(finest);
         let (margin, outer) = self.reach(coarse, &by.share(0.5))?;
+        let large = self.image.filter(|_| self.frame.is_large());
+        let around = if large.is_some() { 0 } else { margin };
         let on = |side: usize,
                   by: &Deadline,
                   progress: &mut dyn FnMut(f64)|
          -> Result<Option<(Inner, Integral)>> {
-            let (cells, around) = self.frame.cells_around(side, margin);
+            let (cells, around) = self.frame.cells_around(side, around);
             let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
             let total = integral::of_grid(&values, cells.cols, cells.area);
             Ok(Some((crop(&cells, &values, around), total)))
@@ -84,7 +98,7 @@ impl OnPlane<'_> {
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         let first = if by.is_limited() { coarse } else { finest };
         let (mut found, mut side) = (whole(on(first, &by.open(), progress)?), first);
-        let cells = self.frame.cells_around(finest, margin).0.centers.len();
+        let cells = self.frame.cells_around(finest, around).0.centers.len();
         while side < finest {
             // Half of the time remains for the total probability and for a machine that becomes slower. The number
             // of cells is proportional to the square of the side.
@@ -97,8 +111,44 @@ impl OnPlane<'_> {
             (found, side) = (whole, finer);
         }
         let (inner, total) = found;
-        let total = self.total(total, margin, by)?;
-        Ok((inner, TotalProbability { total: total.value, error: total.error, outer }))
+        let (total, points) = match large {
+            Some(image) => self.by_importance(image, margin, by, progress)?,
+            None => (self.total(total, margin, by)?, None),
+        };
+        Ok((inner, TotalProbability { total: total.value, error: total.error, points, outer }))
+    }
+
+    /// The total probability over the image grown by `margin` pixels by importance sampling, and the number of points.
+    fn by_importance(
+        &self,
+        image: &ImageDensity,
+        margin: usize,
+        by: &Deadline,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<(Integral, Option<u64>)> {
+        let (rows, bounds) = (self.density.rows_per_call(), self.bounds(margin));
+        let density = |points: &[[f32; 2]]| {
+            let log_probs = by.watch.run(Work::Grid, rows as f64, || self.density.eval(self.flow, points))?;
+            let is_inside =
+                |x: &[f32; 2]| (0..2).all(|a| (bounds[a][0]..=bounds[a][1]).contains(&f64::from(x[a])));
+            let value =
+                |(x, log_p): (&[f32; 2], f32)| if is_inside(x) { f64::from(log_p).exp() } else { 0.0 };
+            Ok::<_, Error>(points.iter().zip(log_probs).map(value).collect())
+        };
+        let fits = |done: f64| {
+            progress(done);
+            by.fits(Work::Grid, rows as f64)
+        };
+        let mut rng = Key::new(SAMPLED_STREAM).rng();
+        let found = integral::by_importance(&Cover::of(image), density, rows, &mut rng, fits)?;
+        Ok((found.integral, Some(found.points)))
+    }
+
+    /// The ends of the image grown by `margin` pixels, in standardized coordinates.
+    fn bounds(&self, margin: usize) -> [[f64; 2]; 2] {
+        let frame = self.frame.grown(margin as f64);
+        let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
+        [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])])
     }
 
     /// The total probability, given its integral over a grid. If the grid does not resolve the density, rectangles
@@ -117,9 +167,7 @@ impl OnPlane<'_> {
         let sampler = Sampler::of_rows(rows);
         let push = || sampler.push(self.flow, base.as_flattened());
         let images = watch.run(Work::Samples, whole(seeds), push)?;
-        let frame = self.frame.grown(margin as f64);
-        let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
-        let bounds = [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])]);
+        let bounds = self.bounds(margin);
         let density = |points: &[[f64; 2]]| {
             let rounded: Vec<[f32; 2]> = points.iter().map(|x| x.map(|x| x as f32)).collect();
             let eval = || self.density.eval(self.flow, &rounded);
@@ -167,10 +215,11 @@ impl OnPlane<'_> {
     /// before the deadline), and the probability in that band.
     ///
     /// A band is evaluated with one cell per pixel; if the longer side of the image has fewer than 32 pixels,
-    /// with several, so that it has at least 32 cells. Under a deadline, it has at most `coarse` cells.
+    /// with several, so that it has at least 32 cells; a large image has [`BAND_CELLS`]. Under a deadline, it has at most `coarse` cells.
     fn reach(&self, coarse: usize, by: &Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));
+        let finest = if self.frame.is_large() { finest.min(BAND_CELLS) } else { finest };
         let cells = if by.is_limited() { finest.min(coarse) } else { finest };
         let (mut margin, mut outer) = (0, f64::INFINITY);
         // The grid over the domain needs the time of all bands once more.

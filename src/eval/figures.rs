@@ -59,7 +59,7 @@ impl Artist {
     /// The end of a title for a density that was evaluated on fewer cells than usual, for lack of time: thin lines look
     /// like beads then.
     fn cells(&self, (_, rows, cols): &Inner) -> String {
-        cells_title((*rows, *cols), self.frame.side() * self.frame.cells_per_pixel())
+        cells_title((*rows, *cols), self.frame.finest())
     }
 
     /// The color scale for a learned density.

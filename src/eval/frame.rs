@@ -96,6 +96,11 @@ pub(crate) fn file_name(name: &str) -> String {
     path.file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// The largest number of cells of an image on which a density is evaluated.
+const CELLS: usize = 1 << 19;
+/// Cells along the longer side of the figures of an image with more cells.
+const FIGURE: usize = 400;
+
 /// A grid over the image grown by a margin, row-major, first row on top.
 #[derive(Clone, Debug)]
 pub struct Cells {
@@ -224,6 +229,17 @@ impl ImageFrame {
         if self.units.is_some() { 2 } else { 256usize.div_ceil(self.side()).clamp(2, 8) }
     }
 
+    /// Whether the cells of [`cells_per_pixel`](Self::cells_per_pixel) are too many. Then figures have fewer cells, and the
+    /// total probability comes from points.
+    pub(crate) fn is_large(&self) -> bool {
+        self.width * self.height * self.cells_per_pixel().pow(2) > CELLS
+    }
+
+    /// Cells along the longer side in the final figure.
+    pub(crate) fn finest(&self) -> usize {
+        if self.is_large() { FIGURE } else { self.side() * self.cells_per_pixel() }
+    }
+
     /// The longer side in pixels.
     pub fn side(&self) -> usize {
         self.width.max(self.height)
@@ -324,10 +340,15 @@ fn ends(points: &Points, axis: usize) -> [f64; 2] {
     [from - ROOM * (to - from), to + ROOM * (to - from)]
 }
 
-/// The color scale of the image's own density, at two cells per pixel, or one for large images.
+/// The color scale of the image's own density, at two cells per pixel, one, or at most [`CELLS`] cells for large images.
 fn scale_of(data: &ImageDensity) -> ColorScale {
-    let per_pixel = if data.width.max(data.height) > 1000 { 1 } else { 2 };
-    let (rows, cols) = (data.height * per_pixel, data.width * per_pixel);
+    let pixels = data.width * data.height;
+    let per_pixel = match data.width.max(data.height) {
+        _ if pixels > CELLS => (CELLS as f64 / pixels as f64).sqrt(),
+        1001.. => 1.0,
+        _ => 2.0,
+    };
+    let [rows, cols] = [data.height, data.width].map(|n| ((n as f64 * per_pixel) as usize).max(1));
     let values = data.density_on(&data.grid_of(0.0, rows, cols));
     let frame = Extent { x: [0.0, data.width as f64], y: [0.0, data.height as f64] };
     ColorScale::of(&Heatmap { values: &values, rows, cols, frame })

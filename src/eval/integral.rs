@@ -6,8 +6,14 @@
 //!
 //! [`adaptive`] divides rectangles where the sum of a rectangle's parts differs from its own value. Points of
 //! the density, the seeds, show where a density lies that no node of a coarse rectangle meets. If the seeds lie near a
-//! line, the rectangles are rotated into it. We considered importance sampling, but its error falls only with the root
-//! of the number of evaluations.
+//! line, the rectangles are rotated into it.
+//!
+//! [`by_importance`] is for large images, whose details are too many for both. Elsewhere it is not used: its error falls
+//! only with the root of the number of evaluations.
+
+mod sampled;
+
+pub use sampled::by_importance;
 
 /// The largest error that is not mentioned.
 pub const ERROR: f64 = 1e-3;

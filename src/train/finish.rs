@@ -8,7 +8,7 @@ use super::best::Measured;
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, TrainReport, TrainedFlow};
+use super::{Activity, Flow, ImageFrame, PlotsKind, TrainReport, TrainedFlow, Trainer, TrainingData};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{
@@ -130,9 +130,11 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
     let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
-    let finest = side_at_most(image.side() * image.cells_per_pixel());
-    let on_stage = &mut session.trainer.on_stage;
-    let plane = OnPlane { density: &session.draw, flow: &ema, frame: image };
+    // The total probability of a large image does not need the cells.
+    let finest = if image.is_large() && !has_figures(session) { 1 } else { side_at_most(image.finest()) };
+    let Trainer { on_stage, data, .. } = &mut session.trainer;
+    let of = if let TrainingData::Image(image) = data { Some(&*image) } else { None };
+    let plane = OnPlane { density: &session.draw, flow: &ema, frame: image, image: of };
     let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]
     let (learned, mass) = plane.over_domain(finest, &by.share(PLANE), progress)?;
@@ -142,8 +144,13 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> 
     Ok(mass)
 }
 
+/// Whether a figure shows the density.
+fn has_figures(session: &Session) -> bool {
+    cfg!(feature = "plot") && session.folder.is_some() && session.plots != PlotsKind::None
+}
+
 fn tell_missing(session: &mut Session, mass: &TotalProbability) {
-    if mass.error >= QUADRATURE_ERROR {
+    if mass.points.is_none() && mass.error >= QUADRATURE_ERROR {
         let text = format!(
             "warning: the total probability is known only to ± {:.1e}: the density is too thin for the grid{}",
             mass.error,
@@ -198,6 +205,7 @@ fn report(
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         total_probability: mass.map(|mass| mass.total),
         total_probability_error: mass.map(|mass| mass.error),
+        total_probability_points: mass.and_then(|mass| mass.points),
         outer_probability: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
         phases: session.tallies.phase_reports(),

@@ -66,9 +66,12 @@ pub struct TrainReport {
     /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
-    /// The estimated error of the quadrature that computed the total probability.
+    /// The estimated error of the quadrature that computed the total probability; for a large image its standard error.
     #[serde(rename = "mass_error", skip_serializing_if = "Option::is_none")]
     pub total_probability_error: Option<f64>,
+    /// Number of points, if the total probability was computed by importance sampling.
+    #[serde(rename = "mass_points", skip_serializing_if = "Option::is_none")]
+    pub total_probability_points: Option<u64>,
     /// The part of the total probability in the outermost band of the domain; if it is above 1e-5, the domain
     /// is too small.
     #[serde(rename = "mass_outer", skip_serializing_if = "Option::is_none")]
@@ -175,6 +178,7 @@ impl TrainReport {
             gap_stderr_nats: self.gap_stderr_nats,
             total_probability: self.total_probability,
             total_probability_error: self.total_probability_error,
+            total_probability_points: self.total_probability_points,
         }
     }
 }

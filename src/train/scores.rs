@@ -37,6 +37,8 @@ pub struct Scores {
     pub total_probability: Option<f64>,
     #[serde(rename = "mass_error", skip_serializing_if = "Option::is_none")]
     pub total_probability_error: Option<f64>,
+    #[serde(rename = "mass_points", skip_serializing_if = "Option::is_none")]
+    pub total_probability_points: Option<u64>,
 }
 
 impl Scores {
@@ -68,7 +70,10 @@ impl Scores {
         if let Some(total) = self.total_probability {
             let error = self.total_probability_error.filter(|&error| error >= SHOWN);
             let error = error.map_or(String::new(), |error| format!(" ± {error:.5}"));
-            all.push(("total probability", format!("{total:.5}{error} (should be 1)")));
+            let of_points = self.total_probability_points;
+            let points =
+                of_points.map_or(String::new(), |n| format!("standard error of {} points; ", grouped(n)));
+            all.push(("total probability", format!("{total:.5}{error} ({points}should be 1)")));
         }
         all
     }

@@ -141,16 +141,20 @@ pub struct PointsTable {
 }
 
 tree! {
-/// An [`ImageDensity`] as tensors.
+/// An [`ImageDensity`] as tensors: the n pixels in use.
 pub struct ImageTables {
-    /// Centers of the pixels, `[n, 2]`, standardized.
-    pub positions: Tensor,
+    /// Row-major indices of the pixels, `[n]`.
+    pub pixels: Tensor,
+    /// Standardized centers of the columns, `[width]`.
+    pub columns: Tensor,
+    /// Standardized centers of the rows, `[height]`.
+    pub rows: Tensor,
     /// Probability that a bucket's own pixel is the sample, `[n]`.
     pub alias_prob: Tensor,
     /// The pixel that is the sample otherwise, `[n]`.
     pub alias_index: Tensor,
-    /// Loss weight of a pixel's points, `[n]`.
-    pub weight: Tensor,
+    /// Loss weight of a pixel's points, `[n]`, if it is not 1.
+    pub weight: Option<Tensor>,
     /// Standard deviation of the jitter, `[2]`, standardized.
     pub jitter_sd: Tensor,
 }
@@ -171,13 +175,14 @@ pub struct Batch {
 impl Tables {
     /// The tables of an image.
     pub fn new(data: &ImageDensity) -> Tables {
-        let n = data.positions.len();
-        let flat: Vec<f32> = data.positions.iter().flatten().copied().collect();
+        let table = data.pixel_table();
         Tables::Image(ImageTables {
-            positions: Tensor::from_vec([n, 2], flat),
-            alias_prob: data.alias_prob.clone().into(),
-            alias_index: data.alias_index.clone().into(),
-            weight: data.weight.clone().into(),
+            pixels: table.pixels.into(),
+            columns: table.xs.into(),
+            rows: table.ys.into(),
+            alias_prob: table.prob.into(),
+            alias_index: table.index.into(),
+            weight: table.weight.map(Tensor::from),
             jitter_sd: data.jitter_std.map(|s| s as f32).into(),
         })
     }
@@ -225,9 +230,21 @@ impl ImageTables {
         let [buckets, keep, jitter] = key.split();
         let bucket = below(self.alias_prob.size(), rows, &buckets);
         let kept = keep.uniform([rows]).lt(self.alias_prob.take(&bucket));
-        let pixel = kept.select(&bucket, &self.alias_index.take(&bucket));
+        let which = kept.select(&bucket, &self.alias_index.take(&bucket));
         let step = jitter.normal([rows, 2]) * self.jitter_sd.expand_dims(0);
-        let points = self.positions.take(&pixel) + step;
-        Batch { points, weight: self.weight.take(&pixel), labels: None }
+        let weight = match &self.weight {
+            Some(weight) => weight.take(&which),
+            None => Tensor::full(DType::F32, [rows], 1.0),
+        };
+        Batch { points: self.centers(&self.pixels.take(&which)) + step, weight, labels: None }
+    }
+
+    /// The centers of pixels `[rows]`, `[rows, 2]`.
+    fn centers(&self, pixels: &Tensor) -> Tensor {
+        let (width, pixels) = (self.columns.size() as f64, pixels.cast(DType::F64));
+        let row = (&pixels / width).floor();
+        let column = pixels - &row * width;
+        let at = |centers: &Tensor, i: &Tensor| centers.take(&i.cast(DType::I32)).expand_dims(1);
+        Tensor::concat(&[&at(&self.columns, &column), &at(&self.rows, &row)], 1)
     }
 }

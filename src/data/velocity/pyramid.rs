@@ -53,20 +53,17 @@ impl Level {
 
     /// The grid of cells of twice the side.
     fn coarser(&self) -> Level {
-        let [width, height] = self.size;
         // The coarser grid begins one of its cells earlier.
         let size = self.size.map(|n| n.div_ceil(2) + 2);
-        let mut rows = vec![0.0; size[0] * height];
-        for (fine, coarse) in self.mass.chunks_exact(width).zip(rows.chunks_exact_mut(size[0])) {
+        let (mut mass, mut row) = (vec![0.0; size[0] * size[1]], vec![0.0; size[0]]);
+        for (i, fine) in self.mass.chunks_exact(self.size[0]).enumerate() {
+            row.fill(0.0);
             for (i, &mass) in fine.iter().enumerate() {
-                shares(i).for_each(|(j, weight)| coarse[j] += weight * mass);
+                shares(i).for_each(|(j, weight)| row[j] += weight * mass);
             }
-        }
-        let mut mass = vec![0.0; size[0] * size[1]];
-        for (i, fine) in rows.chunks_exact(size[0]).enumerate() {
             for (j, weight) in shares(i) {
                 let coarse = &mut mass[j * size[0]..][..size[0]];
-                coarse.iter_mut().zip(fine).for_each(|(sum, &mass)| *sum += weight * mass);
+                coarse.iter_mut().zip(&row).for_each(|(sum, &mass)| *sum += weight * mass);
             }
         }
         let side = 2.0 * self.side;

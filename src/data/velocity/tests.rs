@@ -61,12 +61,8 @@ fn the_velocity_is_the_ratio_of_the_sums_over_all_pixels() {
         (sparse, dense) = (sparse + usize::from(dark.len() < 10), dense + usize::from(dark.len() > 1000));
         let image = density(size[0] as u32, size[1] as u32, &dark);
         let exact = image.velocity();
-        let centers: Vec<_> = image
-            .positions
-            .iter()
-            .map(|p| p.map(f64::from))
-            .zip(image.probabilities.iter().copied())
-            .collect();
+        let centers: Vec<_> =
+            image.positions().map(|p| p.map(f64::from)).zip(image.probabilities()).collect();
         for x1 in image.sample(60, &mut rng) {
             let at_end: f64 = 10f64.powf(rng.random_range(-6.0..0.0));
             let t = if rng.random() { at_end } else { 1.0 - at_end };

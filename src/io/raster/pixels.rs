@@ -3,6 +3,9 @@
 //! An 8-bit sample is widened to 16 bits by multiplication with 257, which maps 255 to 65535; a 16-bit sample
 //! is rounded to the nearest 8-bit one. [`Raster::rgba8`] thus returns an 8-bit image unchanged.
 
+#[cfg(feature = "train")]
+use std::ops::Range;
+
 /// Channels of a pixel, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Channels {
@@ -85,10 +88,21 @@ impl Raster {
         matches!(self.channels, Channels::Gray | Channels::GrayAlpha)
     }
 
+    /// Number of pixels.
+    fn count(&self) -> usize {
+        self.width as usize * self.height as usize
+    }
+
     /// Red, green, blue and alpha of each pixel in 16 bits.
     pub fn rgba16(&self) -> impl Iterator<Item = [u16; 4]> + '_ {
+        self.rgba16_of(0..self.count())
+    }
+
+    /// [`rgba16`](Self::rgba16) for a range of pixels, which are numbered in row-major order.
+    pub(crate) fn rgba16_of(&self, pixels: Range<usize>) -> impl Iterator<Item = [u16; 4]> + '_ {
         let (channels, depth) = (self.channels, self.depth);
-        self.bytes.chunks_exact(channels.count() * depth.bytes()).map(move |pixel| {
+        let size = channels.count() * depth.bytes();
+        self.bytes[pixels.start * size..pixels.end * size].chunks_exact(size).map(move |pixel| {
             let sample = |i: usize| match depth {
                 Depth::Eight => u16::from(pixel[i]) * 257,
                 Depth::Sixteen => u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]]),

@@ -117,7 +117,7 @@ impl Session<'_> {
         let image = artist.frame();
         let count = |side: usize| (side * self.coarse()).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
-        let plane = OnPlane { density: &self.draw, flow: &self.state.ema, frame: image };
+        let plane = OnPlane { density: &self.draw, flow: &self.state.ema, frame: image, image: None };
         let density = plane.on_cells(&cells, &open, &mut |_| ())?;
         let density = density.expect("invariant: without a deadline all cells are evaluated");
         let learned = (density, cells.rows, cells.cols);

@@ -4,6 +4,7 @@ mod builder;
 mod folder;
 mod images;
 mod limits;
+mod pictures;
 mod ranks;
 
 use super::*;
@@ -39,12 +40,12 @@ fn draws_follow_the_density_of_the_image() {
             let x = |i: usize| points[2 * i + axis];
             let mean = (0..40_000).map(|i| weight[i] * x(i)).sum::<f64>() / total;
             let exact: f64 =
-                data.positions.iter().zip(&data.probabilities).map(|(p, m)| f64::from(p[axis]) * m).sum();
+                data.positions().zip(data.probabilities()).map(|(p, m)| f64::from(p[axis]) * m).sum();
             assert!((mean - exact).abs() < 0.02, "axis {axis}: {mean} {exact}");
             let square = (0..40_000).map(|i| weight[i] * x(i).powi(2)).sum::<f64>() / total;
             let jitter = data.jitter_std[axis].powi(2);
             let pixels =
-                data.positions.iter().zip(&data.probabilities).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
+                data.positions().zip(data.probabilities()).map(|(p, m)| f64::from(p[axis]).powi(2) * m);
             let exact = pixels.sum::<f64>() + jitter;
             assert!((square / exact - 1.0).abs() < 0.03, "axis {axis}: {square} {exact}");
         }
