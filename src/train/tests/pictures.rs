@@ -123,7 +123,7 @@ fn any_picture_is_trained_or_refused_by_name_with_nothing_left_behind() {
         match run(&picture, &folder, plots) {
             Err(error) => {
                 let text = error.to_string();
-                let reasons = ["pixels; give", "one gray only", "in row", "in column"];
+                let reasons = ["pixels, too small", "one gray only", "in row", "in column"];
                 assert!(text.contains("drawn.png"), "{number} {kind:?}: {text}");
                 assert!(reasons.iter().any(|reason| text.contains(reason)), "{number} {kind:?}: {text}");
                 let left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
