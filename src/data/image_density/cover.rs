@@ -1,8 +1,9 @@
 //! Densities that cover an image and what a flow may have learned of it, for importance sampling.
 //!
-//! The components are the image with a wider jitter, its histograms on cells of 4, 16, 64, ... pixels, and a broad normal.
-//! A flow that resolves the image lies under the first, one that is too smooth under a histogram whose cells are as wide as
-//! its details, and one that reaches beyond the image under the normal. Each has total probability 1 and is cheap to
+//! The components are the image with a wider jitter, its histograms on cells of 4, 16, 64, ... pixels, each cell spread over
+//! its neighbors, and a broad normal. A flow that resolves the image lies under the first, one that is too smooth under a
+//! histogram whose cells are as wide as its details, also beyond the edge of the image, and one that reaches far beyond it
+//! under the normal. Each has total probability 1 and is cheap to
 //! evaluate.
 
 use super::draws::Pixels;
@@ -47,14 +48,15 @@ impl Histogram {
         Histogram { side, cols, mass }
     }
 
-    /// The density per square pixel at a point in pixel coordinates.
+    /// The density per square pixel at a point in pixel coordinates: a cell is spread over itself and its eight neighbors.
     fn at(&self, p: [f64; 2]) -> f64 {
-        let side = self.side as f64;
-        let [col, row] = p.map(|p| p / side);
-        if !(col >= 0.0 && row >= 0.0 && col < self.cols as f64) {
-            return 0.0;
-        }
-        self.mass.get(row as usize * self.cols + col as usize).map_or(0.0, |mass| mass / (side * side))
+        let [col, row] = p.map(|p| (p / self.side as f64).floor() as i64);
+        let size = [self.cols, self.mass.len() / self.cols];
+        let near =
+            |at: i64, n: usize| (at - 1).clamp(0, n as i64) as usize..(at + 2).clamp(0, n as i64) as usize;
+        let (cols, rows) = (near(col, size[0]), near(row, size[1]));
+        let mass: f64 = rows.map(|row| self.mass[row * self.cols..][cols.clone()].iter().sum::<f64>()).sum();
+        mass / (9 * self.side * self.side) as f64
     }
 }
 
@@ -89,7 +91,7 @@ impl Cover<'_> {
         };
         let (pixel, side) = (self.image.draw(&self.pixels, rng), histogram.side);
         let cell = [pixel % self.image.width / side, pixel / self.image.width / side];
-        let p = cell.map(|i| (i as f64 + rng.random::<f64>()) * side as f64);
+        let p = cell.map(|i| (i as f64 - 1.0 + 3.0 * rng.random::<f64>()) * side as f64);
         self.image.to_standard(p).map(|x| x as f32)
     }
 

@@ -102,3 +102,65 @@ pub fn by_importance<E, R: Rng + ?Sized>(
     let integral = Integral { value: found.mean, error: found.stderr.unwrap_or(f64::INFINITY) };
     Ok(Sampled { integral, points: found.count })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::ImageDensity;
+    use crate::data::tests::density;
+    use rand::{SeedableRng, rngs::SmallRng};
+    use rand_distr::StandardNormal;
+
+    /// Log-densities with total probability 1 (the image itself, normals of 0.05 to 1.3 standard deviations at points of the
+    /// image), times a random factor: the integral is this factor within its standard error.
+    #[test]
+    fn the_integral_lies_within_its_standard_error() {
+        let mut rng = SmallRng::seed_from_u64(9);
+        let (mut off, mut largest, mut ended) = (Vec::new(), 0.0_f64, 0);
+        for number in 0..24 {
+            let image = drawn(&mut rng);
+            let factor = rng.random_range(0.2..2.0);
+            let (std, center) =
+                (0.05 * 26f64.powf(rng.random()), image.sample(1, &mut rng)[0].map(f64::from));
+            let normal = |x: &[f32; 2]| {
+                let [x, y] = [0, 1].map(|a| (f64::from(x[a]) - center[a]) / std);
+                factor * (-0.5 * (x * x + y * y)).exp() / (2.0 * std::f64::consts::PI * std * std)
+            };
+            let f = |points: &[[f32; 2]]| {
+                let values = match number % 3 {
+                    0 => image.log_probs(points).into_iter().map(|x| factor * x.exp()).collect(),
+                    _ => points.iter().map(normal).collect::<Vec<f64>>(),
+                };
+                Ok::<_, ()>(values)
+            };
+            let mut rounds = if rng.random::<bool>() { 3 } else { 30 };
+            let fits = |_: f64| {
+                rounds = rounds.saturating_sub(1);
+                rounds > 0
+            };
+            let Sampled { integral, points } =
+                by_importance(&Cover::of(&image), f, 512, &mut rng, fits).unwrap();
+            ended += usize::from(integral.error > STDERR && points < MOST);
+            off.push(((integral.value - factor) / integral.error).abs());
+            largest = largest.max(integral.error / factor * (points as f64).sqrt());
+        }
+        off.sort_by(f64::total_cmp);
+        assert!(off[23] < 4.0 && (0.3..1.2).contains(&off[12]), "{off:?}");
+        // The standard deviation of the ratio of density and mixture.
+        assert!(largest < 4.0 && ended > 5, "{largest} {ended}");
+    }
+
+    /// 20 to 120 pixels per side, thin lines on white.
+    fn drawn(rng: &mut SmallRng) -> ImageDensity {
+        let size = [0, 1].map(|_| rng.random_range(20..120u32));
+        let mut dark = Vec::new();
+        for _ in 0..3 {
+            let (from, slope): (f64, f64) = (rng.random(), rng.sample(StandardNormal));
+            dark.extend((0..size[0]).filter_map(|x| {
+                let y = from * f64::from(size[1]) + slope * f64::from(x);
+                (0.0..f64::from(size[1])).contains(&y).then_some((x, y as u32, rng.random_range(0.0..200.0)))
+            }));
+        }
+        density(size[0], size[1], &[&[(0, 0, 0.0), (size[0] - 1, size[1] - 1, 100.0)], &dark[..]].concat())
+    }
+}
