@@ -52,7 +52,7 @@ pub fn run(
             write_npy(path, &[rows.len(), COLUMNS.len()], &values)?;
         }
         (Some(path), FileKind::Csv) => {
-            write_csv(path, &COLUMNS.join(","), rows.iter().map(<[f64; 5]>::as_slice))?
+            write_csv(path, &COLUMNS.join(","), rows.iter().map(<[f64; 5]>::as_slice))?;
         }
         // With `--json` the summary contains the values.
         _ if is_json() => {}

