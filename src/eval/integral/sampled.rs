@@ -133,7 +133,7 @@ mod tests {
                 };
                 Ok::<_, ()>(values)
             };
-            let mut rounds = if rng.random::<bool>() { 3 } else { 30 };
+            let mut rounds: u32 = if rng.random::<bool>() { 3 } else { 30 };
             let fits = |_: f64| {
                 rounds = rounds.saturating_sub(1);
                 rounds > 0
