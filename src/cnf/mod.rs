@@ -15,6 +15,7 @@ mod base;
 pub(crate) mod config;
 mod density;
 mod divergence;
+mod estimate;
 mod flow;
 mod matching;
 mod objective;
@@ -33,6 +34,7 @@ pub use settings::{ErrorNorm, PathRegularization};
 pub mod extra {
     //! Less common options, and the return types of a flow's functions.
     pub use super::divergence::ProbeDistribution;
+    pub use super::estimate::{KlEstimate, KlEstimator};
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;

@@ -1,6 +1,7 @@
 //! Flows against closed forms and each other, and their gradients against finite differences.
 
 mod densities;
+mod estimates;
 mod matching;
 mod objectives;
 mod solves;
