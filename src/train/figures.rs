@@ -1,6 +1,6 @@
 //! The figures at the end of a run, with the feature `plot`.
 
-use super::best::Measured;
+use super::best::{Criterion, Measured};
 use super::budget::End;
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
@@ -208,8 +208,11 @@ fn loss_curve(
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
     let last = rows.iter().rfind(|row| row.nll_nats.is_some());
-    let nll_stderr = kept.map_or(last.and_then(|row| row.nll_stderr_nats), |kept| kept.nll_stderr_nats);
-    let kept = kept.map(|kept| [kept.update as f64, kept.nll_nats]);
+    let nll_stderr = match kept.map(|kept| kept.by) {
+        Some(Criterion::Validation { nll_stderr_nats, .. }) => nll_stderr_nats,
+        _ => last.and_then(|row| row.nll_stderr_nats),
+    };
+    let kept = kept.map(|kept| [kept.update as f64, kept.by.nats()]);
     let curve = plot::LossCurve { phases: &phases, nll: &nll, kept, nll_stderr, entropy };
     Ok(plot::loss_curve(&curve)?.save(folder.target("loss.png")?)?)
 }
