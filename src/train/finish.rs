@@ -46,6 +46,8 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     };
     #[cfg(feature = "plot")]
     figures::loss(&session)?;
+    #[cfg(feature = "plot")]
+    figures::estimates(&session)?;
     let report = report(&mut session, scores, mass.as_ref());
     session.keep_scores(report.scores())?;
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
