@@ -4,7 +4,7 @@ use super::{METRICS_FILE, MODEL_FILE, RunInfo, TrainOptions, TrainedFlow, Traine
 use crate::error::Result;
 use crate::eval::{Machine, Work};
 use crate::io::run::{BEST_FILE, COUNTERS_FILE};
-use crate::io::{Scratch, read_checkpoint, scratch, write_checkpoint};
+use crate::io::{read_checkpoint, scratch, write_checkpoint};
 use crate::tensor::{Key, Tensor, Tree};
 use crate::train::state::Stored;
 use crate::train::{LearnedFrom, ObjectiveKind, PlotsKind, Scores};
@@ -57,16 +57,16 @@ fn estimates_have_the_same_bits_after_stops_on_any_number_of_threads_and_ranks()
     let place = scratch();
     let folder = |name: &str| place.path().join(name);
     let options = options();
-    until(30, &options, &folder("whole"), None).unwrap_err();
-    for last in [7, 8, 19, 30] {
+    until(5, &options, &folder("whole"), None).unwrap_err();
+    for last in [2, 3, 5] {
         until(last, &options, &folder("parts"), None).unwrap_err();
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    pool.install(|| until(30, &options, &folder("thread"), None).unwrap_err());
-    World::threads(2, |world| until(30, &options, &folder("ranks"), Some(world)).map(|_| ()).unwrap_err());
+    pool.install(|| until(5, &options, &folder("thread"), None).unwrap_err());
+    World::threads(2, |world| until(5, &options, &folder("ranks"), Some(world)).map(|_| ()).unwrap_err());
     let whole = results(&folder("whole"));
     // Of a phase with fewer than 100 updates, each is checked.
-    assert_eq!(whole.2.len(), 30);
+    assert_eq!(whole.2.len(), 5);
     for name in ["parts", "thread", "ranks"] {
         assert!(results(&folder(name)) == whole, "{name}");
     }
@@ -78,7 +78,7 @@ fn estimates_have_the_same_bits_after_stops_on_any_number_of_threads_and_ranks()
 fn a_run_from_before_the_estimate_goes_on_without_it() {
     let place = scratch();
     let (new, old) = (place.path().join("new"), place.path().join("old"));
-    until(5, &options(), &new, None).unwrap_err();
+    until(2, &options(), &new, None).unwrap_err();
     fs::create_dir(&old).unwrap();
     let checkpoint = read_checkpoint::<RunInfo>(new.join(MODEL_FILE)).unwrap();
     let config = checkpoint.header.config.clone();
@@ -92,7 +92,7 @@ fn a_run_from_before_the_estimate_goes_on_without_it() {
     let without = |line: &str| line.split(',').take(11).collect::<Vec<_>>().join(",") + "\n";
     fs::write(old.join(METRICS_FILE), rows.lines().map(without).collect::<String>()).unwrap();
     for folder in [&new, &old] {
-        until(12, &options(), folder, None).unwrap_err();
+        until(5, &options(), folder, None).unwrap_err();
     }
     assert!(weights(&new) == weights(&old));
     let of = |folder: &Path| {
@@ -100,34 +100,27 @@ fn a_run_from_before_the_estimate_goes_on_without_it() {
         let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
         (columns, folder.join(BEST_FILE).exists(), folder.join(COUNTERS_FILE).exists())
     };
-    assert_eq!(of(&new), (vec![21; 13], true, true));
-    assert_eq!(of(&old), (vec![11; 13], false, true));
+    assert_eq!(of(&new), (vec![21; 6], true, true));
+    assert_eq!(of(&old), (vec![11; 6], false, true));
 }
 
+/// A learning rate that changes nothing: the first estimate is the best, and the third is the second without improvement.
 #[test]
 fn patience_ends_a_run_on_exact_targets_by_its_estimate() {
-    let place: Scratch = scratch();
-    // A learning rate that changes nothing.
+    let (place, done) = (scratch(), Cell::new(0));
     let options = TrainOptions { lr: Some(1e-30), patience: Some(2), ..options() };
     let mut notes = Vec::new();
-    let mut run = || {
-        let trainer = Trainer::new(image()).options(&options).run_dir(place.path());
-        trainer.on_note(|note| notes.push(note.to_owned())).run().unwrap().train_report.unwrap()
-    };
-    let (report, again) = (run(), run());
-    // The first estimate is the best; the third is the second without improvement.
-    assert_eq!((report.updates, again.updates), (3, 3));
-    let restored = notes.iter().filter(|note| note.contains("update 1 of 3, estimate of the KL divergence"));
-    assert!(restored.count() > 0, "{notes:?}");
+    // Without the stop, a run that goes on after the third update would score the flow.
+    let trainer = Trainer::new(image()).options(&options).run_dir(place.path());
+    let trainer = trainer.on_note(|note| notes.push(note.to_owned()));
+    let trainer = trainer.on_update(|progress| done.set(progress.update)).stop_when(|| done.get() == 3);
+    trainer.run().map(|_| ()).unwrap_err();
+    let restored = "restored the best weights: update 1 of 3, estimate of the KL divergence";
+    assert!(notes.iter().any(|note| note.starts_with(restored)), "{notes:?}");
     let rows = metrics::read(&place.path().join(METRICS_FILE)).unwrap();
     let first = rows[0].kl_estimate.unwrap();
-    assert_eq!(report.kl_estimate_nats, Some(first.nats));
-    assert_eq!(report.kl_estimate_stderr_nats, again.kl_estimate_stderr_nats);
-    assert!(first.loss_by_t.iter().all(|&loss| loss > 0.0), "{first:?}");
-    // Learning nothing leaves much of the divergence, and the estimate tells so.
-    let gap = report.gap_nats.unwrap();
-    assert!(gap > 0.3 && (0.3..3.0).contains(&(first.nats / gap)), "{gap} {first:?}");
-    assert_eq!(report.learned_from, None);
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.kl_estimate == Some(first)), "{rows:?}");
+    assert!(first.nats > 0.1 && first.loss_by_t.iter().all(|&loss| loss > 0.0), "{first:?}");
 }
 
 /// Maximum likelihood moves the flow off the paths, so such a run keeps its last weights.
@@ -137,30 +130,34 @@ fn runs_with_maximum_likelihood_are_estimated_only_in_flow_matching() {
     let options = TrainOptions {
         objective: Some(ObjectiveKind::Both),
         fixed_steps: Some(2),
-        updates: Some(12),
+        updates: Some(4),
         ..options()
     };
-    until(12, &options, place.path(), None).unwrap_err();
+    until(4, &options, place.path(), None).unwrap_err();
     let rows = metrics::read(&place.path().join(METRICS_FILE)).unwrap();
     let is_matching = |row: &metrics::Row| row.phase == "flow_matching";
     assert!(rows.iter().all(|row| row.kl_estimate.is_some() == is_matching(row)));
     assert!(!rows.iter().all(is_matching) && !place.path().join(BEST_FILE).exists());
 }
 
-/// Under a time limit, there are fifty estimates over the seconds of the phase.
+/// Under a time limit, there are fifty estimates over the seconds of the phase. The run ends with the weights of the least.
 #[test]
-fn a_run_by_time_is_estimated_at_fiftieths() {
-    let (mut machine, place, done) = (Machine::new(0, f64::INFINITY), scratch(), Cell::new(0.0));
+fn a_run_by_time_is_estimated_at_fiftieths_and_ends_with_the_best() {
+    let (mut machine, place) = (Machine::new(0, f64::INFINITY), scratch());
     machine.slow = 1.0;
-    machine.takes(Work::Update, 0.02);
-    machine.takes(Work::Score, 1e-5);
+    machine.takes(Work::Update, 0.08);
+    machine.takes(Work::Score, 1e-3);
+    machine.takes(Work::Grid, 2.5e-4);
     let options = TrainOptions { updates: None, time_limit: Some(12.0), ..options() };
     let trainer = Trainer::new(image()).options(&options).run_dir(place.path()).time(machine.time());
-    let trainer = trainer.on_update(|progress| done.set(progress.done)).stop_when(|| done.get() > 0.3);
-    trainer.run().unwrap_err();
+    let report = trainer.run().unwrap().train_report.unwrap();
     let rows = metrics::read(&place.path().join(METRICS_FILE)).unwrap();
-    let count = rows.iter().filter(|row| row.kl_estimate.is_some()).count();
-    assert!(rows.len() > 60 && (12..=16).contains(&count), "{count} of {}", rows.len());
+    let found: Vec<f64> = rows.iter().filter_map(|row| Some(row.kl_estimate?.nats)).collect();
+    assert!(rows.len() > 60 && (40..=51).contains(&found.len()), "{} of {}", found.len(), rows.len());
+    let least = found.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!((report.kl_estimate_nats, report.learned_from), (Some(least), None));
+    assert!(report.kl_estimate_stderr_nats.unwrap() > 0.0 && report.gap_nats.unwrap() > 0.0, "{report:?}");
+    assert!(place.path().join(BEST_FILE).exists());
 }
 
 #[test]
