@@ -167,7 +167,8 @@ fn numbers(p: &Progress) -> String {
         (.., Some(nll)) => format!("  validation NLL {nll:.3}"),
         _ => String::new(),
     };
-    format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.loss_unit, p.ms)
+    let estimate = p.kl_estimate_nats.map_or_else(String::new, |kl| format!("  estimate {:.4}", kl.mean));
+    format!("loss {:.4} {}  {:.1} ms/update{score}{estimate}", p.loss, p.loss_unit, p.ms)
 }
 
 /// A line of JSON.
@@ -189,6 +190,8 @@ fn json(p: &Progress) -> serde_json::Value {
         "phase": p.objective, "phase_number": p.phase + 1, "phases": p.phases,
         "loss": p.loss, "ms_per_update": p.ms, "seconds_left": p.seconds_left.max(0.0),
         "gap_nats": p.gap_nats.map(|kl| kl.mean), "gap_stderr_nats": p.gap_nats.and_then(|kl| kl.stderr),
+        "kl_estimate_nats": p.kl_estimate_nats.map(|kl| kl.mean),
+        "kl_estimate_stderr_nats": p.kl_estimate_nats.and_then(|kl| kl.stderr),
         "validation_nats": p.validation_nats.map(|nll| nll.mean),
         "validation_stderr_nats": p.validation_nats.and_then(|nll| nll.stderr),
         "bits_per_dim": p.bits_per_dim.map(|bits| bits.mean),

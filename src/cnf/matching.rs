@@ -10,7 +10,7 @@ use super::times::Times;
 use crate::array::{DType, Shape};
 use crate::error::Result;
 use crate::nn::VelocityField;
-use crate::tensor::{Key, Tensor};
+use crate::tensor::{Key, Tensor, Tree};
 use crate::tree;
 use rayon::prelude::*;
 use std::f64::consts::FRAC_PI_2;
@@ -261,5 +261,39 @@ impl<D: VelocityField> Cnf<D> {
     #[track_caller]
     pub fn matching_loss(&self, points: &PathPoints) -> Result<Tensor> {
         self.matching_loss_of(points, points.x.shape()[0])
+    }
+
+    /// `|v(t, x) - velocity|^2` of each row, with v the [velocity](Cnf::velocity) of the flow. The mean over the rows is
+    /// [`Cnf::matching_loss`].
+    ///
+    /// # Shapes and units
+    /// The result is `[n]`, of the element type of the weights. Rows are chunked as in [`Cnf::log_prob`].
+    ///
+    /// # Errors, panics
+    /// As [`Cnf::matching_loss`].
+    #[track_caller]
+    pub fn squared_errors(&self, points: &PathPoints) -> Result<Tensor> {
+        let PathPoints { t, x, velocity } = points.map_leaves(|leaf| leaf.cast(self.dtype()));
+        let columns = [&[t, x, velocity], self.labels_of(points.x.shape()[0])].concat();
+        self.on_columns(&columns, |flow, columns| {
+            let velocity = flow.velocity_of(&columns[0], &columns[1], columns.get(3));
+            (velocity - &columns[2]).square().sum_axes(&[1])
+        })
+    }
+
+    /// The flow's velocity over t in [0, 1]. The B blocks, each integrated over [0, t1], cover B equal parts of this
+    /// interval: `v = B t1 f_b((B t - b) t1, x)` with `b = floor(B t)`, the last block at t = 1.
+    ///
+    /// # Shapes and units
+    /// t `[n, 1]`, x and the result `[n, dim]`, of the element type of the weights. Rows are chunked as in
+    /// [`Cnf::log_prob`].
+    ///
+    /// # Errors, panics
+    /// As [`Cnf::matching_loss`].
+    #[track_caller]
+    pub fn velocity(&self, t: &Tensor, x: &Tensor) -> Result<Tensor> {
+        let columns = [t, x].map(|column| column.cast(self.dtype()));
+        let columns = [&columns, self.labels_of(x.shape()[0])].concat();
+        self.on_columns(&columns, |flow, columns| flow.velocity_of(&columns[0], &columns[1], columns.get(2)))
     }
 }

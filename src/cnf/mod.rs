@@ -16,6 +16,7 @@ mod base;
 pub(crate) mod config;
 mod density;
 mod divergence;
+mod estimate;
 mod flow;
 mod inpaint;
 mod matching;
@@ -39,6 +40,7 @@ pub mod extra {
     pub use super::anomaly::{AnomalyScore, Typicality};
     pub use super::divergence::ProbeDistribution;
     pub use super::inpaint::Inpainted;
+    pub use super::estimate::{KlEstimate, KlEstimator};
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;

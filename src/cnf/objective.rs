@@ -98,14 +98,14 @@ impl<D: VelocityField> Cnf<D> {
         let labels = self.labels_of(x.shape()[0]);
         let rows = [&[t, x, velocity], labels].concat();
         let (_, sums) = map_rows(&rows, self.blocks[0].rows_per_tile(), |rows| {
-            let velocity = self.velocity(&rows[0], &rows[1], rows.get(3));
+            let velocity = self.velocity_of(&rows[0], &rows[1], rows.get(3));
             Ok((vec![], vec![(velocity - &rows[2]).square().sum()]))
         })?;
         Ok(&sums[0] * (1.0 / n as f64))
     }
 
-    /// The flow's velocity at times `[rows, 1]` in [0, 1]. Each block covers an equal part of this interval.
-    fn velocity(&self, time: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
+    /// [`Cnf::velocity`] with one label per row.
+    pub(super) fn velocity_of(&self, time: &Tensor, y: &Tensor, labels: Option<&Tensor>) -> Tensor {
         let (n, t1) = (self.blocks.len() as f64, self.settings.t1);
         let time = time * n;
         let speed =

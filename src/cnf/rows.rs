@@ -76,6 +76,35 @@ impl<D: VelocityField> Cnf<D> {
         Streamed::once(rows.shape()[0].clamp(1, CHUNK), on).call(&flow, &rows, key)
     }
 
+    /// The same for a function of several columns `[n, width]`, such as times, points and labels, in tiles. The flow that
+    /// the function gets has no labels.
+    pub(super) fn on_columns(
+        &self,
+        columns: &[Tensor],
+        f: impl Fn(&Self, &[Tensor]) -> Tensor + Send + Sync,
+    ) -> Result<Tensor> {
+        let flow = Cnf { context: None, ..self.clone() };
+        let in_tiles = |flow: &Self, columns: &[Tensor]| -> Result<Tensor> {
+            let tile = |columns: &[Tensor]| Ok((vec![f(flow, columns)], vec![]));
+            Ok(map_rows(columns, flow.blocks[0].rows_per_tile(), tile)?.0.swap_remove(0))
+        };
+        if [&flow.leaves(), columns].concat().iter().any(Tensor::is_traced) {
+            return in_tiles(&flow, columns);
+        }
+        let widths: Vec<usize> = columns.iter().map(|column| column.shape()[1]).collect();
+        let rows = Tensor::concat(&columns.iter().collect::<Vec<_>>(), 1);
+        let split = |flow: &Self, rows: &Tensor, _: &Key| {
+            let ends = widths.iter().scan(0, |end, width| {
+                *end += width;
+                Some(*end)
+            });
+            let columns: Vec<Tensor> =
+                ends.zip(&widths).map(|(end, width)| rows.slice(1, end - width..end)).collect();
+            in_tiles(flow, &columns)
+        };
+        Streamed::once(rows.shape()[0].clamp(1, CHUNK), split).call(&flow, &rows, &Key::new(0))
+    }
+
     /// The labels of n rows; none for an unconditional flow.
     #[track_caller]
     pub(super) fn labels_of(&self, n: usize) -> &[Tensor] {

@@ -36,12 +36,7 @@ impl Times {
     /// When s is not above 0.
     #[track_caller]
     pub fn at(&self, u: &Tensor) -> Tensor {
-        let (share, scale) = match *self {
-            Times::Uniform => return u.clone(),
-            Times::Half { scale } => (0.5, scale),
-            Times::Likelihood { scale } => (1.0, scale),
-        };
-        assert!(scale > 0.0 && scale.is_finite(), "the scale of the times must be above 0, got {scale:?}");
+        let Some((share, scale)) = self.share() else { return u.clone() };
         let knots = Tensor::from_vec([INTERVALS + 1], knots(share, scale));
         let place = u * INTERVALS as f64;
         let below = place.floor();
@@ -49,11 +44,45 @@ impl Times {
         let (left, right) = (knots.take(&i), knots.take(&(i + 1)));
         &left + (place - below) * (right - &left)
     }
+
+    /// The density of the law at a time t in [0, 1].
+    ///
+    /// # Panics
+    /// When s is not above 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::cnf::extra::Times;
+    /// assert_eq!(Times::Uniform.density(0.3), 1.0);
+    /// assert_eq!(Times::Half { scale: 0.1 }.density(0.0), 0.5);
+    /// ```
+    #[track_caller]
+    pub fn density(&self, t: f64) -> f64 {
+        let Some((share, scale)) = self.share() else { return 1.0 };
+        share * t / (1.0 - t + scale) / whole(scale) + (1.0 - share)
+    }
+
+    /// The share of the density in proportion to `t / (1 - t + s)`, and s; `None` if there is no such share.
+    #[track_caller]
+    fn share(self) -> Option<(f64, f64)> {
+        let (share, scale) = match self {
+            Times::Uniform => return None,
+            Times::Half { scale } => (0.5, scale),
+            Times::Likelihood { scale } => (1.0, scale),
+        };
+        assert!(scale > 0.0 && scale.is_finite(), "the scale of the times must be above 0, got {scale:?}");
+        Some((share, scale))
+    }
+}
+
+/// The integral of `t / (1 - t + s)` from 0 to 1.
+fn whole(scale: f64) -> f64 {
+    (1.0 + scale) * (1.0 / scale).ln_1p() - 1.0
 }
 
 /// Times at which the distribution function has equidistant values.
 fn knots(share: f64, scale: f64) -> Vec<f32> {
-    let whole = (1.0 + scale) * (1.0 / scale).ln_1p() - 1.0;
+    let whole = whole(scale);
     // The integral of t / (1 - t + s).
     let weighted = |t: f64| -t - (1.0 + scale) * (-t / (1.0 + scale)).ln_1p();
     let distribution = |t: f64| share * weighted(t) / whole + (1.0 - share) * t;

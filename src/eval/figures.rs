@@ -11,7 +11,10 @@ use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer, grouped};
 use crate::error::{Error, Result};
 use crate::io::run::RunFolder;
-use crate::plot::{self, ColorScale, Heatmap, extra::Plane};
+use crate::plot::{
+    self, ColorScale, Heatmap,
+    extra::{FieldPanel, Plane},
+};
 use crate::tensor::{Key, Tensor};
 
 /// Maximum number of points in the figure of samples (and of the data in the corner plot), and in the figure of
@@ -21,6 +24,11 @@ pub(crate) const FLOW_POINTS: usize = 12_000;
 const FLOW_PANELS: usize = 6;
 /// Frames of the animation from one panel to the next.
 const FRAMES_PER_PANEL: usize = 9;
+/// The times in the figure of the velocity: t = 0.2, 0.4, 0.6 and 0.8.
+const FIELD_TIMES: [usize; 4] =
+    [FRAMES_PER_PANEL, 2 * FRAMES_PER_PANEL, 3 * FRAMES_PER_PANEL, 4 * FRAMES_PER_PANEL];
+/// Nodes along a side of the grid on which the velocity is evaluated for streamlines.
+const FIELD_NODES: usize = 96;
 pub(crate) const FLOW_TIMES: usize = (FLOW_PANELS - 1) * FRAMES_PER_PANEL + 1;
 /// Number of samples in the corner plot.
 pub(crate) const CORNER_POINTS: usize = 2_000;
@@ -104,10 +112,63 @@ impl Artist {
         Ok(self.plane(self.frame.scale()).flow(&panels)?.save(folder.target("flow.png")?)?)
     }
 
+    /// `field.png`: streamlines of the velocity at some times, over the points of the trajectories.
+    pub(crate) fn field(&self, folder: &RunFolder, flow: &Flow, way: &Way) -> Result<()> {
+        let times = FIELD_TIMES.map(|time| &way[time]);
+        let fields = times.iter().map(|(t, _)| Velocities::of(flow, &self.frame, *t));
+        let fields = fields.collect::<Result<Vec<Velocities>>>()?;
+        let velocities: Vec<_> = fields.iter().map(|field| move |p: [f64; 2]| field.at(p)).collect();
+        let panels = times.iter().zip(&velocities);
+        let panels: Vec<FieldPanel> =
+            panels.map(|((t, points), velocity)| FieldPanel { t: *t, points, velocity }).collect();
+        Ok(self.plane(self.frame.scale()).field(&panels)?.save(folder.target("field.png")?)?)
+    }
+
     /// `flow.gif`: an animation of the trajectories at all times.
     pub(crate) fn animation(&self, folder: &RunFolder, way: &Way) -> Result<()> {
         let plane = self.plane(self.frame.scale());
         Ok(plane.flow_animation(&frames(way))?.save(folder.target("flow.gif")?)?)
+    }
+}
+
+/// The velocity of a flow on a grid over the window of figures, in pixels per time; for points, in the units of the data.
+struct Velocities {
+    x: [f64; 2],
+    y: [f64; 2],
+    /// Row by row.
+    nodes: Vec<[f64; 2]>,
+}
+
+impl Velocities {
+    fn of(flow: &Flow, frame: &ImageFrame, t: f64) -> Result<Velocities> {
+        let plot::Extent { x, y } = frame.window();
+        let place = |[from, to]: [f64; 2], i: usize| from + (to - from) * i as f64 / (FIELD_NODES - 1) as f64;
+        let node = |i: usize| frame.to_standard([place(x, i % FIELD_NODES), place(y, i / FIELD_NODES)]);
+        let n = FIELD_NODES * FIELD_NODES;
+        let points = Tensor::from_vec([n, 2], (0..n).flat_map(node).map(|x| x as f32).collect());
+        let found = flow.velocity(&Tensor::from_vec([n, 1], vec![t as f32; n]), &points)?;
+        let origin = frame.to_pixels([0.0; 2]);
+        let scaled = |v: [f64; 2]| {
+            let moved = frame.to_pixels(v);
+            [moved[0] - origin[0], moved[1] - origin[1]]
+        };
+        Ok(Velocities { x, y, nodes: pairs(&found).into_iter().map(scaled).collect() })
+    }
+
+    /// The velocity at a point of the window, linear between the nodes.
+    fn at(&self, p: [f64; 2]) -> [f64; 2] {
+        let last = (FIELD_NODES - 1) as f64;
+        let place = |v: f64, [from, to]: [f64; 2]| {
+            let place = ((v - from) / (to - from) * last).clamp(0.0, last);
+            let below = (place as usize).min(FIELD_NODES - 2);
+            (below, place - below as f64)
+        };
+        let ((column, right), (row, down)) = (place(p[0], self.x), place(p[1], self.y));
+        [0, 1].map(|axis| {
+            let node = |row: usize, column: usize| self.nodes[row * FIELD_NODES + column][axis];
+            let along = |row: usize| node(row, column) * (1.0 - right) + node(row, column + 1) * right;
+            along(row) * (1.0 - down) + along(row + 1) * down
+        })
     }
 }
 
@@ -245,6 +306,18 @@ fn pairs(points: &Tensor) -> Vec<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn velocities_are_linear_between_nodes_and_constant_outside() {
+        let (x, y) = ([0.0, 2.0], [3.0, 1.0]);
+        let place = |[from, to]: [f64; 2], i: usize| from + (to - from) * i as f64 / (FIELD_NODES - 1) as f64;
+        let node = |i: usize| [place(x, i % FIELD_NODES), 2.0 * place(y, i / FIELD_NODES)];
+        let field = Velocities { x, y, nodes: (0..FIELD_NODES * FIELD_NODES).map(node).collect() };
+        for (p, expected) in [([0.3, 1.7], [0.3, 3.4]), ([2.0, 1.0], [2.0, 2.0]), ([9.0, 3.0], [2.0, 6.0])] {
+            let found = field.at(p);
+            assert!((0..2).all(|axis| (found[axis] - expected[axis]).abs() < 1e-12), "{found:?}");
+        }
+    }
 
     #[test]
     fn the_title_names_the_update_of_older_weights() {

@@ -29,6 +29,7 @@ mod color;
 mod corner;
 mod density;
 mod error;
+mod field;
 mod figure;
 mod images;
 mod loss;
@@ -67,6 +68,7 @@ pub mod extra {
     //! Less common figures.
     pub use super::animation::Animation;
     pub use super::density::{density_comparison_with, density_sheet};
+    pub use super::field::FieldPanel;
     pub use super::plane::Plane;
     pub use super::points::histogram;
     pub use super::steps::step_sizes;

@@ -4,6 +4,7 @@ use super::{
     chart::{Chart, Entry, Sample},
     clip,
     color::STREAM,
+    sheet::Sheet,
     tags::Tag,
 };
 
@@ -158,7 +159,12 @@ impl Series {
             Shape::Dots { points, width } => points.iter().for_each(|p| chart.dot(*p, *width, color)),
             Shape::Band(points) => chart.band(points, color, PALE),
             Shape::Bars(points) => points.iter().for_each(|p| error_bar(chart, *p, color)),
-            Shape::Streams(paths) => paths.iter().for_each(|path| stream(chart, path)),
+            Shape::Streams(paths) => {
+                for path in paths {
+                    let (path, bounds) = (chart.on_screen(path), chart.bounds());
+                    streamline(&mut chart.sheet, bounds, &path, (2.4, STREAM));
+                }
+            }
         }
     }
 }
@@ -210,15 +216,20 @@ fn error_bar(chart: &mut Chart, [x, y, low, high]: [f64; 4], color: [u8; 3]) {
 
 /// The first part of a path inside the axes as a pale line, with an arrowhead at its end or, if it is long, several
 /// arrowheads along it.
-fn stream(chart: &mut Chart, path: &[[f64; 2]]) {
-    let pieces = clip::pieces(&chart.on_screen(path), chart.bounds());
+pub(super) fn streamline(
+    sheet: &mut Sheet,
+    bounds: clip::Bounds,
+    path: &[[f64; 2]],
+    (width, color): (f64, [u8; 3]),
+) {
+    let pieces = clip::pieces(path, bounds);
     let Some(piece) = pieces.first().filter(|piece| piece.len() > 1) else { return };
     let mut along = vec![0.0];
     for ends in piece.windows(2) {
         along.push(along[along.len() - 1] + (ends[1][0] - ends[0][0]).hypot(ends[1][1] - ends[0][1]));
     }
     let length = along[along.len() - 1];
-    chart.sheet.curve(piece, 2.4, STREAM, 1.0);
+    sheet.curve(piece, width, color, 1.0);
     let heads = (length / PER_HEAD).round() as usize;
     let places: Vec<f64> = match heads {
         0 | 1 if length < PER_HEAD => vec![length],
@@ -228,11 +239,11 @@ fn stream(chart: &mut Chart, path: &[[f64; 2]]) {
         let i = along.partition_point(|s| *s < place - 1e-9).clamp(1, piece.len() - 1);
         // The direction of a part as long as the arrowhead, so that a short segment does not turn it.
         let before = along[..i].iter().rposition(|s| *s < place - HEAD[0]).unwrap_or(0);
-        arrowhead(chart, piece[before], piece[i]);
+        arrowhead(sheet, piece[before], piece[i], color);
     }
 }
 
-fn arrowhead(chart: &mut Chart, from: [f64; 2], tip: [f64; 2]) {
+fn arrowhead(sheet: &mut Sheet, from: [f64; 2], tip: [f64; 2], color: [u8; 3]) {
     let d = [tip[0] - from[0], tip[1] - from[1]];
     let length = d[0].hypot(d[1]);
     if length < 1e-9 {
@@ -243,7 +254,7 @@ fn arrowhead(chart: &mut Chart, from: [f64; 2], tip: [f64; 2]) {
     let [u, v] = d.map(|c| c / length);
     let back = [tip[0] - long * u, tip[1] - long * v];
     let side = |s: f64| [back[0] - s * v, back[1] + s * u];
-    chart.sheet.area(&[tip, side(half), side(-half)], STREAM, 1.0);
+    sheet.area(&[tip, side(half), side(-half)], color, 1.0);
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Selection of the best weights by validation NLL, for runs on a fixed set of points or images.
+//! Selection of the best weights: by validation NLL in runs on a fixed set of points or images, by the estimate of the KL
+//! divergence in runs that learn from exact targets alone ([`estimator`](super::estimator)).
 //!
-//! Runs on an image or a toy density hardly overfit, so they use the averaged weights after the last update.
-//! Runs on points or image sets overfit sooner or later. They validate about ten times per phase and store
+//! Other runs on an image or a toy density use the averaged weights after the last update: they hardly overfit. Runs on
+//! points or image sets overfit sooner or later. They validate about ten times per phase and store
 //! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
 //! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they
 //! happen at tenths of a phase's seconds, and at the end of the phase. They then score as many random rows of
@@ -21,11 +22,30 @@ use serde::{Deserialize, Serialize};
 /// Approximate number of validation checks per phase.
 pub(super) const MEASURES: u64 = 10;
 
-/// The result of a validation check.
+/// The number by which weights are selected, in nats: the least is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Criterion {
+    /// The validation NLL.
+    Validation { nll_nats: f64, nll_stderr_nats: Option<f64> },
+    /// The estimate of the KL divergence.
+    Estimate { kl_estimate_nats: f64, kl_estimate_stderr_nats: f64 },
+}
+
+impl Criterion {
+    pub(super) fn nats(&self) -> f64 {
+        match *self {
+            Criterion::Validation { nll_nats, .. } => nll_nats,
+            Criterion::Estimate { kl_estimate_nats, .. } => kl_estimate_nats,
+        }
+    }
+}
+
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
-    pub nll_nats: f64,
-    pub nll_stderr_nats: Option<f64>,
+    #[serde(flatten)]
+    pub by: Criterion,
     pub update: u64,
     /// Under a time limit, the number of validation rows, the same in each check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +61,7 @@ struct Named {
     measured: Measured,
 }
 
-/// The averaged weights with the lowest validation NLL.
+/// The averaged weights with the lowest validation NLL or estimate.
 #[derive(Clone, Debug)]
 pub(super) struct Best {
     /// `None` before the first check.
@@ -50,17 +70,18 @@ pub(super) struct Best {
     pub flow: Flow,
 }
 
-/// Whether a validation check is due after the `done`-th update of a phase.
-pub(super) fn is_due(phase: &Phase, done: u64) -> bool {
-    done == phase.updates || done.is_multiple_of((phase.updates / MEASURES).max(1))
+/// Whether a check is due after the `done`-th update of a phase with about `checks` of them.
+pub(super) fn is_due(phase: &Phase, done: u64, checks: u64) -> bool {
+    done == phase.updates || done.is_multiple_of((phase.updates / checks).max(1))
 }
 
-/// Number of validation checks after update `from`, up to and including update `to`.
-pub(super) fn measures_since(config: &TrainConfig, from: u64, to: u64) -> u64 {
+/// Number of checks, about `checks` per phase, after update `from`, up to and including update `to`.
+pub(super) fn checks_since(config: &TrainConfig, checks: u64, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
     for phase in &config.phases {
         let of_phase = |update: u64| update.clamp(first, first + phase.updates) - first;
-        count += (of_phase(from) + 1..=of_phase(to)).filter(|&done| is_due(phase, done)).count() as u64;
+        count +=
+            (of_phase(from) + 1..=of_phase(to)).filter(|&done| is_due(phase, done, checks)).count() as u64;
         first += phase.updates;
     }
     count
@@ -80,7 +101,7 @@ impl Best {
         folder: Option<&RunFolder>,
         run: &str,
     ) -> Result<()> {
-        if self.measured.is_some_and(|best| best.nll_nats <= measured.nll_nats) {
+        if self.measured.is_some_and(|best| best.by.nats() <= measured.by.nats()) {
             return Ok(());
         }
         if let Some(folder) = folder {
@@ -106,7 +127,7 @@ impl Best {
             Ok(_) => Err(TrainError::OtherRun { path }.into()),
             Err(IoError::Read { source, .. })
                 if source.kind() == std::io::ErrorKind::NotFound
-                    && measures_since(&header.config, 0, update) == 0 =>
+                    && checks_since(&header.config, header.checks(), 0, update) == 0 =>
             {
                 Ok(None)
             }
@@ -133,8 +154,10 @@ mod tests {
         let flows: Vec<Flow> = (0..3).map(|i| config.model.build(&Key::new(i)).unwrap()).collect();
         let place = crate::io::scratch();
         let folder = RunFolder::open(place.path()).unwrap();
-        let measured =
-            |nll_nats, update| Measured { nll_nats, nll_stderr_nats: Some(0.1), update, rows: None };
+        let measured = |nll_nats, update| {
+            let by = Criterion::Validation { nll_nats, nll_stderr_nats: Some(0.1) };
+            Measured { by, update, rows: None }
+        };
         let mut best = Best::room(&flows[0]);
         let places =
             |flow: &Flow| flow.leaves().iter().map(|x| x.array().data().as_ptr()).collect::<Vec<_>>();
@@ -151,6 +174,7 @@ mod tests {
             config: config.clone(),
             frames: crate::eval::Frames::default(),
             parts: None,
+            kl_estimate: false,
         };
         let read = Best::read(&folder, &header("one"), 20, &flows[0]).unwrap().unwrap();
         assert_eq!(read.measured, Some(measured(1.0, 20)));
@@ -169,14 +193,16 @@ mod tests {
     #[test]
     fn a_phase_is_measured_ten_times_and_at_its_end() {
         let phase = |updates| Phase { updates, ..TrainConfig::new(&TrainOptions::default()).phases[0] };
-        let due = |updates| (1..=updates).filter(|&done| is_due(&phase(updates), done)).collect::<Vec<u64>>();
+        let due =
+            |updates| (1..=updates).filter(|&done| is_due(&phase(updates), done, 10)).collect::<Vec<u64>>();
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
         let mut config = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
         config.phases[0].updates = 100;
         config.phases[1].updates = 300;
-        assert_eq!(measures_since(&config, 10, 10), 0);
-        assert_eq!((measures_since(&config, 10, 40), measures_since(&config, 90, 130)), (3, 2));
+        assert_eq!(checks_since(&config, 10, 10, 10), 0);
+        let since = |from, to| checks_since(&config, 10, from, to);
+        assert_eq!((since(10, 40), since(90, 130)), (3, 2));
     }
 }

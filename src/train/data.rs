@@ -8,6 +8,7 @@
 //! weights and a million points.
 
 use super::config::DataShape;
+use super::estimator::Exact;
 use super::state::{Source, Tables};
 use super::{
     Feed, Flow, Given, ImageFrame, ImagesFrame, Parts, PixelTables, PixelTransformKind, PointsFrame,
@@ -38,6 +39,8 @@ pub(super) struct Prepared {
     pub source: Source,
     /// How flow matching draws paths to the points of the source.
     pub matching: FlowMatching,
+    /// The target of flow matching, if it is exact.
+    pub exact: Option<Exact>,
     pub held_out: HeldOut,
     pub frames: Frames,
     pub parts: Parts,
@@ -96,12 +99,12 @@ impl TrainingData {
                 prepare_images(images, given, (kind, pixels), seed)?
             }
         };
-        prepared.matching = self.matching(config, &prepared);
+        (prepared.matching, prepared.exact) = self.matching(config, &prepared);
         Ok(prepared)
     }
 
-    /// The settings of flow matching.
-    fn matching(&self, config: &TrainConfig, prepared: &Prepared) -> FlowMatching {
+    /// The settings of flow matching, and its target if it is exact.
+    fn matching(&self, config: &TrainConfig, prepared: &Prepared) -> (FlowMatching, Option<Exact>) {
         let exact = match (self, &prepared.frames.points) {
             _ if config.target == TargetKind::Drawn => None,
             (TrainingData::Image(image), _) => Some(image.velocity()),
@@ -120,10 +123,9 @@ impl TrainingData {
             TimesKind::Half => Times::Half { scale },
             TimesKind::Likelihood => Times::Likelihood { scale },
         });
-        match exact {
-            Some(exact) => matching.target(Arc::new(exact)),
-            None => matching,
-        }
+        let Some(velocity) = exact else { return (matching, None) };
+        let exact = Exact { velocity: Arc::new(velocity), scale };
+        (matching.target(exact.velocity.clone()), Some(exact))
     }
 
     fn prepare_points(&self, points: &Points, given: &Given<Points>, seed: u64) -> Result<Prepared> {
@@ -167,7 +169,7 @@ impl TrainingData {
         }
         let source = Source::Tables(Tables::of_points(train));
         let frames = Frames { image, points: Some(points), images: None };
-        Prepared { source, matching: FlowMatching::new(), held_out, frames, parts }
+        Prepared { source, matching: FlowMatching::new(), exact: None, held_out, frames, parts }
     }
 }
 
@@ -177,6 +179,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
     Prepared {
         source: Source::Tables(Tables::new(image)),
         matching: FlowMatching::new(),
+        exact: None,
         held_out: HeldOut::Rows { validation: Rows::of_image(image, MEASURED, &mut rng), test: None },
         frames,
         parts: Parts { train: 0, validation: MEASURED, test: 0 },
@@ -215,7 +218,7 @@ fn prepare_images(
     let images = Images::new(set.clone(), train, validation, test, transform, seed)?;
     let (source, held_out) = (Source::Feed(Arc::new(feed)), HeldOut::Images(Box::new(images)));
     let frames = Frames { images: Some(frame), ..Frames::default() };
-    Ok(Prepared { source, matching: FlowMatching::new(), held_out, frames, parts })
+    Ok(Prepared { source, matching: FlowMatching::new(), exact: None, held_out, frames, parts })
 }
 
 /// Refuses validation and test images of another size, or without labels if the training images have them.

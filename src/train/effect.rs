@@ -19,8 +19,8 @@ enum Needs {
     Density,
     /// A set of images.
     Images,
-    /// Points or a set of images, whose best weights are kept.
-    HeldOut,
+    /// Points, a set of images or exact targets alone, whose best weights are kept.
+    Checks,
 }
 
 /// Every option: field name and command-line option.
@@ -47,7 +47,7 @@ const NEEDS: [(&str, &str, Needs); 26] = [
     ("pixels", "--pixels", Needs::Images),
     ("kinetic", "--kinetic", Needs::Solves),
     ("jacobian", "--jacobian", Needs::Solves),
-    ("patience", "--patience", Needs::HeldOut),
+    ("patience", "--patience", Needs::Checks),
     ("lr", "--lr", Needs::Nothing),
     ("shards", "--shards", Needs::Nothing),
     ("seed", "--seed", Needs::Nothing),
@@ -61,6 +61,25 @@ impl TrainConfig {
     pub(super) fn check_target(&self, data: &TrainingData) -> Result<(), Error> {
         let options = TrainOptions { target: Some(self.target), ..TrainOptions::default() };
         options.check_kind(data)
+    }
+
+    /// Refuses early stopping, if asked for, in a run that has no checks for its best weights.
+    ///
+    /// # Errors
+    /// [`TrainError::Useless`].
+    pub(super) fn check_patience(&self, data: &TrainingData, asked: Option<u64>) -> Result<(), Error> {
+        let is_checked =
+            self.selects_by_estimate() || matches!(data, TrainingData::Points(..) | TrainingData::Images(..));
+        match asked.filter(|_| !is_checked) {
+            None => Ok(()),
+            Some(checks) => Err(TrainError::Useless {
+                option: "--patience",
+                value: checks.to_string(),
+                reason: "it needs a table or a set of images, or exact targets without maximum likelihood; \
+                         other runs on an image or a toy density have no checks, as every update has new points",
+            }
+            .into()),
+        }
     }
 }
 
@@ -83,9 +102,6 @@ impl TrainOptions {
                     "the points of this image have weights, which belong to drawn targets"
                 }
                 Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
-                Needs::HeldOut if !is_held_out => {
-                    "it needs a table or a set of images; a run on an image or a toy density has new points in every update"
-                }
                 _ => continue,
             };
             if let Some(value) = given.get(name) {
@@ -157,7 +173,7 @@ mod tests {
         if config.phases.iter().all(|phase| phase.objective == Objective::MaximumLikelihood) {
             (config.times, config.target) = Default::default();
         }
-        if matches!(data, TrainingData::Image(_) | TrainingData::Toy(_)) {
+        if matches!(data, TrainingData::Image(_) | TrainingData::Toy(_)) && !config.selects_by_estimate() {
             config.patience = None;
         }
         config
@@ -223,7 +239,7 @@ mod tests {
             }
         }
         let count = |name: &str, kind: usize| found.get(&(name, kind)).copied().unwrap_or(0);
-        assert_eq!([count("patience", 0), count("patience", 2)], [8, 8]);
+        assert_eq!([count("patience", 0), count("patience", 2)], [6, 10]);
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
         assert_eq!([count("solver", 1), count("solver", 2)], [6, 10]);
         assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);

@@ -1,6 +1,10 @@
 //! The figures at the end of a run, with the feature `plot`.
 
-use super::best::Measured;
+mod estimates;
+
+pub(super) use estimates::draw as estimates;
+
+use super::best::{Criterion, Measured};
 use super::budget::End;
 use super::session::Session;
 use super::{Activity, Flow, ImageFrame, Objective, PlotsKind, TrainConfig, TrainingData};
@@ -22,6 +26,7 @@ const COMPARISON: f64 = 2.0;
 const SAMPLE_PLOT: f64 = 3.0;
 const PANELS: f64 = 3.0;
 const ANIMATION: f64 = 10.0;
+const FIELD: f64 = 4.0;
 const LOSS: f64 = 1.0;
 const CORNER: f64 = 5.0;
 /// Largest number of cells along the longer side of the target density under a time limit.
@@ -30,6 +35,7 @@ const TARGET_CELLS: usize = 1024;
 /// Adds what the figures of a run need.
 pub(super) fn needed(session: &Session, end: End) -> End {
     let (rows, has_plane) = (session.draw.rows_per_call(), end.cells > 0);
+    let estimates = if session.estimator.is_some() { 2.0 * LOSS } else { 0.0 };
     match session.plots {
         _ if session.folder.is_none() => end,
         PlotsKind::None => end,
@@ -37,7 +43,7 @@ pub(super) fn needed(session: &Session, end: End) -> End {
         PlotsKind::All if has_plane => End {
             samples: rows,
             trajectories: figures::FLOW_LEAST,
-            figures: 1.0 + COMPARISON + SAMPLE_PLOT + PANELS + ANIMATION + LOSS,
+            figures: 1.0 + COMPARISON + SAMPLE_PLOT + PANELS + ANIMATION + FIELD + LOSS + estimates,
             ..end
         },
         PlotsKind::All => End { samples: 2 * rows, figures: CORNER + LOSS, ..end },
@@ -148,6 +154,7 @@ pub(super) fn plane(
     let on_way = |f: &dyn Fn(&figures::Way) -> Result<()>| way.as_ref().map_or(Ok(()), f);
     draw("flow.png", PANELS, way.is_some(), &|| on_way(&|way| artist.flow(folder, way)))?;
     draw("flow.gif", ANIMATION, way.is_some(), &|| on_way(&|way| artist.animation(folder, way)))?;
+    draw("field.png", FIELD, way.is_some(), &|| on_way(&|way| artist.field(folder, ema, way)))?;
     let is_reduced = learned.1.max(learned.2) < finest || points.len() < SAMPLES || !left_out.is_empty();
     if is_reduced {
         let (_, rows, cols) = *learned;
@@ -161,8 +168,8 @@ pub(super) fn plane(
         );
         (session.trainer.on_note)(&text);
     }
-    // One program for samples, and one for trajectories.
-    session.compiles += usize::from(!points.is_empty()) + usize::from(way.is_some());
+    // One program for samples, one for trajectories, and one for the velocity.
+    session.compiles += usize::from(!points.is_empty()) + 2 * usize::from(way.is_some());
     Ok(())
 }
 
@@ -208,8 +215,11 @@ fn loss_curve(
     let nll: Vec<[f64; 2]> =
         rows.iter().filter_map(|row| row.nll_nats.map(|nll| [row.update as f64, nll])).collect();
     let last = rows.iter().rfind(|row| row.nll_nats.is_some());
-    let nll_stderr = kept.map_or(last.and_then(|row| row.nll_stderr_nats), |kept| kept.nll_stderr_nats);
-    let kept = kept.map(|kept| [kept.update as f64, kept.nll_nats]);
+    let nll_stderr = match kept.map(|kept| kept.by) {
+        Some(Criterion::Validation { nll_stderr_nats, .. }) => nll_stderr_nats,
+        _ => last.and_then(|row| row.nll_stderr_nats),
+    };
+    let kept = kept.map(|kept| [kept.update as f64, kept.by.nats()]);
     let curve = plot::LossCurve { phases: &phases, nll: &nll, kept, nll_stderr, entropy };
     Ok(plot::loss_curve(&curve)?.save(folder.target("loss.png")?)?)
 }

@@ -4,7 +4,7 @@
 //! remaining time. It processes as many points, cells of the plane or samples as fit into its share, at the
 //! speed that is measured during training and at the end, so it also ends in time on a loaded machine.
 
-use super::best::Measured;
+use super::best::{Criterion, Measured};
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
@@ -26,7 +26,12 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     let validation = validation(&mut session)?;
     let nll = validation.best_nll(session.header.frames.entropy_nats());
     let update = session.kept.map_or(session.update, |kept| kept.update);
-    session.kept = Some(Measured { nll_nats: nll.mean, nll_stderr_nats: nll.stderr, update, rows: None });
+    let by = Criterion::Validation { nll_nats: nll.mean, nll_stderr_nats: nll.stderr };
+    session.kept = Some(Measured { by, update, rows: None });
+    if session.header.selects_by_estimate() {
+        let estimator = session.estimator.as_ref();
+        session.last_estimate = estimator.map(|of| of.estimate(&session.state.ema)).transpose()?;
+    }
     session.stage(Activity::Testing)?;
     let share = if session.header.frames.images.is_some() { PLANE } else { MEASURES };
     let by = session.budget.deadline(&session.watch).share(share);
@@ -43,33 +48,44 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     };
     #[cfg(feature = "plot")]
     figures::loss(&session)?;
+    #[cfg(feature = "plot")]
+    figures::estimates(&session)?;
     let report = report(&mut session, scores, mass.as_ref());
     session.keep_scores(report.scores())?;
     Ok(TrainedFlow::new(session.state, session.header, Some(report), None))
 }
 
 /// Chooses the final weights; returns their validation score. Under a time limit, checks score few rows, so the
-/// final weights are scored again on as many rows as there is time for.
+/// final weights are scored again on as many rows as there is time for. Checks of the estimate score no rows.
 fn validation(session: &mut Session) -> Result<Score> {
-    if session.budget.is_limited() {
+    if session.budget.is_limited() || session.header.selects_by_estimate() {
         let is_earlier = |measured: &Measured, session: &Session| measured.update < session.update;
         if let Some((measured, flow)) = best(session).filter(|(measured, _)| is_earlier(measured, session)) {
-            let nll = Estimate { mean: measured.nll_nats, stderr: measured.nll_stderr_nats, count: 0 };
-            restore(session, measured, flow, nll)?;
+            restore(session, measured, flow)?;
+            session.last_score = None;
         }
-        return measured(session);
+        let known = session.last_score.filter(|_| !session.budget.is_limited());
+        return known.map_or_else(|| measured(session), Ok);
     }
     let last = match session.last_score {
         Some(score) => score,
         None => measured(session)?,
     };
-    let Some((measured, flow)) = best(session).filter(|(measured, _)| measured.nll_nats < last.nll.mean)
+    let Some((measured, flow)) = best(session).filter(|(measured, _)| measured.by.nats() < last.nll.mean)
     else {
         return Ok(last);
     };
-    let nll = Estimate { mean: measured.nll_nats, stderr: measured.nll_stderr_nats, ..last.nll };
-    restore(session, measured, flow, nll)?;
-    Ok(Score { nll, ..last })
+    restore(session, measured, flow)?;
+    Ok(Score { nll: estimate(&measured.by, last.nll.count), ..last })
+}
+
+/// The number by which weights were selected, over `count` rows.
+fn estimate(by: &Criterion, count: u64) -> Estimate {
+    let stderr = match *by {
+        Criterion::Validation { nll_stderr_nats, .. } => nll_stderr_nats,
+        Criterion::Estimate { kl_estimate_stderr_nats, .. } => Some(kl_estimate_stderr_nats),
+    };
+    Estimate { mean: by.nats(), stderr, count }
 }
 
 /// Scores the weights on the validation part.
@@ -87,16 +103,24 @@ fn best(session: &mut Session) -> Option<(Measured, Flow)> {
     session.best.take().and_then(|best| Some((best.measured?, best.flow)))
 }
 
-/// Replaces the last weights with the best ones, whose validation NLL is `nll`.
-fn restore(session: &mut Session, measured: Measured, flow: Flow, nll: Estimate) -> Result<()> {
-    let update = measured.update;
+/// Replaces the last weights with the best ones.
+fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> {
+    let Measured { update, by, .. } = measured;
+    let nats = estimate(&by, 0);
     session.state.ema = flow;
     session.kept = Some(measured);
     session.save()?;
     let [at, updates] = [update, session.update].map(grouped);
+    let name = match by {
+        Criterion::Validation { .. } => "validation NLL",
+        Criterion::Estimate { .. } => "estimate of the KL divergence",
+    };
     (session.trainer.on_note)(&format!(
-        "restored the best weights: update {at} of {updates}, validation NLL {nll} nats"
+        "restored the best weights: update {at} of {updates}, {name} {nats} nats"
     ));
+    if matches!(by, Criterion::Estimate { .. }) {
+        return Ok(());
+    }
     if is_early(update, session.update) && session.header.config.patience.is_none() {
         (session.trainer.on_note)(&format!(
             "note: the flow overfits after update {at}; --patience 3 ends such a run early"
@@ -182,6 +206,8 @@ fn report(
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
+    let estimate = session.last_estimate.filter(|_| header.selects_by_estimate());
+    let is_toy = matches!(session.trainer.data, TrainingData::Toy(_));
     TrainReport {
         updates: session.update,
         weights: crate::nn::num_params(&session.state.model),
@@ -203,6 +229,9 @@ fn report(
         tolerances: counters.tolerances,
         gap_nats: entropy_nats.map(|entropy| nll.mean - entropy),
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
+        kl_estimate_nats: estimate.map(|estimate| estimate.nats),
+        kl_estimate_stderr_nats: estimate.map(|estimate| estimate.stderr),
+        learned_from: is_toy.then(|| config.learned_from()),
         total_probability: mass.map(|mass| mass.total),
         total_probability_error: mass.map(|mass| mass.error),
         total_probability_points: mass.and_then(|mass| mass.points),

@@ -40,6 +40,7 @@ mod config;
 mod data;
 mod effect;
 mod error;
+mod estimator;
 mod feed;
 #[cfg(feature = "plot")]
 mod figures;
@@ -74,6 +75,7 @@ pub use run::Trainer;
 pub mod extra {
     //! Named options, and the description of a run.
     pub use super::config::{Objective, Phase, TrainConfig};
+    pub use super::estimator::LearnedFrom;
     pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, TargetKind, TimesKind};
     pub use super::progress::Activity;
     pub use super::run::RunInfo;

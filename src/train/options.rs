@@ -80,7 +80,7 @@ pub struct TrainOptions {
     /// Weight of the squared Frobenius norm of the Jacobian along the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jacobian: Option<f64>,
-    /// Early stopping, on points and image sets: checks in a row without improvement that end the run.
+    /// Early stopping, on points, image sets and exact targets alone: checks in a row without improvement that end the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<u64>,
     /// Peak learning rate of the first phase; later phases scale with it.

@@ -32,6 +32,8 @@ pub struct Progress {
     pub seconds_left: f64,
     /// For a known density, the last KL divergence over the validation points, in nats.
     pub gap_nats: Option<Estimate>,
+    /// In a run that learns from exact targets, the last estimate of the KL divergence without a solve, in nats.
+    pub kl_estimate_nats: Option<Estimate>,
     /// For a table of points, the last validation NLL, in the units of the data.
     pub validation_nats: Option<Estimate>,
     /// For images, the last validation bits/dim.
@@ -113,6 +115,7 @@ mod tests {
             ms: 21.0,
             seconds_left: 33.6,
             gap_nats: None,
+            kl_estimate_nats: None,
             validation_nats: None,
             bits_per_dim: None,
         };

@@ -1,6 +1,6 @@
 //! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
-use super::{Objective, Scores, ToleranceRow};
+use super::{LearnedFrom, Objective, Scores, ToleranceRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,6 +63,16 @@ pub struct TrainReport {
     /// Its standard error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_stderr_nats: Option<f64>,
+    /// In a run that learned from exact targets alone, the [estimate](crate::cnf::extra::KlEstimator) of the KL divergence
+    /// by velocities, without a solve: the least of the checks during training. It ranks flows; the score is `gap_nats`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_estimate_nats: Option<f64>,
+    /// Its standard error over the points.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_estimate_stderr_nats: Option<f64>,
+    /// For a toy density, what the flow learned from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
     /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
@@ -176,6 +186,9 @@ impl TrainReport {
             entropy_nats: self.entropy_nats,
             gap_nats: self.gap_nats,
             gap_stderr_nats: self.gap_stderr_nats,
+            kl_estimate_nats: self.kl_estimate_nats,
+            kl_estimate_stderr_nats: self.kl_estimate_stderr_nats,
+            learned_from: self.learned_from,
             total_probability: self.total_probability,
             total_probability_error: self.total_probability_error,
             total_probability_points: self.total_probability_points,

@@ -52,6 +52,10 @@ pub struct RunInfo {
     /// The number of rows in each part; `None` in checkpoints of versions without a test part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
+    /// Whether the run learns from exact targets and estimates its KL divergence during training; false in checkpoints of
+    /// versions without the estimate, which resume without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kl_estimate: bool,
 }
 
 impl RunInfo {
@@ -338,7 +342,8 @@ impl<'a> Trainer<'a> {
             let state = step::begin(&config, flow, &key);
             // The session sets the run's id.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
-            (RunInfo { run: String::new(), options, config, frames, parts }, state)
+            let kl_estimate = prepared.exact.is_some() && config.estimates();
+            (RunInfo { run: String::new(), options, config, frames, parts, kl_estimate }, state)
         };
         let found = warnings(&self.data, prepared.parts);
         let shards = header.config.shards;
@@ -376,6 +381,7 @@ impl<'a> Trainer<'a> {
             config
         };
         config.check_target(&self.data)?;
+        config.check_patience(&self.data, options.patience)?;
         let is_single = |flow: &Flow| flow.leaves().iter().all(|leaf| leaf.dtype() == DType::F32);
         if config.shards > 1 && self.flow.as_ref().is_some_and(|flow| !is_single(flow)) {
             refused("--shards", &config.shards.to_string(), "1 for a flow whose weights are not f32")?;

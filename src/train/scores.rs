@@ -1,5 +1,6 @@
 //! The final scores of a run, as its folder stores them and as text.
 
+use super::LearnedFrom;
 use crate::data::{Estimate, grouped};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,12 @@ pub struct Scores {
     pub gap_nats: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_stderr_nats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_estimate_nats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kl_estimate_stderr_nats: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learned_from: Option<LearnedFrom>,
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
     #[serde(rename = "mass_error", skip_serializing_if = "Option::is_none")]
@@ -49,6 +56,9 @@ impl Scores {
         if let Some(gap) = self.gap_nats {
             let gap = with_error(gap, self.gap_stderr_nats);
             all.push(("KL divergence", format!("{gap} nats ({} test points)", grouped(self.test_rows))));
+        }
+        if self.learned_from == Some(LearnedFrom::Formula) {
+            all.push(("learned from", "the formula of the density, not samples".to_owned()));
         }
         if let Some(bits) = self.test_bits_per_dim {
             let bits = with_error(bits, self.test_bits_per_dim_stderr);

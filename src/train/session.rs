@@ -15,7 +15,7 @@ mod look;
 
 #[cfg(feature = "plot")]
 use super::PlotsKind;
-use super::best::{self, Best, MEASURES, Measured};
+use super::best::{self, Best, Criterion, Measured};
 use super::budget::{Before, Budget};
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
@@ -26,10 +26,11 @@ use super::step::{self, Means, Step};
 use super::tally::Tallies;
 use super::team::{Order, Team};
 use super::{
-    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, TrainingData, bounds,
+    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, Objective, PixelTables, TrainError, TrainedFlow,
+    TrainingData, bounds,
 };
 use crate::array::memory;
-use crate::cnf::FlowMatching;
+use crate::cnf::{FlowMatching, KlEstimate, KlEstimator};
 use crate::error::{Error, Result};
 use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work};
 use crate::io::process;
@@ -70,7 +71,10 @@ pub(super) struct Session<'a> {
     pub(super) compiles: usize,
     /// The last validation score.
     pub(super) last_score: Option<Score>,
-    /// The best weights, for runs on points and sets of images, which may overfit.
+    /// In a run that learns from exact targets, the estimator of its KL divergence, and the last estimate.
+    pub(super) estimator: Option<KlEstimator>,
+    pub(super) last_estimate: Option<KlEstimate>,
+    /// The best weights, for runs on points and sets of images, which may overfit, and on exact targets alone.
     pub(super) best: Option<Best>,
     /// The validation NLL of the final weights and their update, at the end of the run.
     pub(super) kept: Option<Measured>,
@@ -79,8 +83,8 @@ pub(super) struct Session<'a> {
     /// When the phase began in this process, and whether its first validation is done.
     begun_s: f64,
     looked: bool,
-    /// Tenths of the phase's seconds that had passed at the last check for the best weights.
-    tenths: u64,
+    /// Parts of the phase's seconds, as many as checks, that had passed at the last check.
+    passed: u64,
     /// Under a time limit, the number of validation rows of each check, once it is known.
     rows_checked: Option<usize>,
     pace: Pace,
@@ -102,8 +106,10 @@ impl<'a> Session<'a> {
     ) -> Result<Session<'a>> {
         let (update, time) = (state.update.item() as u64, trainer.time.clone());
         let (prepared_s, pixels) = (time.now_s(), prepared.pixels());
-        let Prepared { source, matching, mut held_out, .. } = prepared;
-        let best = keeps_best(&trainer.data).then(|| Best::room(&state.ema));
+        let Prepared { source, matching, exact, mut held_out, .. } = prepared;
+        let exact = exact.filter(|_| header.kl_estimate);
+        let estimator = exact.map(|exact| exact.estimator(&trainer.data, &header));
+        let best = keeps_best(&trainer.data, &header).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
         let plots = trainer.plots();
         let [measure, draw] = if limit_s.is_some() {
@@ -137,6 +143,8 @@ impl<'a> Session<'a> {
             held_out,
             compiles: 0,
             last_score: None,
+            estimator,
+            last_estimate: None,
             best,
             kept: None,
             trainer,
@@ -145,7 +153,7 @@ impl<'a> Session<'a> {
             stopped: false,
             begun_s: prepared_s,
             looked: false,
-            tenths: 0,
+            passed: 0,
             rows_checked: None,
             pace: Pace::default(),
             saving: Alarm::of_saving(prepared_s),
@@ -288,33 +296,58 @@ impl<'a> Session<'a> {
         }
         (self.pace, self.begun_s, self.looked) = (Pace::default(), self.budget.time.now_s(), false);
         self.watch.forget(Work::Update);
-        self.tenths = self.tenths_done(phase);
+        self.passed = self.checks_passed(phase);
         self.prepare(phase)
     }
 
-    fn tenths_done(&self, phase: usize) -> u64 {
-        self.budget.share(phase).map_or(0, |share| (share * MEASURES as f64) as u64)
+    /// The number of checks that belong to the share of a phase's seconds that has passed.
+    fn checks_passed(&self, phase: usize) -> u64 {
+        self.budget.share(phase).map_or(0, |share| (share * self.header.checks() as f64) as u64)
     }
 
-    /// Whether a check for the best weights is due. Under a time limit, checks are due at each tenth of a
-    /// phase's seconds, unless they would take too much time, and at the end of the phase.
+    /// Whether a check for the best weights is due: of the estimate of the KL divergence if there is one, otherwise of the
+    /// validation NLL. Under a time limit, checks are due at fiftieths or tenths of a phase's seconds, unless they would
+    /// take too much time, and at the end of the phase.
     fn is_due(&mut self, phase: usize, last: bool) -> bool {
-        if self.best.is_none() {
-            return false;
+        let plan = &self.header.config.phases[phase];
+        let is_checked = match &self.estimator {
+            Some(_) => plan.objective == Objective::FlowMatching,
+            None => self.best.is_some(),
+        };
+        if !is_checked || !self.budget.is_limited() {
+            return is_checked && best::is_due(plan, self.update - self.first(phase), self.header.checks());
         }
-        if !self.budget.is_limited() {
-            return best::is_due(&self.header.config.phases[phase], self.update - self.first(phase));
-        }
-        let (tenths, now_s) = (self.tenths_done(phase), self.budget.time.now_s());
+        let (passed, now_s) = (self.checks_passed(phase), self.budget.time.now_s());
         let measured_at = &mut self.tallies.counters.measured_at;
-        // A check takes a small part of a tenth, unless the machine has become slow.
-        let is_affordable = measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
-        let due = last || (tenths > self.tenths && is_affordable);
+        // A validation takes a small part of a tenth, unless the machine has become slow.
+        let is_affordable =
+            self.estimator.is_some() || measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
+        let due = last || (passed > self.passed && is_affordable);
         if due {
-            self.tenths = tenths;
+            self.passed = passed;
             measured_at.push(self.update);
         }
         due
+    }
+
+    /// Estimates the KL divergence of the averaged weights, and keeps them if they are the best.
+    fn estimate(&mut self) -> Result<Option<KlEstimate>> {
+        let Some(estimator) = &self.estimator else { return Ok(None) };
+        let found = estimator.estimate(&self.state.ema)?;
+        self.last_estimate = Some(found);
+        if let Some(best) = &mut self.best {
+            // Infinity is not a number of JSON.
+            let [nats, stderr] = [found.nats, found.stderr].map(|x| if x.is_finite() { x } else { f64::MAX });
+            let by = Criterion::Estimate { kl_estimate_nats: nats, kl_estimate_stderr_nats: stderr };
+            let measured = Measured { by, update: self.update, rows: None };
+            best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
+            self.stopped = self.is_out_of_patience();
+            if self.stopped {
+                // The final weights are scored anew.
+                self.last_score = None;
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Makes one update, then validates, saves and draws if these are due. Returns whether the phase is over.
@@ -326,11 +359,15 @@ impl<'a> Session<'a> {
         }
         let first_look = !self.looked && self.first_look(phase);
         self.looked |= first_look;
-        let due = self.is_due(phase, last);
+        let mut due = self.is_due(phase, last);
         // Under a time limit the final evaluation scores the end of the last phase.
         let now_s = self.budget.time.now_s();
         let ends = last && !self.budget.is_limited();
         self.last_score = self.last_score.filter(|_| !last);
+        if due && self.estimator.is_some() {
+            row.kl_estimate = self.estimate()?;
+            due = false;
+        }
         if ends || first_look || due || self.measuring.rings(now_s) {
             let score = self.check(phase)?;
             let nll = score.best_nll(self.header.frames.entropy_nats());
@@ -338,8 +375,8 @@ impl<'a> Session<'a> {
             // A score that leaves rows out cannot be compared with the others.
             if let Some(best) = self.best.as_mut().filter(|_| due && score.lost.is_none()) {
                 let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
-                let rows = self.rows_checked;
-                let measured = Measured { nll_nats, nll_stderr_nats, update: self.update, rows };
+                let by = Criterion::Validation { nll_nats, nll_stderr_nats };
+                let measured = Measured { by, update: self.update, rows: self.rows_checked };
                 best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
                 self.stopped = self.is_out_of_patience();
             }
@@ -396,6 +433,7 @@ impl<'a> Session<'a> {
             loss,
             nll_nats: None,
             nll_stderr_nats: None,
+            kl_estimate: None,
             ms,
             field_evals: field_evals.round() as u64,
             live_buffers: memory::live_buffers(),
@@ -432,7 +470,7 @@ impl<'a> Session<'a> {
                 self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
                     as u64
             } else {
-                best::measures_since(config, kept.update, self.update)
+                best::checks_since(config, self.header.checks(), kept.update, self.update)
             };
             since >= patience
         };
@@ -448,7 +486,8 @@ impl<'a> Session<'a> {
 /// Under a time limit, a check for the best weights waits until this many times its duration has passed.
 const CHECK_SHARE: f64 = 4.0;
 
-/// Whether a run may overfit, and so ends with the best weights rather than the last.
-fn keeps_best(data: &TrainingData) -> bool {
-    matches!(data, TrainingData::Points(..) | TrainingData::Images(..))
+/// Whether a run ends with the best weights rather than the last: because it may overfit, or because the estimate of its
+/// KL divergence tells which are the best.
+fn keeps_best(data: &TrainingData, header: &RunInfo) -> bool {
+    header.selects_by_estimate() || matches!(data, TrainingData::Points(..) | TrainingData::Images(..))
 }

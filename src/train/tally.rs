@@ -195,6 +195,7 @@ mod tests {
                 loss: 1.0,
                 nll_nats: (update == 100).then_some(2.1),
                 nll_stderr_nats: (update == 100).then_some(0.03),
+                kl_estimate: None,
                 ms: if update == 1 { 900.0 } else { 10.0 },
                 field_evals: 2,
                 live_buffers: update as usize,

@@ -158,7 +158,7 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub updates: Option<u64>,
     /// For tables and image sets: stop after N validations in a row without improvement; a phase has about 10
-    /// validations [default: never]
+    /// validations. For exact targets: after N estimates of the KL divergence, of 50 [default: never]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 

@@ -3,6 +3,7 @@
 mod anomaly;
 mod densities;
 mod inpaint;
+mod estimates;
 mod matching;
 mod objectives;
 mod solves;

@@ -14,16 +14,19 @@ pub const METRICS_FILE: &str = "metrics.csv";
 pub(crate) const BEST_FILE: &str = "best.safetensors";
 
 /// The figures of a run.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 12] = [
     "density.png",
     "comparison.png",
     "samples.png",
     "flow.png",
     "flow.gif",
+    "field.png",
     "corner.png",
     "nearest.png",
     "bits.png",
     "loss.png",
+    "gap.png",
+    "loss_by_t.png",
 ];
 /// The counters of a run, which are not in its metrics.
 pub(crate) const COUNTERS_FILE: &str = "counters.json";

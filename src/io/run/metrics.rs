@@ -4,6 +4,7 @@
 //! run removes such a line, and all rows after the checkpoint. The rows up to the checkpoint have a checksum
 //! ([`Extent`]): an unreadable row among them is an error and is not removed.
 
+use crate::cnf::KlEstimate;
 use crate::io::{Fnv, IoError, fault, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -16,6 +17,11 @@ pub const COLUMNS: &str =
     "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
 /// The last column, which earlier files do not have.
 const LATER: &str = ",nll_stderr_nats";
+/// More columns, of runs that estimate their KL divergence.
+const ESTIMATES: &str = ",kl_estimate_nats,kl_estimate_stderr_nats,\
+                         loss_t1,loss_t2,loss_t3,loss_t4,loss_t5,loss_t6,loss_t7,loss_t8";
+/// The columns that all files have.
+const FIRST: usize = 10;
 /// The first row after this time writes all rows to the file.
 const FLUSH: Duration = Duration::from_millis(500);
 
@@ -34,6 +40,8 @@ pub struct Row {
     pub nll_nats: Option<f64>,
     /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
+    /// The estimate of the KL divergence after the update, if it was evaluated.
+    pub kl_estimate: Option<KlEstimate>,
     /// Wall time in milliseconds, without validation and figures.
     pub ms: f64,
     /// Function evaluations of the update.
@@ -49,21 +57,33 @@ pub struct Row {
 }
 
 impl Row {
-    fn line(&self) -> String {
+    /// The row of a file with this number of columns.
+    fn line(&self, columns: usize) -> String {
         let Row { update, phase, ms, field_evals, live_buffers, live_bytes, rss_mb, traces, .. } = self;
         let cell = |x: Option<f64>| x.map_or(String::new(), |x| x.to_string());
         let (loss, nll, stderr) = (self.loss as f32, cell(self.nll_nats), cell(self.nll_stderr_nats));
-        format!(
-            "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces},{stderr}"
-        )
+        let mut line = format!(
+            "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces}"
+        );
+        let estimate = self
+            .kl_estimate
+            .map(|KlEstimate { nats, stderr, loss_by_t }| [[nats, stderr].as_slice(), &loss_by_t].concat());
+        let later = (0..10).map(|i| cell(estimate.as_ref().map(|estimate| estimate[i])));
+        for cell in std::iter::once(stderr).chain(later).take(columns - FIRST) {
+            line.push(',');
+            line.push_str(&cell);
+        }
+        line
     }
 
     fn parse(line: &str) -> Option<Row> {
         let cells: Vec<&str> = line.split(',').collect();
-        let ([update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces], [] | [_]) =
-            cells.split_first_chunk()?
-        else {
-            return None;
+        let ([update, phase, loss, nll, ms, field_evals, live_buffers, live_bytes, rss_mb, traces], later) =
+            cells.split_first_chunk::<FIRST>()?;
+        let kl_estimate = match later {
+            [] | [_] | [_, "", ..] if [0, 1, 11].contains(&later.len()) => None,
+            [_, estimate @ ..] => Some(estimate_of(estimate)?),
+            [] => None,
         };
         let optional = |cell: &str| if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) };
         Some(Row {
@@ -71,7 +91,8 @@ impl Row {
             phase: (*phase).to_owned(),
             loss: loss.parse::<f32>().ok()?.into(),
             nll_nats: optional(nll)?,
-            nll_stderr_nats: optional(cells.get(10).copied().unwrap_or_default())?,
+            nll_stderr_nats: optional(later.first().copied().unwrap_or_default())?,
+            kl_estimate,
             ms: ms.parse().ok()?,
             field_evals: field_evals.parse().ok()?,
             live_buffers: live_buffers.parse().ok()?,
@@ -80,6 +101,13 @@ impl Row {
             traces: traces.parse().ok()?,
         })
     }
+}
+
+/// The estimate in the cells of a row.
+fn estimate_of(cells: &[&str]) -> Option<KlEstimate> {
+    let numbers: Vec<f64> = cells.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
+    let ([nats, stderr], losses) = numbers.split_first_chunk()?;
+    Some(KlEstimate { nats: *nats, stderr: *stderr, loss_by_t: losses.try_into().ok()? })
 }
 
 /// The length of a first part of the file, and its checksum.
@@ -94,6 +122,7 @@ pub struct Extent {
 pub struct Metrics {
     path: PathBuf,
     file: BufWriter<File>,
+    columns: usize,
     bytes: u64,
     hash: Fnv,
     flushed: Instant,
@@ -106,7 +135,7 @@ impl Metrics {
     /// # Errors
     /// [`IoError::Write`].
     pub fn push(&mut self, row: &Row) -> Result<(), IoError> {
-        let line = format!("{}\n", row.line());
+        let line = format!("{}\n", row.line(self.columns));
         self.bytes += line.len() as u64;
         self.hash.add(line.bytes());
         self.file.write_all(line.as_bytes()).map_err(|source| self.failed(source))?;
@@ -152,9 +181,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// A heading and no rows.
-    pub fn none(path: &Path) -> Kept {
-        Kept { path: path.to_owned(), bytes: format!("{COLUMNS}\n").into_bytes(), rows: Vec::new() }
+    /// A heading and no rows, for a run with or without estimates of its KL divergence.
+    pub fn none(path: &Path, estimates: bool) -> Kept {
+        let bytes = format!("{COLUMNS}{}\n", if estimates { ESTIMATES } else { "" }).into_bytes();
+        Kept { path: path.to_owned(), bytes, rows: Vec::new() }
     }
 
     /// The rows up to `update` of a file that begins with the part `known`; `None` if there is no file. The
@@ -188,6 +218,7 @@ impl Kept {
     /// [`IoError::Write`].
     pub fn resume(self) -> Result<Metrics, IoError> {
         let Kept { path, bytes, .. } = self;
+        let columns = 1 + bytes.iter().take_while(|&&b| b != b'\n').filter(|&&b| b == b',').count();
         if !path.exists() {
             write_atomic(&path, |file| file.write_all(&bytes))?;
         }
@@ -201,7 +232,7 @@ impl Kept {
         };
         let file = open().map_err(|source| IoError::Write { path: path.clone(), source })?;
         let (hash, bytes) = (Fnv::of(bytes.iter().copied()), bytes.len() as u64);
-        Ok(Metrics { path, file: BufWriter::new(file), bytes, hash, flushed: Instant::now() })
+        Ok(Metrics { path, file: BufWriter::new(file), columns, bytes, hash, flushed: Instant::now() })
     }
 }
 
@@ -223,9 +254,13 @@ impl Extent {
 /// The rows up to `update`, and the offset after the last of them.
 fn rows(bytes: &[u8], update: u64) -> Result<(Vec<Row>, usize), String> {
     let mut lines = bytes.split_inclusive(|&b| b == b'\n').zip(1..);
-    let known = [Some(COLUMNS), COLUMNS.strip_suffix(LATER)];
     let heading = lines.next().map_or(&[][..], |(line, _)| line);
-    if !known.iter().flatten().any(|columns| heading.strip_suffix(b"\n") == Some(columns.as_bytes())) {
+    let is_known = heading.strip_suffix(b"\n").is_some_and(|found| {
+        let more = found.strip_prefix(COLUMNS.as_bytes());
+        more.is_some_and(|more| more.is_empty() || more == ESTIMATES.as_bytes())
+            || COLUMNS.strip_suffix(LATER).is_some_and(|columns| found == columns.as_bytes())
+    });
+    if !is_known {
         return Err(format!("its first line is not \"{COLUMNS}\""));
     }
     let (mut rows, mut end) = (Vec::new(), heading.len());
@@ -261,6 +296,7 @@ mod tests {
             loss: f64::from(0.1f32),
             nll_nats: (update == 2).then_some(1.0 / 3.0),
             nll_stderr_nats: (update == 2).then_some(0.125),
+            kl_estimate: None,
             ms: 1.25,
             field_evals: 1,
             live_buffers: 12,
@@ -274,7 +310,7 @@ mod tests {
     fn a_file_is_truncated_at_the_checkpoint_and_at_a_broken_end() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
-        let mut metrics = Kept::none(&path).resume().unwrap();
+        let mut metrics = Kept::none(&path, false).resume().unwrap();
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
         let extent = metrics.sync().unwrap();
         fs::write(&path, [&fs::read(&path).unwrap()[..], b"6,flow_mat"].concat()).unwrap();
@@ -304,12 +340,48 @@ mod tests {
         assert!(read(&path).unwrap_err().to_string().contains("line 2 is not a row of metrics"));
     }
 
+    /// A file of a run with estimates, one without, and one from before the last column: each goes on with its columns.
+    #[test]
+    fn a_file_goes_on_with_its_own_columns() {
+        let folder = crate::io::scratch();
+        let path = folder.path().join("metrics.csv");
+        let estimate =
+            KlEstimate { nats: 0.1, stderr: 1.0 / 3.0, loss_by_t: [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e-9] };
+        let with = |update| Row { kl_estimate: (update == 2).then_some(estimate), ..row(update) };
+        let old = COLUMNS.strip_suffix(LATER).unwrap();
+        for (columns, estimates) in [(21, true), (11, false), (10, false)] {
+            let mut kept = Kept::none(&path, estimates);
+            if columns == 10 {
+                kept.bytes = format!("{old}\n").into_bytes();
+            }
+            let _ = fs::remove_file(&path);
+            let mut metrics = kept.resume().unwrap();
+            (1..=3).for_each(|u| metrics.push(&with(u)).unwrap());
+            metrics.sync().unwrap();
+            let mut metrics = Kept::read(&path, 2, None).unwrap().unwrap().resume().unwrap();
+            metrics.push(&with(3)).unwrap();
+            metrics.sync().unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
+            let expected = |update| Row {
+                kl_estimate: with(update).kl_estimate.filter(|_| estimates),
+                nll_stderr_nats: with(update).nll_stderr_nats.filter(|_| columns > 10),
+                ..row(update)
+            };
+            assert_eq!(read(&path).unwrap(), [1, 2, 3].map(expected));
+            if estimates {
+                fs::write(&path, text.replace("0.000000001\n", "x\n")).unwrap();
+                assert!(read(&path).unwrap_err().to_string().contains("line 3 is not a row"), "{text}");
+            }
+        }
+    }
+
     #[test]
     fn an_unreadable_row_is_reported_with_its_line_and_the_file_is_kept() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
         assert!(Kept::read(&path, 9, None).unwrap().is_none());
-        let mut metrics = Kept::none(&path).resume().unwrap();
+        let mut metrics = Kept::none(&path, false).resume().unwrap();
         (1..=5).for_each(|u| metrics.push(&row(u)).unwrap());
         let extent = metrics.sync().unwrap();
         let whole = fs::read_to_string(&path).unwrap();

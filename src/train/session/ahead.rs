@@ -47,6 +47,11 @@ impl Session<'_> {
             ms,
             seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
+            kl_estimate_nats: self.last_estimate.map(|last| crate::data::Estimate {
+                mean: last.nats,
+                stderr: Some(last.stderr),
+                count: 0,
+            }),
             validation_nats: self
                 .last_score
                 .filter(|score| self.header.frames.points.is_some() && score.gap.is_none())

@@ -37,7 +37,7 @@ impl Session<'_> {
         let stored = Stored::of(&self.state, self.pixels.clone());
         write_checkpoint(folder.target(MODEL_FILE)?, &self.header, &stored)?;
         folder.keep();
-        let rows = Kept::none(&folder.target(METRICS_FILE)?);
+        let rows = Kept::none(&folder.target(METRICS_FILE)?, self.header.kl_estimate);
         self.metrics = Some(rows.resume()?);
         let path = folder.target(COUNTERS_FILE)?;
         Ok(write_sealed(&path, self.counters())?)
@@ -64,7 +64,8 @@ impl Session<'_> {
                 (self.trainer.on_note)(&text);
             }
         }
-        let rows = rows.unwrap_or_else(|| Kept::none(&folder.file(METRICS_FILE)));
+        let none = || Kept::none(&folder.file(METRICS_FILE), self.header.kl_estimate);
+        let rows = rows.unwrap_or_else(none);
         let (run, metrics) = (self.header.run.clone(), Some(rows.extent()));
         let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
         // The counters must cover fewer rows before rows are removed.

@@ -1,6 +1,7 @@
 //! Runs through the public API.
 
 mod builder;
+mod estimates;
 mod folder;
 mod images;
 mod limits;
