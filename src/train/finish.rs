@@ -8,7 +8,7 @@ use super::best::Measured;
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, TrainReport, TrainedFlow};
+use super::{Activity, Flow, ImageFrame, PointsFrame, TrainReport, TrainedFlow};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{HeldOut, OUTER_MASS, OnPlane, QUADRATURE_ERROR, Score, TotalProbability, bits_of_nats};
@@ -204,6 +204,7 @@ fn report(
         plan_peak_bytes: counters.plan_peak_bytes,
         peak_rss_mb: counters.peak_rss_mb,
         seconds_to_gap: session.tallies.seconds_to_gap.clone(),
+        dequantized: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
         threads: rayon::current_num_threads(),
         seed: config.seed,
         files: session.folder.as_ref().map(RunFolder::files).unwrap_or_default(),

@@ -340,7 +340,8 @@ impl<'a> Trainer<'a> {
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             (RunInfo { run: String::new(), options, config, frames, parts }, state)
         };
-        let found = warnings(&self.data, prepared.parts);
+        let dequantized = prepared.frames.points.as_ref().filter(|_| header.config.dequantize);
+        let found = warnings(&self.data, prepared.parts, dequantized);
         let shards = header.config.shards;
         if let Some(world) = self.world.filter(|world| world.size() > shards) {
             return Err(TrainError::Ranks { ranks: world.size(), shards }.into());

@@ -5,6 +5,7 @@ mod folder;
 mod images;
 mod limits;
 mod ranks;
+mod rounded;
 
 use super::*;
 use crate::cnf::Cnf;
