@@ -238,6 +238,9 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
         }
         (None, None) => {}
     }
+    if let Some(columns) = header.frames.points.as_ref().and_then(|points| points.dequantized_text()) {
+        table.row("dequantized", columns);
+    }
     table
         .row("preset", config.preset.name())
         .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))

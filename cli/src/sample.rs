@@ -4,7 +4,7 @@ use super::bar::Count;
 use super::error::{CliError, Result};
 use super::file_kind::FileKind;
 use super::runs;
-use super::say::{check, done, is_json};
+use super::say::{check, done, is_json, note};
 use super::table::grouped;
 use flowline::__internal::{
     EvalError, ImagesFrame, check_output, write_csv_parts, write_npy_parts, write_row,
@@ -112,6 +112,9 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
         }
     }
     drop(count);
+    if let Some(columns) = learned.frames.points.as_ref().and_then(|points| points.dequantized_text()) {
+        note(&format!("note: samples are not rounded: the run has noise of one step in {columns}"));
+    }
     Ok(())
 }
 
