@@ -8,7 +8,7 @@ pub(super) struct Draws {
     /// The steps of the columns.
     pub rounding: Rounding,
     /// Draws per row.
-    pub draws: usize,
+    pub count: usize,
     /// The seed of the noise.
     pub seed: u64,
 }
@@ -24,11 +24,11 @@ impl Draws {
         first: usize,
         log_prob: impl Fn(&[f64]) -> Result<Vec<f64>>,
     ) -> Result<Vec<f64>> {
-        let mut all = Vec::with_capacity(self.draws);
-        for draw in 0..self.draws {
+        let mut all = Vec::with_capacity(self.count);
+        for draw in 0..self.count {
             let mut noisy = points.to_vec();
             for (i, row) in noisy.chunks_exact_mut(dim).enumerate() {
-                let number = ((first + i) * self.draws + draw) as u64;
+                let number = ((first + i) * self.count + draw) as u64;
                 self.rounding.add_noise(row, self.seed, number);
             }
             all.push(log_prob(&noisy)?);
@@ -36,7 +36,7 @@ impl Draws {
         let of_row = |row: usize| {
             let largest = all.iter().map(|draw| draw[row]).fold(f64::NEG_INFINITY, f64::max);
             let sum: f64 = all.iter().map(|draw| (draw[row] - largest).exp()).sum();
-            largest + (sum / self.draws as f64).ln()
+            largest + (sum / self.count as f64).ln()
         };
         Ok((0..points.len() / dim).map(of_row).collect())
     }
@@ -49,7 +49,7 @@ mod tests {
     /// Rows of two columns with steps 2 and 0, and a density that is e^x times a factor of y.
     #[test]
     fn means_over_draws_are_those_of_the_density_and_do_not_depend_on_the_part() {
-        let draws = |draws| Draws { rounding: Rounding::with_steps(vec![2.0, 0.0]), draws, seed: 4 };
+        let draws = |count| Draws { rounding: Rounding::with_steps(vec![2.0, 0.0]), count, seed: 4 };
         let log_prob = |points: &[f64]| Ok(points.chunks_exact(2).map(|p| p[0] + p[1]).collect());
         let points = [0.0, 0.0, 3.0, -800.0, -1.0, 900.0];
         let all = draws(4_000).mean((&points, 2), 0, log_prob).unwrap();

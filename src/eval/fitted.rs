@@ -177,7 +177,7 @@ impl Fitted {
     ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
         assert!(draws > 0, "a mean over 0 draws does not exist; give at least 1");
         let rounding = self.frames.points.as_ref().and_then(PointsFrame::rounding);
-        self.densities(points, (rtol, atol), rounding.map(|rounding| Draws { rounding, draws, seed }))
+        self.densities(points, (rtol, atol), rounding.map(|rounding| Draws { rounding, count: draws, seed }))
     }
 
     fn densities<'a>(
