@@ -238,7 +238,9 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
         }
         (None, None) => {}
     }
-    if let Some(columns) = header.frames.points.as_ref().and_then(|points| points.dequantized_text()) {
+    if let Some(points) = &header.frames.points
+        && let Some(columns) = points.dequantized_text()
+    {
         table.row("dequantized", columns);
     }
     table

@@ -128,16 +128,13 @@ fn log_probs(
         log_probs.extend(part);
         Ok(())
     };
-    match args.draws {
-        Some(draws) => {
-            let noise = (draws, args.seed);
-            let parts = learned.dequantized_log_prob_parts(&points.rows, noise, (rtol, atol));
-            parts.map_err(located)?.try_for_each(&mut add)?;
-        }
-        None => {
-            let parts = learned.log_prob_parts(&points.rows, rtol, atol);
-            parts.map_err(located)?.try_for_each(&mut add)?;
-        }
+    if let Some(draws) = args.draws {
+        let noise = (draws, args.seed);
+        let parts = learned.dequantized_log_prob_parts(&points.rows, noise, (rtol, atol));
+        parts.map_err(located)?.try_for_each(&mut add)?;
+    } else {
+        let parts = learned.log_prob_parts(&points.rows, rtol, atol);
+        parts.map_err(located)?.try_for_each(&mut add)?;
     }
     drop(count);
     Ok(log_probs)

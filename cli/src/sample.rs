@@ -112,7 +112,9 @@ fn points(args: &Args, learned: &TrainedFlow, (path, kind): (&Path, FileKind), k
         }
     }
     drop(count);
-    if let Some(columns) = learned.frames.points.as_ref().and_then(|points| points.dequantized_text()) {
+    if let Some(points) = &learned.frames.points
+        && let Some(columns) = points.dequantized_text()
+    {
         note(&format!("note: samples are not rounded: the run has noise of one step in {columns}"));
     }
     Ok(())
