@@ -238,6 +238,11 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
         }
         (None, None) => {}
     }
+    if let Some(points) = &header.frames.points
+        && let Some(columns) = points.dequantized_text()
+    {
+        table.row("dequantized", columns);
+    }
     table
         .row("preset", config.preset.name())
         .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))

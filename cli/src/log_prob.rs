@@ -9,8 +9,8 @@ use super::runs;
 use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
-    Estimate, EvalError, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE, check_output, check_tolerances,
-    listed, place, plain, shortened, write_csv, write_npy,
+    Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_output, check_tolerances, listed, place,
+    plain, shortened, write_csv, write_npy,
 };
 use flowline::Error;
 use flowline::data::{DataError, ImageSet};
@@ -46,15 +46,11 @@ pub struct Args {
     /// trained with --labels, an error for others
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
-    /// For image sets: number of noise samples per image; the log-probabilities are averaged
-    #[arg(
-        long,
-        value_name = "K",
-        visible_alias = "noise-samples",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    draws: usize,
+    /// Number of noise samples. For image sets, per image; the log-probabilities are averaged [default: 1]. For
+    /// a run with --dequantize, per row; the densities are averaged over one step [default: none, the density at
+    /// the row]
+    #[arg(long, value_name = "K", visible_alias = "noise-samples", allow_negative_numbers = true)]
+    draws: Option<usize>,
     /// Also print how unusual each row is: the probability that a sample of the model has a lower
     /// log-density, from N samples, and |z|^2 of its noise [default without =N: 4096]
     #[arg(
@@ -99,7 +95,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let learned = TrainedFlow::open(&run)?;
-    check_options(args, learned.frames.images.as_ref())?;
+    check_options(args, &learned)?;
     if learned.frames.images.is_some() {
         if let Some(draws) = args.anomaly {
             // The library says why not.
@@ -117,28 +113,66 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(draws) = args.anomaly {
         return anomaly::run(args, (&learned, &run), &points, (rtol, atol), (draws, kind));
     }
-    let mut count = Count::new(points.rows.len() / d, "points");
-    let mut log_probs = Vec::with_capacity(points.rows.len() / d);
-    let parts = learned.log_prob_parts(&points.rows, rtol, atol).map_err(|e| points.located(e))?;
-    for part in parts {
-        let part = part.map_err(|e| points.located(e))?;
-        count.add(part.len());
-        log_probs.extend(part);
-    }
-    drop(count);
+    let log_probs = log_probs(args, &learned, &points, (rtol, atol))?;
     write(args, kind, &log_probs)?;
     let mean = Estimate::of(&log_probs);
     let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
     let n = grouped(log_probs.len() as u64);
-    let text = format!("{n} points, mean log-density {mean} nats per {area}");
+    let text = format!("{n} points, mean log-density {mean} nats per {area}{}", of_noise(args, &learned));
     done(&text, || {
-        let common = json!({
+        let mut common = json!({
             "run": run, "count": log_probs.len(), "mean_log_prob_nats": mean.mean,
             "mean_log_prob_stderr_nats": mean.stderr, "rtol": rtol, "atol": atol,
         });
+        if let Some(draws) = args.draws {
+            common["draws"] = draws.into();
+        }
         with_values(common, args, &log_probs)
     });
     Ok(())
+}
+
+/// The log-densities of points, averaged over `--draws` draws of noise if the option is given.
+fn log_probs(
+    args: &Args,
+    learned: &TrainedFlow,
+    points: &Points,
+    (rtol, atol): (f64, f64),
+) -> Result<Vec<f64>> {
+    let n = points.rows.len() / learned.dim();
+    let mut count = Count::new(n, "points");
+    let mut log_probs = Vec::with_capacity(n);
+    let located = |e| points.located(e);
+    let mut add = |part: flowline::Result<Vec<f64>>| -> Result<()> {
+        let part = part.map_err(located)?;
+        count.add(part.len());
+        log_probs.extend(part);
+        Ok(())
+    };
+    if let Some(draws) = args.draws {
+        let noise = (draws, args.seed);
+        let parts = learned.dequantized_log_prob_parts(&points.rows, noise, (rtol, atol));
+        parts.map_err(located)?.try_for_each(&mut add)?;
+    } else {
+        let parts = learned.log_prob_parts(&points.rows, rtol, atol);
+        parts.map_err(located)?.try_for_each(&mut add)?;
+    }
+    drop(count);
+    Ok(log_probs)
+}
+
+/// What the densities of a run with `--dequantize` are.
+fn of_noise(args: &Args, learned: &TrainedFlow) -> String {
+    let is_rounded = learned.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
+    match args.draws {
+        _ if !is_rounded => String::new(),
+        None => "; at the rows as they are, without the noise of --dequantize (--draws averages over it)"
+            .to_owned(),
+        Some(draws) => format!(
+            "; the mean density over {draws} draw{} of the noise of --dequantize per row: on average a lower bound of that over all noise",
+            if draws == 1 { "" } else { "s" }
+        ),
+    }
 }
 
 /// The summary with the name of the output file. If there is no output file, the summary has the values
@@ -172,11 +206,16 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
 }
 
 /// Refuses options that have no effect for this run.
-fn check_options(args: &Args, images: Option<&ImagesFrame>) -> Result<()> {
+fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
     let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
     let points = "the run was not trained on a set of images";
-    match (images, &args.labels) {
-        (None, _) if args.draws != 1 => useless("--draws", args.draws.to_string(), points),
+    let no_noise = "the run was not trained on a set of images, nor on a table with --dequantize";
+    let is_rounded = learned.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
+    match (&learned.frames.images, &args.labels) {
+        (None, _) if args.draws == Some(0) && is_rounded => Err(EvalError::NoDraws.into()),
+        (None, _) if args.draws.is_some_and(|draws| draws != 1) && !is_rounded => {
+            useless("--draws", args.draws.unwrap_or_default().to_string(), no_noise)
+        }
         (None, Some(path)) => useless("--labels", path.display().to_string(), points),
         (Some(frame), Some(path)) if frame.classes.is_none() => {
             useless("--labels", path.display().to_string(), "the run was trained without labels")
@@ -189,11 +228,11 @@ fn check_options(args: &Args, images: Option<&ImagesFrame>) -> Result<()> {
 fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: FileKind) -> Result<()> {
     let images = ImageSet::open(&args.data)?;
     let images = if let Some(labels) = &args.labels { images.with_labels(labels)? } else { images };
-    let again = if args.draws == 1 { images.len().min(256) } else { 0 };
-    let mut count = Count::new(images.len() * args.draws.max(1) + again, "images");
+    let draws = args.draws.unwrap_or(1);
+    let again = if draws == 1 { images.len().min(256) } else { 0 };
+    let mut count = Count::new(images.len() * draws.max(1) + again, "images");
     let key = Key::new(args.seed);
-    let (log_probs, bits) =
-        learned.image_log_probs(&images, tolerances, args.draws, &key, |n| count.add(n))?;
+    let (log_probs, bits) = learned.image_log_probs(&images, tolerances, draws, &key, |n| count.add(n))?;
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {

@@ -198,6 +198,11 @@ fn points(
         }
     }
     drop(count);
+    if let Some(points) = &learned.frames.points
+        && let Some(columns) = points.dequantized_text()
+    {
+        note(&format!("note: samples are not rounded: the run has noise of one step in {columns}"));
+    }
     Ok(inpainted)
 }
 

@@ -32,6 +32,7 @@ mod parts;
 mod pixels;
 mod points;
 mod quadrature;
+mod rounding;
 mod split;
 mod standard;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub mod extra {
     pub use super::estimate::Estimate;
     pub use super::image_density::Rule;
     pub use super::pixels::{PixelTransform, bits_per_dim, dequantize};
+    pub use super::rounding::Rounding;
     pub use super::split::{Split, subset};
     pub use super::toy::ToyGrid;
     pub use super::velocity::MixtureVelocity;

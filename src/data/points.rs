@@ -4,7 +4,7 @@
 //! Training points are at least two; their values are finite and not constant in any column, so their
 //! standardized form exists. Held-out points use the mean and standard deviation of the training points.
 
-use super::{DataError, Standardizer};
+use super::{DataError, Rounding, Standardizer};
 use crate::io::{Fnv, Table, read_csv, read_npy};
 use std::path::Path;
 
@@ -181,6 +181,16 @@ impl Points {
         let (standard, values) = (learned.standard.clone(), self.values_of(which));
         let lines = self.lines_of(which);
         Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values, lines })
+    }
+
+    /// The same points with noise of one step on rounded columns: a function of the seed and of the numbers of the
+    /// rows.
+    pub(crate) fn dequantized(mut self, rounding: &Rounding, numbers: &[usize], seed: u64) -> Self {
+        let d = self.dim();
+        for (row, &number) in self.values.chunks_exact_mut(d).zip(numbers) {
+            rounding.add_noise(row, seed, number as u64);
+        }
+        self
     }
 
     fn lines_of(&self, which: &[usize]) -> Vec<usize> {

@@ -30,7 +30,7 @@ pub enum EvalError {
         /// The reason.
         reason: &'static str,
     },
-    /// Bits/dim need at least one draw.
+    /// Bits/dim and means over noise need at least one draw.
     #[error("--draws=0: must be at least 1")]
     NoDraws,
     /// The request is only defined for an image or points in the plane.

@@ -4,8 +4,9 @@
 //! converts between the two. Points of any dimension are rows of one flat slice; functions for points in the
 //! plane use pairs of coordinates.
 
+use super::draws::Draws;
 use super::measure::{DRAW_TOLERANCE, LogDensity, PART, Sampler};
-use super::{EvalError, Frames, ImageFrame};
+use super::{EvalError, Frames, ImageFrame, PointsFrame};
 use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
@@ -177,6 +178,40 @@ impl Fitted {
         rtol: f64,
         atol: f64,
     ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
+        self.densities(points, (rtol, atol), None)
+    }
+
+    /// The log-density of a run with `dequantize` averaged over the rounding of its columns, in parts like
+    /// [`Fitted::log_prob_parts`]: `log((1/K) sum_k q(x + h (u_k - 1/2)))` over K = `draws` uniform draws u_k per
+    /// row, with the steps h of the columns.
+    ///
+    /// In expectation over the draws it is at most the logarithm of the mean density over one step around x, by
+    /// Jensen's inequality, and it tends to it with many draws. Plus `sum ln h` over the columns with noise it is a
+    /// log-probability of the rounded values. Without such columns it is the log-density at x. The draws
+    /// are a function of `seed` and the number of the row.
+    ///
+    /// # Errors
+    /// As [`Fitted::log_prob_parts`].
+    ///
+    /// # Panics
+    /// If the length is not a multiple of the dimension, or `draws` is 0.
+    pub fn dequantized_log_prob_parts<'a>(
+        &'a self,
+        points: &'a [f64],
+        (draws, seed): (usize, u64),
+        (rtol, atol): (f64, f64),
+    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
+        assert!(draws > 0, "a mean over 0 draws does not exist; give at least 1");
+        let rounding = self.frames.points.as_ref().and_then(PointsFrame::rounding);
+        self.densities(points, (rtol, atol), rounding.map(|rounding| Draws { rounding, count: draws, seed }))
+    }
+
+    fn densities<'a>(
+        &'a self,
+        points: &'a [f64],
+        (rtol, atol): (f64, f64),
+        draws: Option<Draws>,
+    ) -> Result<impl Iterator<Item = Result<Vec<f64>>> + 'a> {
         check_tolerances(rtol, atol)?;
         let d = self.dim();
         assert!(
@@ -188,7 +223,7 @@ impl Fitted {
         check_rows(points, &self.standard(), whose, |i| format!("point {}", i + 1))?;
         let (density, rows) = (LogDensity::for_points(n, rtol, atol), LogDensity::rows_for(n));
         let (frame, shift) = (self.standard(), self.standard().log_jacobian());
-        let solve = move |(part, points): (usize, &[f64])| {
+        let solve = move |part: usize, points: &[f64]| -> Result<Vec<f64>> {
             let standard: Vec<f32> = frame.transform(points).into_iter().map(|x| x as f32).collect();
             let found = density.eval_rows(&self.flow, &standard, d).map_err(|e| match e {
                 Error::Solve(SolveError::Incomplete { outcome, .. }) => {
@@ -198,7 +233,11 @@ impl Fitted {
             })?;
             Ok(found.into_iter().map(|x| f64::from(x) + shift).collect())
         };
-        Ok(points.chunks(rows * d).enumerate().map(solve))
+        let of_part = move |(part, points): (usize, &[f64])| match &draws {
+            None => solve(part, points),
+            Some(draws) => draws.mean((points, d), part * rows, |points| solve(part, points)),
+        };
+        Ok(points.chunks(rows * d).enumerate().map(of_part))
     }
 
     fn unsolved(&self, first: usize, points: &[f64], outcome: Outcome) -> Error {

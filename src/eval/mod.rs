@@ -14,6 +14,7 @@
 mod anomaly;
 mod deadline;
 mod domain;
+mod draws;
 mod error;
 mod exact;
 #[cfg(feature = "plot")]
@@ -43,8 +44,8 @@ pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};
 pub use error::{EvalError, stopped};
 pub(crate) use fitted::{DATA, check_rows};
 pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};
-pub(crate) use frame::file_name;
 pub use frame::{ImageFrame, PointsFrame, Units};
+pub(crate) use frame::{dequantized_text, file_name};
 pub use frames::Frames;
 pub(crate) use held_out::HeldOut;
 #[cfg(feature = "plot")]

@@ -148,6 +148,7 @@ mod tests {
             ("checkpoints", of(json!([2, 5]))),
             ("optimizer", of(json!(["adam", "adamw", "lion"]))),
             ("objective", of(json!(["flow-matching", "maximum-likelihood", "both"]))),
+            ("dequantize", of(json!([false, true]))),
             ("kinetic", of(json!([0.0, 0.5]))),
             ("jacobian", of(json!([0.0, 0.25]))),
             ("patience", of(json!([1, 3]))),

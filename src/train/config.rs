@@ -60,6 +60,9 @@ pub struct TrainConfig {
     /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
+    /// Whether columns of points that are rounded to a step get uniform noise of one step.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dequantize: bool,
     /// Early stopping on points and image sets: validation checks in a row without improvement after which
     /// the run ends. Without effect on other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,7 +192,7 @@ impl TrainConfig {
     }
 
     /// The options that set a part of the configuration.
-    pub(super) const SET_BY_OPTIONS: [&str; 25] = [
+    pub(super) const SET_BY_OPTIONS: [&str; 26] = [
         "preset",
         "updates",
         "batch",
@@ -209,6 +212,7 @@ impl TrainConfig {
         "target",
         "field",
         "pixels",
+        "dequantize",
         "kinetic",
         "jacobian",
         "lr",
@@ -274,6 +278,7 @@ impl TrainConfig {
             "lr" => self.phases[0].lr.into(),
             "seed" => self.seed.into(),
             "pixels" => self.pixels.map_or("none".into(), |kind| kind.name().into()),
+            "dequantize" => self.dequantize.into(),
             "shards" => self.shards.into(),
             "patience" => self.patience.map_or("none".into(), Value::from),
             _ => "none".into(),

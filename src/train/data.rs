@@ -15,7 +15,7 @@ use super::{
     TargetKind, TimesKind, TrainConfig, TrainingData,
 };
 use crate::cnf::{FlowMatching, Times};
-use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, ToyDensity, subset};
+use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rounding, ToyDensity, subset};
 use crate::error::Result;
 use crate::eval::{DATA, Frames, HeldOut, Images, Rows, TEST_STREAM, check_rows, file_name};
 use crate::heatmap::{ColorScale, Heatmap};
@@ -92,7 +92,7 @@ impl TrainingData {
         let seed = config.seed;
         let mut prepared = match self {
             TrainingData::Image(image) => prepare_image(image, seed),
-            TrainingData::Points(points, given) => self.prepare_points(points, given, seed)?,
+            TrainingData::Points(points, given) => self.prepare_points(points, given, config)?,
             TrainingData::Toy(toy) => self.prepare_toy(*toy, seed)?,
             TrainingData::Images(images, given) => {
                 let kind = config.pixels.unwrap_or(PixelTransformKind::Marginals);
@@ -128,22 +128,34 @@ impl TrainingData {
         (matching.target(exact.velocity.clone()), Some(exact))
     }
 
-    fn prepare_points(&self, points: &Points, given: &Given<Points>, seed: u64) -> Result<Prepared> {
+    fn prepare_points(
+        &self,
+        points: &Points,
+        given: &Given<Points>,
+        config: &TrainConfig,
+    ) -> Result<Prepared> {
+        let seed = config.seed;
         let (train, held_out) = given.parts(points, ("points", &points.name, None), Points::len, seed)?;
         let parts = Parts::of(&train, &held_out);
-        let train = points.rows(&train)?;
+        let mut train = points.rows(&train)?;
+        let rounding = if config.dequantize { Rounding::of(&train) } else { Rounding::default() };
+        rounding.widen(&mut train.standard);
         let rows = |i: usize, stream: u64| -> Result<Rows> {
             let (of, rows) = &held_out[i];
             let all = of.held_out(rows, &train)?;
             check_rows(all.values(), &all.standard, DATA, |row| all.place(row))?;
             let few = subset(rows, None, MEASURED, seed ^ stream);
             let places = few.iter().map(|&row| of.place(row)).collect();
-            Ok(Rows { points: of.held_out(&few, &train)?.standardized(), log_p: None, places })
+            let points = of.held_out(&few, &train)?.dequantized(&rounding, &few, seed ^ stream);
+            Ok(Rows { points: points.standardized(), log_p: None, places })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
         // The hash does not include a separate test set, because the weights do not depend on it.
         let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
-        let frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
+        let mut frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
+        if !rounding.is_none() {
+            frame.steps = rounding.steps().to_vec();
+        }
         Ok(self.over(&train, frame, HeldOut::Rows { validation, test }, parts))
     }
 
@@ -167,7 +179,10 @@ impl TrainingData {
             frame.density_max =
                 ColorScale::of(&Heatmap { values: &values, rows, cols, frame: frame.window() }).max;
         }
-        let source = Source::Tables(Tables::of_points(train));
+        let source = Source::Tables(match points.rounding() {
+            Some(rounding) => Tables::of_rounded(train, &rounding),
+            None => Tables::of_points(train),
+        });
         let frames = Frames { image, points: Some(points), images: None };
         Prepared { source, matching: FlowMatching::new(), exact: None, held_out, frames, parts }
     }

@@ -21,10 +21,12 @@ enum Needs {
     Images,
     /// Points, a set of images or exact targets alone, whose best weights are kept.
     Checks,
+    /// Points.
+    Points,
 }
 
 /// Every option: field name and command-line option.
-const NEEDS: [(&str, &str, Needs); 26] = [
+const NEEDS: [(&str, &str, Needs); 27] = [
     ("preset", "--preset", Needs::Nothing),
     ("updates", "--updates", Needs::Nothing),
     ("time_limit", "--time-limit", Needs::Nothing),
@@ -45,6 +47,7 @@ const NEEDS: [(&str, &str, Needs); 26] = [
     ("target", "--target", Needs::Density),
     ("field", "--field", Needs::Images),
     ("pixels", "--pixels", Needs::Images),
+    ("dequantize", "--dequantize", Needs::Points),
     ("kinetic", "--kinetic", Needs::Solves),
     ("jacobian", "--jacobian", Needs::Solves),
     ("patience", "--patience", Needs::Checks),
@@ -90,7 +93,8 @@ impl TrainOptions {
     /// [`TrainError::Useless`] for the first such option.
     pub(super) fn check_kind(&self, data: &TrainingData) -> Result<(), Error> {
         let is_images = matches!(data, TrainingData::Images(..));
-        let is_held_out = is_images || matches!(data, TrainingData::Points(..));
+        let is_points = matches!(data, TrainingData::Points(..));
+        let is_held_out = is_images || is_points;
         let given = self.to_map();
         let is_exact = self.target == Some(TargetKind::Exact);
         for (name, option, needs) in NEEDS {
@@ -102,6 +106,7 @@ impl TrainOptions {
                     "the points of this image have weights, which belong to drawn targets"
                 }
                 Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
+                Needs::Points if !is_points => "it needs a table, whose columns may be rounded",
                 _ => continue,
             };
             if let Some(value) = given.get(name) {
@@ -147,7 +152,7 @@ mod tests {
             "divergence": "hutchinson", "probes": 3, "solver": "dopri5", "rtol": 0.01, "atol": 0.01, "fixed_steps": 3,
             "checkpoints": 2, "optimizer": "lamb", "objective": "maximum-likelihood", "times": "likelihood",
             "target": "exact", "field": "mlp",
-            "pixels": "logit", "kinetic": 0.5, "jacobian": 0.5, "patience": 2, "lr": 0.1, "shards": 2, "seed": 5
+            "pixels": "logit", "kinetic": 0.5, "jacobian": 0.5, "patience": 2, "dequantize": true, "lr": 0.1, "shards": 2, "seed": 5
         });
         values.as_object().unwrap().clone()
     }
@@ -241,6 +246,7 @@ mod tests {
         let count = |name: &str, kind: usize| found.get(&(name, kind)).copied().unwrap_or(0);
         assert_eq!([count("patience", 0), count("patience", 2)], [6, 10]);
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
+        assert_eq!([count("dequantize", 0), count("dequantize", 2)], [12, 4]);
         assert_eq!([count("solver", 1), count("solver", 2)], [6, 10]);
         assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);
         assert_eq!([count("times", 1), count("times", 2)], [4, 12]);

@@ -8,7 +8,7 @@ use super::best::{Criterion, Measured};
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, PlotsKind, TrainReport, TrainedFlow, Trainer, TrainingData};
+use super::{Activity, Flow, ImageFrame, PlotsKind, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{
@@ -244,6 +244,7 @@ fn report(
         plan_peak_bytes: counters.plan_peak_bytes,
         peak_rss_mb: counters.peak_rss_mb,
         seconds_to_gap: session.tallies.seconds_to_gap.clone(),
+        dequantized: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
         threads: rayon::current_num_threads(),
         seed: config.seed,
         files: session.folder.as_ref().map(RunFolder::files).unwrap_or_default(),

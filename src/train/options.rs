@@ -74,6 +74,9 @@ pub struct TrainOptions {
     /// The pixel transform of image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
+    /// On points: whether columns that are rounded to a step get uniform noise of one step, in training and in scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dequantize: Option<bool>,
     /// Weight of the kinetic energy of the path in the maximum-likelihood loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kinetic: Option<f64>,
@@ -342,7 +345,7 @@ impl TrainOptions {
         }
         either! {
             preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective times target field pixels kinetic jacobian patience shards lr seed plots
+            optimizer objective times target field pixels dequantize kinetic jacobian patience shards lr seed plots
         }
     }
 

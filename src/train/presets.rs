@@ -200,6 +200,7 @@ impl TrainConfig {
         let mut config = self;
         config.shards = options.shards.unwrap_or(config.shards);
         config.patience = options.patience.or(config.patience);
+        config.dequantize = options.dequantize.unwrap_or(config.dequantize);
         config.times = options.times.unwrap_or(config.times);
         config.target = options.target.unwrap_or(config.target);
         config.phases = match (options.objective, options.target) {
@@ -314,6 +315,7 @@ impl TrainConfig {
             clip_norm: Some(CLIP_NORM),
             cosine: true,
             pixels: None,
+            dequantize: false,
             patience: None,
             shards: 1,
         }

@@ -1,6 +1,7 @@
 //! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
 use super::{LearnedFrom, Objective, Scores, ToleranceRow};
+use crate::eval::dequantized_text;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,6 +105,9 @@ pub struct TrainReport {
     /// Seconds of updates until a validation first found a KL divergence below each bound, in nats; `None` if
     /// none did.
     pub seconds_to_gap: BTreeMap<&'static str, Option<f64>>,
+    /// The columns with uniform noise of one step, and their steps: all scores are of values with this noise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dequantized: BTreeMap<String, f64>,
     /// Number of threads.
     pub threads: usize,
     /// The seed.
@@ -164,9 +168,11 @@ pub struct PhaseReport {
 }
 
 impl TrainReport {
-    /// The scores of the model by name, means with their standard errors: test scores first.
+    /// The scores of the model by name, means with their standard errors: test scores first; then the columns with
+    /// noise.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
-        self.scores().figures()
+        let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
+        self.scores().figures().into_iter().chain(noise).collect()
     }
 
     /// The scores only.

@@ -345,7 +345,8 @@ impl<'a> Trainer<'a> {
             let kl_estimate = prepared.exact.is_some() && config.estimates();
             (RunInfo { run: String::new(), options, config, frames, parts, kl_estimate }, state)
         };
-        let found = warnings(&self.data, prepared.parts);
+        let dequantized = prepared.frames.points.as_ref().filter(|_| header.config.dequantize);
+        let found = warnings(&self.data, prepared.parts, dequantized);
         let shards = header.config.shards;
         if let Some(world) = self.world.filter(|world| world.size() > shards) {
             return Err(TrainError::Ranks { ranks: world.size(), shards }.into());

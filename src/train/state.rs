@@ -7,7 +7,7 @@
 use super::feed::Wanted;
 use super::{Feed, Flow, PixelTables};
 use crate::array::DType;
-use crate::data::{ImageDensity, Points};
+use crate::data::{ImageDensity, Points, Rounding};
 use crate::error::Result;
 use crate::optim::OptState;
 use crate::tensor::{Key, Tensor};
@@ -137,6 +137,8 @@ tree! {
 pub struct PointsTable {
     /// Standardized coordinates, `[n, d]`.
     pub rows: Tensor,
+    /// The width of the noise on each column in standardized coordinates, `[d]`, if the points are dequantized.
+    pub steps: Option<Tensor>,
 }
 }
 
@@ -190,11 +192,21 @@ impl Tables {
     /// The table of points.
     pub fn of_points(points: &Points) -> Tables {
         let rows = Tensor::from_vec([points.len(), points.dim()], points.standardized());
-        Tables::Points(PointsTable { rows })
+        Tables::Points(PointsTable { rows, steps: None })
+    }
+
+    /// The table of points whose rounded columns get noise of one step, new in each draw.
+    pub fn of_rounded(points: &Points, rounding: &Rounding) -> Tables {
+        let Tables::Points(table) = Tables::of_points(points) else {
+            unreachable!("invariant: points have a table of points")
+        };
+        let steps = rounding.steps().iter().zip(&points.standard.std).map(|(step, std)| (step / std) as f32);
+        let steps = Tensor::from_vec([points.dim()], steps.collect::<Vec<f32>>());
+        Tables::Points(PointsTable { steps: Some(steps), ..table })
     }
 
     /// `rows` independent samples: for an image, a pixel by the alias method plus Gaussian jitter; for
-    /// points, uniformly chosen rows. Prepared rows of images are returned as they are.
+    /// points, uniformly chosen rows, with new noise if they are dequantized. Prepared rows of images are returned as they are.
     ///
     /// # Numerics
     /// The bucket is `floor(n u)` with a 32-bit u in f64: in f32 the frequencies of some pixels of a large
@@ -203,8 +215,14 @@ impl Tables {
         match self {
             Tables::Image(image) => image.draw(rows, key),
             Tables::Points(table) => {
-                let which = below(table.rows.shape()[0], rows, key);
-                Batch::plain(table.rows.take(&which), None)
+                let Some(steps) = &table.steps else {
+                    let which = below(table.rows.shape()[0], rows, key);
+                    return Batch::plain(table.rows.take(&which), None);
+                };
+                let [which, noise] = key.split();
+                let points = table.rows.take(&below(table.rows.shape()[0], rows, &which));
+                let noise = noise.uniform([rows, table.rows.shape()[1]]) - 0.5;
+                Batch::plain(points + noise * steps.expand_dims(0), None)
             }
             Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),
         }

@@ -1,6 +1,6 @@
 //! Warnings about the data of a run: scores that say less than they seem to.
 
-use super::{Given, Parts, TrainingData};
+use super::{Given, Parts, PointsFrame, TrainingData};
 use crate::data::{Points, subset};
 use crate::io::shortened;
 use std::collections::HashSet;
@@ -18,12 +18,12 @@ const FEW: usize = 30;
 /// The largest number of columns named in a message.
 const NAMED: usize = 6;
 
-/// Warnings for the data of a run and the sizes of its parts.
-pub(super) fn warnings(data: &TrainingData, parts: Parts) -> Vec<String> {
+/// Warnings for the data of a run and the sizes of its parts. `frame` is that of points that are dequantized.
+pub(super) fn warnings(data: &TrainingData, parts: Parts, frame: Option<&PointsFrame>) -> Vec<String> {
     let mut found = match data {
         TrainingData::Points(points, given) => {
-            let of_columns = repeated(points).into_iter().chain(constant(points));
-            of_columns.chain(shared(points, given)).collect()
+            let of_columns = frame.map(dequantized).into_iter().chain(repeated(points, frame));
+            of_columns.chain(constant(points)).chain(shared(points, given)).collect()
         }
         TrainingData::Images(images, given) => {
             let is_same = |other: &crate::data::ImageSet| match (images.fingerprint(), other.fingerprint()) {
@@ -43,8 +43,18 @@ pub(super) fn warnings(data: &TrainingData, parts: Parts) -> Vec<String> {
     found
 }
 
-/// A warning about columns in which most values occur several times.
-fn repeated(points: &Points) -> Option<String> {
+/// A note about the columns that get noise.
+fn dequantized(frame: &PointsFrame) -> String {
+    match frame.dequantized_text() {
+        Some(columns) => format!(
+            "dequantized columns: {columns}; scores are densities of values with uniform noise of one step"
+        ),
+        None => "note: --dequantize adds no noise: no column is rounded to a step".to_owned(),
+    }
+}
+
+/// A warning about columns in which most values occur several times and that get no noise.
+fn repeated(points: &Points, dequantized: Option<&PointsFrame>) -> Option<String> {
     let all: Vec<usize> = (0..points.len()).collect();
     let (rows, d) = (subset(&all, None, ROWS, 0), points.dim());
     let distinct = |a: usize| {
@@ -54,7 +64,10 @@ fn repeated(points: &Points) -> Option<String> {
         column.len()
     };
     let is_repeated = |&(_, values): &(usize, usize)| rows.len() >= LEAST && 2 * values < rows.len();
-    let found: Vec<_> = (0..d).map(|a| (a, distinct(a))).filter(is_repeated).collect();
+    let has_noise =
+        |a: &usize| dequantized.and_then(|frame| frame.steps.get(*a)).is_some_and(|&step| step > 0.0);
+    let found: Vec<_> =
+        (0..d).filter(|a| !has_noise(a)).map(|a| (a, distinct(a))).filter(is_repeated).collect();
     let name = |&(a, values): &(usize, usize)| {
         format!("{} ({values} different values)", shortened(&points.columns[a]))
     };
@@ -63,9 +76,17 @@ fn repeated(points: &Points) -> Option<String> {
         names.push(format!("and {} more", found.len() - NAMED));
     }
     let (noun, n) = (if found.len() == 1 { "column" } else { "columns" }, rows.len());
+    let remedy = match dequantized {
+        None => {
+            "add noise of the size of the rounding with --dequantize, or leave such columns out with --columns"
+        }
+        Some(_) => {
+            "--dequantize found no step to which they are rounded; leave such columns out with --columns"
+        }
+    };
     (!found.is_empty()).then(|| {
         format!(
-            "warning: {noun} {} in {n} rows: a density can be arbitrarily large at values that repeat, so the NLL has no lower bound; add noise of the size of the rounding, or leave such columns out with --columns",
+            "warning: {noun} {} in {n} rows: a density can be arbitrarily large at values that repeat, so the NLL has no lower bound; {remedy}",
             names.join(", ")
         )
     })
@@ -123,6 +144,7 @@ fn few(part: &str, rows: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Rounding;
     use rand::{RngExt, SeedableRng, rngs::SmallRng};
     use rand_distr::StandardNormal;
 
@@ -162,13 +184,21 @@ mod tests {
             let kinds: Vec<&str> = which.iter().map(|&kind| KINDS[kind]).collect();
             let points = table(&kinds, rng.random_range(300..1_000), &mut rng);
             which.iter().for_each(|&kind| drawn[kind] += 1);
-            let text = repeated(&points).unwrap_or_default();
+            let text = repeated(&points, None).unwrap_or_default();
+            // With noise on the rounded columns, only columns without a step remain.
+            let mut frame = PointsFrame::of(&points, String::new());
+            frame.steps = Rounding::of(&points).steps().to_vec();
+            let with_noise = repeated(&points, Some(&frame)).unwrap_or_default();
+            let told = dequantized(&frame);
             let near: Vec<String> = constant(&points).collect();
             for (a, &kind) in kinds.iter().enumerate() {
                 let repeats = text.contains(&format!("c{a} ("));
                 // Values around 3 with a spread of 1e-14 are multiples of 4.4e-16 and repeat.
                 let is_known = kind == "constant" || repeats == ["two", "integer", "rounded"].contains(&kind);
                 assert!(is_known, "{kind}: {text}");
+                let has_step = ["two", "integer", "rounded"].contains(&kind);
+                assert!(kind == "constant" || !with_noise.contains(&format!("c{a} (")), "{with_noise}");
+                assert!(kind == "constant" || told.contains(&format!("c{a} (step")) == has_step, "{told}");
                 let is_near = near.iter().any(|text| text.contains(&format!("column c{a} varies")));
                 assert_eq!(is_near, kind == "constant", "{near:?}");
             }

@@ -69,6 +69,10 @@ pub struct Args {
     /// Class of each image in --test; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
+    /// For tables: add uniform noise of one step to columns whose values are rounded to a step, in training and in
+    /// scores
+    #[arg(long, help_heading = INPUT)]
+    pub dequantize: bool,
     /// For image sets: transform of pixel values, marginals (by the distribution of each pixel) or logit
     /// [default: marginals]
     #[arg(long, value_name = "NAME", help_heading = INPUT, hide_possible_values = true,
@@ -254,6 +258,7 @@ impl Args {
             target: self.target,
             field: self.field,
             pixels: self.pixels,
+            dequantize: self.dequantize.then_some(true),
             kinetic: self.kinetic,
             jacobian: self.jacobian,
             patience: self.patience,

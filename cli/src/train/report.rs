@@ -23,6 +23,9 @@ fn table(report: &TrainReport) -> String {
         table.row(name, value);
         match name {
             "KL divergence" => table.row("", "how far the model is from the data; 0 if they are equal"),
+            "dequantized" => {
+                table.row("", "scores are of values with uniform noise of one step in these columns")
+            }
             "total probability" => table.row("", "integral of the model's density over the plane"),
             _ => &mut table,
         };

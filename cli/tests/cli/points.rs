@@ -192,3 +192,43 @@ fn invalid_numbers_are_named_with_their_file_and_a_remedy() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.contains("axes.npy") && message.contains("500 axes") && message.len() < 300, "{message}");
 }
+
+#[test]
+fn rounded_columns_get_noise_on_request_and_rows_are_scored_with_or_without_it() {
+    let place = Place::new();
+    let row = |i: i32| {
+        let t = f64::from(i) * 0.7;
+        format!(
+            "{},{},{}",
+            (10.0 * t.sin()).round(),
+            (1.3 * t).cos(),
+            (20.0 * (0.31 * t).sin()).round() / 10.0
+        )
+    };
+    let rows: Vec<String> = (0..300).map(row).collect();
+    fs::write(place.path("ages.csv"), format!("age,speed,height\n{}\n", rows.join("\n"))).unwrap();
+    let train =
+        "train ages.csv --objective flow-matching --updates 3 --width 4 --depth 1 --batch 16 --plots none";
+    let (_, err) = place.output(&format!("{train} --out plain"));
+    assert!(err.contains("age (21 different values)") && err.contains("--dequantize"), "{err}");
+    let (out, err) = place.output(&format!("{train} --out run --dequantize"));
+    assert!(err.contains("dequantized columns: age (step 1), height (step 0.1);"), "{err}");
+    assert!(
+        !err.contains("different values") && format!("{out}{err}").contains("scores are of values"),
+        "{err}"
+    );
+    assert!(place.done("info run").contains("age (step 1), height (step 0.1)"));
+    assert!(place.done("info run --options").contains("dequantize = true"));
+    let (_, err) = place.output("sample run -n 3 --out a.csv");
+    assert!(err.contains("samples are not rounded") && err.contains("age (step 1)"), "{err}");
+
+    fs::write(place.path("few.csv"), format!("age,speed,height\n{}\n", rows[..2].join("\n"))).unwrap();
+    let (plain, err) = place.output("log-prob run few.csv");
+    assert!(err.contains("at the rows as they are"), "{err}");
+    let (mean, err) = place.output("log-prob run few.csv --draws 4");
+    assert!(err.contains("4 draws") && err.contains("lower bound") && mean != plain, "{err}");
+    assert_eq!(place.output("log-prob run few.csv --draws 4").0, mean);
+    place.fails("log-prob run few.csv --draws 0", 2, &["--draws=0"]);
+    place.fails("log-prob plain few.csv --draws 4", 2, &["--draws=4", "--dequantize"]);
+    place.fails("train moons --dequantize --out toy", 2, &["--dequantize=true", "a table"]);
+}

@@ -7,6 +7,7 @@ mod images;
 mod limits;
 mod pictures;
 mod ranks;
+mod rounded;
 
 use super::*;
 use crate::cnf::Cnf;
