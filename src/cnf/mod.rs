@@ -39,8 +39,8 @@ pub mod extra {
     //! Less common options, and the return types of a flow's functions.
     pub use super::anomaly::{AnomalyScore, Typicality};
     pub use super::divergence::ProbeDistribution;
-    pub use super::inpaint::Inpainted;
     pub use super::estimate::{KlEstimate, KlEstimator};
+    pub use super::inpaint::Inpainted;
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;

@@ -19,6 +19,7 @@ const COUNTED: usize = 64;
 /// The training data.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "a run has one, and a box would complicate the type")]
 pub enum TrainingData {
     /// One image.
     Image(ImageDensity),

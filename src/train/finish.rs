@@ -8,7 +8,9 @@ use super::best::{Criterion, Measured};
 #[cfg(feature = "plot")]
 use super::figures;
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, PlotsKind, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData};
+use super::{
+    Activity, Flow, ImageFrame, PlotsKind, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData,
+};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{

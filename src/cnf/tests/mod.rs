@@ -2,8 +2,8 @@
 
 mod anomaly;
 mod densities;
-mod inpaint;
 mod estimates;
+mod inpaint;
 mod matching;
 mod objectives;
 mod solves;

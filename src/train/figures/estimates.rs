@@ -82,7 +82,7 @@ fn loss_by_t(folder: &RunFolder, estimates: &[(u64, KlEstimate)]) -> Result<()> 
         let width = 1.0 / loss_by_t.len() as f64;
         let step = |(part, &loss): (usize, &f64)| {
             (loss > 0.0 && loss.is_finite())
-                .then(|| [[part as f64 * width, loss], [(part as f64 + 1.0) * width, loss]])
+                .then_some([[part as f64 * width, loss], [(part as f64 + 1.0) * width, loss]])
         };
         let steps: Vec<[f64; 2]> = loss_by_t.iter().enumerate().filter_map(step).flatten().collect();
         if !steps.is_empty() {
