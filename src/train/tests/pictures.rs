@@ -91,12 +91,14 @@ impl Kind {
     }
 }
 
-/// A run of 12 s on a machine that is so slow that there are a few updates and a few hundred points.
+/// A run of 12 s on a machine that is so slow that there are a few updates, and about a thousand points and cells.
 fn run(picture: &Path, folder: &Path, plots: PlotsKind) -> Result<TrainedFlow> {
     let mut machine = Machine::new(0, f64::INFINITY);
     machine.slow = 1.0;
     machine.takes(Work::Update, 0.5);
-    machine.takes(Work::Score, 5e-4);
+    machine.takes(Work::Score, 3e-3);
+    machine.takes(Work::Grid, 2e-3);
+    machine.takes(Work::Samples, 2e-3);
     let options = TrainOptions {
         time_limit: Some(12.0),
         batch: Some(16),
