@@ -28,6 +28,7 @@ mod inpaint;
 mod integral;
 mod measure;
 mod most;
+mod points_frame;
 #[cfg(feature = "plot")]
 mod samples;
 mod target;
@@ -44,8 +45,8 @@ pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};
 pub use error::{EvalError, stopped};
 pub(crate) use fitted::{DATA, check_rows};
 pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};
-pub use frame::{ImageFrame, PointsFrame, Units};
-pub(crate) use frame::{dequantized_text, file_name};
+pub(crate) use frame::file_name;
+pub use frame::{ImageFrame, Units};
 pub use frames::Frames;
 pub(crate) use held_out::HeldOut;
 #[cfg(feature = "plot")]
@@ -58,5 +59,7 @@ pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub(crate) use measure::{LogDensity, Rows, Score, drawable};
 pub(crate) use most::{at_most, side_at_most};
+pub use points_frame::PointsFrame;
+pub(crate) use points_frame::dequantized_text;
 pub(crate) use target::TEST_STREAM;
 pub use target::TrainingData;

@@ -7,7 +7,7 @@
 //! of the loss: of runs with different times, the one with the lower estimate may have the higher KL divergence.
 
 use super::{Objective, RunInfo, TargetKind, TrainConfig, TrainingData};
-use crate::cnf::{ExactVelocity, FlowPath, KlEstimator};
+use crate::cnf::{ExactVelocity, FlowPath, KlEstimate, KlEstimator};
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -57,6 +57,14 @@ impl Exact {
         let x1 = Tensor::from_vec([POINTS, self.velocity.dim()], x1);
         KlEstimator::new(self.velocity.clone(), FlowPath::Straight, self.scale, &x1, &noise)
     }
+}
+
+/// An estimate as `metrics.csv` has it.
+pub(super) fn to_row(estimate: KlEstimate) -> [f64; 10] {
+    let mut row = [estimate.nats; 10];
+    row[1] = estimate.stderr;
+    row[2..].copy_from_slice(&estimate.loss_by_t);
+    row
 }
 
 impl TrainConfig {

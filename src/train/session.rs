@@ -6,16 +6,17 @@
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
 //! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
-//! [`alarm`] determines when to do so, [`ahead`] says what remains.
+//! [`alarm`] determines when to do so, [`checks`] selects the best weights, [`ahead`] says what remains.
 
 mod ahead;
 mod alarm;
+mod checks;
 mod keep;
 mod look;
 
 #[cfg(feature = "plot")]
 use super::PlotsKind;
-use super::best::{self, Best, Criterion, Measured};
+use super::best::{Best, Criterion, Measured};
 use super::budget::{Before, Budget};
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
@@ -26,8 +27,7 @@ use super::step::{self, Means, Step};
 use super::tally::Tallies;
 use super::team::{Order, Team};
 use super::{
-    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, Objective, PixelTables, TrainError, TrainedFlow,
-    TrainingData, bounds,
+    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, bounds, estimator,
 };
 use crate::array::memory;
 use crate::cnf::{FlowMatching, KlEstimate, KlEstimator};
@@ -38,6 +38,7 @@ use crate::io::run::RunFolder;
 use crate::ode::SolveError;
 use crate::world::WorldError;
 use alarm::Alarm;
+use checks::keeps_best;
 use std::rc::Rc;
 
 /// A run in progress.
@@ -300,56 +301,6 @@ impl<'a> Session<'a> {
         self.prepare(phase)
     }
 
-    /// The number of checks that belong to the share of a phase's seconds that has passed.
-    fn checks_passed(&self, phase: usize) -> u64 {
-        self.budget.share(phase).map_or(0, |share| (share * self.header.checks() as f64) as u64)
-    }
-
-    /// Whether a check for the best weights is due: of the estimate of the KL divergence if there is one, otherwise of the
-    /// validation NLL. Under a time limit, checks are due at fiftieths or tenths of a phase's seconds, unless they would
-    /// take too much time, and at the end of the phase.
-    fn is_due(&mut self, phase: usize, last: bool) -> bool {
-        let plan = &self.header.config.phases[phase];
-        let is_checked = match &self.estimator {
-            Some(_) => plan.objective == Objective::FlowMatching,
-            None => self.best.is_some(),
-        };
-        if !is_checked || !self.budget.is_limited() {
-            return is_checked && best::is_due(plan, self.update - self.first(phase), self.header.checks());
-        }
-        let (passed, now_s) = (self.checks_passed(phase), self.budget.time.now_s());
-        let measured_at = &mut self.tallies.counters.measured_at;
-        // A validation takes a small part of a tenth, unless the machine has become slow.
-        let is_affordable =
-            self.estimator.is_some() || measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
-        let due = last || (passed > self.passed && is_affordable);
-        if due {
-            self.passed = passed;
-            measured_at.push(self.update);
-        }
-        due
-    }
-
-    /// Estimates the KL divergence of the averaged weights, and keeps them if they are the best.
-    fn estimate(&mut self) -> Result<Option<KlEstimate>> {
-        let Some(estimator) = &self.estimator else { return Ok(None) };
-        let found = estimator.estimate(&self.state.ema)?;
-        self.last_estimate = Some(found);
-        if let Some(best) = &mut self.best {
-            // Infinity is not a number of JSON.
-            let [nats, stderr] = [found.nats, found.stderr].map(|x| if x.is_finite() { x } else { f64::MAX });
-            let by = Criterion::Estimate { kl_estimate_nats: nats, kl_estimate_stderr_nats: stderr };
-            let measured = Measured { by, update: self.update, rows: None };
-            best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
-            self.stopped = self.is_out_of_patience();
-            if self.stopped {
-                // The final weights are scored anew.
-                self.last_score = None;
-            }
-        }
-        Ok(Some(found))
-    }
-
     /// Makes one update, then validates, saves and draws if these are due. Returns whether the phase is over.
     fn advance(&mut self, phase: usize) -> Result<bool> {
         let mut row = self.step(phase)?;
@@ -365,7 +316,7 @@ impl<'a> Session<'a> {
         let ends = last && !self.budget.is_limited();
         self.last_score = self.last_score.filter(|_| !last);
         if due && self.estimator.is_some() {
-            row.kl_estimate = self.estimate()?;
+            row.kl_estimate = self.estimate()?.map(estimator::to_row);
             due = false;
         }
         if ends || first_look || due || self.measuring.rings(now_s) {
@@ -460,34 +411,8 @@ impl<'a> Session<'a> {
         Ok(means)
     }
 
-    /// Early stopping: whether `patience` checks have passed since the best one. A resumed run reaches the same result
-    /// from the best weights and the update.
-    fn is_out_of_patience(&self) -> bool {
-        let config = &self.header.config;
-        let kept = self.best.as_ref().and_then(|best| best.measured);
-        let is_over = |(patience, kept): (u64, Measured)| {
-            let since = if self.budget.is_limited() {
-                self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
-                    as u64
-            } else {
-                best::checks_since(config, self.header.checks(), kept.update, self.update)
-            };
-            since >= patience
-        };
-        config.patience.zip(kept).is_some_and(is_over)
-    }
-
     /// Counts the traces of a phase's gradient for the report, and drops the programs.
     fn end(&mut self, phase: usize) {
         self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
-}
-
-/// Under a time limit, a check for the best weights waits until this many times its duration has passed.
-const CHECK_SHARE: f64 = 4.0;
-
-/// Whether a run ends with the best weights rather than the last: because it may overfit, or because the estimate of its
-/// KL divergence tells which are the best.
-fn keeps_best(data: &TrainingData, header: &RunInfo) -> bool {
-    header.selects_by_estimate() || matches!(data, TrainingData::Points(..) | TrainingData::Images(..))
 }

@@ -67,15 +67,21 @@ fn a_run_writes_its_files_and_reports_every_field() {
         (Some(120), Some(3), Some(2))
     );
     assert!((report["mass"].as_f64().unwrap() - 1.0).abs() < 2e-3, "{}", report["mass"]);
-    for name in ["density", "comparison", "samples", "flow", "loss", "metrics", "model"] {
+    files_of_a_run(&place, &report);
+    uses_of_a_run(&place);
+}
+
+/// The files of a run and their names in the report; a row of metrics for each update.
+fn files_of_a_run(place: &Place, report: &serde_json::Value) {
+    let figures = ["density", "comparison", "samples", "flow", "field", "loss", "gap", "loss_by_t"];
+    for name in figures.into_iter().chain(["metrics", "model"]) {
         let path = place.path(report["files"][name].as_str().unwrap_or_else(|| panic!("no {name}")));
         assert!(path.starts_with(place.path("runs/tiny")) && fs::metadata(&path).unwrap().len() > 0);
     }
     let metrics = fs::read_to_string(place.path("runs/tiny/metrics.csv")).unwrap();
-    let heading =
-        "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats";
+    let heading = "update,phase,loss,nll_nats,ms,field_evals,live_buffers,live_bytes,rss_mb,traces,nll_stderr_nats,\
+        kl_estimate_nats,kl_estimate_stderr_nats,loss_t1,loss_t2,loss_t3,loss_t4,loss_t5,loss_t6,loss_t7,loss_t8";
     assert_eq!((metrics.lines().next(), metrics.lines().count()), (Some(heading), 121));
-    uses_of_a_run(&place);
 }
 
 /// Runs the commands that read a run folder. Points, grids and values agree.

@@ -40,7 +40,7 @@ fn few_steps_approach_the_adaptive_samples_and_are_recorded() {
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
     };
     let [one, four, many] = [1, 4, 64].map(off);
-    assert!(one.is_finite() && four < one && many < 0.1 * four && many < 0.1, "{one} {four} {many}");
+    assert!(one.is_finite() && four < one && many < 0.2 * four && many < 0.1, "{one} {four} {many}");
     let report = json(&place.done("sample run -n 5 --steps 3 --json -o few.npy"));
     assert_eq!((report["steps"].as_u64(), report["count"].as_u64()), (Some(3), Some(5)));
     assert!(json(&place.done("sample run -n 5 --json -o all.npy"))["steps"].is_null());
@@ -86,7 +86,7 @@ fn rows_have_the_given_columns_and_the_others_follow() {
         place.fails(&format!("sample run --given {given}"), 2, words);
     }
     place.fails("sample run --given height=17000", 1, &["17000", "standard deviations"]);
-    place.fails("sample run -n 2000000 --given height=170", 2, &["--count=2000000", "--given"]);
+    place.fails("sample run -n 2000000 --given height=170", 2, &["-n=2000000", "--given"]);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! run removes such a line, and all rows after the checkpoint. The rows up to the checkpoint have a checksum
 //! ([`Extent`]): an unreadable row among them is an error and is not removed.
 
-use crate::cnf::KlEstimate;
 use crate::io::{Fnv, IoError, fault, write_atomic};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -40,8 +39,9 @@ pub struct Row {
     pub nll_nats: Option<f64>,
     /// Standard error of the NLL, or of the KL divergence if the density is known.
     pub nll_stderr_nats: Option<f64>,
-    /// The estimate of the KL divergence after the update, if it was evaluated.
-    pub kl_estimate: Option<KlEstimate>,
+    /// The estimate of the KL divergence after the update, its standard error, and the loss in each eighth of t, if they
+    /// were evaluated.
+    pub kl_estimate: Option<[f64; 10]>,
     /// Wall time in milliseconds, without validation and figures.
     pub ms: f64,
     /// Function evaluations of the update.
@@ -65,10 +65,7 @@ impl Row {
         let mut line = format!(
             "{update},{phase},{loss},{nll},{ms:.3},{field_evals},{live_buffers},{live_bytes},{rss_mb:.3},{traces}"
         );
-        let estimate = self
-            .kl_estimate
-            .map(|KlEstimate { nats, stderr, loss_by_t }| [[nats, stderr].as_slice(), &loss_by_t].concat());
-        let later = (0..10).map(|i| cell(estimate.as_ref().map(|estimate| estimate[i])));
+        let later = (0..10).map(|i| cell(self.kl_estimate.map(|estimate| estimate[i])));
         for cell in std::iter::once(stderr).chain(later).take(columns - FIRST) {
             line.push(',');
             line.push_str(&cell);
@@ -104,10 +101,9 @@ impl Row {
 }
 
 /// The estimate in the cells of a row.
-fn estimate_of(cells: &[&str]) -> Option<KlEstimate> {
+fn estimate_of(cells: &[&str]) -> Option<[f64; 10]> {
     let numbers: Vec<f64> = cells.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
-    let ([nats, stderr], losses) = numbers.split_first_chunk()?;
-    Some(KlEstimate { nats: *nats, stderr: *stderr, loss_by_t: losses.try_into().ok()? })
+    numbers.try_into().ok()
 }
 
 /// The length of a first part of the file, and its checksum.
@@ -345,8 +341,7 @@ mod tests {
     fn a_file_goes_on_with_its_own_columns() {
         let folder = crate::io::scratch();
         let path = folder.path().join("metrics.csv");
-        let estimate =
-            KlEstimate { nats: 0.1, stderr: 1.0 / 3.0, loss_by_t: [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e-9] };
+        let estimate = [0.1, 1.0 / 3.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e-9];
         let with = |update| Row { kl_estimate: (update == 2).then_some(estimate), ..row(update) };
         let old = COLUMNS.strip_suffix(LATER).unwrap();
         for (columns, estimates) in [(21, true), (11, false), (10, false)] {

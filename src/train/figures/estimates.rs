@@ -1,7 +1,6 @@
 //! `gap.png` and `loss_by_t.png`: the estimates of the KL divergence of a run, and its loss by time.
 
 use super::LOSS;
-use crate::cnf::KlEstimate;
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::Work;
@@ -28,7 +27,7 @@ pub(in crate::train) fn draw(session: &Session) -> Result<()> {
     let earlier = kept.filter(|&update| update < session.update && session.header.selects_by_estimate());
     session.watch.run(Work::Figures, 2.0 * LOSS, || {
         let rows = metrics::read(&folder.file(METRICS_FILE))?;
-        let estimates: Vec<(u64, KlEstimate)> =
+        let estimates: Vec<(u64, [f64; 10])> =
             rows.iter().filter_map(|row| Some((row.update, row.kl_estimate?))).collect();
         gap(folder, &rows, &estimates, (entropy, earlier))?;
         loss_by_t(folder, &estimates)
@@ -45,12 +44,12 @@ fn with_error(update: u64, value: f64, error: f64) -> Option<[f64; 4]> {
 fn gap(
     folder: &RunFolder,
     rows: &[Row],
-    estimates: &[(u64, KlEstimate)],
+    estimates: &[(u64, [f64; 10])],
     (entropy, kept): (Option<f64>, Option<u64>),
 ) -> Result<()> {
     let found: Vec<[f64; 4]> = estimates
         .iter()
-        .filter_map(|&(update, KlEstimate { nats, stderr, .. })| with_error(update, nats, stderr))
+        .filter_map(|&(update, [nats, stderr, ..])| with_error(update, nats, stderr))
         .collect();
     let measured: Vec<[f64; 4]> = rows
         .iter()
@@ -72,13 +71,13 @@ fn gap(
 }
 
 /// The squared error of the velocity in eighths of t, after some updates of the run.
-fn loss_by_t(folder: &RunFolder, estimates: &[(u64, KlEstimate)]) -> Result<()> {
+fn loss_by_t(folder: &RunFolder, estimates: &[(u64, [f64; 10])]) -> Result<()> {
     let mut axes = Axes::new("t", "mean squared error of the velocity")
         .title("Loss by time: noise at t = 0, data at t = 1")
         .log_y();
     let mut is_empty = true;
     for (color, &i) in shown(estimates.len()).iter().enumerate() {
-        let (update, KlEstimate { loss_by_t, .. }) = estimates[i];
+        let (update, [_, _, loss_by_t @ ..]) = estimates[i];
         let width = 1.0 / loss_by_t.len() as f64;
         let step = |(part, &loss): (usize, &f64)| {
             (loss > 0.0 && loss.is_finite())

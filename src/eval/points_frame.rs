@@ -1,0 +1,77 @@
+//! The frame of points: their columns, their units, and the noise on rounded columns.
+
+use super::file_name;
+use crate::data::{Points, Rounding, Standardizer};
+use crate::io::shortened;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The frame of points.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PointsFrame {
+    /// The name of the data.
+    pub name: String,
+    /// Names of the columns, `[d]`.
+    pub columns: Vec<String>,
+    /// Center of standardized coordinates, in the units of the data.
+    pub mean: Vec<f64>,
+    /// Unit of standardized coordinates, in the units of the data.
+    #[serde(rename = "sd")]
+    pub std: Vec<f64>,
+    /// Entropy of the density in the units of the data, if known.
+    pub entropy_nats: Option<f64>,
+    /// A hash of the data; the name of a toy density.
+    pub fingerprint: String,
+    /// The step of each column to which noise of one step is added, 0 for other columns; empty if there is no noise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<f64>,
+}
+
+impl PointsFrame {
+    /// The frame of training points.
+    pub(crate) fn of(train: &Points, fingerprint: String) -> PointsFrame {
+        PointsFrame {
+            name: file_name(&train.name),
+            columns: train.columns.clone(),
+            mean: train.standard.mean.clone(),
+            std: train.standard.std.clone(),
+            entropy_nats: None,
+            fingerprint,
+            steps: Vec::new(),
+        }
+    }
+
+    /// The steps of the noise, if there is any.
+    pub fn rounding(&self) -> Option<Rounding> {
+        (!self.steps.is_empty()).then(|| Rounding::with_steps(self.steps.clone()))
+    }
+
+    /// The columns with noise, and their steps.
+    pub fn dequantized(&self) -> BTreeMap<String, f64> {
+        let all = self.columns.iter().cloned().zip(self.steps.iter().copied());
+        all.filter(|(_, step)| *step > 0.0).collect()
+    }
+
+    /// The columns with noise as text, if there are any: `age (step 1), height (step 0.5)`.
+    pub fn dequantized_text(&self) -> Option<String> {
+        dequantized_text(&self.dequantized())
+    }
+
+    /// The transform between the units of the data and standardized coordinates.
+    pub fn standard(&self) -> Standardizer {
+        Standardizer { mean: self.mean.clone(), std: self.std.clone() }
+    }
+}
+
+/// Columns with noise of one step as text, at most the first 12.
+pub(crate) fn dequantized_text(columns: &BTreeMap<String, f64>) -> Option<String> {
+    let name = |(name, step): (&String, &f64)| format!("{} (step {step})", shortened(name));
+    let first: Vec<String> = columns.iter().take(NAMED).map(name).collect();
+    let more = columns.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!first.is_empty()).then(|| first.join(", ") + &more)
+}
+
+/// The largest number of columns with noise in a text.
+const NAMED: usize = 12;
