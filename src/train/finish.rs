@@ -5,12 +5,10 @@
 //! speed that is measured during training and at the end, so it also ends in time on a loaded machine.
 
 use super::best::{Criterion, Measured};
-#[cfg(feature = "plot")]
-use super::figures;
 use super::session::Session;
-use super::{
-    Activity, Flow, ImageFrame, PlotsKind, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData,
-};
+use super::{Activity, Flow, ImageFrame, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData};
+#[cfg(feature = "plot")]
+use super::{PlotsKind, figures};
 use crate::data::{Estimate, grouped};
 use crate::error::Result;
 use crate::eval::{
@@ -171,8 +169,14 @@ fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> 
 }
 
 /// Whether a figure shows the density.
+#[cfg(feature = "plot")]
 fn has_figures(session: &Session) -> bool {
-    cfg!(feature = "plot") && session.folder.is_some() && session.plots != PlotsKind::None
+    session.folder.is_some() && session.plots != PlotsKind::None
+}
+
+#[cfg(not(feature = "plot"))]
+fn has_figures(_: &Session) -> bool {
+    false
 }
 
 fn tell_missing(session: &mut Session, mass: &TotalProbability) {
