@@ -12,7 +12,8 @@ use flowline::train::{TrainError, TrainedFlow};
 use serde_json::json;
 use std::path::Path;
 
-/// Maximum number of samples to compare with.
+/// Minimum and maximum number of samples to compare with. With fewer samples no two-sided p-value is below [`UNUSUAL`].
+const LEAST: usize = 200;
 const MOST: usize = 1_000_000;
 /// Columns of the output.
 const COLUMNS: [&str; 5] = ["log_prob", "p_value", "p_value_stderr", "two_sided", "z_squared"];
@@ -24,10 +25,10 @@ const UNUSUAL: f64 = 0.01;
 /// # Errors
 /// [`TrainError::Option`].
 pub fn check(draws: usize) -> Result<()> {
-    if (1..=MOST).contains(&draws) {
+    if (LEAST..=MOST).contains(&draws) {
         return Ok(());
     }
-    let (option, value, range) = ("--anomaly", draws.to_string(), "from 1 to 1000000");
+    let (option, value, range) = ("--anomaly", draws.to_string(), "from 200 to 1000000");
     Err(TrainError::Option { option, value, range }.into())
 }
 

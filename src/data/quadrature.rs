@@ -2,8 +2,8 @@
 //! which entropy, cross-entropy and figures of the exact density are computed.
 //!
 //! Rows are computed in blocks of fixed size on all threads, each from the few rows of pixels around it. So a
-//! quadrature with 64 cells per pixel needs little memory, and its result does not depend on the number of threads. An FFT would cost about the same at nine taps and leave rounding noise where the density is
-//! zero.
+//! quadrature with 64 cells per pixel needs little memory, and its result does not depend on the number of threads.
+//! An FFT would cost about the same at nine taps and leave rounding noise where the density is zero.
 
 use rayon::prelude::*;
 use std::collections::VecDeque;

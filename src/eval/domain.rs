@@ -215,7 +215,8 @@ impl OnPlane<'_> {
     /// before the deadline), and the probability in that band.
     ///
     /// A band is evaluated with one cell per pixel; if the longer side of the image has fewer than 32 pixels,
-    /// with several, so that it has at least 32 cells; a large image has [`BAND_CELLS`]. Under a deadline, it has at most `coarse` cells.
+    /// with several, so that it has at least 32 cells; a large image has [`BAND_CELLS`]. Under a
+    /// deadline, it has at most `coarse` cells.
     fn reach(&self, coarse: usize, by: &Deadline) -> Result<(usize, f64)> {
         let side = self.frame.side();
         let (width, finest) = (side.div_ceil(BANDS), side * 32usize.div_ceil(side));

@@ -114,7 +114,10 @@ fn anomaly_scores_have_columns_and_find_the_odd_row() {
     for column in heading.split(',') {
         assert_eq!(report[column].as_array().map(Vec::len), Some(3), "{column}: {report}");
     }
-    place.fails("log-prob run rows.csv --anomaly=0", 2, &["--anomaly=0", "from 1 to 1000000"]);
+    for few in ["0", "199"] {
+        let words = [&*format!("--anomaly={few}"), "from 200 to 1000000"];
+        place.fails(&format!("log-prob run rows.csv --anomaly={few}"), 2, &words);
+    }
     fs::write(place.path("far.csv"), "height,weight,age\n168,64.2,45\n1e6,66,45\n").unwrap();
     place.fails("log-prob run far.csv --anomaly", 1, &["far.csv line 3", "standard deviations"]);
 }
