@@ -161,14 +161,15 @@ fn message(p: &Progress) -> String {
 }
 
 fn numbers(p: &Progress) -> String {
-    let score = match (p.bits_per_dim, p.gap_nats, p.validation_nats) {
+    let score = match (p.bits_per_dim, p.kl_estimate_nats, p.gap_nats, p.validation_nats) {
         (Some(bits), ..) => format!("  {bits:.3} bits/dim"),
-        (_, Some(kl), _) => format!("  KL {kl:.3} nats"),
+        // Newer than the last measured divergence, which may be that of the first update.
+        (_, Some(kl), ..) => format!("  KL about {:.4} nats", kl.mean),
+        (_, _, Some(kl), _) => format!("  KL {kl:.3} nats"),
         (.., Some(nll)) => format!("  validation NLL {nll:.3}"),
         _ => String::new(),
     };
-    let estimate = p.kl_estimate_nats.map_or_else(String::new, |kl| format!("  estimate {:.4}", kl.mean));
-    format!("loss {:.4} {}  {:.1} ms/update{score}{estimate}", p.loss, p.loss_unit, p.ms)
+    format!("loss {:.4} {}  {:.1} ms/update{score}", p.loss, p.loss_unit, p.ms)
 }
 
 /// A line of JSON.

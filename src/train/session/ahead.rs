@@ -29,6 +29,7 @@ impl Session<'_> {
         let config = &self.header.config;
         let ms = self.pace.add(row.ms);
         let (plan, shares) = (config.phases[phase], config.time_shares());
+        let is_matching = plan.objective == Objective::FlowMatching;
         let end = self.first(phase) + plan.updates;
         let whole = ms * plan.updates as f64 / shares[phase];
         let later = config.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
@@ -47,7 +48,8 @@ impl Session<'_> {
             ms,
             seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
             gap_nats: self.last_score.and_then(|score| score.gap),
-            kl_estimate_nats: self.last_estimate.map(|last| crate::data::Estimate {
+            // Maximum likelihood has none, so there the measured divergence is the newest.
+            kl_estimate_nats: self.last_estimate.filter(|_| is_matching).map(|last| crate::data::Estimate {
                 mean: last.nats,
                 stderr: Some(last.stderr),
                 count: 0,
