@@ -13,6 +13,7 @@ use super::deadline::Work;
 use super::frame::Cells;
 use super::integral::{self, Integral};
 use super::measure::{LogDensity, Sampler};
+use super::most::at_most;
 use super::{Deadline, ImageFrame};
 use crate::cnf::config::Flow;
 use crate::data::{Cover, ImageDensity};
@@ -158,7 +159,8 @@ impl OnPlane<'_> {
         let whole = |n: usize| n.next_multiple_of(rows) as f64;
         // The seeds are drawn, then the density is evaluated at the seeds and at the nodes of the first rectangles.
         let first = |&n: &usize| {
-            by.fits(Work::Samples, whole(n))
+            n + integral::FIRST <= at_most(EVALUATIONS)
+                && by.fits(Work::Samples, whole(n))
                 && by.share(0.5).fits(Work::Grid, whole(n) + whole(integral::FIRST))
         };
         let seeds = SEEDS.into_iter().find(first).filter(|_| grid.error >= 0.5 * integral::ERROR);
@@ -177,7 +179,7 @@ impl OnPlane<'_> {
         let mut planned = seeds + integral::FIRST;
         let fits = |more: usize| {
             planned += more;
-            planned <= EVALUATIONS && by.fits(Work::Grid, whole(more))
+            planned <= at_most(EVALUATIONS) && by.fits(Work::Grid, whole(more))
         };
         let found = integral::adaptive(density, bounds, images.as_chunks::<2>().0, fits)?;
         Ok(if found.error < grid.error { found } else { grid })

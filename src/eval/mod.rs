@@ -58,6 +58,8 @@ pub(crate) use integral::ERROR as QUADRATURE_ERROR;
 pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
 pub(crate) use measure::{LogDensity, Rows, Score, drawable};
+#[cfg(test)]
+pub(crate) use most::tests::with_at_most;
 pub(crate) use most::{at_most, side_at_most};
 pub use points_frame::PointsFrame;
 pub(crate) use points_frame::dequantized_text;

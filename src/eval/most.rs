@@ -2,21 +2,46 @@
 //!
 //! Such tests look at files, messages and exit codes of short runs. The score of a hardly trained flow takes seconds in
 //! them and tells nothing. In builds with debug assertions, the environment variable `FLOWLINE_POINTS` is the most
-//! points that a score draws, and the most cells of a square grid.
+//! points that a score draws, and that the rectangles of a total probability evaluate. A grid then has at most 64 cells
+//! along its longer side.
+
+/// The most cells along the longer side of a grid in such a test. A grid of fewer cells does not resolve a small image.
+const SIDE: usize = 64;
 
 /// `n`, or the bound of a test if it is less.
 pub fn at_most(n: usize) -> usize {
     bound().map_or(n, |most| n.min(most))
 }
 
-/// The cells along the longer side of a grid: `side`, or the root of the bound of a test if it is less.
+/// The cells along the longer side of a grid: `side`, or at most [`SIDE`] if a test bounds its points.
 pub fn side_at_most(side: usize) -> usize {
-    bound().map_or(side, |most| side.min(most.isqrt()))
+    bound().map_or(side, |_| side.min(SIDE))
 }
 
 #[cfg(debug_assertions)]
 fn bound() -> Option<usize> {
+    #[cfg(test)]
+    if let Some(most) = tests::BOUND.get() {
+        return Some(most);
+    }
     std::env::var("FLOWLINE_POINTS").ok()?.parse().ok()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::cell::Cell;
+
+    thread_local! {
+        pub(super) static BOUND: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// Runs `f`; final scores on this thread have at most `points` points.
+    pub fn with_at_most<T>(points: usize, f: impl FnOnce() -> T) -> T {
+        let before = BOUND.replace(Some(points));
+        let found = f();
+        BOUND.set(before);
+        found
+    }
 }
 
 #[cfg(not(debug_assertions))]

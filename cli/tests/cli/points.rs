@@ -140,7 +140,7 @@ fn bells(place: &Place, row: impl Fn(f64, f64) -> String) {
 #[test]
 fn samples_have_the_precision_of_the_data_whatever_their_units() {
     let place = Place::new();
-    let train = "train p.csv --updates 4 --width 4 --depth 1 --batch 16 --fixed-steps 2";
+    let train = "train p.csv --updates 4 --width 4 --depth 1 --batch 16 --fixed-steps 2 --plots none";
     // Time stamps, and columns whose scales do not fit into 32 bits.
     bells(&place, |x, y| format!("{},{}", 1e9 + x, -1e15 + y));
     place.done(&format!("{train} --out far"));
@@ -175,7 +175,9 @@ fn invalid_numbers_are_named_with_their_file_and_a_remedy() {
         place.fails("train p.csv --updates 2 --out run", 1, words);
     }
     bells(&place, |x, y| format!("{x},{y}"));
-    place.done("train p.csv --updates 2 --width 4 --depth 1 --batch 16 --fixed-steps 2 --out run");
+    place.done(
+        "train p.csv --updates 2 --width 4 --depth 1 --batch 16 --fixed-steps 2 --plots none --out run",
+    );
     for line in ["1,5;2", "\"1,2\"", "1 2 3"] {
         fs::write(place.path("odd.csv"), line).unwrap();
         place.fails("log-prob run odd.csv", 1, &["odd.csv line 1", line.split([',', ' ']).next().unwrap()]);

@@ -124,7 +124,8 @@ fn lists_of_columns_in_messages_are_short() {
     fs::write(place.path("cell.csv"), format!("x\n1\n2\n3\n{}\n", "z".repeat(3_000))).unwrap();
     fs::write(place.path("name.csv"), format!("{}\n1\n1\n", "z".repeat(3_000))).unwrap();
     fs::write(place.path("p.csv"), "x,y\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n").unwrap();
-    place.done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --out run");
+    place
+        .done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --plots none --out run");
     for (arguments, words) in [
         ("train wide.csv --columns none", &["no column \"none\"", "_column_5, ... (200 columns)"][..]),
         ("train cell.csv", &["cell.csv line 5", "zzz...\" is not a number"]),
@@ -148,7 +149,8 @@ fn no_points_are_an_error() {
     use std::process::Stdio;
     let place = Place::new();
     fs::write(place.path("p.csv"), "x,y\n1,2\n2,1\n3,5\n4,4\n5,0\n6,9\n7,3\n8,8\n9,7\n10,6\n").unwrap();
-    place.done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --out run");
+    place
+        .done("train p.csv --updates 1 --width 2 --depth 1 --batch 4 --fixed-steps 2 --plots none --out run");
     fs::write(place.path("empty.csv"), "").unwrap();
     fs::write(place.path("lines.csv"), "\n\n").unwrap();
     fs::write(place.path("head.csv"), "x,y\n").unwrap();
@@ -235,11 +237,11 @@ fn files_of_other_programs_are_not_overwritten() {
         fs::remove_file(place.path("mine").join(name)).unwrap();
     }
     // Files of a run without a checkpoint are moved aside only by --restart.
-    place.done(&train);
+    place.done(&format!("{train} --plots none"));
     fs::remove_file(place.path("mine/model.safetensors")).unwrap();
     place.fails(&train, 1, &["mine", "overwritten"]);
     place.fails(&format!("{train} --resume"), 1, &["mine", "overwritten", "--restart"]);
-    place.done(&format!("{train} --restart"));
+    place.done(&format!("{train} --plots none --restart"));
     assert!(place.path("mine.1/metrics.csv").exists());
 }
 

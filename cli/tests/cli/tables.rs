@@ -97,7 +97,7 @@ fn a_table_comes_from_standard_input_and_samples_go_to_standard_output() {
 fn latest_is_the_run_written_last_and_others_are_listed() {
     let place = Place::new();
     people(&place);
-    let train = format!("train people.csv --columns height_cm,weight_kg {SMALL}");
+    let train = format!("train people.csv --columns height_cm,weight_kg {SMALL} --plots none");
     place.done(&format!("{train} --out runs/a"));
     place.done(&format!("{train} --out runs/b --seed 7"));
     assert_eq!(json(&place.done("info latest --json"))["header"]["recipe"]["seed"], 7);
@@ -163,7 +163,7 @@ fn progress_is_json_lines_on_request() {
 #[test]
 fn options_are_read_from_a_file_and_printed_as_one() {
     let place = Place::new();
-    let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nmodel = \"unet\"\n";
+    let file = "data = \"moons\"\nupdates = 5\nwidth = 4\ndepth = 1\nbatch = 16\nfixed-steps = 2\nplots = \"none\"\nmodel = \"unet\"\n";
     fs::write(place.path("run.toml"), file).unwrap();
     place.fails("train --config run.toml --out no", 2, &["--field=unet", "set of images"]);
     fs::write(place.path("run.toml"), file.replace("model = \"unet\"", "seed = 3")).unwrap();

@@ -5,7 +5,7 @@
 use super::{PlotsKind, TrainOptions, TrainedFlow, Trainer};
 use crate::data::ImageDensity;
 use crate::error::Result;
-use crate::eval::{Machine, Work};
+use crate::eval::{Machine, Work, with_at_most};
 use crate::io::raster::{Channels, Depth, encode_png};
 use crate::io::scratch;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
@@ -108,7 +108,8 @@ fn run(picture: &Path, folder: &Path, plots: PlotsKind) -> Result<TrainedFlow> {
         ..TrainOptions::default()
     };
     let image = ImageDensity::open(picture)?;
-    Trainer::new(image).options(&options).run_dir(folder).time(machine.time()).run()
+    let trainer = Trainer::new(image).options(&options).run_dir(folder).time(machine.time());
+    with_at_most(512, || trainer.run())
 }
 
 #[test]

@@ -5,6 +5,7 @@ use super::{Flow, MODEL_FILE, TrainError, TrainOptions, TrainedFlow, Trainer, Tr
 use crate::array::DType;
 use crate::data::{Points, ToyDensity};
 use crate::error::{Error, Result};
+use crate::eval::with_at_most;
 use crate::io::{Scratch, scratch};
 use crate::tensor::{Tensor, Tree};
 use crate::time_source::TimeSource;
@@ -54,10 +55,11 @@ fn train(
     world: Option<&World>,
 ) -> Result<TrainedFlow> {
     let trainer = Trainer::new(data.clone()).options(options).run_dir(folder);
-    match world {
+    // Each rank is a thread.
+    with_at_most(512, || match world {
         Some(world) => trainer.world(world).run(),
         None => trainer.run(),
-    }
+    })
 }
 
 fn model(folder: &Path) -> Vec<u8> {
@@ -114,7 +116,8 @@ fn shards_see_the_batch_that_one_shard_sees_but_for_its_draws() {
         };
         let losses = std::cell::Cell::new(0.0);
         let trainer = Trainer::new(image()).options(&options).run_dir(place.path().join(shards.to_string()));
-        trainer.on_update(|progress| losses.set(progress.loss)).run().unwrap();
+        let trainer = trainer.on_update(|progress| losses.set(progress.loss));
+        with_at_most(512, || trainer.run().unwrap());
         losses.get()
     };
     let (one, many) = (loss(1), loss(16));
