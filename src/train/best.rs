@@ -145,7 +145,7 @@ fn copy(flow: &Flow) -> Flow {
 mod tests {
     use super::*;
     use crate::tensor::Key;
-    use crate::train::TrainOptions;
+    use crate::train::{ObjectiveKind, TrainOptions};
 
     #[test]
     fn the_least_nll_is_kept_and_read_again() {
@@ -198,7 +198,8 @@ mod tests {
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
-        let mut config = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
+        let (updates, objective) = (Some(400), Some(ObjectiveKind::Both));
+        let mut config = TrainConfig::new(&TrainOptions { updates, objective, ..TrainOptions::default() });
         config.phases[0].updates = 100;
         config.phases[1].updates = 300;
         assert_eq!(checks_since(&config, 10, 10, 10), 0);

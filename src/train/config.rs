@@ -293,7 +293,8 @@ mod tests {
     use crate::train::TrainOptions;
 
     fn default_config() -> TrainConfig {
-        TrainConfig::new(&TrainOptions::default())
+        let objective = Some(ObjectiveKind::Both);
+        TrainConfig::new(&TrainOptions { objective, ..TrainOptions::default() })
     }
 
     fn split(updates: u64) -> Vec<u64> {

@@ -157,7 +157,8 @@ fn a_run_with_a_time_limit_is_a_function_of_the_times_that_it_reads() {
 
 #[test]
 fn a_run_that_resumes_on_a_faster_machine_does_not_go_back_to_an_earlier_phase() {
-    let (folder, options) = (scratch(), options(40.0, PlotsKind::None));
+    let objective = Some(crate::train::ObjectiveKind::Both);
+    let (folder, options) = (scratch(), TrainOptions { objective, ..options(40.0, PlotsKind::None) });
     let run = |row_s: f64, stop_in: Option<usize>| {
         let (mut machine, phase) = (Machine::new(0, f64::INFINITY), Cell::new((0, 0)));
         machine.slow = 1.0;
