@@ -160,8 +160,9 @@ pub struct Args {
     /// image sets 4000); with --objective, maximum likelihood 160 (image sets 100)]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub updates: Option<u64>,
-    /// For tables and image sets: stop after N validations in a row without improvement; a phase has about 10
-    /// validations. For exact targets: after N estimates of the KL divergence, of 50 [default: never]
+    /// For tables and image sets: stop after N validations in a row without improvement. A phase has 10 on image
+    /// sets and 30 on tables, each after a quarter more updates than the one before. For exact targets: after N
+    /// estimates of the KL divergence, of 50 [default: never]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 

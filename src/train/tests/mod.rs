@@ -1,6 +1,7 @@
 //! Runs through the public API.
 
 mod builder;
+mod earlier;
 mod estimates;
 mod folder;
 mod images;
