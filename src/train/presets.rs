@@ -188,6 +188,7 @@ impl TrainConfig {
             }
             None => {}
         }
+        config.decorrelate = shape.is_table;
         if shape.dim > EXACT_DIM {
             config.model.solve.divergence = DivergenceKind::Hutchinson;
         }
@@ -306,6 +307,7 @@ impl TrainConfig {
             cosine: true,
             pixels: None,
             dequantize: false,
+            decorrelate: false,
             patience: None,
             shards: 1,
         }

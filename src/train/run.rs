@@ -382,7 +382,7 @@ impl<'a> Trainer<'a> {
         };
         let config = if let Some(flow) = &self.flow {
             options.check_given_flow()?;
-            TrainConfig { model: ModelConfig::of(flow), ..config }
+            TrainConfig { model: ModelConfig::of(flow), decorrelate: false, ..config }
         } else {
             super::bounds::check_model(&options, &config)?;
             config

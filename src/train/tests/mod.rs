@@ -1,6 +1,7 @@
 //! Runs through the public API.
 
 mod builder;
+mod decorrelated;
 mod earlier;
 mod estimates;
 mod folder;
