@@ -205,16 +205,15 @@ impl Tables {
         let (standard, d) = (&points.standard, points.dim());
         let steps: Vec<f64> =
             rounding.steps().iter().zip(&standard.std).map(|(step, std)| step / std).collect();
-        let steps = match standard.factor.is_empty() {
-            true => Tensor::from_vec([d], steps.into_iter().map(|step| step as f32).collect()),
-            false => {
-                // Row i is the noise of column i in decorrelated coordinates.
-                let row = |i: usize| {
-                    let alone = (0..d).map(|j| if i == j { steps[i] } else { 0.0 }).collect();
-                    decorrelated(&standard.factor, alone, d).into_iter().map(|x| x as f32)
-                };
-                Tensor::from_vec([d, d], (0..d).flat_map(row).collect())
-            }
+        let steps = if standard.factor.is_empty() {
+            Tensor::from_vec([d], steps.into_iter().map(|step| step as f32).collect())
+        } else {
+            // Row i is the noise of column i in decorrelated coordinates.
+            let row = |i: usize| {
+                let alone = (0..d).map(|j| if i == j { steps[i] } else { 0.0 }).collect();
+                decorrelated(&standard.factor, alone, d).into_iter().map(|x| x as f32)
+            };
+            Tensor::from_vec([d, d], (0..d).flat_map(row).collect())
         };
         Tables::Points(PointsTable { steps: Some(steps), ..table })
     }
@@ -236,10 +235,8 @@ impl Tables {
                 let [which, noise] = key.split();
                 let points = table.rows.take(&below(table.rows.shape()[0], rows, &which));
                 let noise = noise.uniform([rows, table.rows.shape()[1]]) - 0.5;
-                let noise = match steps.shape().len() {
-                    1 => noise * steps.expand_dims(0),
-                    _ => noise.matmul(steps),
-                };
+                let noise =
+                    if steps.shape().len() == 1 { noise * steps.expand_dims(0) } else { noise.matmul(steps) };
                 Batch::plain(points + noise, None)
             }
             Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),

@@ -9,9 +9,9 @@ fn a_table_and_its_lower_triangular_map_are_learned_alike() {
     let z = Key::new(12).normal([400, 3]).to_vec();
     let rows: Vec<[f64; 3]> =
         z.chunks(3).map(|z| [z[0], z[1] + 1.5 * z[0], (z[2] + z[1]).exp() - z[0]]).collect();
-    let map = |[x, y, z]: [f64; 3]| [100.0 * x - 7.0, 0.3 * x + 0.01 * y, 5.0 * x - 2.0 * y + 3.0 * z + 1e3];
+    let map = |[x, y, z]: [f64; 3]| [100.0 * x - 7.0, 0.3 * x + 0.2 * y, 5.0 * x - 2.0 * y + 3.0 * z + 1e3];
     let options = TrainOptions {
-        updates: Some(40),
+        updates: Some(5),
         batch: Some(64),
         width: Some(8),
         depth: Some(1),
@@ -32,13 +32,13 @@ fn a_table_and_its_lower_triangular_map_are_learned_alike() {
     };
     let (plain, drawn, nll) = run(rows.clone());
     let (mapped, mapped_drawn, mapped_nll) = run(rows.into_iter().map(map).collect());
-    let log_det = (100.0 * 0.01 * 3.0_f64).ln();
+    let log_det = (100.0 * 0.2 * 3.0_f64).ln();
     assert!((mapped_nll - nll - log_det).abs() < 1e-3, "{nll} {mapped_nll}");
     for (a, b) in plain.iter().zip(&mapped) {
-        assert!((a - b - log_det).abs() < 2e-3, "{a} {b}");
+        assert!((a - b - log_det).abs() < 5e-3, "{a} {b}");
     }
     for (p, q) in drawn.as_chunks::<3>().0.iter().zip(mapped_drawn.as_chunks::<3>().0) {
-        let scales = [100.0, 0.3, 10.0];
+        let scales = [100.0, 1.0, 30.0];
         assert!((0..3).all(|a| (map(*p)[a] - q[a]).abs() < 1e-2 * scales[a]), "{p:?} {q:?}");
     }
     // A flow of the caller works in standardized columns.
