@@ -195,7 +195,7 @@ fn main() -> flowline::Result<()> {
     }
     //| ## Training with `Trainer`
     //|
-    //| `train::Trainer` trains by flow matching first and by maximum likelihood afterwards. It averages the weights,
+    //| `train::Trainer` trains by flow matching. It averages the weights,
     //| selects the best weights on validation points, and observes a time limit. The points can have any unit. The
     //| command `flowline train points.npy` does the same for points in a file.
     let learned = Trainer::new(Points::from_rows(pinwheel.clone())?).time_limit(40.0).run()?;

@@ -1,4 +1,4 @@
-//! The eight toy densities common in papers on flows, each learned by a flow of at most 9,300 weights, in one figure.
+//! The eight toy densities common in papers on flows, each learned by a flow of 9,518 weights, in one figure.
 //!
 //! `cargo run --release --example toys -- [FOLDER] [SECONDS] [FIGURE]` trains a flow for each density that has no
 //! run in FOLDER (default `runs/toys`), for at most SECONDS (default 180), and prints its KL divergence. Then it

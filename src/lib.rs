@@ -127,6 +127,8 @@ mod time_source;
 pub mod train;
 #[cfg(feature = "autodiff")]
 mod transform;
+#[cfg(feature = "autodiff")]
+mod triangular;
 #[cfg(feature = "rayon")]
 pub mod world;
 

@@ -10,13 +10,12 @@
 //! 2. a [`Proposal`] is fitted to them;
 //! 3. it is fitted again, up to three times, to its own weighted proposals (population Monte Carlo: Cappé et al. 2004).
 
-use super::proposal::{
-    Proposal, above, below, cholesky, covariance_of, effective_size, log_sum, mean_of, resample,
-};
+use super::proposal::{Proposal, covariance_of, effective_size, log_sum, mean_of, resample};
 use super::{Cnf, Streamed};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
 use crate::tensor::{Key, Tensor};
+use crate::triangular::{above, below, cholesky, log_det, times};
 
 /// Samples of the flow among which those near the given coordinates are searched.
 const PILOT: usize = 4096;
@@ -103,21 +102,31 @@ impl<D: VelocityField> Cnf<D> {
     /// ```
     #[track_caller]
     pub fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
+        self.inpaint_in(row, n, key, &[])
+    }
+
+    /// [`Cnf::inpaint`] in coordinates `L x` for x of the flow, with a lower triangular L; the identity if it is empty.
+    /// A given coordinate is then none of the flow, so densities are weighed in these coordinates.
+    #[track_caller]
+    pub(crate) fn inpaint_in(&self, row: &[f64], n: usize, key: &Key, root: &[f64]) -> Result<Inpainted> {
         assert!(n > 0, "n is 0, but a sample needs at least one row");
         assert!(self.context.is_none(), "inpainting is for flows that are not conditioned on classes");
         let question = Question::new(row, self.base.dim);
         let [pilot, fits, last] = key.split();
+        let shift = if root.is_empty() { 0.0 } else { log_det(root, row.len()) };
         let density = Streamed::new(ROUND, |flow: &Self, x: &Tensor, _: &Key| flow.log_prob(x));
         let weigh = |proposal: &Proposal, n: usize, key: &Key| -> Result<Weighted> {
             let points = proposal.draw(n, key);
             let log_q = proposal.log_prob(&points);
-            let rows = Tensor::from_vec([n, row.len()], question.rows(&points)).cast(self.dtype());
+            let rows = by_rows(question.rows(&points), root, row.len(), below);
+            let rows = Tensor::from_vec([n, row.len()], rows).cast(self.dtype());
             let log_p = density.call(self, &rows, key)?.to_vec();
-            let log_weights = log_p.iter().zip(log_q).map(|(p, q)| p - q).collect();
+            let log_weights = log_p.iter().zip(log_q).map(|(p, q)| p - shift - q).collect();
             Ok(Weighted { points, log_weights })
         };
         let d = question.missing.len();
-        let near = question.near(&self.sample(PILOT, &pilot)?.to_vec());
+        let pilots = by_rows(self.sample(PILOT, &pilot)?.to_vec(), root, row.len(), times);
+        let near = question.near(&pilots);
         let even = vec![d as f64 / near.len() as f64; near.len() / d];
         let mut proposal = Proposal::fit(&near, &even, d, &fits.fold_in(ROUNDS as u32));
         for round in 0..ROUNDS {
@@ -132,6 +141,14 @@ impl<D: VelocityField> Cnf<D> {
         let [draws, choice] = last.split();
         let num_proposals = (PER_ROW * n).max(LEAST_PROPOSALS);
         question.answer(&weigh(&proposal, num_proposals, &draws)?, n, &choice)
+    }
+}
+
+/// Applies a function of L to each row; nothing if L is empty.
+fn by_rows(rows: Vec<f64>, root: &[f64], dim: usize, f: fn(&[f64], Vec<f64>, usize) -> Vec<f64>) -> Vec<f64> {
+    match root.is_empty() {
+        true => rows,
+        false => rows.chunks_exact(dim).flat_map(|row| f(root, row.to_vec(), dim)).collect(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! where the kernels miss the target. The file knows numbers only, no flows.
 
 use crate::tensor::Key;
+use crate::triangular::{RIDGE, below, cholesky, log_det, times};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
@@ -15,8 +16,6 @@ const KERNELS: usize = 512;
 const WIDE: f64 = 0.1;
 /// Its standard deviation, in units of that of the points.
 const WIDTH: f64 = 3.0;
-/// Added to the variances, relative to them, so that points in a plane have a covariance with an inverse.
-const RIDGE: f64 = 1e-9;
 
 /// A mixture in d dimensions.
 pub(super) struct Proposal {
@@ -60,11 +59,8 @@ impl Proposal {
                 true => WIDTH * noise[a],
                 false => self.centers[(k as usize).min(count - 1) * d + a] + self.width * noise[a],
             };
-            let here: Vec<f64> = (0..d).map(at).collect();
-            (0..d).map(move |a| {
-                let row = &self.root[a * d..=a * d + a];
-                self.mean[a] + row.iter().zip(&here).map(|(l, x)| l * x).sum::<f64>()
-            })
+            let here = times(&self.root, (0..d).map(at).collect(), d);
+            self.mean.iter().zip(here).map(|(mean, x)| mean + x)
         };
         which.iter().zip(noise.chunks_exact(d)).flat_map(point).collect()
     }
@@ -72,8 +68,7 @@ impl Proposal {
     /// The log-density of each point, in nats.
     pub fn log_prob(&self, points: &[f64]) -> Vec<f64> {
         let d = self.dim;
-        let log_det: f64 = (0..d).map(|a| self.root[a * d + a].ln()).sum();
-        let scale = -0.5 * d as f64 * TAU.ln() - log_det;
+        let scale = -0.5 * d as f64 * TAU.ln() - log_det(&self.root, d);
         let count = (self.centers.len() / d) as f64;
         let of_kernels = ((1.0 - WIDE) / count).ln() - d as f64 * self.width.ln();
         let of_wide = WIDE.ln() - d as f64 * WIDTH.ln();
@@ -142,39 +137,4 @@ pub(super) fn covariance_of(points: &[f64], weights: &[f64], mean: &[f64]) -> Ve
         found[a * dim + a] += RIDGE * (found[a * dim + a] + mean[a] * mean[a]) + f64::MIN_POSITIVE;
     }
     found
-}
-
-/// The lower triangular L with `L L^T = a`, row-major.
-pub(super) fn cholesky(mut a: Vec<f64>, dim: usize) -> Vec<f64> {
-    for i in 0..dim {
-        for j in 0..=i {
-            let rest: f64 = (0..j).map(|k| a[i * dim + k] * a[j * dim + k]).sum();
-            let left = a[i * dim + j] - rest;
-            a[i * dim + j] = match i == j {
-                // Rounding can leave a pivot below the ridge.
-                true => left.max(RIDGE * a[i * dim + i]).sqrt(),
-                false => left / a[j * dim + j],
-            };
-        }
-        (i + 1..dim).for_each(|j| a[i * dim + j] = 0.0);
-    }
-    a
-}
-
-/// `L^-1 x`.
-pub(super) fn below(root: &[f64], mut x: Vec<f64>, dim: usize) -> Vec<f64> {
-    for i in 0..dim {
-        let rest: f64 = (0..i).map(|k| root[i * dim + k] * x[k]).sum();
-        x[i] = (x[i] - rest) / root[i * dim + i];
-    }
-    x
-}
-
-/// `L^-T x`.
-pub(super) fn above(root: &[f64], mut x: Vec<f64>, dim: usize) -> Vec<f64> {
-    for i in (0..dim).rev() {
-        let rest: f64 = (i + 1..dim).map(|k| root[k * dim + i] * x[k]).sum();
-        x[i] = (x[i] - rest) / root[i * dim + i];
-    }
-    x
 }

@@ -183,6 +183,11 @@ impl Points {
         Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values, lines })
     }
 
+    /// Decorrelates the coordinates of these training points, unless their covariance is nearly singular.
+    pub(crate) fn decorrelate(&mut self) {
+        self.standard.decorrelate(&self.values);
+    }
+
     /// The same points with noise of one step on rounded columns: a function of the seed and of the numbers of the
     /// rows.
     pub(crate) fn dequantized(mut self, rounding: &Rounding, numbers: &[usize], seed: u64) -> Self {

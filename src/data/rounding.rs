@@ -173,7 +173,7 @@ mod tests {
         assert!(rows.iter().all(|row| row[1] == 0.0));
         assert_eq!(noise(7, 3), rows[3]);
         assert_ne!(noise(8, 3), rows[3]);
-        let mut standard = Standardizer { mean: vec![0.0; 3], std: vec![0.0, 2.0, 10.0] };
+        let mut standard = Standardizer { mean: vec![0.0; 3], std: vec![0.0, 2.0, 10.0], factor: vec![] };
         rounding.widen(&mut standard);
         assert!((standard.std[0] - 0.01 / 12f64.sqrt()).abs() < 1e-12 && standard.std[1] == 2.0);
         assert!((standard.std[2] - (100.0 + 100.0 / 12.0f64).sqrt()).abs() < 1e-9);

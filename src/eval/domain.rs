@@ -145,10 +145,10 @@ impl OnPlane<'_> {
         Ok((found.integral, Some(found.points)))
     }
 
-    /// The ends of the image grown by `margin` pixels, in standardized coordinates.
+    /// The ends of the image grown by `margin` pixels, in scaled coordinates: standardized ones without the factor.
     fn bounds(&self, margin: usize) -> [[f64; 2]; 2] {
         let frame = self.frame.grown(margin as f64);
-        let [from, to] = [0, 1].map(|i| self.frame.to_standard([frame.x[i], frame.y[i]]));
+        let [from, to] = [0, 1].map(|i| self.frame.scaled([frame.x[i], frame.y[i]]));
         [0, 1].map(|a| [from[a].min(to[a]), from[a].max(to[a])])
     }
 
@@ -169,19 +169,22 @@ impl OnPlane<'_> {
         let sampler = Sampler::of_rows(rows);
         let push = || sampler.push(self.flow, base.as_flattened());
         let images = watch.run(Work::Samples, whole(seeds), push)?;
-        let bounds = self.bounds(margin);
+        let images: Vec<[f64; 2]> =
+            images.as_chunks::<2>().0.iter().map(|&x| self.frame.correlated(x)).collect();
+        let (bounds, shift) = (self.bounds(margin), self.frame.log_factor());
         let density = |points: &[[f64; 2]]| {
-            let rounded: Vec<[f32; 2]> = points.iter().map(|x| x.map(|x| x as f32)).collect();
+            let rounded: Vec<[f32; 2]> =
+                points.iter().map(|&z| self.frame.decorrelated(z).map(|x| x as f32)).collect();
             let eval = || self.density.eval(self.flow, &rounded);
             let log_probs = watch.run(Work::Grid, whole(points.len()), eval)?;
-            Ok::<_, Error>(log_probs.into_iter().map(|x| f64::from(x).exp()).collect())
+            Ok::<_, Error>(log_probs.into_iter().map(|x| (f64::from(x) - shift).exp()).collect())
         };
         let mut planned = seeds + integral::FIRST;
         let fits = |more: usize| {
             planned += more;
             planned <= at_most(EVALUATIONS) && by.fits(Work::Grid, whole(more))
         };
-        let found = integral::adaptive(density, bounds, images.as_chunks::<2>().0, fits)?;
+        let found = integral::adaptive(density, bounds, &images, fits)?;
         Ok(if found.error < grid.error { found } else { grid })
     }
 

@@ -139,7 +139,8 @@ impl Fitted {
         Ok(parts.concat().as_chunks::<2>().0.to_vec())
     }
 
-    /// n samples and their log-densities in nats, both in standardized coordinates.
+    /// n samples and their log-densities in nats, both in standardized coordinates
+    /// ([`Standardizer`], for a table decorrelated).
     ///
     /// # Errors
     /// A solve that ended early.

@@ -8,6 +8,7 @@
 use super::PointsFrame;
 use crate::data::{ImageDensity, Points, Rule};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
+use crate::triangular::{below, log_det, times};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
@@ -24,6 +25,10 @@ pub struct ImageFrame {
     /// Unit of standardized coordinates, in pixels.
     #[serde(rename = "sd")]
     pub std: [f64; 2],
+    /// The lower triangular factor of the standardized coordinates of points `[2, 2]`, row-major
+    /// ([`Standardizer::factor`](crate::data::Standardizer::factor)); empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factor: Vec<f64>,
     /// Entropy: of an image in standardized coordinates; of points in their units, 0 if unknown.
     pub entropy_nats: f64,
     /// Density per square pixel, or per unit area, of the lightest color: from the target density or, for
@@ -87,6 +92,7 @@ impl ImageFrame {
             height: data.height,
             mean: data.mean,
             std: data.std,
+            factor: Vec::new(),
             entropy_nats: data.entropy_nats(),
             density_max: scale_of(data).max,
             rule: data.rule,
@@ -117,6 +123,7 @@ impl ImageFrame {
             height: height as usize,
             mean: [frame.mean[0], frame.mean[1]],
             std: [frame.std[0], frame.std[1]],
+            factor: frame.factor.clone(),
             entropy_nats: frame.entropy_nats.unwrap_or(0.0),
             density_max: 1.0,
             rule: Rule::Default,
@@ -142,18 +149,39 @@ impl ImageFrame {
 
     /// Converts standardized to pixel coordinates; for points, to the units of the data.
     pub fn to_pixels(&self, x: [f64; 2]) -> [f64; 2] {
-        std::array::from_fn(|a| self.mean[a] + self.std[a] * x[a])
+        let z = self.correlated(x);
+        std::array::from_fn(|a| self.mean[a] + self.std[a] * z[a])
     }
 
     /// Converts pixel to standardized coordinates; for points, from the units of the data.
     pub fn to_standard(&self, p: [f64; 2]) -> [f64; 2] {
+        self.decorrelated(self.scaled(p))
+    }
+
+    /// `(p - mean) / std`: standardized coordinates without the factor, in which a window is a rectangle.
+    pub(crate) fn scaled(&self, p: [f64; 2]) -> [f64; 2] {
         std::array::from_fn(|a| (p[a] - self.mean[a]) / self.std[a])
+    }
+
+    /// Converts scaled to standardized coordinates.
+    pub(crate) fn decorrelated(&self, z: [f64; 2]) -> [f64; 2] {
+        if self.factor.is_empty() { z } else { pair(&below(&self.factor, z.to_vec(), 2)) }
+    }
+
+    /// Converts standardized to scaled coordinates.
+    pub(crate) fn correlated(&self, x: [f64; 2]) -> [f64; 2] {
+        if self.factor.is_empty() { x } else { pair(&times(&self.factor, x.to_vec(), 2)) }
+    }
+
+    /// Subtract this from a log-density in standardized coordinates to get that in scaled coordinates.
+    pub(crate) fn log_factor(&self) -> f64 {
+        if self.factor.is_empty() { 0.0 } else { log_det(&self.factor, 2) }
     }
 
     /// Add this to a log-density in standardized coordinates to get the log-density per square pixel; for
     /// points, per unit area.
     pub fn log_jacobian(&self) -> f64 {
-        -(self.std[0] * self.std[1]).ln()
+        -(self.std[0] * self.std[1]).ln() - self.log_factor()
     }
 
     /// The color scale of the run's figures.
@@ -164,19 +192,22 @@ impl ImageFrame {
     /// Distance, in standard deviations, from the center of standardized coordinates to the farthest corner of the
     /// image grown by `margin` pixels on all sides.
     pub fn reach(&self, margin: f64) -> f64 {
-        let far = |a: usize, side: usize| {
-            let [from, to] =
-                [-margin, side as f64 + margin].map(|x| (self.seen(a, x) - self.mean[a]) / self.std[a]);
-            from.abs().max(to.abs())
+        let ends = |a: usize, side: usize| [-margin, side as f64 + margin].map(|x| self.seen(a, x));
+        let (x, y) = (ends(0, self.width), ends(1, self.height));
+        let far = |p: [f64; 2]| {
+            let [x, y] = self.to_standard(p);
+            x.hypot(y)
         };
-        far(0, self.width).hypot(far(1, self.height))
+        x.into_iter().flat_map(|x| y.map(|y| far([x, y]))).fold(0.0, f64::max)
     }
 
     /// The largest margin in whole pixels with all corners within this many standard deviations; 0 if the image itself
     /// reaches farther.
     pub fn margin_within(&self, deviations: f64) -> f64 {
         let std = |a: usize| self.std[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
-        let (mut fits, mut reaches) = (0.0, deviations * std(0).max(std(1)) + 1.0);
+        // The factor of a correlation stretches by less than 2.
+        let stretch = if self.factor.is_empty() { 1.0 } else { 2.0 };
+        let (mut fits, mut reaches) = (0.0, stretch * deviations * std(0).max(std(1)) + 1.0);
         while reaches - fits > 0.5 {
             let middle = 0.5 * (fits + reaches);
             *(if self.reach(middle) <= deviations { &mut fits } else { &mut reaches }) = middle;
@@ -267,6 +298,10 @@ impl ImageFrame {
     }
 }
 
+fn pair(x: &[f64]) -> [f64; 2] {
+    [x[0], x[1]]
+}
+
 /// The sampling rule. Older runs recorded a boolean instead: whether the rule was the uniform one of
 /// `--preset documented`.
 fn rule<'de, D: Deserializer<'de>>(from: D) -> Result<Rule, D::Error> {
@@ -328,6 +363,7 @@ mod tests {
             height: 2,
             mean: [2.0, 1.0],
             std: [2.0, 0.5],
+            factor: Vec::new(),
             entropy_nats: 0.0,
             density_max: 1.0,
             rule: Rule::Default,

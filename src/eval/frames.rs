@@ -34,8 +34,10 @@ impl Frames {
     pub fn standard(&self, dim: usize) -> Standardizer {
         match (&self.points, &self.image) {
             (Some(points), _) => points.standard(),
-            (None, Some(image)) => Standardizer { mean: image.mean.to_vec(), std: image.std.to_vec() },
-            (None, None) => Standardizer { mean: vec![0.0; dim], std: vec![1.0; dim] },
+            (None, Some(image)) => {
+                Standardizer { mean: image.mean.to_vec(), std: image.std.to_vec(), factor: Vec::new() }
+            }
+            (None, None) => Standardizer { mean: vec![0.0; dim], std: vec![1.0; dim], factor: Vec::new() },
         }
     }
 
@@ -56,7 +58,7 @@ impl Frames {
         known.map_or_else(|| ColorScale::of(learned), ImageFrame::scale)
     }
 
-    /// Added to an NLL in standardized coordinates for reporting: `sum ln std` for points, 0 for other data.
+    /// Added to an NLL in standardized coordinates for reporting: `sum ln std + sum ln L_ii` for points, 0 for other data.
     pub(crate) fn reported_nats(&self) -> f64 {
         self.points.as_ref().map_or(0.0, |points| -points.standard().log_jacobian())
     }

@@ -5,10 +5,12 @@ use super::{EvalError, FAR, Fitted};
 use crate::cnf::Inpainted;
 use crate::error::Result;
 use crate::tensor::Key;
+use crate::triangular::{below, cholesky};
 
 impl Fitted {
     /// n rows with the given coordinates of `row`; the others, which are NaN in `row`, are sampled from their conditional
-    /// density: [`Cnf::inpaint`](crate::cnf::Cnf::inpaint) in the units of the data (pixels for an image).
+    /// density: [`Cnf::inpaint`](crate::cnf::Cnf::inpaint) in the units of the data (pixels for an image). If the
+    /// coordinates of the flow are decorrelated, proposals are weighted in those before the decorrelation.
     ///
     /// # Errors
     /// The run was trained on an image set; the given coordinates are farther than 100 standard deviations from the mean;
@@ -27,9 +29,9 @@ impl Fitted {
         }
         let (standard, d) = (self.frames.standard(self.dim()), self.dim());
         assert!(row.len() == d, "the row has {} coordinates, but the data have {d}", row.len());
-        let scaled = standard.transform(row);
+        let scaled = standard.scaled(row);
         let is_given = |i: usize| !row[i].is_nan();
-        let far = scaled.iter().filter(|x| x.is_finite()).fold(0.0, |r: f64, &x| r.hypot(x));
+        let far = deviations(&scaled, &standard.factor);
         if far > FAR {
             let given: Vec<String> =
                 (0..d).filter(|&i| is_given(i)).take(6).map(|i| format!("{:?}", row[i])).collect();
@@ -39,14 +41,29 @@ impl Fitted {
             );
             return Err(EvalError::Point { place, row: 0, value, reason }.into());
         }
-        let mut found = drawable(&self.flow, DRAW_TOLERANCE).inpaint(&scaled, n, key)?;
-        found.rows = standard.inverse_transform(&found.rows);
+        let mut found = drawable(&self.flow, DRAW_TOLERANCE).inpaint_in(&scaled, n, key, &standard.factor)?;
+        found.rows = standard.unscaled(&found.rows);
         for drawn in found.rows.chunks_exact_mut(d) {
             (0..d).filter(|&i| is_given(i)).for_each(|i| drawn[i] = row[i]);
         }
         found.log_prob_given -= (0..d).filter(|&i| is_given(i)).map(|i| standard.std[i].ln()).sum::<f64>();
         Ok(found)
     }
+}
+
+/// The distance of the nearest row with the given coordinates from the mean, in standard deviations: for the covariance
+/// C of the given coordinates z, `sqrt(z^T C^-1 z)`.
+fn deviations(scaled: &[f64], factor: &[f64]) -> f64 {
+    let given: Vec<usize> = (0..scaled.len()).filter(|&i| !scaled[i].is_nan()).collect();
+    let mut z: Vec<f64> = given.iter().map(|&i| scaled[i]).collect();
+    if !factor.is_empty() {
+        let (d, k) = (scaled.len(), given.len());
+        let row = |i: usize| &factor[i * d..(i + 1) * d];
+        let product = |i: usize, j: usize| row(i).iter().zip(row(j)).map(|(a, b)| a * b).sum::<f64>();
+        let covariance = given.iter().flat_map(|&i| given.iter().map(move |&j| product(i, j))).collect();
+        z = below(&cholesky(covariance, k), z, k);
+    }
+    z.iter().fold(0.0, |r: f64, &x| r.hypot(x))
 }
 
 #[cfg(test)]

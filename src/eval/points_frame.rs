@@ -19,6 +19,10 @@ pub struct PointsFrame {
     /// Unit of standardized coordinates, in the units of the data.
     #[serde(rename = "sd")]
     pub std: Vec<f64>,
+    /// The lower triangular factor of standardized coordinates `[d, d]`, row-major
+    /// ([`Standardizer::factor`]). Empty for toy densities, for tables that are nearly singular, and in older runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factor: Vec<f64>,
     /// Entropy of the density in the units of the data, if known.
     pub entropy_nats: Option<f64>,
     /// A hash of the data; the name of a toy density.
@@ -36,6 +40,7 @@ impl PointsFrame {
             columns: train.columns.clone(),
             mean: train.standard.mean.clone(),
             std: train.standard.std.clone(),
+            factor: train.standard.factor.clone(),
             entropy_nats: None,
             fingerprint,
             steps: Vec::new(),
@@ -60,7 +65,7 @@ impl PointsFrame {
 
     /// The transform between the units of the data and standardized coordinates.
     pub fn standard(&self) -> Standardizer {
-        Standardizer { mean: self.mean.clone(), std: self.std.clone() }
+        Standardizer { mean: self.mean.clone(), std: self.std.clone(), factor: self.factor.clone() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The total probability of a flow over the plane, and its KL divergence from a known density.
 
+mod decorrelated;
+
 use super::measure::score;
 use super::*;
 use crate::cnf::Cnf;
@@ -55,7 +57,7 @@ fn the_gap_over_fresh_points_is_that_of_a_quadrature() {
             }
             _ => unreachable!(),
         };
-        let standard = Standardizer { mean: frame.mean.to_vec(), std: frame.std.to_vec() };
+        let standard = Standardizer { mean: frame.mean.to_vec(), std: frame.std.to_vec(), factor: vec![] };
         let (flow, density) = (flow(), LogDensity::for_measures(1e-5, 1e-5));
         let mut parts = 0;
         let found: crate::Result<Estimate> = Estimate::until(0.01, 1 << 16, |part| {

@@ -2,10 +2,10 @@
 //! divergence in runs that learn from exact targets alone ([`estimator`](super::estimator)).
 //!
 //! Other runs on an image or a toy density use the averaged weights after the last update: they hardly overfit. Runs on
-//! points or image sets overfit sooner or later. They validate about ten times per phase and store
+//! points or image sets overfit sooner or later. They validate at [`Checks`] of a phase and store
 //! the averaged weights with the lowest NLL in a separate file. These checks happen at fixed updates, not at
 //! fixed times, so a resumed run ends with the same weights as an uninterrupted one. Under a time limit, they
-//! happen at tenths of a phase's seconds, and at the end of the phase. They then score as many random rows of
+//! happen at fixed shares of a phase's seconds, and at the end of the phase. They then score as many random rows of
 //! the validation part, the same in each check, as take a small fraction of the time. The final weights are
 //! scored on more rows at the end of the run.
 //!
@@ -19,8 +19,83 @@ use crate::io::{IoError, read_checkpoint, write_checkpoint};
 use crate::tensor::{Tensor, Tree};
 use serde::{Deserialize, Serialize};
 
-/// Approximate number of validation checks per phase.
+/// Approximate number of validation checks per phase on image sets.
 pub(super) const MEASURES: u64 = 10;
+/// Checks per phase on tables. The first is after this share of the phase, or after these updates if that is later.
+const RISING: u32 = 30;
+const FIRST_SHARE: f64 = 1e-3;
+const FIRST_UPDATES: f64 = 20.0;
+
+/// When a phase is checked for the best weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checks {
+    /// About so many, at equal distances.
+    Equal(u64),
+    /// 30, each after about a quarter more updates or seconds than the one before: a small table overfits within a
+    /// thousandth to a hundredth of a phase.
+    Rising,
+}
+
+impl Checks {
+    /// About how many there are.
+    pub fn count(self) -> u64 {
+        match self {
+            Checks::Equal(count) => count,
+            Checks::Rising => u64::from(RISING),
+        }
+    }
+
+    /// The numbers of updates after which a phase of this many updates is checked, in order.
+    fn due(self, updates: u64) -> Vec<u64> {
+        let mut due = Vec::new();
+        match self {
+            Checks::Equal(count) => {
+                let step = (updates / count).max(1);
+                due.extend((1..=updates / step).map(|i| i * step));
+            }
+            Checks::Rising => {
+                let last = updates as f64;
+                let first = (FIRST_SHARE * last).max(FIRST_UPDATES).min(last / f64::from(RISING));
+                for i in 0..RISING {
+                    let at = (first * (last / first).powf(part(i))).round() as u64;
+                    due.push(due.last().map_or(1, |before| before + 1).max(at));
+                }
+            }
+        }
+        due.retain(|&at| at < updates);
+        due.push(updates);
+        due
+    }
+
+    /// The number of checks that belong to the first `share` of a phase's seconds.
+    pub fn passed(self, share: f64) -> u64 {
+        match self {
+            Checks::Equal(count) => (share * count as f64) as u64,
+            Checks::Rising => {
+                (0..RISING).filter(|&i| share >= FIRST_SHARE.powf(1.0 - part(i))).count() as u64
+            }
+        }
+    }
+
+    /// Checks without improvement after which a run may well end: after three tenths of a phase more, or after four times
+    /// the updates of the best weights.
+    pub fn usual_patience(self) -> u64 {
+        match self {
+            Checks::Equal(_) => 3,
+            Checks::Rising => 6,
+        }
+    }
+
+    /// Whether a phase under a time limit has made too few updates for a check.
+    pub fn is_too_early(self, done: u64, share: f64) -> bool {
+        self == Checks::Rising && (done as f64) < FIRST_UPDATES && share < 1.0 / f64::from(RISING)
+    }
+}
+
+/// The place of a rising check between the first and the last, from 0 to 1.
+fn part(i: u32) -> f64 {
+    f64::from(i) / f64::from(RISING - 1)
+}
 
 /// The number by which weights are selected, in nats: the least is the best.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,18 +145,17 @@ pub(super) struct Best {
     pub flow: Flow,
 }
 
-/// Whether a check is due after the `done`-th update of a phase with about `checks` of them.
-pub(super) fn is_due(phase: &Phase, done: u64, checks: u64) -> bool {
-    done == phase.updates || done.is_multiple_of((phase.updates / checks).max(1))
+/// Whether a check is due after the `done`-th update of a phase.
+pub(super) fn is_due(phase: &Phase, done: u64, checks: Checks) -> bool {
+    checks.due(phase.updates).binary_search(&done).is_ok()
 }
 
-/// Number of checks, about `checks` per phase, after update `from`, up to and including update `to`.
-pub(super) fn checks_since(config: &TrainConfig, checks: u64, from: u64, to: u64) -> u64 {
+/// Number of checks after update `from`, up to and including update `to`.
+pub(super) fn checks_since(config: &TrainConfig, checks: Checks, from: u64, to: u64) -> u64 {
     let (mut first, mut count) = (0, 0);
-    for phase in &config.phases {
-        let of_phase = |update: u64| update.clamp(first, first + phase.updates) - first;
-        count +=
-            (of_phase(from) + 1..=of_phase(to)).filter(|&done| is_due(phase, done, checks)).count() as u64;
+    for phase in config.phases.iter().filter(|phase| phase.updates > 0) {
+        let is_between = |&&done: &&u64| (from + 1..=to).contains(&(first + done));
+        count += checks.due(phase.updates).iter().filter(is_between).count() as u64;
         first += phase.updates;
     }
     count
@@ -145,7 +219,10 @@ fn copy(flow: &Flow) -> Flow {
 mod tests {
     use super::*;
     use crate::tensor::Key;
-    use crate::train::TrainOptions;
+    use crate::train::{ObjectiveKind, TrainOptions};
+    use rand::{RngExt, SeedableRng, rngs::SmallRng};
+
+    const TENTHS: Checks = Checks::Equal(MEASURES);
 
     #[test]
     fn the_least_nll_is_kept_and_read_again() {
@@ -175,6 +252,7 @@ mod tests {
             frames: crate::eval::Frames::default(),
             parts: None,
             kl_estimate: false,
+            rising_checks: false,
         };
         let read = Best::read(&folder, &header("one"), 20, &flows[0]).unwrap().unwrap();
         assert_eq!(read.measured, Some(measured(1.0, 20)));
@@ -193,16 +271,54 @@ mod tests {
     #[test]
     fn a_phase_is_measured_ten_times_and_at_its_end() {
         let phase = |updates| Phase { updates, ..TrainConfig::new(&TrainOptions::default()).phases[0] };
-        let due =
-            |updates| (1..=updates).filter(|&done| is_due(&phase(updates), done, 10)).collect::<Vec<u64>>();
+        let due = |updates| {
+            (1..=updates).filter(|&done| is_due(&phase(updates), done, TENTHS)).collect::<Vec<u64>>()
+        };
         assert_eq!(due(100), (1..=10).map(|i| 10 * i).collect::<Vec<_>>());
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
-        let mut config = TrainConfig::new(&TrainOptions { updates: Some(400), ..TrainOptions::default() });
+        let (updates, objective) = (Some(400), Some(ObjectiveKind::Both));
+        let mut config = TrainConfig::new(&TrainOptions { updates, objective, ..TrainOptions::default() });
         config.phases[0].updates = 100;
         config.phases[1].updates = 300;
-        assert_eq!(checks_since(&config, 10, 10, 10), 0);
-        let since = |from, to| checks_since(&config, 10, from, to);
+        assert_eq!(checks_since(&config, TENTHS, 10, 10), 0);
+        let since = |from, to| checks_since(&config, TENTHS, from, to);
         assert_eq!((since(10, 40), since(90, 130)), (3, 2));
+    }
+
+    /// Phases of 1 to 1,000,000 updates, the same number of cases in each decade.
+    #[test]
+    fn checks_of_a_table_rise_by_about_a_quarter_to_the_end_of_the_phase() {
+        let mut rng = SmallRng::seed_from_u64(11);
+        let mut cases = vec![1, 2, 29, 30, 31, 600, 12_000];
+        cases.extend((0..300).map(|_| 10f64.powf(rng.random_range(0.0..6.0)) as u64));
+        for updates in cases {
+            let due = Checks::Rising.due(updates);
+            assert!(due.windows(2).all(|pair| pair[0] < pair[1]), "{updates}: {due:?}");
+            assert_eq!((due.last(), due.len() as u64), (Some(&updates), updates.min(30)), "{due:?}");
+            if updates <= 30 {
+                continue;
+            }
+            let first = (updates as f64 / 1e3).max(20.0).min(updates as f64 / 30.0);
+            assert!((due[0] as f64 - first).abs() <= 0.5, "{updates}: {due:?}");
+            let most =
+                due.windows(2).map(|pair| (pair[1] - 1) as f64 / (pair[0] + 1) as f64).fold(0.0, f64::max);
+            assert!(most < 1.3, "{updates}: {due:?}");
+            // Counted in two parts, as after a resume, they are the same.
+            let mut config = TrainConfig::new(&TrainOptions::default());
+            config.phases[0].updates = updates;
+            let [from, stop] = [0, 1].map(|_| rng.random_range(0..=updates));
+            let since = |from, to| checks_since(&config, Checks::Rising, from, to);
+            let parts = [
+                since(0, from.min(stop)),
+                since(from.min(stop), from.max(stop)),
+                since(from.max(stop), updates),
+            ];
+            assert_eq!(parts.iter().sum::<u64>(), 30, "{updates}: {parts:?}");
+        }
+        assert_eq!(Checks::Rising.due(12_000)[..6], [20, 25, 31, 39, 48, 60]);
+        let passed = [0.0, 9e-4, 1.1e-3, 0.0316, 0.9, 1.0].map(|share| Checks::Rising.passed(share));
+        assert_eq!(passed, [0, 0, 1, 15, 29, 30]);
+        assert_eq!([0.0, 0.35, 1.0].map(|share| TENTHS.passed(share)), [0, 3, 10]);
     }
 }

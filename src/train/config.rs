@@ -24,11 +24,14 @@ pub(super) struct DataShape {
     /// The smallest standard deviation of the points, in the coordinates of the flow, if they have the density of one
     /// image.
     pub smallest_scale: Option<f64>,
+    /// Whether the rows are those of a table.
+    pub is_table: bool,
 }
 
 impl DataShape {
     /// The shape of points in the plane.
-    pub(super) const PLANE: DataShape = DataShape { dim: 2, image: None, classes: 0, smallest_scale: None };
+    pub(super) const PLANE: DataShape =
+        DataShape { dim: 2, image: None, classes: 0, smallest_scale: None, is_table: false };
 }
 
 /// Everything that, with the data, determines the final weights of a run without a time limit that starts from
@@ -63,6 +66,10 @@ pub struct TrainConfig {
     /// Whether columns of points that are rounded to a step get uniform noise of one step.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dequantize: bool,
+    /// Whether the coordinates of a table are decorrelated ([`Standardizer::factor`](crate::data::Standardizer::factor)).
+    /// Runs of earlier versions and of a given flow have standardized columns.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decorrelate: bool,
     /// Early stopping on points and image sets: validation checks in a row without improvement after which
     /// the run ends. Without effect on other data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,7 +300,8 @@ mod tests {
     use crate::train::TrainOptions;
 
     fn default_config() -> TrainConfig {
-        TrainConfig::new(&TrainOptions::default())
+        let objective = Some(ObjectiveKind::Both);
+        TrainConfig::new(&TrainOptions { objective, ..TrainOptions::default() })
     }
 
     fn split(updates: u64) -> Vec<u64> {

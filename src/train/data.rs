@@ -74,7 +74,7 @@ impl TrainingData {
         match self {
             TrainingData::Images(set, _) => {
                 let image = Some([set.height, set.width, set.channels]);
-                DataShape { dim, image, classes: set.classes().unwrap_or(0), smallest_scale: None }
+                DataShape { dim, image, classes: set.classes().unwrap_or(0), ..DataShape::PLANE }
             }
             TrainingData::Image(image) => {
                 let smallest = image.jitter_std[0].min(image.jitter_std[1]);
@@ -83,7 +83,8 @@ impl TrainingData {
                     ..DataShape::PLANE
                 }
             }
-            TrainingData::Points(..) | TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
+            TrainingData::Points(..) => DataShape { dim, is_table: true, ..DataShape::PLANE },
+            TrainingData::Toy(_) => DataShape { dim, ..DataShape::PLANE },
         }
     }
 
@@ -140,6 +141,9 @@ impl TrainingData {
         let mut train = points.rows(&train)?;
         let rounding = if config.dequantize { Rounding::of(&train) } else { Rounding::default() };
         rounding.widen(&mut train.standard);
+        if config.decorrelate {
+            train.decorrelate();
+        }
         let rows = |i: usize, stream: u64| -> Result<Rows> {
             let (of, rows) = &held_out[i];
             let all = of.held_out(rows, &train)?;

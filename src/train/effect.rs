@@ -247,7 +247,7 @@ mod tests {
         assert_eq!([count("patience", 0), count("patience", 2)], [6, 10]);
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
         assert_eq!([count("dequantize", 0), count("dequantize", 2)], [12, 4]);
-        assert_eq!([count("solver", 1), count("solver", 2)], [6, 10]);
+        assert_eq!([count("solver", 1), count("solver", 2)], [8, 8]);
         assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);
         assert_eq!([count("times", 1), count("times", 2)], [4, 12]);
         assert_eq!(count("width", 2), 16);

@@ -6,6 +6,7 @@
 //! only flow matching ends with the averaged weights of the least estimate. The estimate never chooses times or weights
 //! of the loss: of runs with different times, the one with the lower estimate may have the higher KL divergence.
 
+use super::best::{Checks, MEASURES};
 use super::{Objective, RunInfo, TargetKind, TrainConfig, TrainingData};
 use crate::cnf::{ExactVelocity, FlowPath, KlEstimate, KlEstimator};
 use crate::tensor::{Key, Tensor};
@@ -95,8 +96,11 @@ impl RunInfo {
         self.kl_estimate && self.config.selects_by_estimate()
     }
 
-    /// Checks for the best weights per phase.
-    pub(super) fn checks(&self) -> u64 {
-        if self.kl_estimate { ESTIMATES } else { super::best::MEASURES }
+    /// The checks of a phase for the best weights.
+    pub(super) fn checks(&self) -> Checks {
+        match self.rising_checks {
+            true => Checks::Rising,
+            false => Checks::Equal(if self.kl_estimate { ESTIMATES } else { MEASURES }),
+        }
     }
 }

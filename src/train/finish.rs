@@ -122,8 +122,9 @@ fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> 
         return Ok(());
     }
     if is_early(update, session.update) && session.header.config.patience.is_none() {
+        let patience = session.header.checks().usual_patience();
         (session.trainer.on_note)(&format!(
-            "note: the flow overfits after update {at}; --patience 3 ends such a run early"
+            "note: the flow overfits after update {at}; --patience {patience} ends such a run early"
         ));
     }
     Ok(())

@@ -1,9 +1,8 @@
 //! From options to a configuration: the presets and how options change them. All tuned numbers are in this file.
 //!
-//! All presets start with flow matching, whose update costs one function evaluation. With drawn targets in the plane,
-//! maximum likelihood follows: its update costs a solve and its adjoint, and it still improves where flow matching
-//! stalls. A configuration depends on options and on the shape of the data, not on the data themselves, so it
-//! is a function of the checkpoint's header.
+//! All presets use flow matching alone, whose update costs one function evaluation. Maximum likelihood, whose update costs
+//! a solve and its adjoint, gains nothing after it. A configuration depends on options and on the shape of the data, not
+//! on the data themselves, so it is a function of the checkpoint's header.
 
 use super::config::DataShape;
 use super::{
@@ -28,19 +27,19 @@ const DEPTH: usize = 3;
 const SCALED_FREQUENCY: f64 = 0.45;
 const FEW_UP_TO: f64 = 3.6;
 const MORE_FEATURES: usize = 64;
-/// Logarithm of the largest frequency in the plane for points.
-const POINTS_LOG_FREQUENCY_MAX: f64 = 2.6;
-/// For exact targets of a toy density.
-const TOY_FEATURES: usize = 32;
-const TOY_LOG_FREQUENCY_MAX: f64 = 3.0;
-const TOY_WIDTH: usize = 52;
-/// For points: features and width in the plane (at most 9,300 weights), features, frequency and width in
-/// other dimensions, and the largest dimension with the exact divergence.
-const POINTS_FEATURES: usize = 16;
-const POINTS_WIDTH: usize = 56;
+/// For points in the plane (9,518 weights): features, logarithm of their largest frequency, width.
+const PLANE_FEATURES: usize = 32;
+const PLANE_LOG_FREQUENCY_MAX: f64 = 3.0;
+const PLANE_WIDTH: usize = 52;
+/// The same for maximum likelihood alone, whose features have no damping.
+const ALONE_FEATURES: usize = 16;
+const ALONE_LOG_FREQUENCY_MAX: f64 = 2.6;
+const ALONE_WIDTH: usize = 56;
+/// The same for points in other dimensions.
 const SPACE_FEATURES: usize = 32;
 const SPACE_LOG_FREQUENCY_MAX: f64 = 1.5;
 const SPACE_WIDTH: usize = 96;
+/// The largest dimension with the exact divergence.
 const EXACT_DIM: usize = 8;
 const POINTS_FLOW_MATCHING: Phase = Phase { updates: 12_000, batch: 2048, ..FLOW_MATCHING };
 
@@ -93,14 +92,6 @@ fn phases(preset: &Preset, asked: ObjectiveKind, target: TargetKind) -> Vec<Phas
     }
 }
 
-/// The objective of a preset for a target of flow matching. After exact targets, maximum likelihood gains nothing.
-fn objective(preset: &Preset, target: TargetKind) -> ObjectiveKind {
-    match (preset, target) {
-        (Preset::Images, _) | (_, TargetKind::Exact) => ObjectiveKind::FlowMatching,
-        _ => ObjectiveKind::Both,
-    }
-}
-
 /// Peak learning rate of maximum likelihood without flow matching before it.
 const ALONE_LR: f64 = 1e-3;
 
@@ -112,6 +103,17 @@ fn plain_features(features: usize, log_frequency_max: f64) -> FieldConfig {
 /// A network of damped Fourier features, added to the velocity of a normal density.
 fn damped_features(features: usize, log_frequency_max: f64) -> FieldConfig {
     FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true }
+}
+
+/// The field and the width of its layers for points in `dim` dimensions. The damped form is a formula for the points of
+/// paths, which maximum likelihood alone does not draw.
+fn points_model(dim: usize, draws_paths: bool) -> (FieldConfig, usize) {
+    match (dim, draws_paths) {
+        (2, true) => (damped_features(PLANE_FEATURES, PLANE_LOG_FREQUENCY_MAX), PLANE_WIDTH),
+        (2, false) => (plain_features(ALONE_FEATURES, ALONE_LOG_FREQUENCY_MAX), ALONE_WIDTH),
+        (_, true) => (damped_features(SPACE_FEATURES, SPACE_LOG_FREQUENCY_MAX), SPACE_WIDTH),
+        (_, false) => (plain_features(SPACE_FEATURES, SPACE_LOG_FREQUENCY_MAX), SPACE_WIDTH),
+    }
 }
 
 /// The features of an image, up to the frequency at which its finest structures appear.
@@ -178,17 +180,15 @@ impl TrainConfig {
             TrainConfig::preset(options.preset.clone().unwrap_or(Preset::Default), shape.smallest_scale);
         config.model.dim = shape.dim;
         let draws_paths = options.objective != Some(ObjectiveKind::MaximumLikelihood);
-        if config.preset == Preset::Points && options.target == Some(TargetKind::Exact) && draws_paths {
-            config.set_toy();
-        }
         match shape.image {
             Some(image) => config.set_images(options, image, shape.classes),
-            None if shape.dim != 2 => {
-                config.model.field = plain_features(SPACE_FEATURES, SPACE_LOG_FREQUENCY_MAX);
-                config.model.hidden = vec![SPACE_WIDTH; DEPTH];
+            None if config.preset == Preset::Points || shape.dim != 2 => {
+                let (field, width) = points_model(shape.dim, draws_paths);
+                (config.model.field, config.model.hidden) = (field, vec![width; DEPTH]);
             }
             None => {}
         }
+        config.decorrelate = shape.is_table;
         if shape.dim > EXACT_DIM {
             config.model.solve.divergence = DivergenceKind::Hutchinson;
         }
@@ -202,11 +202,13 @@ impl TrainConfig {
         config.patience = options.patience.or(config.patience);
         config.dequantize = options.dequantize.unwrap_or(config.dequantize);
         config.times = options.times.unwrap_or(config.times);
-        config.target = options.target.unwrap_or(config.target);
+        let was = config.target;
+        config.target = options.target.unwrap_or(was);
         config.phases = match (options.objective, options.target) {
             (Some(asked), _) => phases(&config.preset, asked, config.target),
-            (None, Some(target)) if !matches!(config.preset, Preset::Given(_)) => {
-                phases(&config.preset, objective(&config.preset, target), target)
+            // A run of an earlier version keeps its phases.
+            (None, Some(target)) if target != was && !matches!(config.preset, Preset::Given(_)) => {
+                phases(&config.preset, ObjectiveKind::FlowMatching, target)
             }
             _ => config.phases,
         };
@@ -245,13 +247,6 @@ impl TrainConfig {
         }
     }
 
-    /// Sets the times and the model for exact targets of a toy density.
-    fn set_toy(&mut self) {
-        self.times = TimesKind::Half;
-        self.model.field = damped_features(TOY_FEATURES, TOY_LOG_FREQUENCY_MAX);
-        self.model.hidden = vec![TOY_WIDTH; DEPTH];
-    }
-
     /// Sets the model and the pixel transform for images.
     fn set_images(&mut self, options: &TrainOptions, image: [usize; 3], classes: usize) {
         self.pixels = Some(options.pixels.unwrap_or(PixelTransformKind::Marginals));
@@ -280,10 +275,6 @@ impl TrainConfig {
     }
 
     fn preset(preset: Preset, smallest_scale: Option<f64>) -> TrainConfig {
-        let (field, width) = match preset {
-            Preset::Points => (plain_features(POINTS_FEATURES, POINTS_LOG_FREQUENCY_MAX), POINTS_WIDTH),
-            Preset::Default | Preset::Images | Preset::Given(_) => (picture_features(smallest_scale), WIDTH),
-        };
         let solve = match preset {
             Preset::Images => {
                 SolveConfig { rows_per_tile: IMAGES_TILE, ..SolveConfig::adaptive(IMAGES_TOLERANCE) }
@@ -292,17 +283,17 @@ impl TrainConfig {
         };
         let (times, target) = match preset {
             Preset::Default if smallest_scale.is_some() => (TimesKind::Half, TargetKind::Exact),
-            Preset::Default => (TimesKind::Half, TargetKind::Drawn),
-            Preset::Points | Preset::Images | Preset::Given(_) => (TimesKind::Uniform, TargetKind::Drawn),
+            Preset::Default | Preset::Points => (TimesKind::Half, TargetKind::Drawn),
+            Preset::Images | Preset::Given(_) => (TimesKind::Uniform, TargetKind::Drawn),
         };
         TrainConfig {
-            phases: phases(&preset, objective(&preset, target), target),
+            phases: phases(&preset, ObjectiveKind::FlowMatching, target),
             preset,
             times,
             target,
             model: ModelConfig {
-                field,
-                hidden: vec![width; DEPTH],
+                field: picture_features(smallest_scale),
+                hidden: vec![WIDTH; DEPTH],
                 blocks: 1,
                 dim: 2,
                 t1: 1.0,
@@ -316,6 +307,7 @@ impl TrainConfig {
             cosine: true,
             pixels: None,
             dequantize: false,
+            decorrelate: false,
             patience: None,
             shards: 1,
         }

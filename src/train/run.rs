@@ -56,6 +56,10 @@ pub struct RunInfo {
     /// versions without the estimate, which resume without it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kl_estimate: bool,
+    /// Whether the checks for the best weights of a table come after ever more updates, from early in a phase; false for
+    /// other data, and in checkpoints of versions with equal distances, which resume with these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rising_checks: bool,
 }
 
 impl RunInfo {
@@ -343,7 +347,9 @@ impl<'a> Trainer<'a> {
             // The session sets the run's id.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
             let kl_estimate = prepared.exact.is_some() && config.estimates();
-            (RunInfo { run: String::new(), options, config, frames, parts, kl_estimate }, state)
+            let rising_checks = matches!(self.data, TrainingData::Points(..));
+            let run = String::new();
+            (RunInfo { run, options, config, frames, parts, kl_estimate, rising_checks }, state)
         };
         let dequantized = prepared.frames.points.as_ref().filter(|_| header.config.dequantize);
         let found = warnings(&self.data, prepared.parts, dequantized);
@@ -376,7 +382,7 @@ impl<'a> Trainer<'a> {
         };
         let config = if let Some(flow) = &self.flow {
             options.check_given_flow()?;
-            TrainConfig { model: ModelConfig::of(flow), ..config }
+            TrainConfig { model: ModelConfig::of(flow), decorrelate: false, ..config }
         } else {
             super::bounds::check_model(&options, &config)?;
             config

@@ -84,7 +84,8 @@ pub(super) struct Session<'a> {
     /// When the phase began in this process, and whether its first validation is done.
     begun_s: f64,
     looked: bool,
-    /// Parts of the phase's seconds, as many as checks, that had passed at the last check.
+    /// The share of the phase's seconds before its first update, and the checks due that had passed at the last one.
+    begun_share: f64,
     passed: u64,
     /// Under a time limit, the number of validation rows of each check, once it is known.
     rows_checked: Option<usize>,
@@ -154,6 +155,7 @@ impl<'a> Session<'a> {
             stopped: false,
             begun_s: prepared_s,
             looked: false,
+            begun_share: 0.0,
             passed: 0,
             rows_checked: None,
             pace: Pace::default(),
@@ -297,8 +299,9 @@ impl<'a> Session<'a> {
         }
         (self.pace, self.begun_s, self.looked) = (Pace::default(), self.budget.time.now_s(), false);
         self.watch.forget(Work::Update);
-        self.passed = self.checks_passed(phase);
-        self.prepare(phase)
+        self.prepare(phase)?;
+        self.begin_checks(phase);
+        Ok(())
     }
 
     /// Makes one update, then validates, saves and draws if these are due. Returns whether the phase is over.

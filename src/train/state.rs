@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::optim::OptState;
 use crate::tensor::{Key, Tensor};
 use crate::tree;
+use crate::triangular::below as decorrelated;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -137,7 +138,8 @@ tree! {
 pub struct PointsTable {
     /// Standardized coordinates, `[n, d]`.
     pub rows: Tensor,
-    /// The width of the noise on each column in standardized coordinates, `[d]`, if the points are dequantized.
+    /// The width of the noise on each column in standardized coordinates, `[d]`, if the points are dequantized; if they
+    /// are also decorrelated, `[d, d]`, row i for the noise on column i.
     pub steps: Option<Tensor>,
 }
 }
@@ -200,8 +202,19 @@ impl Tables {
         let Tables::Points(table) = Tables::of_points(points) else {
             unreachable!("invariant: points have a table of points")
         };
-        let steps = rounding.steps().iter().zip(&points.standard.std).map(|(step, std)| (step / std) as f32);
-        let steps = Tensor::from_vec([points.dim()], steps.collect::<Vec<f32>>());
+        let (standard, d) = (&points.standard, points.dim());
+        let steps: Vec<f64> =
+            rounding.steps().iter().zip(&standard.std).map(|(step, std)| step / std).collect();
+        let steps = if standard.factor.is_empty() {
+            Tensor::from_vec([d], steps.into_iter().map(|step| step as f32).collect())
+        } else {
+            // Row i is the noise of column i in decorrelated coordinates.
+            let row = |i: usize| {
+                let alone = (0..d).map(|j| if i == j { steps[i] } else { 0.0 }).collect();
+                decorrelated(&standard.factor, alone, d).into_iter().map(|x| x as f32)
+            };
+            Tensor::from_vec([d, d], (0..d).flat_map(row).collect())
+        };
         Tables::Points(PointsTable { steps: Some(steps), ..table })
     }
 
@@ -222,7 +235,9 @@ impl Tables {
                 let [which, noise] = key.split();
                 let points = table.rows.take(&below(table.rows.shape()[0], rows, &which));
                 let noise = noise.uniform([rows, table.rows.shape()[1]]) - 0.5;
-                Batch::plain(points + noise * steps.expand_dims(0), None)
+                let noise =
+                    if steps.shape().len() == 1 { noise * steps.expand_dims(0) } else { noise.matmul(steps) };
+                Batch::plain(points + noise, None)
             }
             Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),
         }

@@ -84,7 +84,7 @@ pub struct Args {
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
     /// Width of the hidden layers; for unet, channels of the finest level [default: 72; tables, toy densities
-    /// 56, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
+    /// 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
     /// Number of hidden layers; for unet, number of levels [default: 3; unet 2]
@@ -94,13 +94,12 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub blocks: Option<usize>,
 
-    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: both for tables and toy
-    /// densities, otherwise flow-matching]
+    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: flow-matching]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
     pub objective: Option<ObjectiveKind>,
     /// Times of flow matching: uniform; likelihood, in proportion to their weight in the likelihood; half, one
-    /// half of each [default: half for one image, otherwise uniform]
+    /// half of each [default: uniform for image sets, otherwise half]
     #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
         value_parser = names(TimesKind::NAMES, TimesKind::ALL))]
     pub times: Option<TimesKind>,
@@ -158,11 +157,12 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub batch: Option<usize>,
     /// Number of updates of all phases together [default: flow matching 16000 (tables, toy densities 12000;
-    /// image sets 4000), maximum likelihood 160 (image sets 100)]
+    /// image sets 4000); with --objective, maximum likelihood 160 (image sets 100)]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub updates: Option<u64>,
-    /// For tables and image sets: stop after N validations in a row without improvement; a phase has about 10
-    /// validations. For exact targets: after N estimates of the KL divergence, of 50 [default: never]
+    /// For tables and image sets: stop after N validations in a row without improvement. A phase has 10 on image
+    /// sets and 30 on tables, each after a quarter more updates than the one before. For exact targets: after N
+    /// estimates of the KL divergence, of 50 [default: never]
     #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
     pub patience: Option<u64>,
 

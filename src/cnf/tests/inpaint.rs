@@ -1,7 +1,8 @@
 //! Missing coordinates against closed forms: normal densities, and a proposal against the density that it is fitted to.
 
 use super::*;
-use crate::cnf::proposal::{Proposal, above, below, cholesky, effective_size};
+use crate::cnf::proposal::{Proposal, effective_size};
+use crate::triangular::{above, below, cholesky};
 
 tree! {
     /// `z' = A z` in any dimension; `a` is A transposed.

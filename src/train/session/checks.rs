@@ -7,33 +7,44 @@ use crate::train::best::{self, Criterion, Measured};
 use crate::train::run::RunInfo;
 use crate::train::{Objective, TrainingData};
 
-/// Under a time limit, a check for the best weights waits until this many times its duration has passed.
+/// Under a time limit, a check for the best weights waits until this many times its duration has passed, so that checks
+/// take at most a fifth of the time.
 const CHECK_SHARE: f64 = 4.0;
 
 impl Session<'_> {
-    /// The number of checks that belong to the share of a phase's seconds that has passed.
-    pub(super) fn checks_passed(&self, phase: usize) -> u64 {
-        self.budget.share(phase).map_or(0, |share| (share * self.header.checks() as f64) as u64)
+    /// The share of a phase's seconds that has passed since its first update; 0 without a time limit. What comes before,
+    /// reading and compiling, would take the place of the first checks.
+    fn trained_share(&self, phase: usize) -> f64 {
+        let share = self.budget.share(phase).unwrap_or(0.0);
+        ((share - self.begun_share) / (1.0 - self.begun_share).max(f64::EPSILON)).clamp(0.0, 1.0)
+    }
+
+    /// Notes where in its seconds a phase begins, and the checks that an earlier process has made.
+    pub(super) fn begin_checks(&mut self, phase: usize) {
+        let is_new = self.update == self.first(phase);
+        self.begun_share = if is_new { self.budget.share(phase).unwrap_or(0.0) } else { 0.0 };
+        self.passed = self.header.checks().passed(self.trained_share(phase));
     }
 
     /// Whether a check for the best weights is due: of the estimate of the KL divergence if there is one, otherwise of the
-    /// validation NLL. Under a time limit, checks are due at fiftieths or tenths of a phase's seconds, unless they would
-    /// take too much time, and at the end of the phase.
+    /// validation NLL. Under a time limit, checks are due at shares of a phase's seconds, unless they would take too much
+    /// time, and at the end of the phase.
     pub(super) fn is_due(&mut self, phase: usize, last: bool) -> bool {
-        let plan = &self.header.config.phases[phase];
+        let (plan, checks) = (&self.header.config.phases[phase], self.header.checks());
+        let done = self.update - self.first(phase);
         let is_checked = match &self.estimator {
             Some(_) => plan.objective == Objective::FlowMatching,
             None => self.best.is_some(),
         };
         if !is_checked || !self.budget.is_limited() {
-            return is_checked && best::is_due(plan, self.update - self.first(phase), self.header.checks());
+            return is_checked && best::is_due(plan, done, checks);
         }
-        let (passed, now_s) = (self.checks_passed(phase), self.budget.time.now_s());
+        let (share, now_s) = (self.trained_share(phase), self.budget.time.now_s());
+        let passed = checks.passed(share);
         let measured_at = &mut self.tallies.counters.measured_at;
-        // A validation takes a small part of a tenth, unless the machine has become slow.
         let is_affordable =
             self.estimator.is_some() || measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
-        let due = last || (passed > self.passed && is_affordable);
+        let due = last || (passed > self.passed && is_affordable && !checks.is_too_early(done, share));
         if due {
             self.passed = passed;
             measured_at.push(self.update);

@@ -45,8 +45,8 @@ impl Session<'_> {
     }
 
     /// The validation score of the averaged weights for a check during training. Under a time limit, each check of
-    /// a run scores the same random rows of the validation part: as many as take `1 / LOOK_SHARE` of a tenth of the
-    /// phase at the first check, and at least one call.
+    /// a run scores the same random rows of the validation part: so many that all checks together take `1 / LOOK_SHARE`
+    /// of the phase, and at least one call.
     pub(super) fn check(&mut self, phase: usize) -> Result<Score> {
         let open = self.watch.no_deadline();
         let Some(phase_s) = self.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
@@ -58,7 +58,7 @@ impl Session<'_> {
                 // The first call compiles the program, the second one measures its time.
                 self.measure(2 * call, &open)?;
             }
-            let most_s = phase_s / MEASURES as f64 / LOOK_SHARE;
+            let most_s = phase_s / self.header.checks().count() as f64 / LOOK_SHARE;
             let calls = (most_s / self.watch.expected_s(work, call as f64).max(1e-9)) as usize;
             (calls.max(1).saturating_mul(call)).min(all)
         };

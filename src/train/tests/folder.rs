@@ -94,7 +94,7 @@ fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
         Ok::<_, Error>(format!("{found:?}"))
     };
     let before = found().unwrap();
-    assert!(before.contains("updates: 5"), "{before}");
+    assert!(before.contains("updates: 6"), "{before}");
     for name in [COUNTERS_FILE, METRICS_FILE] {
         each_byte_is_found(&place.path().join(name), || Ok(found()? == before));
     }

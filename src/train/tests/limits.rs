@@ -115,20 +115,17 @@ fn checked(row_s: f64, patience: Option<u64>) -> (TrainReport, Vec<(u64, f64)>) 
     (report, rows.iter().filter_map(|row| Some((row.update, row.nll_stderr_nats?))).collect())
 }
 
-/// A check of all 2,000 validation rows takes 0.2 s to 20 s of a phase of 30 s.
+/// A check of all 2,000 validation rows takes 0.02 s to 0.4 s of a phase of 30 s.
 #[test]
-fn the_validation_part_is_measured_at_each_tenth_of_a_phase_on_fewer_rows_if_it_is_slow() {
+fn the_validation_part_is_measured_early_and_then_a_quarter_later_each_time_on_fewer_rows_if_it_is_slow() {
     let mut errors = Vec::new();
-    for row_s in [1e-4, 5e-4, 2e-3] {
+    for row_s in [1e-5, 4e-5, 2e-4] {
         let (report, checks) = checked(row_s, None);
-        let updates = report.updates as f64;
-        for tenth in 1..=9 {
-            let [from, to] = [f64::from(tenth) - 0.2, f64::from(tenth) + 0.8].map(|k| k / 10.0 * updates);
-            assert!(
-                checks.iter().any(|(update, _)| (from..to).contains(&(*update as f64))),
-                "{row_s} s per row, tenth {tenth} of {updates}: {checks:?}"
-            );
-        }
+        let (updates, at): (_, Vec<u64>) =
+            (report.updates, checks.iter().map(|(update, _)| *update).collect());
+        assert!((20..30).contains(&at[0]) && at.len() <= 32, "{row_s} s per row: {at:?}");
+        let far = |pair: &[u64]| pair[1] > pair[0] + pair[0] / 3 + 3;
+        assert!(!at.windows(2).any(far) && 4 * at[at.len() - 1] > 3 * updates, "{row_s} s per row: {at:?}");
         errors.push(checks[3].1);
         assert_eq!((report.validation_rows, report.test_rows).0 % 4, 0);
     }
@@ -138,8 +135,8 @@ fn the_validation_part_is_measured_at_each_tenth_of_a_phase_on_fewer_rows_if_it_
 #[test]
 fn patience_acts_under_a_time_limit() {
     // The weights do not change, so the first check is the best, and the third one ends the run.
-    let (report, checks) = checked(1e-3, Some(2));
-    assert!((120..200).contains(&report.updates) && checks.len() == 3, "{report:?} {checks:?}");
+    let (report, checks) = checked(1e-4, Some(2));
+    assert!((22..40).contains(&report.updates) && checks.len() == 3, "{report:?} {checks:?}");
 }
 
 #[test]
@@ -158,7 +155,8 @@ fn a_run_with_a_time_limit_is_a_function_of_the_times_that_it_reads() {
 
 #[test]
 fn a_run_that_resumes_on_a_faster_machine_does_not_go_back_to_an_earlier_phase() {
-    let (folder, options) = (scratch(), options(40.0, PlotsKind::None));
+    let objective = Some(crate::train::ObjectiveKind::Both);
+    let (folder, options) = (scratch(), TrainOptions { objective, ..options(40.0, PlotsKind::None) });
     let run = |row_s: f64, stop_in: Option<usize>| {
         let (mut machine, phase) = (Machine::new(0, f64::INFINITY), Cell::new((0, 0)));
         machine.slow = 1.0;

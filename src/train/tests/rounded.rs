@@ -33,10 +33,16 @@ fn options() -> TrainOptions {
 
 #[test]
 fn draws_of_rounded_columns_are_uniform_over_a_step_and_others_are_rows() {
-    let points = table();
-    let rounding = Rounding::of(&points);
+    let mut decorrelated = table();
+    decorrelated.decorrelate();
+    assert_eq!(decorrelated.standard.factor.len(), 9);
+    [table(), decorrelated].iter().for_each(draws_are_rounded);
+}
+
+fn draws_are_rounded(points: &Points) {
+    let rounding = Rounding::of(points);
     assert_eq!(rounding.steps(), [0.5, 0.0, 0.0]);
-    let tables = Tables::of_rounded(&points, &rounding);
+    let tables = Tables::of_rounded(points, &rounding);
     let draw =
         |key: u64| points.standard.inverse_transform(&tables.draw(20_000, &Key::new(key)).points.to_vec());
     let drawn = draw(3);
