@@ -106,12 +106,12 @@ const ALONE_LR: f64 = 1e-3;
 
 /// A network of Fourier features without damping, whose output is the velocity.
 fn plain_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false }
+    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 }
 }
 
 /// A network of damped Fourier features, added to the velocity of a normal density.
 fn damped_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true }
+    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true, normals: 0 }
 }
 
 /// The features of an image, up to the frequency at which its finest structures appear.
