@@ -8,8 +8,8 @@
 use super::config::DataShape;
 use super::{
     ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
-    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TargetKind, TimesKind, TrainConfig,
-    TrainOptions,
+    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, StartKind, Steps, TargetKind, TimesKind,
+    TrainConfig, TrainOptions,
 };
 use crate::ode::Method;
 
@@ -203,6 +203,7 @@ impl TrainConfig {
         config.dequantize = options.dequantize.unwrap_or(config.dequantize);
         config.times = options.times.unwrap_or(config.times);
         config.target = options.target.unwrap_or(config.target);
+        config.start = options.start.unwrap_or(config.start);
         config.phases = match (options.objective, options.target) {
             (Some(asked), _) => phases(&config.preset, asked, config.target),
             (None, Some(target)) if !matches!(config.preset, Preset::Given(_)) => {
@@ -314,6 +315,7 @@ impl TrainConfig {
             weight_decay: WEIGHT_DECAY,
             clip_norm: Some(CLIP_NORM),
             cosine: true,
+            start: StartKind::Normal,
             pixels: None,
             dequantize: false,
             patience: None,
