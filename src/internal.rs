@@ -23,7 +23,7 @@ pub use crate::{
         check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
-            PixelTransformKind, PlotsKind, RunInfo, TargetKind, TimesKind, TrainConfig,
+            PixelTransformKind, PlotsKind, RunInfo, StartKind, TargetKind, TimesKind, TrainConfig,
         },
     },
 };

@@ -168,7 +168,14 @@ fn by_tolerance(rows: &[ToleranceRow]) -> String {
 /// The velocity fields of a flow, from the base distribution to the data.
 fn fields(model: &ModelConfig) -> String {
     let name = |field: &FieldConfig| match field {
-        FieldConfig::Fourier { features, .. } => format!("MLP of {features} Fourier features"),
+        FieldConfig::Fourier { features, normals, .. } => {
+            let start = match normals {
+                0 => String::new(),
+                1 => " from a normal density".to_owned(),
+                n => format!(" from a mixture of {n} normal densities"),
+            };
+            format!("MLP of {features} Fourier features{start}")
+        }
         FieldConfig::ConcatSquash => "ConcatSquash layers".to_owned(),
         FieldConfig::Mlp { .. } => "MLP".to_owned(),
         FieldConfig::UNet { ends: 0, patch, .. } => format!("U-Net of patches of {patch} x {patch} pixels"),

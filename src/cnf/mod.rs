@@ -20,6 +20,7 @@ mod estimate;
 mod flow;
 mod inpaint;
 mod matching;
+mod mixture;
 mod objective;
 mod proposal;
 mod rows;
@@ -42,6 +43,7 @@ pub mod extra {
     pub use super::estimate::{KlEstimate, KlEstimator};
     pub use super::inpaint::Inpainted;
     pub use super::matching::{ExactVelocity, FlowMatching, FlowPath, PathPoints};
+    pub use super::mixture::NormalMixture;
     pub use super::settings::{CnfOptions, StepControl};
     pub use super::solve::FlowStats;
     pub use super::stream::Streamed;

@@ -22,6 +22,7 @@ mod init;
 mod layer_norm;
 mod level_mixture;
 mod linear;
+mod mixture_preconditioned;
 mod mlp;
 mod preconditioned;
 mod softmax;
@@ -51,6 +52,7 @@ pub mod extra {
     pub use super::fourier::{golden_frequencies, normal_frequencies};
     pub use super::init::{Init, ParseInitError};
     pub use super::level_mixture::LevelMixture;
+    pub use super::mixture_preconditioned::MixturePreconditioned;
     pub use super::preconditioned::Preconditioned;
     pub use super::softmax::{log_softmax, softmax};
     pub use super::time_layers::{

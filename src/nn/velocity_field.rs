@@ -1,6 +1,6 @@
 //! The vector field of a flow, as a tree.
 
-use super::{ConcatSquash, FourierMlp, LevelMixture, Mlp, Preconditioned, UNet};
+use super::{ConcatSquash, FourierMlp, LevelMixture, MixturePreconditioned, Mlp, Preconditioned, UNet};
 use crate::array::Shape;
 use crate::tensor::{Tensor, Tree};
 use crate::tree;
@@ -42,7 +42,7 @@ pub trait VelocityField: Tree {
     fn dim(&self) -> usize;
 
     /// Whether the field is `v = (2 t - 1) / r^2 x + G(t, x / r) / r` with `r^2 = (1 - t)^2 + t^2`, and G as smooth as v
-    /// ([`Preconditioned`]). Samples in a few steps then solve an equation of G
+    /// ([`Preconditioned`], [`MixturePreconditioned`]). Samples in a few steps then solve an equation of G
     /// ([`push_forward_in_steps`](crate::cnf::Cnf::push_forward_in_steps)).
     fn is_preconditioned(&self) -> bool {
         false
@@ -88,6 +88,8 @@ tree! {
         Fourier(FourierMlp),
         /// The same, added to the velocity of a normal density.
         PreconditionedFourier(Preconditioned<FourierMlp>),
+        /// The same, added to the velocity of a mixture of normal densities.
+        MixturePreconditionedFourier(MixturePreconditioned<FourierMlp>),
         /// An MLP of y, and of t and a class if it has inputs for them.
         Mlp(Mlp),
         /// Convolutions of an image.
@@ -104,6 +106,7 @@ macro_rules! each_net {
             AnyVelocityField::ConcatSquash($net) => $what,
             AnyVelocityField::Fourier($net) => $what,
             AnyVelocityField::PreconditionedFourier($net) => $what,
+            AnyVelocityField::MixturePreconditionedFourier($net) => $what,
             AnyVelocityField::Mlp($net) => $what,
             AnyVelocityField::UNet($net) => $what,
             AnyVelocityField::Levels($net) => $what,
@@ -149,6 +152,6 @@ macro_rules! from_nets {
     )*};
 }
 from_nets! {
-    ConcatSquash ConcatSquash; Fourier FourierMlp; PreconditionedFourier Preconditioned<FourierMlp>; Mlp Mlp;
-    UNet UNet; Levels LevelMixture;
+    ConcatSquash ConcatSquash; Fourier FourierMlp; PreconditionedFourier Preconditioned<FourierMlp>;
+    MixturePreconditionedFourier MixturePreconditioned<FourierMlp>; Mlp Mlp; UNet UNet; Levels LevelMixture;
 }

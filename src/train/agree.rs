@@ -68,7 +68,9 @@ impl TrainOptions {
                     Some(Preset::Given(_)) => config.clone().with(&with),
                     // These choose a part of the preset. The run may have the presets of an earlier version, so
                     // other options are applied to its own configuration.
-                    _ if ["preset", "field", "pixels"].contains(&option) => TrainConfig::of(&with, shape),
+                    _ if ["preset", "field", "pixels"].contains(&option) => {
+                        TrainConfig::of(&with, shape).with_start_of(config)
+                    }
                     _ => config.clone().with(&with),
                 };
                 let found = found.with_updates_of(config);
@@ -150,6 +152,7 @@ mod tests {
             ("checkpoints", of(json!([2, 5]))),
             ("optimizer", of(json!(["adam", "adamw", "lion"]))),
             ("objective", of(json!(["flow-matching", "maximum-likelihood", "both"]))),
+            ("start", of(json!(["normal", "mixture"]))),
             ("dequantize", of(json!([false, true]))),
             ("kinetic", of(json!([0.0, 0.5]))),
             ("jacobian", of(json!([0.0, 0.25]))),

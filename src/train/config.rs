@@ -6,7 +6,7 @@
 use super::presets::MAXIMUM_LIKELIHOOD_TIME;
 use super::{
     DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, ObjectiveKind, OptimizerKind,
-    PixelTransformKind, Preset, Steps, TargetKind, TimesKind,
+    PixelTransformKind, Preset, StartKind, Steps, TargetKind, TimesKind,
 };
 use crate::cnf::config::is_default;
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,9 @@ pub struct TrainConfig {
     /// The target of flow matching. Runs of earlier versions have drawn targets.
     #[serde(default, skip_serializing_if = "is_default")]
     pub target: TargetKind,
+    /// The density from which the flow starts. Runs of earlier versions start from a normal density or random weights.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start: StartKind,
     /// How pixel values are transformed; `None` unless the data are image sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pixels: Option<PixelTransformKind>,
@@ -199,7 +202,7 @@ impl TrainConfig {
     }
 
     /// The options that set a part of the configuration.
-    pub(super) const SET_BY_OPTIONS: [&str; 26] = [
+    pub(super) const SET_BY_OPTIONS: [&str; 27] = [
         "preset",
         "updates",
         "batch",
@@ -217,6 +220,7 @@ impl TrainConfig {
         "objective",
         "times",
         "target",
+        "start",
         "field",
         "pixels",
         "dequantize",
@@ -274,6 +278,7 @@ impl TrainConfig {
             "objective" => self.objective(),
             "times" => self.times.name().into(),
             "target" => self.target.name().into(),
+            "start" => self.start.name().into(),
             "field" => match model.field {
                 FieldConfig::UNet { .. } => ModelKind::UNet.name().into(),
                 FieldConfig::Mlp { .. } => ModelKind::Mlp.name().into(),

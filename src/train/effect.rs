@@ -26,7 +26,7 @@ enum Needs {
 }
 
 /// Every option: field name and command-line option.
-const NEEDS: [(&str, &str, Needs); 27] = [
+const NEEDS: [(&str, &str, Needs); 28] = [
     ("preset", "--preset", Needs::Nothing),
     ("updates", "--updates", Needs::Nothing),
     ("time_limit", "--time-limit", Needs::Nothing),
@@ -45,6 +45,7 @@ const NEEDS: [(&str, &str, Needs); 27] = [
     ("objective", "--objective", Needs::Nothing),
     ("times", "--times", Needs::Paths),
     ("target", "--target", Needs::Density),
+    ("start", "--start", Needs::Points),
     ("field", "--field", Needs::Images),
     ("pixels", "--pixels", Needs::Images),
     ("dequantize", "--dequantize", Needs::Points),
@@ -106,7 +107,7 @@ impl TrainOptions {
                     "the points of this image have weights, which belong to drawn targets"
                 }
                 Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
-                Needs::Points if !is_points => "it needs a table, whose columns may be rounded",
+                Needs::Points if !is_points => "it needs a table",
                 _ => continue,
             };
             if let Some(value) = given.get(name) {
@@ -151,7 +152,7 @@ mod tests {
             "preset": "points", "updates": 7, "time_limit": 9.0, "batch": 64, "width": 8, "depth": 1, "blocks": 2,
             "divergence": "hutchinson", "probes": 3, "solver": "dopri5", "rtol": 0.01, "atol": 0.01, "fixed_steps": 3,
             "checkpoints": 2, "optimizer": "lamb", "objective": "maximum-likelihood", "times": "likelihood",
-            "target": "exact", "field": "mlp",
+            "target": "exact", "start": "normal", "field": "mlp",
             "pixels": "logit", "kinetic": 0.5, "jacobian": 0.5, "patience": 2, "dequantize": true, "lr": 0.1, "shards": 2, "seed": 5
         });
         values.as_object().unwrap().clone()
@@ -248,6 +249,7 @@ mod tests {
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
         assert_eq!([count("dequantize", 0), count("dequantize", 2)], [12, 4]);
         assert_eq!([count("solver", 1), count("solver", 2)], [8, 8]);
+        assert_eq!([count("start", 0), count("start", 2)], [12, 4]);
         assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);
         assert_eq!([count("times", 1), count("times", 2)], [4, 12]);
         assert_eq!(count("width", 2), 16);

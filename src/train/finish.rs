@@ -6,7 +6,9 @@
 
 use super::best::{Criterion, Measured};
 use super::session::Session;
-use super::{Activity, Flow, ImageFrame, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData};
+use super::{
+    Activity, Flow, ImageFrame, PointsFrame, TrainReport, TrainedFlow, Trainer, TrainingData, start,
+};
 #[cfg(feature = "plot")]
 use super::{PlotsKind, figures};
 use crate::data::{Estimate, grouped};
@@ -58,6 +60,9 @@ pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
 /// Chooses the final weights; returns their validation score. Under a time limit, checks score few rows, so the
 /// final weights are scored again on as many rows as there is time for. Checks of the estimate score no rows.
 fn validation(session: &mut Session) -> Result<Score> {
+    if start::is_fitted_again(session) {
+        return before_fitting_again(session);
+    }
     if session.budget.is_limited() || session.header.selects_by_estimate() {
         let is_earlier = |measured: &Measured, session: &Session| measured.update < session.update;
         if let Some((measured, flow)) = best(session).filter(|(measured, _)| is_earlier(measured, session)) {
@@ -77,6 +82,17 @@ fn validation(session: &mut Session) -> Result<Score> {
     };
     restore(session, measured, flow)?;
     Ok(Score { nll: estimate(&measured.by, last.nll.count), ..last })
+}
+
+/// The validation score of a run that has ended as a mixture, of the mixture that did not know the validation rows.
+fn before_fitting_again(session: &mut Session) -> Result<Score> {
+    let (chosen, flow) =
+        best(session).expect("invariant: the best weights are those before the first update");
+    let fitted = std::mem::replace(&mut session.state.ema, flow);
+    let score = measured(session);
+    session.state.ema = fitted;
+    session.kept = Some(chosen);
+    score
 }
 
 /// The number by which weights were selected, over `count` rows.
@@ -107,7 +123,7 @@ fn best(session: &mut Session) -> Option<(Measured, Flow)> {
 fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> {
     let Measured { update, by, .. } = measured;
     let nats = estimate(&by, 0);
-    session.state.ema = flow;
+    session.state.ema = start::fitted_again(session, &measured, flow);
     session.kept = Some(measured);
     session.save()?;
     let [at, updates] = [update, session.update].map(grouped);
@@ -118,6 +134,10 @@ fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> 
     (session.trainer.on_note)(&format!(
         "restored the best weights: update {at} of {updates}, {name} {nats} nats"
     ));
+    if start::is_fitted_again(session) {
+        (session.trainer.on_note)(start::FITTED_AGAIN);
+        return Ok(());
+    }
     if matches!(by, Criterion::Estimate { .. }) {
         return Ok(());
     }
@@ -238,6 +258,7 @@ fn report(
         gap_stderr_nats: test.gap.and_then(|gap| gap.stderr),
         kl_estimate_nats: estimate.map(|estimate| estimate.nats),
         kl_estimate_stderr_nats: estimate.map(|estimate| estimate.stderr),
+        start_normals: config.start_normals(),
         learned_from: is_toy.then(|| config.learned_from()),
         total_probability: mass.map(|mass| mass.total),
         total_probability_error: mass.map(|mass| mass.error),

@@ -56,6 +56,7 @@ mod report;
 mod run;
 mod scores;
 mod session;
+mod start;
 mod state;
 mod step;
 mod tally;
@@ -76,7 +77,9 @@ pub mod extra {
     //! Named options, and the description of a run.
     pub use super::config::{Objective, Phase, TrainConfig};
     pub use super::estimator::LearnedFrom;
-    pub use super::options::{ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, TargetKind, TimesKind};
+    pub use super::options::{
+        ModelKind, ObjectiveKind, OptimizerKind, PlotsKind, StartKind, TargetKind, TimesKind,
+    };
     pub use super::progress::Activity;
     pub use super::run::RunInfo;
     pub use crate::cnf::config::{ActivationKind, DivergenceKind};

@@ -68,6 +68,9 @@ pub struct TrainOptions {
     /// The target of flow matching.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetKind>,
+    /// The density from which the flow of a table starts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartKind>,
     /// The model for image sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<ModelKind>,
@@ -184,6 +187,17 @@ names! {
     }
 }
 names! {
+    /// The density from which a flow starts.
+    #[derive(Default)]
+    StartKind {
+        /// A normal density, or random weights if the field is not preconditioned.
+        #[default]
+        Normal = "normal",
+        /// A mixture of normal densities, fitted to the training rows of a table.
+        Mixture = "mixture",
+    }
+}
+names! {
     /// The model of a flow of images.
     ModelKind {
         /// Convolutions at several scales ([`UNet`](crate::nn::UNet)).
@@ -242,11 +256,12 @@ const TIME_LIMITS_S: (f64, f64) = (1e-3, 1e8);
 const RTOLS: (f64, f64) = (f32::EPSILON as f64, 1.0 - f64::EPSILON);
 
 /// Options of the model and its solver: field name and command-line option.
-const OF_A_FLOW: [(&str, &str); 13] = [
+const OF_A_FLOW: [(&str, &str); 14] = [
     ("width", "--width"),
     ("depth", "--depth"),
     ("blocks", "--blocks"),
     ("field", "--field"),
+    ("start", "--start"),
     ("divergence", "--divergence"),
     ("probes", "--probes"),
     ("solver", "--solver"),
@@ -345,7 +360,7 @@ impl TrainOptions {
         }
         either! {
             preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective times target field pixels dequantize kinetic jacobian patience shards lr seed plots
+            optimizer objective times target start field pixels dequantize kinetic jacobian patience shards lr seed plots
         }
     }
 

@@ -7,8 +7,8 @@
 use super::config::DataShape;
 use super::{
     ActivationKind, DivergenceKind, FieldConfig, Kept, ModelConfig, ModelKind, Objective, ObjectiveKind,
-    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, Steps, TargetKind, TimesKind, TrainConfig,
-    TrainOptions,
+    OptimizerKind, Phase, PixelTransformKind, Preset, SolveConfig, StartKind, Steps, TargetKind, TimesKind,
+    TrainConfig, TrainOptions,
 };
 use crate::ode::Method;
 
@@ -97,12 +97,12 @@ const ALONE_LR: f64 = 1e-3;
 
 /// A network of Fourier features without damping, whose output is the velocity.
 fn plain_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false }
+    FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 }
 }
 
 /// A network of damped Fourier features, added to the velocity of a normal density.
 fn damped_features(features: usize, log_frequency_max: f64) -> FieldConfig {
-    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true }
+    FieldConfig::Fourier { features, log_frequency_max, damping: DAMPING, preconditioned: true, normals: 0 }
 }
 
 /// The field and the width of its layers for points in `dim` dimensions. The damped form is a formula for the points of
@@ -204,6 +204,7 @@ impl TrainConfig {
         config.times = options.times.unwrap_or(config.times);
         let was = config.target;
         config.target = options.target.unwrap_or(was);
+        config.start = options.start.unwrap_or(config.start);
         config.phases = match (options.objective, options.target) {
             (Some(asked), _) => phases(&config.preset, asked, config.target),
             // A run of an earlier version keeps its phases.
@@ -305,6 +306,7 @@ impl TrainConfig {
             weight_decay: WEIGHT_DECAY,
             clip_norm: Some(CLIP_NORM),
             cosine: true,
+            start: StartKind::Normal,
             pixels: None,
             dequantize: false,
             decorrelate: false,

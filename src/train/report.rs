@@ -1,6 +1,6 @@
 //! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
-use super::{LearnedFrom, Objective, Scores, ToleranceRow};
+use super::{LearnedFrom, Objective, Scores, ToleranceRow, start};
 use crate::eval::dequantized_text;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -74,6 +74,9 @@ pub struct TrainReport {
     /// For a toy density, what the flow learned from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learned_from: Option<LearnedFrom>,
+    /// For a table whose flow started from a mixture, the number of its normal densities.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub start_normals: Option<usize>,
     /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
     #[serde(rename = "mass", skip_serializing_if = "Option::is_none")]
     pub total_probability: Option<f64>,
@@ -169,10 +172,11 @@ pub struct PhaseReport {
 
 impl TrainReport {
     /// The scores of the model by name, means with their standard errors: test scores first; then the columns with
-    /// noise.
+    /// noise and the start.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
-        self.scores().figures().into_iter().chain(noise).collect()
+        let from = self.start_normals.map(|count| ("start", format!("a mixture of {}", start::named(count))));
+        self.scores().figures().into_iter().chain(noise).chain(from).collect()
     }
 
     /// The scores only.

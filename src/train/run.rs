@@ -15,7 +15,7 @@ use super::step;
 use super::team::Team;
 use super::warnings::warnings;
 use super::{
-    Flow, ModelConfig, ModelKind, Parts, PlotsKind, Preset, TrainConfig, TrainError, TrainOptions,
+    Flow, ModelConfig, ModelKind, Parts, PlotsKind, Preset, StartKind, TrainConfig, TrainError, TrainOptions,
     TrainedFlow, TrainingData,
 };
 use crate::array::DType;
@@ -94,7 +94,7 @@ impl RunInfo {
 /// Methods may be called in any order. The setters check and build nothing.
 pub struct Trainer<'a> {
     /// The caller's flow; `None` initializes the model of the configuration.
-    flow: Option<Flow>,
+    pub(super) flow: Option<Flow>,
     pub(super) data: TrainingData,
     options: TrainOptions,
     /// The caller's configuration, overridden by options; `None` uses the preset for the kind of data.
@@ -292,10 +292,12 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// Invalid settings, as in [`Trainer::run`]; settings that a solve refuses.
     pub fn plan(&self) -> Result<Vec<PhasePlan>> {
-        let (_, config) = self.settle()?;
+        let (_, mut config) = self.settle()?;
         let prepared = self.data.prepare(&config, None)?;
         let drawn = (&prepared.source, &prepared.matching);
-        let state = step::begin(&config, self.build_flow(&config)?, &Key::new(config.seed));
+        let flow = self.build_flow(&config)?;
+        let flow = self.started_flow(&mut config, &prepared, flow)?;
+        let state = step::begin(&config, flow, &Key::new(config.seed));
         let plan = |phase: &super::Phase| {
             let planned = step::Step::new(&config, phase, drawn, 0).plan(&state, config.shards)?;
             Ok(PhasePlan::of(&config, phase, &planned))
@@ -320,7 +322,7 @@ impl<'a> Trainer<'a> {
     /// The session of a new or a resumed run.
     pub(super) fn begin(mut self) -> Result<Session<'a>> {
         self.read_s = self.time.now_s();
-        let (options, config) = self.settle()?;
+        let (options, mut config) = self.settle()?;
         let (mut flow, key) = (self.build_flow(&config)?, Key::new(config.seed));
         let folder = self.folder.as_ref().map(RunFolder::open).transpose()?;
         if let Some(path) = &self.folder {
@@ -343,6 +345,7 @@ impl<'a> Trainer<'a> {
             if self.flow.is_none() {
                 prepared.set_ends(&mut flow);
             }
+            let flow = self.started_flow(&mut config, &prepared, flow)?;
             let state = step::begin(&config, flow, &key);
             // The session sets the run's id.
             let (frames, parts) = (prepared.frames.clone(), Some(prepared.parts));
@@ -382,10 +385,11 @@ impl<'a> Trainer<'a> {
         };
         let config = if let Some(flow) = &self.flow {
             options.check_given_flow()?;
-            TrainConfig { model: ModelConfig::of(flow), decorrelate: false, ..config }
+            let start = StartKind::Normal;
+            TrainConfig { model: ModelConfig::of(flow), start, decorrelate: false, ..config }
         } else {
             super::bounds::check_model(&options, &config)?;
-            config
+            config.with_start(&self.data, options.start, self.config.is_some())?
         };
         config.check_target(&self.data)?;
         config.check_patience(&self.data, options.patience)?;

@@ -10,6 +10,7 @@
 
 mod ahead;
 mod alarm;
+mod before;
 mod checks;
 mod keep;
 mod look;
@@ -201,6 +202,7 @@ impl<'a> Session<'a> {
                 continue;
             }
             self.begin(phase)?;
+            self.check_start(phase)?;
             // The reserve for the end may change, but a phase that has ended stays so.
             let mut is_over = false;
             while !is_over && !self.stopped {

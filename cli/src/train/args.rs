@@ -4,8 +4,8 @@ use super::super::documented::DiffraxExample;
 use super::super::input::{Delimiter, delimiter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowline::__internal::{
-    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind, TargetKind,
-    TimesKind,
+    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind, StartKind,
+    TargetKind, TimesKind,
 };
 use flowline::train::{Preset, TrainOptions};
 use std::path::PathBuf;
@@ -83,6 +83,11 @@ pub struct Args {
     #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
     pub field: Option<ModelKind>,
+    /// For tables: density from which the flow starts, mixture (normal densities fitted to the training rows) or
+    /// normal [default: mixture for at most 64 columns and a single block]
+    #[arg(long, value_name = "NAME", help_heading = MODEL, hide_possible_values = true,
+        value_parser = names(StartKind::NAMES, StartKind::ALL))]
+    pub start: Option<StartKind>,
     /// Width of the hidden layers; for unet, channels of the finest level [default: 72; tables, toy densities
     /// 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
@@ -256,6 +261,7 @@ impl Args {
             objective: self.objective,
             times: self.times,
             target: self.target,
+            start: self.start,
             field: self.field,
             pixels: self.pixels,
             dequantize: self.dequantize.then_some(true),

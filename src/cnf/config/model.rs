@@ -4,8 +4,8 @@ use super::SolveConfig;
 use crate::cnf::Cnf;
 use crate::error::{Error, Result};
 use crate::nn::{
-    Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, Mlp, Preconditioned, UNet,
-    UNetConfig, VelocityField, golden_frequencies, normal_frequencies,
+    Activation, AnyVelocityField, ConcatSquash, FourierMlp, LevelMixture, MixturePreconditioned, Mlp,
+    Preconditioned, UNet, UNetConfig, VelocityField, golden_frequencies, normal_frequencies,
 };
 use crate::tensor::{Key, Tensor};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ const MOST_BLOCKS: usize = 1 << 10;
 const MOST_WIDTH: usize = 1 << 16;
 const MOST_CLASSES: usize = 1 << 16;
 const MOST_LEVELS: usize = 16;
+const MOST_NORMALS: usize = 1 << 10;
 const MOST_NUMBERS: usize = 1 << 24;
 
 /// A flow whose kinds of fields are chosen at run time.
@@ -62,6 +63,9 @@ pub enum FieldConfig {
         /// Whether the field is [`Preconditioned`].
         #[serde(default, skip_serializing_if = "is_default")]
         preconditioned: bool,
+        /// The number of normal densities of a [`MixturePreconditioned`] field; 0 for another field.
+        #[serde(default, skip_serializing_if = "is_default")]
+        normals: usize,
     },
     /// [`ConcatSquash`].
     ConcatSquash,
@@ -165,8 +169,11 @@ impl ModelConfig {
         most("the number of layers is", layers.len() + 1, MOST_BLOCKS)?;
         layers.iter().try_for_each(|&width| most("the width of a layer is", width, MOST_WIDTH))?;
         match field {
-            FieldConfig::Fourier { features, log_frequency_max, damping, .. } => {
+            FieldConfig::Fourier { features, log_frequency_max, damping, normals, .. } => {
                 most("the number of frequencies is", features, MOST_WIDTH)?;
+                at_most("the number of normal densities is", normals, MOST_NORMALS)?;
+                let rotations = self.dim.saturating_mul(self.dim).saturating_mul(normals);
+                at_most("the number of elements of their rotations is", rotations, MOST_NUMBERS)?;
                 let numbers = [("log_frequency_max", log_frequency_max), ("damping", damping)];
                 match numbers.into_iter().find(|(_, x)| !x.is_finite()) {
                     None => Ok(()),
@@ -203,7 +210,7 @@ impl ModelConfig {
 
     fn field(&self, field: FieldConfig, hidden: &[usize], key: &Key) -> AnyVelocityField {
         match field {
-            FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned } => {
+            FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned, normals } => {
                 let frequencies = if self.dim == 2 {
                     golden_frequencies(features, log_frequency_max)
                 } else {
@@ -213,7 +220,11 @@ impl ModelConfig {
                         * (self.dim as f64).powf(-0.5)
                 };
                 let net = FourierMlp::new(frequencies, hidden, key).damping(damping);
-                if preconditioned { Preconditioned::new(net).into() } else { net.into() }
+                match (normals, preconditioned) {
+                    (0, false) => net.into(),
+                    (0, true) => Preconditioned::new(net).into(),
+                    _ => MixturePreconditioned::standard(normals, without_output(net)).into(),
+                }
             }
             FieldConfig::ConcatSquash => ConcatSquash::new(self.dim, hidden, key).into(),
             FieldConfig::Mlp { activation, time, classes } => {
@@ -272,17 +283,20 @@ impl ModelConfig {
 }
 
 impl FieldConfig {
-    fn of_fourier(net: &FourierMlp, preconditioned: bool) -> (FieldConfig, Vec<usize>) {
-        let (features, damping) = (net.frequencies.get().shape()[1], net.damping);
-        let field = FieldConfig::Fourier { features, log_frequency_max: 0.0, damping, preconditioned };
+    fn of_fourier(net: &FourierMlp, preconditioned: bool, normals: usize) -> (FieldConfig, Vec<usize>) {
+        let (features, damping, log_frequency_max) = (net.frequencies.get().shape()[1], net.damping, 0.0);
+        let field = FieldConfig::Fourier { features, log_frequency_max, damping, preconditioned, normals };
         (field, hidden(&net.mlp))
     }
 
     /// The kind of a field and its hidden sizes.
     fn of(block: &AnyVelocityField) -> (FieldConfig, Vec<usize>) {
         match block {
-            AnyVelocityField::Fourier(net) => FieldConfig::of_fourier(net, false),
-            AnyVelocityField::PreconditionedFourier(net) => FieldConfig::of_fourier(&net.field, true),
+            AnyVelocityField::Fourier(net) => FieldConfig::of_fourier(net, false, 0),
+            AnyVelocityField::PreconditionedFourier(net) => FieldConfig::of_fourier(&net.field, true, 0),
+            AnyVelocityField::MixturePreconditionedFourier(net) => {
+                FieldConfig::of_fourier(&net.field, true, net.num_normals())
+            }
             AnyVelocityField::ConcatSquash(net) => {
                 let is_tanh = matches!(net.activation, Activation::Tanh);
                 assert!(is_tanh, "run folders support ConcatSquash only with tanh, got {:?}", net.activation);
@@ -345,109 +359,17 @@ fn most(what: &str, found: usize, most: usize) -> Result<(), String> {
     }
 }
 
+/// The network with an output of 0: a flow that starts from a mixture is this mixture before the first update.
+fn without_output(mut net: FourierMlp) -> FourierMlp {
+    let last = net.mlp.layers.last_mut().expect("invariant: an MLP has a layer");
+    last.weight = Tensor::zeros(last.weight.shape().clone());
+    last.bias = last.bias.as_ref().map(|bias| Tensor::zeros(bias.shape().clone()));
+    net
+}
+
 fn hidden(mlp: &Mlp) -> Vec<usize> {
     mlp.layers[1..].iter().map(crate::nn::Linear::inputs).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tensor::Tree;
-
-    fn config(field: FieldConfig, hidden: Vec<usize>, dim: usize) -> ModelConfig {
-        let solve = SolveConfig::adaptive(1e-3);
-        ModelConfig { field, hidden, blocks: 2, dim, t1: 0.5, solve, unlike: vec![] }
-    }
-
-    #[test]
-    fn sizes_of_no_flow_are_refused() {
-        let config = config(FieldConfig::ConcatSquash, vec![5], 2);
-        let message = |config: ModelConfig| config.build(&Key::new(0)).unwrap_err().to_string();
-        assert!(message(ModelConfig { blocks: 0, ..config.clone() }).contains("the number of blocks is 0"));
-        assert!(message(ModelConfig { hidden: vec![0], ..config.clone() }).contains("width of a layer is 0"));
-        let unlike =
-            |widths: &[usize]| widths.iter().map(|&n| (FieldConfig::ConcatSquash, vec![n])).collect();
-        let blocks = |widths: &[usize]| ModelConfig { blocks: 2, unlike: unlike(widths), ..config.clone() };
-        assert!(message(blocks(&[3, 0])).contains("width of a layer is 0"));
-        assert!(message(blocks(&[3])).contains("the header describes 1 blocks, but the flow has 2"));
-        assert!(message(ModelConfig { dim: 0, ..config.clone() }).contains("the length of a row is 0"));
-        assert!(message(ModelConfig { t1: f64::INFINITY, ..config }).contains("t1 must be finite, got inf"));
-    }
-
-    fn unet(ends: usize, blocks_middle: usize, classes: usize) -> FieldConfig {
-        let (blocks_down, blocks_up) = (1, 1);
-        let image = [8, 8, 1];
-        FieldConfig::UNet { ends, image, patch: 2, blocks_down, blocks_middle, blocks_up, time: 16, classes }
-    }
-
-    #[test]
-    fn u_nets_beyond_the_bounds_are_refused() {
-        let message =
-            |field, levels| config(field, vec![32; levels], 64).build(&Key::new(0)).unwrap_err().to_string();
-        assert!(message(unet(0, 2, 3), 17).contains("the number of levels is 17"));
-        assert!(message(unet(0, usize::MAX, 3), 2).contains("the number of blocks of a level"));
-        assert!(message(unet(0, 2, usize::MAX), 2).contains("the number of classes"));
-        assert!(message(unet(usize::MAX, 2, 3), 2).contains("the number of range ends per pixel is"));
-        let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes: usize::MAX };
-        assert!(message(mlp, 2).contains("the number of classes"));
-    }
-
-    fn fourier(damping: f64, preconditioned: bool) -> FieldConfig {
-        FieldConfig::Fourier { features: 4, log_frequency_max: 1.0, damping, preconditioned }
-    }
-
-    #[test]
-    fn a_flow_is_rebuilt_from_its_description() {
-        let classes = 3;
-        let mlp = FieldConfig::Mlp { activation: ActivationKind::Silu, time: true, classes };
-        let all = [
-            config(fourier(0.0, false), vec![5, 6], 2),
-            config(fourier(0.5, true), vec![5, 6], 2),
-            config(FieldConfig::ConcatSquash, vec![5, 6], 3),
-            config(mlp, vec![5, 6], 3),
-            config(unet(0, 2, classes), vec![32, 32], 64),
-            config(unet(2, 2, classes), vec![32, 32], 64),
-        ];
-        for config in all {
-            let flow = config.build(&Key::new(1)).unwrap();
-            let again = ModelConfig::of(&flow).build(&Key::new(2)).unwrap();
-            assert_eq!(flow.settings, again.settings);
-            let shapes = |flow: &Flow| {
-                flow.named_leaves().into_iter().map(|(p, t)| (p, t.shape().clone())).collect::<Vec<_>>()
-            };
-            assert_eq!(shapes(&flow), shapes(&again));
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "run folders support ConcatSquash only with tanh, got Softplus")]
-    fn a_concat_squash_that_no_description_rebuilds_is_refused() {
-        let field = ConcatSquash::new(2, [5], &Key::new(1)).activation(Activation::Softplus);
-        let _ = ModelConfig::of(&Cnf::new(field.into()));
-    }
-
-    #[test]
-    fn blocks_that_are_not_alike_are_rebuilt_each_by_its_own_kind() {
-        let (key, dim) = (Key::new(1), 2);
-        let blocks: Vec<AnyVelocityField> = vec![
-            ConcatSquash::new(dim, [5], &key).into(),
-            Mlp::new([dim + 1, 4, 3, dim], Activation::Silu, &key).into(),
-            ConcatSquash::new(dim, [7, 6], &key).into(),
-        ];
-        let flow = Cnf::with_blocks(blocks);
-        let config = ModelConfig::of(&flow);
-        let stored = serde_json::to_string(&config).unwrap();
-        let again: ModelConfig = serde_json::from_str(&stored).unwrap();
-        assert_eq!(again, config);
-        let built = again.build(&Key::new(2)).unwrap();
-        let shapes = |flow: &Flow| {
-            flow.named_leaves().into_iter().map(|(p, t)| (p, t.shape().clone())).collect::<Vec<_>>()
-        };
-        assert_eq!(shapes(&built), shapes(&flow));
-        assert_eq!(ModelConfig::of(&built), config);
-        // Equal blocks are described once, as in older headers.
-        let alike = Cnf::with_blocks(vec![flow.blocks[0].clone(); 2]);
-        let stored = serde_json::to_string(&ModelConfig::of(&alike)).unwrap();
-        assert!(!stored.contains("unlike") && !stored.contains("per_row"), "{stored}");
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ mod densities;
 mod estimates;
 mod inpaint;
 mod matching;
+mod mixture;
 mod objectives;
 mod solves;
 mod steps;

@@ -8,6 +8,7 @@ mod gru;
 mod init;
 mod layer_norm;
 mod level_mixture;
+mod mixture_preconditioned;
 mod preconditioned;
 mod time_layers;
 mod unet;

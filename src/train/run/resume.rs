@@ -93,8 +93,9 @@ impl Trainer<'_> {
     }
 }
 
-/// The configuration; under a time limit, with the numbers of updates that the run has made.
+/// The configuration with the fit of the run; under a time limit, with the numbers of updates that the run has made.
 fn as_far(config: TrainConfig, header: &RunInfo) -> TrainConfig {
+    let config = config.with_fit_of(&header.config);
     match header.options.time_limit {
         Some(_) => config.with_updates_of(&header.config),
         None => config,

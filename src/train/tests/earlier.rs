@@ -40,7 +40,7 @@ fn config() -> TrainConfig {
     let mut config = TrainConfig::of(&TrainOptions { preset, objective, ..options() }, shape);
     let (features, log_frequency_max) = (32, 1.5);
     config.model.field =
-        FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false };
+        FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 };
     config.times = TimesKind::Uniform;
     config
 }

@@ -10,6 +10,7 @@ mod limits;
 mod pictures;
 mod ranks;
 mod rounded;
+mod start;
 
 use super::*;
 use crate::cnf::Cnf;
@@ -324,8 +325,13 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
         let row = |i: u32| [shift + (f64::from(i) * 0.7).sin()];
         Points::from_rows((0..n).map(row).collect::<Vec<_>>()).unwrap()
     };
-    let options =
-        TrainOptions { updates: Some(20), batch: Some(16), width: Some(4), ..TrainOptions::default() };
+    let options = TrainOptions {
+        updates: Some(20),
+        batch: Some(16),
+        width: Some(4),
+        start: Some(StartKind::Normal),
+        ..TrainOptions::default()
+    };
     let run = |name: &str, validation: f64, test: f64| {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
         let density = Trainer::new(TrainingData::Points(points(100, 0.0), given)).options(&options);
@@ -362,6 +368,7 @@ fn a_flow_that_overfits_early_is_named_and_progress_has_the_validation_nll() {
         depth: Some(1),
         batch: Some(64),
         lr: Some(1e-2),
+        start: Some(StartKind::Normal),
         ..TrainOptions::default()
     };
     let run = |patience| {
