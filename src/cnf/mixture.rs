@@ -63,7 +63,10 @@ struct Fit {
 
 impl NormalMixture {
     /// Fits a mixture to points `[n, dim]`, row-major, and chooses the number of components: the one with the least BIC
-    /// from 1 to 30, at most n / 2.
+    /// from 1 to 30, at most as many as leave two points per parameter ([`NormalMixture::most_components`]).
+    ///
+    /// The BIC does not prevent a component of a few points, which is thin without limit: by it alone, points in many
+    /// dimensions have many such components, and points beside them a density of nearly 0.
     ///
     /// The search ends early when the BIC has not fallen for four numbers, or when it has made 3e9 operations. The scale
     /// of the points should be about 1: 1e-6 is added to each variance, so that duplicates and constant directions have
@@ -82,7 +85,7 @@ impl NormalMixture {
             updates as f64 * rows.count() as f64 * (count * (dim * dim + 4 * dim + 16)) as f64
         };
         let (mut best, mut since, mut spent) = (None::<(f64, NormalMixture)>, 0, 0.0);
-        for count in 1..=MOST.min(rows.count() / 2).max(1) {
+        for count in 1..=MOST.min(Self::most_components(rows.count(), dim)).max(1) {
             let found = fitted(&rows, count, key);
             let bic = found.mixture.bic(found.mean_log, rows.count());
             spent += operations(found.updates, count);
@@ -96,6 +99,12 @@ impl NormalMixture {
             }
         }
         best.expect("invariant: one component is always fitted").1
+    }
+
+    /// The number of components that leaves two of `points` points per parameter; 0 if a single normal density in `dim`
+    /// dimensions has too many, `1 + dim + dim (dim + 1) / 2`.
+    pub fn most_components(points: usize, dim: usize) -> usize {
+        points / (2 * parameters(dim))
     }
 
     /// Fits a mixture with a given number of components, at least 1.
@@ -206,10 +215,14 @@ impl NormalMixture {
 
     /// `-2 log L + parameters log n`.
     fn bic(&self, mean_log: f64, n: usize) -> f64 {
-        let (d, count, n) = (self.dim as f64, self.num_components() as f64, n as f64);
-        let parameters = count * (1.0 + d + d * (d + 1.0) / 2.0) - 1.0;
-        -2.0 * n * mean_log + parameters * n.ln()
+        let parameters = self.num_components() * parameters(self.dim) - 1;
+        -2.0 * n as f64 * mean_log + parameters as f64 * (n as f64).ln()
     }
+}
+
+/// The parameters of a component: its weight, mean and covariance.
+fn parameters(dim: usize) -> usize {
+    1 + dim + dim * (dim + 1) / 2
 }
 
 /// The best of several short fits, continued.

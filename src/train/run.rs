@@ -96,7 +96,7 @@ pub struct Trainer<'a> {
     /// The caller's flow; `None` initializes the model of the configuration.
     pub(super) flow: Option<Flow>,
     pub(super) data: TrainingData,
-    options: TrainOptions,
+    pub(super) options: TrainOptions,
     /// The caller's configuration, overridden by options; `None` uses the preset for the kind of data.
     config: Option<TrainConfig>,
     pub(super) folder: Option<PathBuf>,

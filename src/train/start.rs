@@ -5,6 +5,9 @@
 //! nothing: if no later check finds better weights than those before the first update, the flow ends as the mixture,
 //! fitted again to the training and validation rows together, because nothing else was learned from either.
 //!
+//! A mixture needs two training rows per parameter. By default, tables with fewer start from a normal density; their
+//! configuration has a mixture of 0 normals.
+//!
 //! Rank 0 fits the mixture and shares the state of the run, so all ranks have the same.
 
 use super::best::Measured;
@@ -99,7 +102,7 @@ impl TrainConfig {
     /// The number of normal densities from which the flow started, if it started from a mixture.
     pub(super) fn start_normals(&self) -> Option<usize> {
         match self.model.field {
-            FieldConfig::Fourier { normals, .. } if self.start == StartKind::Mixture => Some(normals),
+            FieldConfig::Fourier { normals, .. } if normals > 0 => Some(normals),
             _ => None,
         }
     }
@@ -119,6 +122,10 @@ impl Trainer<'_> {
         }
         let key = Key::new(config.seed ^ START_STREAM);
         let rows = training_rows(&prepared.source, config.seed);
+        let most = NormalMixture::most_components(rows.len() / config.model.dim, config.model.dim);
+        if most == 0 && self.options.start.is_none() {
+            return Ok(flow);
+        }
         let mixture = NormalMixture::fit(&rows, config.model.dim, &key);
         if let FieldConfig::Fourier { normals, .. } = &mut config.model.field {
             *normals = mixture.num_components();

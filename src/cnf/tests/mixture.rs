@@ -129,7 +129,10 @@ fn degenerate_points_have_a_mixture_of_finite_numbers() {
         let numbers = [found.weights(), found.means().to_vec(), found.covariances().to_vec()].concat();
         assert!(numbers.iter().all(|x| x.is_finite()), "{name}: {found:?}");
         assert!(found.log_prob(&points).iter().all(|x| x.is_finite()), "{name}: {found:?}");
-        assert!(found.num_components() <= (points.len() / dim / 2).max(1), "{name}");
+        assert!(
+            found.num_components() <= NormalMixture::most_components(points.len() / dim, dim).max(1),
+            "{name}"
+        );
         for tensor in found.tensors() {
             assert!(tensor.to_vec().iter().all(|x| x.is_finite()), "{name}");
         }
