@@ -23,6 +23,8 @@ enum Needs {
     Checks,
     /// Points.
     Points,
+    /// Points, and a phase of flow matching.
+    Start,
 }
 
 /// Every option: field name and command-line option.
@@ -45,7 +47,7 @@ const NEEDS: [(&str, &str, Needs); 28] = [
     ("objective", "--objective", Needs::Nothing),
     ("times", "--times", Needs::Paths),
     ("target", "--target", Needs::Density),
-    ("start", "--start", Needs::Points),
+    ("start", "--start", Needs::Start),
     ("field", "--field", Needs::Images),
     ("pixels", "--pixels", Needs::Images),
     ("dequantize", "--dequantize", Needs::Points),
@@ -107,7 +109,7 @@ impl TrainOptions {
                     "the points of this image have weights, which belong to drawn targets"
                 }
                 Needs::Images if !is_images => "it needs a set of images, but the data are of another kind",
-                Needs::Points if !is_points => "it needs a table",
+                Needs::Points | Needs::Start if !is_points => "it needs a table",
                 _ => continue,
             };
             if let Some(value) = given.get(name) {
@@ -122,9 +124,10 @@ impl TrainOptions {
         let has = |objective| config.phases.iter().any(|phase| phase.objective == objective);
         let (needs, reason): (&[Needs], _) = match Objective::MaximumLikelihood {
             solves if !has(solves) => (&[Needs::Solves], "flow matching has no solves"),
-            _ if !has(Objective::FlowMatching) => {
-                (&[Needs::Paths, Needs::Density], "maximum likelihood draws no times and no paths")
-            }
+            _ if !has(Objective::FlowMatching) => (
+                &[Needs::Paths, Needs::Density, Needs::Start],
+                "maximum likelihood draws no times and no paths",
+            ),
             _ => return None,
         };
         let given = self.to_map();
@@ -249,7 +252,7 @@ mod tests {
         assert_eq!([count("pixels", 0), count("pixels", 2)], [12, 4]);
         assert_eq!([count("dequantize", 0), count("dequantize", 2)], [12, 4]);
         assert_eq!([count("solver", 1), count("solver", 2)], [8, 8]);
-        assert_eq!([count("start", 0), count("start", 2)], [12, 4]);
+        assert_eq!([count("start", 0), count("start", 1), count("start", 2)], [12, 1, 3]);
         assert_eq!([count("target", 0), count("target", 1), count("target", 2)], [8, 2, 6]);
         assert_eq!([count("times", 1), count("times", 2)], [4, 12]);
         assert_eq!(count("width", 2), 16);

@@ -14,7 +14,7 @@ use super::best::Measured;
 use super::data::Prepared;
 use super::run::Trainer;
 use super::session::Session;
-use super::state::{Source, Tables};
+use super::state::{Source, Tables, noise_of};
 use super::{FieldConfig, Flow, Objective, StartKind, TrainConfig, TrainError, TrainingData};
 use crate::cnf::NormalMixture;
 use crate::data::subset;
@@ -187,8 +187,8 @@ fn training_rows(source: &Source, seed: u64) -> Vec<f64> {
     let rows = match &table.steps {
         None => table.rows.to_vec(),
         Some(steps) => {
-            let noise = Key::new(seed ^ START_STREAM).fold_in(1u32).uniform([n, d]) - 0.5;
-            (&table.rows + noise * steps.expand_dims(0)).to_vec()
+            let key = Key::new(seed ^ START_STREAM).fold_in(1u32);
+            (&table.rows + noise_of(steps, n, &key)).to_vec()
         }
     };
     if n <= MOST_ROWS {

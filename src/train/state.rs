@@ -234,14 +234,18 @@ impl Tables {
                 };
                 let [which, noise] = key.split();
                 let points = table.rows.take(&below(table.rows.shape()[0], rows, &which));
-                let noise = noise.uniform([rows, table.rows.shape()[1]]) - 0.5;
-                let noise =
-                    if steps.shape().len() == 1 { noise * steps.expand_dims(0) } else { noise.matmul(steps) };
-                Batch::plain(points + noise, None)
+                Batch::plain(points + noise_of(steps, rows, &noise), None)
             }
             Tables::Rows(given) => Batch::plain(given.rows.clone(), given.labels.clone()),
         }
     }
+}
+
+/// Noise of one step per column for some rows, given [`PointsTable::steps`].
+pub(super) fn noise_of(steps: &Tensor, rows: usize, key: &Key) -> Tensor {
+    let d = steps.shape()[steps.shape().len() - 1];
+    let noise = key.uniform([rows, d]) - 0.5;
+    if steps.shape().len() == 1 { noise * steps.expand_dims(0) } else { noise.matmul(steps) }
 }
 
 impl Batch {

@@ -326,7 +326,7 @@ fn samples_that_are_no_numbers_in_units_are_refused_by_their_row() {
     let place = crate::io::scratch();
     let mut learned = run(place.path(), 0).unwrap();
     let points = learned.fitted.frames.points.as_mut().unwrap();
-    points.std = vec![1e308];
+    points.std = vec![1.7e308];
     let drawn: Result<Vec<_>> = learned.sample_rows(100, &Key::new(1)).collect();
     let message = drawn.unwrap_err().to_string();
     assert!(message.contains("sample ") && message.contains("inf") && message.contains("scale"), "{message}");

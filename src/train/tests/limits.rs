@@ -123,7 +123,7 @@ fn the_validation_part_is_measured_early_and_then_a_quarter_later_each_time_on_f
         let (report, checks) = checked(row_s, None);
         let (updates, at): (_, Vec<u64>) =
             (report.updates, checks.iter().map(|(update, _)| *update).collect());
-        assert!((20..30).contains(&at[0]) && at.len() <= 32, "{row_s} s per row: {at:?}");
+        assert!((15..30).contains(&at[0]) && at.len() <= 32, "{row_s} s per row: {at:?}");
         let far = |pair: &[u64]| pair[1] > pair[0] + pair[0] / 3 + 3;
         assert!(!at.windows(2).any(far) && 4 * at[at.len() - 1] > 3 * updates, "{row_s} s per row: {at:?}");
         errors.push(checks[3].1);
@@ -134,9 +134,9 @@ fn the_validation_part_is_measured_early_and_then_a_quarter_later_each_time_on_f
 
 #[test]
 fn patience_acts_under_a_time_limit() {
-    // The weights do not change, so the first check is the best, and the third one ends the run.
+    // The weights do not change, so the check before the first update is the best, and the second one after it ends the run.
     let (report, checks) = checked(1e-4, Some(2));
-    assert!((22..40).contains(&report.updates) && checks.len() == 3, "{report:?} {checks:?}");
+    assert!((20..40).contains(&report.updates) && checks.len() == 2, "{report:?} {checks:?}");
 }
 
 #[test]

@@ -213,7 +213,7 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
         ),
         (
             TrainOptions { batch: Some(64), ..none.clone() },
-            "--batch differs on rank 1 (this process): 64/64, but rank 0 has 32/32",
+            "--batch differs on rank 1 (this process): 64, but rank 0 has 32",
         ),
         (
             TrainOptions { solver: Some("bosh3".into()), ..none.clone() },
