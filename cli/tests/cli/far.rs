@@ -4,7 +4,7 @@ use crate::place::Place;
 use std::fmt::Write as _;
 use std::fs;
 
-const SMALL: &str = "--updates 5 --width 4 --depth 1 --batch 16 --fixed-steps 2 --plots none";
+const SMALL: &str = "--updates 5 --width 4 --depth 1 --batch 16 --plots none";
 
 /// Writes a table of `rows` rows whose row `far`, from 0, is `value`.
 fn table(place: &Place, name: &str, rows: usize, far: Option<(usize, f64)>) {

@@ -35,7 +35,7 @@ fn counters_and_rows_that_do_not_belong_together_are_both_named() {
 }
 
 /// A run on 1-D points, which has few writes, draws no figures over the plane, and stores the best weights.
-const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8 --fixed-steps 2";
+const LINE: &str = "train line.csv --updates 4 --width 2 --depth 1 --batch 8";
 /// A lower and an upper bound of the number of write steps of such a run.
 const STEPS: [u64; 2] = [20, 200];
 
