@@ -114,7 +114,6 @@ impl<'a> Session<'a> {
         let estimator = exact.map(|exact| exact.estimator(&trainer.data, &header));
         let best = keeps_best(&trainer.data, &header).then(|| Best::room(&state.ema));
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
-        let plots = trainer.plots();
         let [measure, draw] = if limit_s.is_some() {
             if let HeldOut::Images(images) = &mut held_out {
                 images.in_short_calls();
@@ -136,8 +135,8 @@ impl<'a> Session<'a> {
             source,
             matching,
             #[cfg(feature = "plot")]
-            plots,
-            budget: Budget::new(time.clone(), limit_s, &shares, plots),
+            plots: trainer.plots(),
+            budget: Budget::new(time.clone(), limit_s, &shares, trainer.plots()),
             watch: Stopwatch::new(time),
             pixels,
             metrics: None,
