@@ -203,7 +203,7 @@ fn json(p: &Progress) -> serde_json::Value {
 mod tests {
     use super::*;
     use flowline::data::Points;
-    use flowline::train::{TrainOptions, Trainer};
+    use flowline::train::{TrainOptions, Trainer, extra::ObjectiveKind};
 
     /// All activities, shares and times since the last line: an activity that ends is not reported, so a run with many
     /// validations has no line for each of them.
@@ -226,20 +226,27 @@ mod tests {
 
     #[test]
     fn the_line_of_a_table_has_its_validation_nll_and_the_unit_of_the_loss() {
-        let rows: Vec<[f64; 1]> = (0..40).map(|i| [f64::from(i).sin()]).collect();
-        let options = TrainOptions {
-            updates: Some(5),
-            width: Some(4),
-            depth: Some(1),
-            batch: Some(16),
-            fixed_steps: Some(2),
-            ..TrainOptions::default()
-        };
-        let mut lines = Vec::new();
-        let trainer = Trainer::new(Points::from_rows(rows).unwrap()).options(&options);
-        trainer.on_update(|progress| lines.push(line(progress))).run().unwrap();
-        for words in [" of training left", " nats (standardized) ", "  validation NLL "] {
-            assert!(lines[4].contains(words), "{words}: {}", lines[4]);
+        let units = [
+            (ObjectiveKind::FlowMatching, " MSE "),
+            (ObjectiveKind::MaximumLikelihood, " nats (standardized) "),
+        ];
+        for (objective, unit) in units {
+            let rows: Vec<[f64; 1]> = (0..40).map(|i| [f64::from(i).sin()]).collect();
+            let options = TrainOptions {
+                updates: Some(5),
+                objective: Some(objective),
+                width: Some(4),
+                depth: Some(1),
+                batch: Some(16),
+                fixed_steps: Some(2),
+                ..TrainOptions::default()
+            };
+            let mut lines = Vec::new();
+            let trainer = Trainer::new(Points::from_rows(rows).unwrap()).options(&options);
+            trainer.on_update(|progress| lines.push(line(progress))).run().unwrap();
+            for words in [" of training left", unit, "  validation NLL "] {
+                assert!(lines[4].contains(words), "{words}: {}", lines[4]);
+            }
         }
     }
 }

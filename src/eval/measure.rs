@@ -5,6 +5,7 @@
 //! points.
 
 use super::deadline::{Deadline, Work};
+use super::most::at_most;
 use crate::cnf::config::Flow;
 use crate::cnf::{ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
@@ -77,6 +78,7 @@ impl LogDensity {
             let flow = flow.clone().method(Method::Tsit5);
             flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
+        let rows = at_most(rows).next_multiple_of(TILE);
         let (program, tolerances) = (Streamed::new(rows, solve), (rtol, atol));
         LogDensity { program, rows, reach: f64::INFINITY, tolerances }
     }
@@ -247,7 +249,8 @@ pub fn score(
     progress: impl FnMut(f64),
 ) -> Result<Score> {
     let mut all: Option<Score> = None;
-    let (n, chunk) = (most.min(rows.points.len() / dim), density.rows_per_call());
+    let n = at_most(most.min(rows.points.len() / dim));
+    let chunk = density.rows_per_call();
     by.in_chunks((Work::Score, n, chunk, chunk), progress, |part| {
         let points = &rows.points[part.start * dim..part.end * dim];
         let mut lost = Vec::new();

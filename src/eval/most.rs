@@ -1,9 +1,9 @@
-//! The most points and cells of the final scores, which tests of whole programs may lower.
+//! The most points and cells of scores, which tests of whole programs may lower.
 //!
 //! Such tests look at files, messages and exit codes of short runs. The score of a hardly trained flow takes seconds in
 //! them and tells nothing. In builds with debug assertions, the environment variable `FLOWLINE_POINTS` is the most
-//! points that a score draws, and that the rectangles of a total probability evaluate. A grid then has at most 64 cells
-//! along its longer side.
+//! points that a score has, that one call of a density solves, and that the rectangles of a total probability evaluate. A
+//! grid then has at most 64 cells along its longer side.
 
 /// The most cells along the longer side of a grid in such a test. A grid of fewer cells does not resolve a small image.
 const SIDE: usize = 64;

@@ -74,7 +74,8 @@ pub struct TrainReport {
     /// For a toy density, what the flow learned from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learned_from: Option<LearnedFrom>,
-    /// For a table whose flow started from a mixture, the number of its normal densities.
+    /// For a table whose flow started from a mixture, the number of its normal densities; 0 if there were too few rows
+    /// for a mixture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_normals: Option<usize>,
     /// The total probability: the integral of the learned density over the plane; `None` in other dimensions.
@@ -175,7 +176,7 @@ impl TrainReport {
     /// noise and the start.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
-        let from = self.start_normals.map(|count| ("start", format!("a mixture of {}", start::named(count))));
+        let from = self.start_normals.map(|normals| ("start", start::named(normals)));
         self.scores().figures().into_iter().chain(noise).chain(from).collect()
     }
 

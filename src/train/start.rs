@@ -99,10 +99,11 @@ impl TrainConfig {
         self
     }
 
-    /// The number of normal densities from which the flow started, if it started from a mixture.
+    /// The number of normal densities of the mixture from which the flow started; 0 if the rows were too few for one.
+    /// `None` for another start.
     pub(super) fn start_normals(&self) -> Option<usize> {
-        match self.model.field {
-            FieldConfig::Fourier { normals, .. } if normals > 0 => Some(normals),
+        match (self.start, self.model.field) {
+            (StartKind::Mixture, FieldConfig::Fourier { normals, .. }) => Some(normals),
             _ => None,
         }
     }
@@ -154,9 +155,13 @@ pub(super) fn is_fitted_again(session: &Session) -> bool {
     tensors(&session.state.ema) != tensors(&session.state.model)
 }
 
-/// For example "3 normal densities".
-pub(super) fn named(count: usize) -> String {
-    format!("{count} normal {}", if count == 1 { "density" } else { "densities" })
+/// For example "a mixture of 3 normal densities".
+pub(super) fn named(normals: usize) -> String {
+    match normals {
+        0 => "a normal density (too few rows for a mixture)".to_owned(),
+        1 => "a mixture of 1 normal density".to_owned(),
+        count => format!("a mixture of {count} normal densities"),
+    }
 }
 
 /// The mixture of the flow's only block.

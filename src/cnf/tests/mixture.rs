@@ -129,10 +129,9 @@ fn degenerate_points_have_a_mixture_of_finite_numbers() {
         let numbers = [found.weights(), found.means().to_vec(), found.covariances().to_vec()].concat();
         assert!(numbers.iter().all(|x| x.is_finite()), "{name}: {found:?}");
         assert!(found.log_prob(&points).iter().all(|x| x.is_finite()), "{name}: {found:?}");
-        assert!(
-            found.num_components() <= NormalMixture::most_components(points.len() / dim, dim).max(1),
-            "{name}"
-        );
+        // Two points for each weight, mean and covariance, so that components are not thin.
+        let parameters = found.num_components() * (1 + dim + dim * (dim + 1) / 2);
+        assert!(found.num_components() == 1 || points.len() / dim >= 2 * parameters, "{name}: {found:?}");
         for tensor in found.tensors() {
             assert!(tensor.to_vec().iter().all(|x| x.is_finite()), "{name}");
         }

@@ -105,10 +105,11 @@ fn every_method_and_controller_agrees_with_one_by_one() {
 }
 
 vector_field! {
-    /// y[1] relaxes to cos t; the problem is stiff if `rate` is large.
+    /// y[1] relaxes to t - t^2 / 10; the problem is stiff if `rate` is large. A cosine would be inlined into each stage of
+    /// the loop below, which would then take a minute to compile.
     struct Relaxing<R> { rate: R }
     fn eval(&self, t, y: &[R; 2]) -> [R; 2] {
-        [y[1] - y[0], -self.rate * (y[1] - t.cos())]
+        [y[1] - y[0], -self.rate * (y[1] - t + 0.1 * t * t)]
     }
 }
 

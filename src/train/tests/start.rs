@@ -115,6 +115,32 @@ fn a_start_that_no_update_improves_is_fitted_again_to_training_and_validation_ro
     assert!((report.test_nll_nats - report.validation_nats).abs() < 0.6, "{report}");
 }
 
+/// A normal density in d dimensions has a weight, d means and d (d + 1) / 2 covariances. By default a mixture has two rows
+/// of the training part for each parameter of each component. Training parts are 2 p - 1, 2 p and 2 p + 1 rows for 1 to 4
+/// columns.
+#[test]
+fn tables_with_fewer_than_two_rows_per_parameter_start_from_a_normal_density() {
+    for columns in 1..=4 {
+        let enough = 2 * (1 + columns + columns * (columns + 1) / 2);
+        for train in enough - 1..=enough + 1 {
+            // A tenth of n rows, rounded, validates, and as many test.
+            let rows = (train..).find(|n| n - 2 * ((n + 5) / 10) == train).unwrap();
+            let values = Key::new(rows as u64).normal([rows, columns]).to_vec();
+            let rows: Vec<Vec<f64>> = values.chunks(columns).map(<[f64]>::to_vec).collect();
+            let table = Points::from_rows(rows).unwrap();
+            let run = |start| {
+                let options = TrainOptions { start, ..options(1e-3) };
+                let learned = Trainer::new(table.clone()).options(&options).run().unwrap();
+                assert_eq!(learned.header.parts.as_ref().unwrap().train, train);
+                learned.train_report.unwrap().start_normals
+            };
+            let expected = Some(usize::from(train >= enough));
+            assert_eq!(run(None), expected, "{columns} columns, {train} rows");
+            assert_eq!(run(Some(StartKind::Mixture)), Some(1), "{columns} columns, {train} rows");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     let settled = |data: TrainingData, options: &TrainOptions| Trainer::new(data).options(options).settle();
