@@ -65,9 +65,9 @@ pub(crate) fn file_name(name: &str) -> String {
 }
 
 /// The largest number of cells of an image on which a density is evaluated.
-const CELLS: usize = 1 << 19;
+const CELLS: usize = 1 << 17;
 /// Cells along the longer side of the figures of an image with more cells.
-const FIGURE: usize = 400;
+const FIGURE: usize = 320;
 
 /// A grid over the image grown by a margin, row-major, first row on top.
 #[derive(Clone, Debug)]
@@ -338,11 +338,14 @@ fn ends(points: &Points, axis: usize) -> [f64; 2] {
     [from - ROOM * (to - from), to + ROOM * (to - from)]
 }
 
-/// The color scale of the image's own density, at two cells per pixel, one, or at most [`CELLS`] cells for large images.
+/// The largest number of cells from which the color scale of an image is computed.
+const SCALE_CELLS: usize = 1 << 19;
+
+/// The color scale of the image's own density, at two cells per pixel, one, or at most [`SCALE_CELLS`] cells.
 fn scale_of(data: &ImageDensity) -> ColorScale {
     let pixels = data.width * data.height;
     let per_pixel = match data.width.max(data.height) {
-        _ if pixels > CELLS => (CELLS as f64 / pixels as f64).sqrt(),
+        _ if pixels > SCALE_CELLS => (SCALE_CELLS as f64 / pixels as f64).sqrt(),
         1001.. => 1.0,
         _ => 2.0,
     };

@@ -8,10 +8,10 @@ use crate::cnf::config::Flow;
 use crate::data::Estimate;
 use crate::error::Result;
 
-/// Target standard error of the final KL divergence in nats, and the maximum number of points. A flow with a KL
-/// divergence of 0.1 nats needs about 50,000 points.
+/// Target standard error of the final KL divergence in nats, and the maximum number of points. With these, a flow with a KL
+/// divergence of 0.1 nats has an error of about 0.0025 nats.
 const GAP_STDERR: f64 = 0.002;
-const GAP_POINTS: usize = 1 << 16;
+const GAP_POINTS: usize = 1 << 15;
 
 /// The validation and test parts.
 pub(crate) enum HeldOut {

@@ -78,7 +78,7 @@ impl LogDensity {
             let flow = flow.clone().method(Method::Tsit5);
             flow.error_norm(ErrorNorm::default()).rtol(rtol).atol(atol).log_prob(x)
         };
-        let rows = at_most(rows).next_multiple_of(TILE);
+        let rows = rows.min(at_most(rows).next_multiple_of(TILE));
         let (program, tolerances) = (Streamed::new(rows, solve), (rtol, atol));
         LogDensity { program, rows, reach: f64::INFINITY, tolerances }
     }

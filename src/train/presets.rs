@@ -22,11 +22,12 @@ const LOG_FREQUENCY_MAX: f64 = 3.4;
 const DAMPING: f64 = 1.0;
 const WIDTH: usize = 72;
 const DEPTH: usize = 3;
-/// The largest frequency for an image is this number over its smallest standard deviation. From a logarithm of this
-/// largest frequency on, there are more features.
+/// The largest frequency for an image is this number over its smallest standard deviation. If its logarithm is larger than
+/// `FEW_UP_TO`, the image has fine structures, and its network more features and wider layers.
 const SCALED_FREQUENCY: f64 = 0.45;
 const FEW_UP_TO: f64 = 3.6;
-const MORE_FEATURES: usize = 64;
+const FINE_FEATURES: usize = 64;
+const FINE_WIDTH: usize = 128;
 /// For points in the plane (9,518 weights): features, logarithm of their largest frequency, width.
 const PLANE_FEATURES: usize = 32;
 const PLANE_LOG_FREQUENCY_MAX: f64 = 3.0;
@@ -116,12 +117,14 @@ fn points_model(dim: usize, draws_paths: bool) -> (FieldConfig, usize) {
     }
 }
 
-/// The features of an image, up to the frequency at which its finest structures appear.
-fn picture_features(smallest_scale: Option<f64>) -> FieldConfig {
+/// The field and the width of its layers for an image. The features go up to the frequency at which its finest structures
+/// appear.
+fn image_model(smallest_scale: Option<f64>) -> (FieldConfig, usize) {
     let wanted = smallest_scale.map_or(LOG_FREQUENCY_MAX, |s| (SCALED_FREQUENCY / s).ln());
     let log_frequency_max = wanted.max(LOG_FREQUENCY_MAX);
-    let features = if log_frequency_max > FEW_UP_TO { MORE_FEATURES } else { FEATURES };
-    damped_features(features, log_frequency_max)
+    let is_fine = log_frequency_max > FEW_UP_TO;
+    let (features, width) = if is_fine { (FINE_FEATURES, FINE_WIDTH) } else { (FEATURES, WIDTH) };
+    (damped_features(features, log_frequency_max), width)
 }
 
 /// Sizes of hidden layers: one width for all; for a U-Net the width of the finest level, doubled per level,
@@ -287,14 +290,15 @@ impl TrainConfig {
             Preset::Default | Preset::Points => (TimesKind::Half, TargetKind::Drawn),
             Preset::Images | Preset::Given(_) => (TimesKind::Uniform, TargetKind::Drawn),
         };
+        let (field, width) = image_model(smallest_scale);
         TrainConfig {
             phases: phases(&preset, ObjectiveKind::FlowMatching, target),
             preset,
             times,
             target,
             model: ModelConfig {
-                field: picture_features(smallest_scale),
-                hidden: vec![WIDTH; DEPTH],
+                field,
+                hidden: vec![width; DEPTH],
                 blocks: 1,
                 dim: 2,
                 t1: 1.0,
