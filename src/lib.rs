@@ -33,18 +33,18 @@
 //!
 //! # Learn a density
 //! A `Trainer` (feature `train`) learns the density of an image, of the rows of a table, or of a set of images.
-//! `Trainer::new(ImageDensity::open("cat.png")?)` trains on an image. This example trains on points of a circle:
+//! `Trainer::new(ImageDensity::open("cat.png")?)` trains on an image. This example trains on points of a disk:
 //! ```
 //! # #[cfg(feature = "train")]
 //! # fn main() -> flowline::Result<()> {
 //! use flowline::cnf::prelude::*;
 //!
-//! let angles = (0..500).map(|i| 0.0126 * f64::from(i));
-//! let points = Points::from_rows(angles.map(|a| [a.cos(), a.sin()]).collect::<Vec<_>>())?;
+//! let point = |i| [f64::from(i).cos(), f64::from(i).sin()].map(|x| x * (f64::from(i) / 500.0).sqrt());
+//! let points = Points::from_rows((0..500).map(point).collect::<Vec<_>>())?;
 //! let flow = Trainer::new(points).updates(60)
 //! #   .options(&TrainOptions { width: Some(8), depth: Some(1), batch: Some(128), ..Default::default() })
 //!     .run()?;
-//! let log_density = flow.log_prob(&[[1.0, 0.0], [0.0, 0.0]], 1e-5, 1e-5)?;
+//! let log_density = flow.log_prob(&[[0.0, 0.0], [1.5, 0.0]], 1e-5, 1e-5)?;
 //! assert!(log_density[0] > log_density[1]);
 //! # Ok(())
 //! # }
