@@ -79,7 +79,10 @@ impl TimeSource {
         let longest = match &self.0 {
             Kind::Machine(_) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
             #[cfg(any(test, all(feature = "train", debug_assertions)))]
-            Kind::Set(_) => Duration::from_millis(1),
+            Kind::Set(time) => {
+                lock(time).waited.insert(std::thread::current().id());
+                Duration::from_millis(1)
+            }
         };
         news.wait_timeout(guard, longest).unwrap_or_else(PoisonError::into_inner).0
     }
@@ -120,6 +123,8 @@ struct SetTime {
     reading_s: f64,
     #[cfg(feature = "train")]
     machine: Option<Machine>,
+    /// The threads that have waited.
+    waited: std::collections::HashSet<std::thread::ThreadId>,
 }
 
 #[cfg(any(test, all(feature = "train", debug_assertions)))]
@@ -146,6 +151,14 @@ impl TimeSource {
             machine: Some(Box::new(machine)),
             ..SetTime::default()
         }))))
+    }
+
+    /// The number of threads that have waited.
+    pub fn num_waited(&self) -> usize {
+        match &self.0 {
+            Kind::Machine(_) => panic!("only a time that is set counts the threads that wait"),
+            Kind::Set(time) => lock(time).waited.len(),
+        }
     }
 
     /// Advances the time.

@@ -183,9 +183,12 @@ fn a_silent_rank_is_named_when_the_deadline_is_over() {
     let found = World::threads_by(&time, 3, |world| {
         world.set_deadline(Some(Duration::from_millis(200)));
         if world.rank() == 1 {
-            // Silent until both others have given up.
+            // Silent until both others have given up. The time stands still until both wait for this rank, so that neither
+            // is silent for the other.
             while gave_up.load(Ordering::SeqCst) < 2 {
-                time.advance(0.05);
+                if time.num_waited() == 2 {
+                    time.advance(0.05);
+                }
                 std::thread::yield_now();
             }
             return None;
