@@ -124,7 +124,7 @@ fn tables_with_fewer_than_two_rows_per_parameter_start_from_a_normal_density() {
         let enough = 2 * (1 + columns + columns * (columns + 1) / 2);
         for train in enough - 1..=enough + 1 {
             // A tenth of n rows, rounded, validates, and as many test.
-            let rows = (train..).find(|n| n - 2 * ((n + 5) / 10) == train).unwrap();
+            let rows = (train..2 * train).find(|n| n - 2 * ((n + 5) / 10) == train).unwrap();
             let values = Key::new(rows as u64).normal([rows, columns]).to_vec();
             let rows: Vec<Vec<f64>> = values.chunks(columns).map(<[f64]>::to_vec).collect();
             let table = Points::from_rows(rows).unwrap();
