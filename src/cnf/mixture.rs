@@ -27,8 +27,8 @@ const TYPICAL: usize = 60;
 const GAIN: f64 = 1e-4;
 /// Added to the variances, as in scikit-learn.
 const FLOOR: f64 = 1e-6;
-/// The least variance of a component's velocity along an axis. With thinner ones, solves take thousands of steps for points between
-/// the components, whose base points are thousands of standard deviations away.
+/// The least variance of a component's velocity along an axis. With thinner ones, solves take thousands of steps for points
+/// between the components, whose base points are thousands of standard deviations away.
 const LEAST_OF_FIELD: f64 = 1e-3;
 /// No further number of components is tried once the next one would exceed this number of operations, a few seconds.
 const WORK: f64 = 3e9;

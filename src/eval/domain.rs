@@ -36,7 +36,7 @@ const AROUND: f64 = 7.0;
 /// their square is in standard deviations: 7e-6 of the base lie outside on either axis.
 const SEEDS: [usize; 3] = [1 << 14, 1 << 12, 1 << 10];
 const REACH: f64 = 4.5;
-/// The largest number of evaluations of an adaptive integral: a minute of evaluations.
+/// The largest number of evaluations of an adaptive integral. A thin density needs minutes for more.
 const EVALUATIONS: usize = 1 << 18;
 
 /// Cells along the longer side of a large image for the bands around it.

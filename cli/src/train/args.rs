@@ -88,8 +88,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", help_heading = MODEL, hide_possible_values = true,
         value_parser = names(StartKind::NAMES, StartKind::ALL))]
     pub start: Option<StartKind>,
-    /// Width of the hidden layers; for unet, channels of the finest level [default: 72; tables, toy densities
-    /// 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
+    /// Width of the hidden layers; for unet, channels of the finest level [default: 72, or 128 for an image
+    /// with fine structures; tables, toy densities 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
     #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
     pub width: Option<usize>,
     /// Number of hidden layers; for unet, number of levels [default: 3; unet 2]

@@ -215,6 +215,28 @@ fn few_steps_of_a_mixture_converge_like_the_square_and_narrow_ones_better_than_e
     }
 }
 
+/// 300 points on circles of radius 0.5 to 1.5, at most 0.002 beside them: the components are thinner than 0.03. A point at the
+/// center, on the way to it and outside has a density within the steps of a flow, in f32.
+#[test]
+fn a_flow_of_thin_components_has_a_density_everywhere() {
+    for (radius, noise) in [(0.5, 0.0), (1.0, 0.0), (1.5, 0.002)] {
+        let z = Key::new(9).normal([300]).to_vec();
+        let radii = z.iter().map(|z| radius + noise * z.clamp(-1.0, 1.0));
+        let points: Vec<f64> =
+            (0..).map(f64::from).zip(radii).flat_map(|(i, r)| [r * i.cos(), r * i.sin()]).collect();
+        let mixture = NormalMixture::fit_components(&points, 2, 12, &key());
+        let determinants = mixture.covariances().chunks(4).map(|c| c[0] * c[3] - c[1] * c[2]);
+        assert!(determinants.fold(0.0, f64::max) < 1e-3 * radius * radius, "{radius}: {mixture:?}");
+        let field = mixture.precondition(nothing(2));
+        let variances = field.variances.get().to_vec();
+        assert!(variances.iter().all(|&v| v >= 0.999e-3), "{radius}: {variances:?}");
+        let flow = Cnf::new(field).rtol(1e-5).atol(1e-5);
+        let x = [[0.0, 0.0], [0.8, 0.0], [2.0, 2.0]].map(|x| x.map(|x| (x * radius) as f32));
+        let log = flow.log_prob(&Tensor::from_vec([3, 2], x.concat())).unwrap().to_vec();
+        assert!(log.iter().all(|x| x.is_finite()), "{radius}: {log:?}");
+    }
+}
+
 #[test]
 #[should_panic(expected = "a mixture needs points of 2 coordinates, got 3 numbers")]
 fn half_a_point_is_refused() {

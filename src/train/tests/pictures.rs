@@ -2,12 +2,13 @@
 //!
 //! The cases are drawn at random, one of each kind. `FLOWLINE_CASES=200` draws more of them.
 
-use super::{PlotsKind, TrainOptions, TrainedFlow, Trainer};
+use super::{FieldConfig, PlotsKind, TrainConfig, TrainOptions, TrainedFlow, Trainer};
 use crate::data::ImageDensity;
 use crate::error::Result;
 use crate::eval::{Machine, Work, with_at_most};
 use crate::io::raster::{Channels, Depth, encode_png};
 use crate::io::scratch;
+use crate::train::config::DataShape;
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use std::path::Path;
 
@@ -23,11 +24,12 @@ enum Kind {
     Colors,
     Alpha,
     SixteenBits,
+    Fine,
     Large,
 }
 
 impl Kind {
-    const ALL: [Kind; 11] = [
+    const ALL: [Kind; 12] = [
         Kind::OnePixel,
         Kind::Row,
         Kind::Column,
@@ -38,16 +40,19 @@ impl Kind {
         Kind::Colors,
         Kind::Alpha,
         Kind::SixteenBits,
+        Kind::Fine,
         Kind::Large,
     ];
 
-    /// Columns and rows: 1; 2 to 90; for a large picture 730 to 900, more than 2^19 pixels.
+    /// Columns and rows: 1; 2 to 90; for a fine picture 190 to 250, more than 2^17 cells but fewer pixels; for a large one
+    /// 730 to 900, more than 2^19 pixels.
     fn size(self, rng: &mut SmallRng) -> [u32; 2] {
         let mut side = || rng.random_range(2..90);
         match self {
             Kind::OnePixel => [1, 1],
             Kind::Row => [side(), 1],
             Kind::Column => [1, side()],
+            Kind::Fine => [0, 1].map(|_| rng.random_range(190..250)),
             Kind::Large => [0, 1].map(|_| rng.random_range(730..900)),
             _ => [side(), side()],
         }
@@ -73,7 +78,9 @@ impl Kind {
             // What a transparent pixel has for a color does not matter.
             Kind::Alpha => vec![rng.random(), rng.random(), 0, if dark { rng.random() } else { 0 }],
             Kind::SixteenBits => vec![if dark { rng.random_range(0..255) } else { 255 }, rng.random()],
-            Kind::Row | Kind::Column | Kind::Large => vec![if dark { rng.random() } else { 255 }],
+            Kind::Row | Kind::Column | Kind::Fine | Kind::Large => {
+                vec![if dark { rng.random() } else { 255 }]
+            }
         }
     }
 
@@ -142,7 +149,7 @@ fn any_picture_is_trained_or_refused_by_name_with_nothing_left_behind() {
                 );
                 assert_eq!(
                     report.total_probability_points.is_some(),
-                    kind == Kind::Large,
+                    matches!(kind, Kind::Fine | Kind::Large),
                     "{number} {kind:?}"
                 );
                 assert!(report.updates > 3 && report.test_rows > 0, "{number} {kind:?}: {report:?}");
@@ -151,10 +158,29 @@ fn any_picture_is_trained_or_refused_by_name_with_nothing_left_behind() {
             }
         }
     }
-    let none_refused =
-        |kind: Kind| matches!(kind, Kind::Colors | Kind::Alpha | Kind::SixteenBits | Kind::Large);
+    let none_refused = |kind: Kind| {
+        matches!(kind, Kind::Colors | Kind::Alpha | Kind::SixteenBits | Kind::Fine | Kind::Large)
+    };
     for (i, kind) in Kind::ALL.into_iter().enumerate() {
         let is_drawn = if none_refused(kind) || kind == Kind::AllInk { trained[i] } else { refused[i] };
         assert!(is_drawn > 0, "{kind:?}: {trained:?} trained, {refused:?} refused");
     }
+}
+
+/// Smallest standard deviations from 1e-3 to 1, log-uniform. An image is fine below 0.45 / e^3.6.
+#[test]
+fn an_image_with_fine_structures_has_more_features_and_wider_layers() {
+    let mut rng = SmallRng::seed_from_u64(5);
+    let mut drawn = [0; 2];
+    for _ in 0..200 {
+        let scale = 10f64.powf(rng.random_range(-3.0..0.0));
+        let shape = DataShape { smallest_scale: Some(scale), ..DataShape::PLANE };
+        let config = TrainConfig::of(&TrainOptions::default(), shape);
+        let is_fine = scale < 0.45 / 3.6f64.exp();
+        let FieldConfig::Fourier { features, .. } = config.model.field else { panic!("{config:?}") };
+        let expected = if is_fine { (64, vec![128; 3]) } else { (48, vec![72; 3]) };
+        assert_eq!((features, config.model.hidden), expected, "{scale}");
+        drawn[usize::from(is_fine)] += 1;
+    }
+    assert!(drawn.iter().all(|&n| n > 40), "{drawn:?}");
 }
