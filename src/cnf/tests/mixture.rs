@@ -224,7 +224,7 @@ fn a_flow_of_thin_components_has_a_density_everywhere() {
         let radii = z.iter().map(|z| radius + noise * z.clamp(-1.0, 1.0));
         let points: Vec<f64> =
             (0..).map(f64::from).zip(radii).flat_map(|(i, r)| [r * i.cos(), r * i.sin()]).collect();
-        let mixture = NormalMixture::fit_components(&points, 2, 12, &key());
+        let mixture = NormalMixture::fit_components(&points, 2, 30, &key());
         let determinants = mixture.covariances().chunks(4).map(|c| c[0] * c[3] - c[1] * c[2]);
         assert!(determinants.fold(0.0, f64::max) < 1e-3 * radius * radius, "{radius}: {mixture:?}");
         let field = mixture.precondition(nothing(2));
