@@ -154,6 +154,7 @@ impl TimeSource {
     }
 
     /// The number of threads that have waited.
+    #[cfg(feature = "train")]
     pub fn num_waited(&self) -> usize {
         match &self.0 {
             Kind::Machine(_) => panic!("only a time that is set counts the threads that wait"),
