@@ -10,8 +10,8 @@ use crate::data::{Cover, Estimate};
 use rand::{Rng, RngExt};
 
 /// The target standard error, and the largest number of points.
-const STDERR: f64 = 0.002;
-const MOST: u64 = 1 << 17;
+const STDERR: f64 = 0.004;
+const MOST: u64 = 1 << 15;
 /// The smallest share of a component.
 const LEAST: f64 = 0.02;
 
