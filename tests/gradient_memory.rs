@@ -77,7 +77,7 @@ fn live_with_stages(steps: usize, adjoint: Adjoint) -> (usize, u64) {
     let live = memory::live_bytes() - before - value.to_vec().len() * size_of::<f32>();
     let run = slope.last_run();
     assert_eq!(run.accepted, steps as u64);
-    (live, run.remade)
+    (live, run.recomputed_residuals)
 }
 
 /// Bytes of a step with its stage: a state of 64 f32 values, and a stage of the same size.
@@ -90,21 +90,24 @@ fn states_and_stages_stay_within_their_bytes() {
     live_with_stages(10, Adjoint::Direct); // allocates what is created once per process
     let budget = 1 << 20;
     for steps in [100, 1_000, 3_000, 10_000] {
-        let (live, remade) = live_with_stages(steps, bytes(budget));
+        let (live, recomputed_residuals) = live_with_stages(steps, bytes(budget));
         assert!(live <= budget + BESIDE, "{steps} steps: {live} bytes");
         // With more steps, first all states and stages fit, then all states and some stages, then not even all states.
         let [all, some] = [2 * steps * PAIR_BYTES <= budget, steps * PAIR_BYTES / 2 <= budget * 7 / 8];
         match (all, some) {
-            (true, _) => assert_eq!(remade, 0),
-            (false, true) => assert!((1..steps as u64).contains(&remade), "{remade} of {steps}"),
-            (false, false) => assert_eq!(remade, steps as u64),
+            (true, _) => assert_eq!(recomputed_residuals, 0),
+            (false, true) => assert!(
+                (1..steps as u64).contains(&recomputed_residuals),
+                "{recomputed_residuals} of {steps}"
+            ),
+            (false, false) => assert_eq!(recomputed_residuals, steps as u64),
         }
     }
-    let (live, remade) = live_with_stages(10_000, Adjoint::Direct);
-    assert!(remade == 0 && live <= 10_000 * PAIR_BYTES + BESIDE + (128 << 10), "{live} bytes");
+    let (live, recomputed_residuals) = live_with_stages(10_000, Adjoint::Direct);
+    assert!(recomputed_residuals == 0 && live <= 10_000 * PAIR_BYTES + BESIDE + (128 << 10), "{live} bytes");
     // A given number of states is not exceeded.
-    let (live, remade) = live_with_stages(10_000, Adjoint::recursive_checkpoint(100));
-    assert!(remade == 0 && live <= 100 * PAIR_BYTES / 2 + BESIDE, "{live} bytes");
+    let (live, recomputed_residuals) = live_with_stages(10_000, Adjoint::recursive_checkpoint(100));
+    assert!(recomputed_residuals == 0 && live <= 100 * PAIR_BYTES / 2 + BESIDE, "{live} bytes");
 }
 
 #[test]

@@ -96,12 +96,12 @@ impl Problem<'_> {
         };
         let own_status = after.status.clone();
         let code = |x: f64| Clock::like(&own_status, x);
-        let Seen { ends, has_occurred, is_bad, code: which, has_sunk } =
+        let Seen { ends, has_occurred, is_bad, code: which, is_zeno } =
             self.events.check(curve, (rows, &after.y1), &marks, past);
         let is_bad = after.accepted.and(&is_bad);
         let has_occurred = after.accepted.and(&has_occurred).and(&is_bad.not());
         take_back(self.scheme, &Before::of(before), (&is_bad, &which), after);
-        let is_zeno = is_bad.and(&has_sunk);
+        let is_zeno = is_bad.and(&is_zeno);
         after.component = is_zeno.select(&Events::index_of(&which), &after.component);
         after.status = is_zeno.select(&code(status::ZENO), &after.status);
         after.status = has_occurred.select(&code(status::EVENT), &after.status);

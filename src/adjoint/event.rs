@@ -113,7 +113,7 @@ pub(super) struct Seen {
     /// The code of the event for which the step is rejected, stored in place of a component.
     pub(super) code: Tensor,
     /// Whether the step is rejected because of an accumulation.
-    pub(super) has_sunk: Tensor,
+    pub(super) is_zeno: Tensor,
 }
 
 impl Along<'_> {
@@ -273,7 +273,7 @@ impl<'a> Events<'a> {
     ) -> Seen {
         let no = always().not();
         let (mut has_occurred, mut ends) = (no.clone(), vec![]);
-        let (mut nan, mut sunk) = (vec![], vec![]);
+        let (mut nan, mut zeno) = (vec![], vec![]);
         for (i, watch) in self.watches.iter().enumerate() {
             let errors = past.errors.expect("invariant: a solve with events has the errors at its start");
             let along = self.along(i, (curve, step, y1), errors);
@@ -282,15 +282,15 @@ impl<'a> Events<'a> {
             let occurrences = pairs.map(|pair| watch.event.has_occurred(&pair[0][1], &pair[1][1]));
             has_occurred = occurrences.fold(has_occurred, |all, occurrence| all.or(&occurrence));
             let rhythm = past.rhythms.iter().find(|(of, _)| *of == i).map(|(_, rhythm)| rhythm);
-            let (has_sunk, end) = along.end(&marks[i], &samples, rhythm);
-            sunk.push(has_sunk);
+            let (is_zeno, end) = along.end(&marks[i], &samples, rhythm);
+            zeno.push(is_zeno);
             nan.push(samples.is_nan);
             ends.push(end);
         }
         let any = |m: &[Tensor]| m.iter().fold(no.clone(), |any, m| any.or(m));
-        let has_sunk = any(&sunk);
-        let code = has_sunk.select(&Self::code(&sunk), &Self::code(&nan));
-        Seen { ends, has_occurred, is_bad: any(&nan).or(&has_sunk), code, has_sunk }
+        let is_zeno = any(&zeno);
+        let code = is_zeno.select(&Self::code(&zeno), &Self::code(&nan));
+        Seen { ends, has_occurred, is_bad: any(&nan).or(&is_zeno), code, is_zeno }
     }
 
     /// The event time in `bracket`.

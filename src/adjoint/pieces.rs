@@ -36,7 +36,7 @@ struct Leg {
     occurrences: EventRecords<Leaves>,
     /// The states at the given times, NaN at times that no piece has reached yet.
     at_times: Option<Leaves>,
-    steps: Option<Kept>,
+    steps: Option<PastSteps>,
     /// The carry of the search apart from t and y.
     search: Vec<Tensor>,
     /// The value of each event's function at `t`, and its side ([`Mark`](super::event::Mark)).
@@ -56,7 +56,7 @@ struct Leg {
 
 tree! {
 /// The data of every step so far.
-struct Kept {
+struct PastSteps {
     rows: Rows,
     /// The end time of each step, after any cut by an event; `rows.t_next` is the end before the cut.
     ends: Tensor,
@@ -124,7 +124,7 @@ impl Pieces<'_> {
         let values = events.values(&self.span.t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
         let num_steps = saved.num_each();
-        let kept = Kept {
+        let kept = PastSteps {
             rows: self.like.map_leaves(|x| rows(num_steps, x, 0.0)),
             ends: Tensor::full(DType::F64, [num_steps], 0.0),
         };
@@ -401,7 +401,7 @@ struct Stands<'a> {
     ends: &'a [Tensor],
 }
 
-impl Kept {
+impl PastSteps {
     /// Adds the steps with numbers `from..to`; the last one ends at (t, y).
     fn and(&self, rows: &Rows, (from, to): (&Tensor, &Tensor), (t, y): (&Tensor, &Leaves)) -> Self {
         let index = Tensor::iota(DType::F64, [self.ends.size()], 0);
@@ -411,6 +411,6 @@ impl Kept {
         let mut rows = rows.take(&own.maximum(&number(0.0)));
         rows.y1 = rows.y1.map(|y1| choose(&is_last, &ys_of(y, &y1), &y1));
         let ends = is_last.select(t, &rows.t_next);
-        Kept { rows: choose(&is_new, &rows, &self.rows), ends: is_new.select(&ends, &self.ends) }
+        PastSteps { rows: choose(&is_new, &rows, &self.rows), ends: is_new.select(&ends, &self.ends) }
     }
 }

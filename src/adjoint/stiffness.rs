@@ -1,6 +1,6 @@
 //! Stiffness detection in a recorded solve, with values that its search carries.
 //!
-//! The test is the one of plain states: [`Look`] and [`Suspicion`]. The loop that searches for accepted steps also carries the number of the next
+//! The test is the one of plain states: [`StiffnessCheck`] and [`Suspicion`]. The loop that searches for accepted steps also carries the number of the next
 //! step to check, so a step without a check costs a comparison and a branch. Rows in lockstep share one program
 //! without a branch per row: they compute the check at each attempt and use the result only where a check is due.
 //! If a program does not read when stiffness was detected, `transform::simplify` removes the checks and their
@@ -12,14 +12,14 @@ use super::algorithm::{Carry, Scheme};
 use super::leaves::Leaves;
 use super::{Batching, Options};
 use crate::array::DType;
-use crate::ode::{Clock, EVERY, Look, Suspicion};
+use crate::ode::{Clock, EVERY, StiffnessCheck, Suspicion};
 use crate::tensor::{Tensor, cond};
 use crate::tree;
 
 /// The stiffness checks of a recorded solve.
 pub(super) struct Stiffness {
     /// The check; `None` if the method cannot detect stiffness.
-    look: Option<Look>,
+    look: Option<StiffnessCheck>,
     is_lockstep: bool,
 }
 
@@ -46,7 +46,10 @@ impl Stiffness {
     pub(super) const NONE: Stiffness = Stiffness { look: None, is_lockstep: false };
 
     pub(super) fn of(scheme: &Scheme<'_>, options: &Options) -> Self {
-        Stiffness { look: Look::of(scheme, None), is_lockstep: options.batching == Batching::PerRow }
+        Stiffness {
+            look: StiffnessCheck::of(scheme, None),
+            is_lockstep: options.batching == Batching::PerRow,
+        }
     }
 
     /// The carried values before the first step of a search: the number of the next accepted step to check,

@@ -41,7 +41,8 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
     let kept = plan.tapes.iter().map(|&(_, slots)| slots).min().unwrap_or(usize::MAX);
     let steps = trips.accepted.round() as usize;
     let fewest = || fewest_extra(steps, kept.min(steps + 1)) as f64;
-    let remade = plan.loops.iter().map(|l| l.with_steps(steps).remade).max().unwrap_or(0) as f64;
+    let recomputed_residuals =
+        plan.loops.iter().map(|l| l.with_steps(steps).recomputed_residuals).max().unwrap_or(0) as f64;
     let own = Work { kernels: plan.kernels, flops: plan.flops as f64, bytes_moved: plan.bytes_moved as f64 };
     plan.bodies.iter().enumerate().fold(own, |sum, (i, (name, body))| {
         let is_replayed = plan.bodies.get(i + 1).is_some_and(|(next, _)| *next == "backward step");
@@ -49,7 +50,7 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
             "step" if is_replayed => trips.replayed.unwrap_or_else(fewest),
             "attempt" => trips.attempted,
             "step" | "backward step" => trips.accepted,
-            "stages" => remade,
+            "stages" => recomputed_residuals,
             _ => body.trips as f64,
         };
         let inner = work(body, trips);

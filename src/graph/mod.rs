@@ -36,7 +36,7 @@ pub use infer::{GraphError, infer};
 #[cfg(test)]
 pub(crate) use interp::erf;
 pub use interp::{
-    Origin, Place, Schedule, Source, Tape, Value, interpret, interpret_values, locate, locate_ended,
+    Origin, Schedule, Source, Tape, Trip, Value, interpret, interpret_values, locate, locate_ended,
     philox_block, philox_word,
 };
 pub use literal::Literal;
@@ -45,7 +45,7 @@ pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
 pub use observer::{CallbackValue, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
 pub use sequence::Loop;
-pub(crate) use taps::Held;
+pub(crate) use taps::TapRows;
 pub use taps::Taps;
 pub use types::Type;
 pub use verify::verify;

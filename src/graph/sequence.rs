@@ -43,7 +43,7 @@ pub struct Loop {
     /// The number of values that a trip reads from the rows that it holds.
     pub num_rows: usize,
     /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
-    pub num_places: usize,
+    pub num_tap_rows: usize,
     /// [`Policy::Direct`] if a reverse derivative may store every state. With any other policy, taking the
     /// reverse derivative is an error.
     pub policy: Policy,
@@ -93,8 +93,8 @@ impl Loop {
 }
 
 /// The type of a tap over all tap rows.
-pub(crate) fn tapped(ty: &Type, num_places: usize) -> Type {
-    ty.with_shape([&[num_places], &ty.shape()[..]].concat())
+pub(crate) fn tapped(ty: &Type, num_tap_rows: usize) -> Type {
+    ty.with_shape([&[num_tap_rows], &ty.shape()[..]].concat())
 }
 
 /// The operand types of a loop.
@@ -103,7 +103,7 @@ pub(super) fn operands(l: &Loop) -> Vec<Type> {
     types[0] = Type::Schedule;
     let (xs, rows) = (1 + l.num_carry..l.first_capture() - 3, l.first_row() - 3..);
     types[xs].iter_mut().for_each(|ty| *ty = ty.sequence());
-    types[rows].iter_mut().for_each(|ty| *ty = tapped(ty, l.num_places));
+    types[rows].iter_mut().for_each(|ty| *ty = tapped(ty, l.num_tap_rows));
     types
 }
 
@@ -116,7 +116,7 @@ pub(super) fn values(l: &Loop) -> Vec<Type> {
     let mut types = carry.to_vec();
     types.extend(carry.iter().chain(ys).map(Type::sequence));
     types.extend(sums.iter().cloned());
-    types.extend(taps.iter().map(|ty| tapped(ty, l.num_places)));
+    types.extend(taps.iter().map(|ty| tapped(ty, l.num_tap_rows)));
     types
 }
 
@@ -141,7 +141,7 @@ pub(super) fn check(l: &Loop) -> Result<(), String> {
     let inexact = sums.iter().chain(&takes[l.first_row()..]).find(|ty| !ty.is_float());
     need(inexact.is_none(), &|| format!("it sums a {}", inexact.unwrap_or(&Type::Tape)))?;
     let at_times = l.num_taps() + l.num_rows;
-    need(at_times == 0 || l.num_places > 0, &|| {
+    need(at_times == 0 || l.num_tap_rows > 0, &|| {
         format!("it taps and reads {at_times} values but has no tap rows")
     })
 }

@@ -1,6 +1,6 @@
 //! Taps: the values that a loop stores besides its result, and which trips fill which rows.
 //!
-//! Before a run, [`Taps`] describes the rows. After a run, [`Held`] lists pairs (trip, row) for one schedule.
+//! Before a run, [`Taps`] describes the rows. After a run, [`TapRows`] lists pairs (trip, row) for one schedule.
 //! Rows of times, of groups of trips and of the last trip are all represented by such pairs, so code that
 //! runs a loop forward or backward handles only pairs. This module must not depend on the tapped values.
 
@@ -60,14 +60,14 @@ impl Taps {
 
 /// The rows that the trips of one schedule hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct TapRows {
     /// (trip, row), ascending by trip; each row occurs at most once.
     pairs: Vec<(usize, usize)>,
     /// The number of times that the trips have passed so far, with or without a trip that holds their rows.
     passed: usize,
 }
 
-impl Held {
+impl TapRows {
     /// Removes all trips, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.pairs.clear();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn held(taps: &Taps, times: &[f64], step_times: &[f64]) -> Vec<(usize, usize)> {
-        let mut held = Held::default();
+        let mut held = TapRows::default();
         for (trip, ends) in step_times.windows(2).enumerate() {
             held.note(taps, times, trip, (ends[0], ends[1]));
             let rows: Vec<usize> = held.rows_of(trip).collect();

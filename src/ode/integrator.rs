@@ -11,7 +11,7 @@ use super::retry::{Before, refuse, resume, take_back};
 use super::stages::eval;
 use super::step_end::next_step_end;
 use super::stiff::{Consistency, make_memory};
-use super::stiffness::Look;
+use super::stiffness::StiffnessCheck;
 use super::{
     Carry, ConfigError, FieldFailure, Interpolant, Native, Outcome, PlainState, Resolved, Scheme, SolveError,
     Span, VectorField, start, status,
@@ -199,7 +199,7 @@ impl<Y: PlainState> Integrator<Y> {
     }
 
     /// The estimate of `h |lambda|` for the last accepted step, whose stages are stored.
-    pub fn stiffness(&mut self, scheme: &Scheme<Y>, look: &Look) -> f64 {
+    pub fn stiffness(&mut self, scheme: &Scheme<Y>, look: &StiffnessCheck) -> f64 {
         let step = (&self.before.y, &self.h, &self.stages[..scheme.tableau.num_stages()]);
         let (stages, arguments) = look.sizes(step, &scheme.tolerance, &mut self.carry.y1);
         stages / arguments

@@ -156,7 +156,7 @@ pub(crate) use self::{
     },
     retry::{Before, resume, take_back},
     step_end::{slack, ulps},
-    stiffness::{EVERY, Look, Suspicion},
+    stiffness::{EVERY, StiffnessCheck, Suspicion},
 };
 
 #[cfg(test)]

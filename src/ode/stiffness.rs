@@ -105,13 +105,13 @@ pub(super) struct StiffnessTest<Y: PlainState> {
     /// The number of the step to test next, counted from 1.
     next: u64,
     suspicion: Suspicion<f64>,
-    look: Option<Look>,
+    look: Option<StiffnessCheck>,
     /// `None` if the method cannot detect stiffness.
     trials: Option<Trials<Y>>,
 }
 
 /// The method's data for a test.
-pub(crate) struct Look {
+pub(crate) struct StiffnessCheck {
     /// The difference of the two stages, and the difference of their arguments divided by h, as weights of
     /// the stages.
     stages: Vec<f64>,
@@ -144,7 +144,7 @@ impl<Y: PlainState> StiffnessTest<Y> {
     pub fn prepare(&mut self, integrator: &mut Integrator<Y>, scheme: &Scheme<Y>) {
         if let Some(pair) = self.pair {
             integrator.reserve_stages();
-            self.look = Some(Look::new(&scheme.tableau, self.method, pair));
+            self.look = Some(StiffnessCheck::new(&scheme.tableau, self.method, pair));
         }
     }
 
@@ -194,7 +194,7 @@ impl<Y: PlainState> StiffnessTest<Y> {
         };
         self.next = (self.steps / self.every + 1) * self.every;
         integrator.keep_stages(field, scheme)?;
-        let look = self.look.get_or_insert_with(|| Look::new(&scheme.tableau, self.method, pair));
+        let look = self.look.get_or_insert_with(|| StiffnessCheck::new(&scheme.tableau, self.method, pair));
         let size = integrator.stiffness(scheme, look);
         self.suspicion = self.suspicion.see(&(size > look.bound), &integrator.carry.t);
         // A method that switches does so only if a trial passes.
@@ -246,11 +246,11 @@ fn pair<S: State>(scheme: &Scheme<S>) -> Option<(usize, usize)> {
     pair.filter(|_| scheme.is_adaptive())
 }
 
-impl Look {
+impl StiffnessCheck {
     /// The data for tests of steps with `method` (`None` for a custom tableau). Returns `None` if these steps
     /// cannot detect stiffness.
-    pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<Look> {
-        pair(scheme).map(|pair| Look::new(&scheme.tableau, method, pair))
+    pub(crate) fn of<S: State>(scheme: &Scheme<S>, method: Option<Method>) -> Option<StiffnessCheck> {
+        pair(scheme).map(|pair| StiffnessCheck::new(&scheme.tableau, method, pair))
     }
 
     fn new(tableau: &ButcherTableau, method: Option<Method>, (first, second): (usize, usize)) -> Self {
@@ -263,7 +263,7 @@ impl Look {
         (stages[second], stages[first]) = (1.0, -1.0);
         let weight = |i: usize, j: usize| tableau.row(i).get(j).copied().unwrap_or(0.0);
         let arguments = (0..s).map(|j| weight(second, j) - weight(first, j)).collect();
-        Look { stages, arguments, bound: PART * interval }
+        StiffnessCheck { stages, arguments, bound: PART * interval }
     }
 
     /// Whether stability limits a step from y of length h with the stages k. The differences are measured by

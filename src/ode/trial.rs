@@ -16,7 +16,7 @@
 use super::attempt::count_stiff;
 use super::attempts::{Driven, Run};
 use super::integrator::Integrator;
-use super::linear::Plan;
+use super::linear::Coloring;
 use super::stiff::make_memory;
 use super::switch::Schemes;
 use super::{Carry, Controller, Method, Native, PidController, PlainState, Resolved, Scheme, status};
@@ -209,7 +209,7 @@ impl<Y: PlainState> Trials<Y> {
 
 impl How {
     fn of<Y: PlainState>(y: &Y, scheme: &Scheme<Y>, resolved: &Resolved) -> How {
-        let plan = Plan::new(y.num_components(), resolved.sparsity());
+        let plan = Coloring::new(y.num_components(), resolved.sparsity());
         let cost = relative_cost(y.num_components(), scheme.evals_per_attempt(), &plan);
         let native = Native { method: Some(Method::Rodas5P), ..resolved.native() };
         How { controller: PidController::predictive().into(), native, cost }
@@ -286,7 +286,7 @@ impl<Y: PlainState> Trial<Y> {
 /// operations per component. Operations on a matrix take twice the time of others, and an evaluation for a Jacobian takes
 /// half the time of another, because dual numbers share most of the work. For Tsit5 and a dense Jacobian the
 /// model gives 2 for two components, 10 for 20 and 110 for 100.
-fn relative_cost(n: usize, evals: usize, plan: &Plan) -> f64 {
+fn relative_cost(n: usize, evals: usize, plan: &Coloring) -> f64 {
     let (lower, upper) = plan.band();
     let (n, colors) = (n as f64, plan.num_colors() as f64);
     let field = 20.0 * n;

@@ -29,8 +29,8 @@ pub(super) const MAX_PROGRAMS: usize = 16;
 /// plan of one operation takes 2 to 4 kB.
 pub(super) const MAX_PLANS: usize = 512;
 
-static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
-static PROGRAMS: Mutex<Slab<Weak<Held>>> = Mutex::new(Slab::new());
+static PLANS: Mutex<Vec<CachedPlan>> = Mutex::new(Vec::new());
+static PROGRAMS: Mutex<Slab<Weak<CachedProgram>>> = Mutex::new(Slab::new());
 static COMPILES: AtomicUsize = AtomicUsize::new(0);
 static EVICTIONS: AtomicUsize = AtomicUsize::new(0);
 
@@ -65,7 +65,7 @@ pub struct Caches {
 /// # Ok::<(), flowline::Error>(())
 /// ```
 pub fn caches() -> Caches {
-    let programs: Vec<Arc<Held>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
+    let programs: Vec<Arc<CachedProgram>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
     Caches {
         programs: programs.iter().filter(|p| p.get().is_some()).count(),
         plans: lock(&PLANS).len(),
@@ -83,7 +83,7 @@ pub fn clear_caches() {
     let plans = std::mem::take(&mut *lock(&PLANS));
     // These references are dropped after the lock is released, because dropping the last reference to a
     // program locks `PROGRAMS` to remove its entry.
-    let programs: Vec<Arc<Held>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
+    let programs: Vec<Arc<CachedProgram>> = lock(&PROGRAMS).iter().filter_map(Weak::upgrade).collect();
     let compiled: Vec<Arc<Compiled>> = programs.iter().filter_map(|p| lock(&p.compiled).take()).collect();
     drop((plans, compiled));
 }
@@ -95,15 +95,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// A program of a jitted function, until the caches are cleared.
-pub(super) struct Held {
+pub(super) struct CachedProgram {
     compiled: Mutex<Option<Arc<Compiled>>>,
     place: usize,
 }
 
-impl Held {
+impl CachedProgram {
     /// Stores a program that has just been compiled.
-    pub fn new(compiled: Arc<Compiled>) -> Arc<Held> {
-        Arc::new_cyclic(|me| Held {
+    pub fn new(compiled: Arc<Compiled>) -> Arc<CachedProgram> {
+        Arc::new_cyclic(|me| CachedProgram {
             compiled: Mutex::new(Some(compiled)),
             place: lock(&PROGRAMS).insert(me.clone()),
         })
@@ -115,7 +115,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for CachedProgram {
     fn drop(&mut self) {
         lock(&PROGRAMS).remove(self.place);
     }
@@ -132,7 +132,7 @@ pub(super) fn evicted() {
 }
 
 /// A plan and its function. The fingerprints of two functions are compared before the functions.
-struct Kept {
+struct CachedPlan {
     fingerprint: u64,
     func: Func,
     plan: Plan,
@@ -141,7 +141,8 @@ struct Kept {
 /// The plan of a function without constant arrays. It is cached if the function contains no observers.
 pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
     let fingerprint = func.fingerprint();
-    let find = |plans: &[Kept]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);
+    let find =
+        |plans: &[CachedPlan]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);
     let mut plans = lock(&PLANS);
     if let Some(i) = find(&plans) {
         plans[i..].rotate_left(1);
@@ -156,7 +157,7 @@ pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
     let mut plans = lock(&PLANS);
     if find(&plans).is_none() {
         let oldest = (plans.len() == MAX_PLANS).then(|| plans.remove(0));
-        plans.push(Kept { fingerprint, func: func.clone(), plan: plan.clone() });
+        plans.push(CachedPlan { fingerprint, func: func.clone(), plan: plan.clone() });
         drop(plans);
         oldest.into_iter().for_each(|_| evicted());
     }

@@ -35,7 +35,7 @@ pub trait Traceable<Args> {
 }
 
 /// The programs, and a template for each: the result of its trace, whose leaves are traced tensors.
-struct Kept<T> {
+struct Compilations<T> {
     programs: Programs,
     templates: Vec<Arc<T>>,
 }
@@ -48,7 +48,7 @@ struct Ready<T> {
 }
 
 /// What a call finds.
-enum Found<T> {
+enum Call<T> {
     Ready(Ready<T>),
     /// The result of a call that was recorded in an enclosing trace.
     Recorded(T),
@@ -77,7 +77,7 @@ fn recorded_call(traced: &Traced, leaves: &[Tensor]) -> Result<Vec<Tensor>> {
 /// traces and compiles again.
 pub struct Jit<'f, Args, T> {
     f: Box<dyn Fn(Args) -> Result<T> + Send + Sync + 'f>,
-    kept: Mutex<Kept<T>>,
+    kept: Mutex<Compilations<T>>,
     counts: Counts,
     max_traces: usize,
     needs_finite: bool,
@@ -101,7 +101,7 @@ where
 {
     Jit {
         f: Box::new(move |args| f.run(args).into_result()),
-        kept: Mutex::new(Kept { programs: Programs::new(MAX_PROGRAMS), templates: Vec::new() }),
+        kept: Mutex::new(Compilations { programs: Programs::new(MAX_PROGRAMS), templates: Vec::new() }),
         counts: Counts::default(),
         max_traces: usize::MAX,
         needs_finite: false,
@@ -192,8 +192,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
     /// If the function captures traced tensors. While tracing, if shapes do not fit.
     pub fn plan(&self, args: &Args) -> Result<PlanReport> {
         match self.program(args)? {
-            Found::Ready(ready) => Ok(ready.compiled.report()),
-            Found::Recorded(_) => {
+            Call::Ready(ready) => Ok(ready.compiled.report()),
+            Call::Recorded(_) => {
                 panic!("plan: the function captures traced tensors, so it has no program of its own")
             }
         }
@@ -216,12 +216,12 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 
     /// The program for these arguments, which becomes the most recently used one. If the function captures traced
     /// tensors, it has no program of its own: its call is recorded in the enclosing trace.
-    fn program(&self, args: &Args) -> Result<Found<T>> {
+    fn program(&self, args: &Args) -> Result<Call<T>> {
         let sig = signature(args);
         let mut kept = lock(&self.kept);
         if let Some((program, compiled)) = kept.programs.find(&sig) {
             let template = kept.templates[program.place].clone();
-            return Ok(Found::Ready(Ready { program, compiled, template }));
+            return Ok(Call::Ready(Ready { program, compiled, template }));
         }
         let is_new = !kept.programs.is_again(&sig);
         if is_new && self.counts.news.load(Relaxed) >= self.max_traces {
@@ -231,7 +231,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         if !traced.captures.is_empty() {
             drop(kept);
             let out = recorded_call(&traced, &args.leaves())?;
-            return Ok(Found::Recorded(result.with_leaves(out)));
+            return Ok(Call::Recorded(result.with_leaves(out)));
         }
         let compiled = Arc::new(match self.has_cached_plans {
             true => Compiled::with_cached_plan(&traced.func),
@@ -245,7 +245,7 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             Some(place) => *place = template.clone(),
             None => kept.templates.push(template.clone()),
         }
-        Ok(Found::Ready(Ready { program, compiled, template }))
+        Ok(Call::Ready(Ready { program, compiled, template }))
     }
 
     /// Runs a program; returns an error if a solve ended early or a checked result is not finite.
@@ -272,8 +272,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
             return self.inlined(&args);
         }
         let ready = match self.program(&args)? {
-            Found::Ready(ready) => ready,
-            Found::Recorded(result) => return Ok(result),
+            Call::Ready(ready) => ready,
+            Call::Recorded(result) => return Ok(result),
         };
         let space = self.run(&ready, &leaves, |_| true)?;
         let Ready { program, compiled, template } = ready;
@@ -299,12 +299,12 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
         let args = (state.clone(), batch);
         let leaves = args.leaves();
         let found = match leaves.iter().any(Tensor::is_traced) {
-            true => Found::Recorded(self.inlined(&args)?),
+            true => Call::Recorded(self.inlined(&args)?),
             false => self.program(&args)?,
         };
         let ready = match found {
-            Found::Ready(ready) => ready,
-            Found::Recorded((new, result)) => {
+            Call::Ready(ready) => ready,
+            Call::Recorded((new, result)) => {
                 *state = new;
                 return Ok(result);
             }

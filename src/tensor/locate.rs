@@ -11,7 +11,7 @@ use super::tree::Tree;
 use super::{Check, Tensor, Traced};
 use crate::array::{Array, Shape};
 use crate::error::{Error, Result};
-use crate::graph::{self, Builder, Func, NodeId, Op, Place, Source, Value};
+use crate::graph::{self, Builder, Func, NodeId, Op, Source, Trip, Value};
 use crate::ode::{Outcome, SolveError};
 use crate::transform;
 use std::fmt;
@@ -220,12 +220,12 @@ impl NanReport {
     fn of(reaches: String, origin: &graph::Origin, is_forward: bool) -> NanReport {
         let (shape, at) = (origin.result.shape(), first_bad(&origin.result));
         let steps = origin.places.iter().rev().find_map(|place| match place {
-            Place::Step { step, t, is_backward } => Some((*step, *t, *is_backward)),
-            Place::Tile { .. } => None,
+            Trip::Step { step, t, is_backward } => Some((*step, *t, *is_backward)),
+            Trip::Tile { .. } => None,
         });
         let row = origin.places.iter().find_map(|place| match place {
-            Place::Tile { row } => Some(*row),
-            Place::Step { .. } => None,
+            Trip::Tile { row } => Some(*row),
+            Trip::Step { .. } => None,
         });
         let backward = steps.map_or(!is_forward, |(_, _, is_backward)| is_backward);
         NanReport {

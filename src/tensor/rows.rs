@@ -34,19 +34,23 @@ use std::sync::Arc;
 /// assert_eq!((squares[0].to_vec(), sums[0].item()), (vec![1.0, 4.0, 9.0, 16.0], 10.0));
 /// ```
 #[track_caller]
-pub fn map_rows<R: Output<Tree = Found>>(
+pub fn map_rows<R: Output<Tree = RowsAndSums>>(
     rows: &[Tensor],
     target: usize,
     f: impl Fn(&[Tensor]) -> R,
-) -> R::Of<Found> {
+) -> R::Of<RowsAndSums> {
     R::answer(tiled(rows, target, &|x| f(x).into_result()))
 }
 
 /// Row results, and sums.
-type Found = (Vec<Tensor>, Vec<Tensor>);
+type RowsAndSums = (Vec<Tensor>, Vec<Tensor>);
 
 #[track_caller]
-fn tiled(rows: &[Tensor], target: usize, f: &dyn Fn(&[Tensor]) -> Result<Found>) -> Result<Found> {
+fn tiled(
+    rows: &[Tensor],
+    target: usize,
+    f: &dyn Fn(&[Tensor]) -> Result<RowsAndSums>,
+) -> Result<RowsAndSums> {
     let n = rows.first().map_or(0, |x| x.shape()[0]);
     assert!(
         n > 0 && rows.iter().all(|x| x.shape()[0] == n),
@@ -92,7 +96,7 @@ pub(crate) fn tile_rows(rows: usize, target: usize) -> usize {
 fn body(
     rows: &[Tensor],
     tile: usize,
-    f: &dyn Fn(&[Tensor]) -> Result<Found>,
+    f: &dyn Fn(&[Tensor]) -> Result<RowsAndSums>,
 ) -> Result<(Traced, (usize, usize))> {
     let mut types = vec![Type::scalar(DType::U32)];
     types.extend(rows.iter().map(|x| x.ty().with_shape(x.shape().with_axis(0, tile))));

@@ -5,12 +5,11 @@
 
 use super::TransformError;
 use super::flow::node_flows;
-use super::jvp::{self, jvp_into, or_zero};
-use super::vjp::{self, vjp_into};
+use super::jvp::{JvpRule, jvp_into, or_zero};
+use super::vjp::{VjpRule, vjp_into};
+use super::{Cotangents, Tangents};
 use crate::graph::{Builder, Cond, Func, NodeId, Op, Type};
 use std::sync::Arc;
-
-type Found = Vec<Option<NodeId>>;
 
 /// A builder with the inputs of a branch and `more` inputs, and the nodes of both.
 fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, Vec<NodeId>, Vec<NodeId>) {
@@ -21,7 +20,7 @@ fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, V
     (b, ids, more)
 }
 
-pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &JvpRule) -> Tangents {
     let moving: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.dx[k].is_some()).collect();
     let outs: Vec<usize> = (0..rule.active.len()).filter(|&k| rule.active[k]).collect();
     let derive = |branch: &Func| {
@@ -41,7 +40,7 @@ pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &jvp::Rule) -> Found {
     found
 }
 
-pub(super) fn vjp_cond(b: &mut Builder, c: &Cond, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_cond(b: &mut Builder, c: &Cond, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     let flows = node_flows(rule.f, rule.node);
     let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
     let wrt: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.on[k] && counts(k)).collect();

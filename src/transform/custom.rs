@@ -8,11 +8,10 @@
 
 use super::TransformError;
 use super::bodies::{map_bodies, push_as};
-use super::jvp::{self, jvp_into, or_zero};
-use super::vjp::{self, vjp_into};
+use super::jvp::{JvpRule, jvp_into, or_zero};
+use super::vjp::{VjpRule, vjp_into};
+use super::{Cotangents, Tangents};
 use crate::graph::{Builder, Custom, Func, NodeId, Op};
-
-type Found = Vec<Option<NodeId>>;
 
 /// The operands and the results of the function: the first inputs of both rules.
 fn primals(b: &mut Builder, c: &Custom, x: &[NodeId], y: NodeId) -> Vec<NodeId> {
@@ -21,7 +20,7 @@ fn primals(b: &mut Builder, c: &Custom, x: &[NodeId], y: NodeId) -> Vec<NodeId> 
     args
 }
 
-pub(super) fn jvp_custom(b: &mut Builder, c: &Custom, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_custom(b: &mut Builder, c: &Custom, rule: &JvpRule) -> Tangents {
     let Some(given) = &c.jvp else {
         let (_, mut d) = jvp_into(b, &c.body, rule.x, rule.dx);
         d.iter_mut().zip(rule.active).filter(|(_, on)| !**on).for_each(|(d, _)| *d = None);
@@ -37,7 +36,7 @@ pub(super) fn jvp_custom(b: &mut Builder, c: &Custom, rule: &jvp::Rule) -> Found
     out
 }
 
-pub(super) fn vjp_custom(b: &mut Builder, c: &Custom, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_custom(b: &mut Builder, c: &Custom, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     if c.jvp.is_none() && c.vjp.is_none() {
         return Ok(vjp_into(b, &c.body, rule.x, rule.on, rule.g)?.1);
     }
@@ -66,12 +65,12 @@ fn transpose(
     c: &Custom,
     forward: &Func,
     primals: &[NodeId],
-    rule: &vjp::Rule,
-) -> Result<Found, TransformError> {
+    rule: &VjpRule,
+) -> Result<Cotangents, TransformError> {
     let mut args = primals.to_vec();
     args.extend(c.float_inputs().into_iter().map(|k| b.splat_like(rule.x[k], 0.0)));
     let wrt: Vec<bool> = (0..args.len()).map(|k| k >= primals.len()).collect();
-    let g: Found = c.float_outs().into_iter().map(|k| rule.g[k]).collect();
+    let g: Tangents = c.float_outs().into_iter().map(|k| rule.g[k]).collect();
     let (_, mut found) = vjp_into(b, forward, &args, &wrt, &g)?;
     Ok(found.split_off(primals.len()))
 }

@@ -110,7 +110,7 @@ impl<'a> Outside<'a> {
 
     /// Finds the nodes of a body that move out and inserts them outside; maps each moved value to its index in
     /// `found`.
-    fn moved(&mut self, f: &Func, at: usize) -> HashMap<Place, usize> {
+    fn moved(&mut self, f: &Func, at: usize) -> HashMap<Hoisted, usize> {
         let fixed = fixed_nodes(f, at..at + self.captures.len());
         let mut moved = HashMap::new();
         let mut outer: HashMap<NodeId, NodeId> = HashMap::new();
@@ -147,7 +147,7 @@ impl<'a> Outside<'a> {
 
 /// A value of a body that comes from outside, directly or transposed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct Hoisted {
     node: NodeId,
     turned: bool,
 }
@@ -179,7 +179,7 @@ fn is_view(op: &Op) -> bool {
 }
 
 /// The values that move out, in the order of the nodes.
-fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
+fn places(f: &Func, fixed: &[bool]) -> Vec<Hoisted> {
     // Invariant nodes that a remaining node reads; a view remains in the body, so it is a reader too.
     let mut read = vec![false; f.nodes().len()];
     f.outputs().iter().for_each(|o| read[o.index()] = true);
@@ -199,7 +199,7 @@ fn places(f: &Func, fixed: &[bool]) -> Vec<Place> {
             }
         }
     }
-    let place = |i: usize, turned: bool| Place { node: NodeId(i as u32), turned };
+    let place = |i: usize, turned: bool| Hoisted { node: NodeId(i as u32), turned };
     let all = 0..f.nodes().len();
     all.flat_map(|i| [(straight[i], false), (turned[i], true)].map(|(on, t)| on.then(|| place(i, t))))
         .flatten()
@@ -215,13 +215,13 @@ fn reads_turned(f: &Func, fixed: &[bool], i: usize, k: usize) -> bool {
 }
 
 /// A body with additional inputs of the given types from index `behind` on, which replace the moved values.
-fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Place, usize>) -> Func {
+fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Hoisted, usize>) -> Func {
     let own = f.input_types();
     let (mut b, ids) = Builder::with_inputs(&[&own[..behind], types, &own[behind..]].concat());
     let extra = &ids[behind..behind + types.len()];
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
-        let here = |turned| Place { node: NodeId(i as u32), turned };
+        let here = |turned| Hoisted { node: NodeId(i as u32), turned };
         let mut x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
         if let Some(&k) = moved.get(&here(false)) {
             map.push(extra[k]);
@@ -229,7 +229,7 @@ fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Place, usize
         }
         let mut op = node.op.clone();
         if let (Op::Dot { ta, tb: true }, [_, w]) = (&node.op, &node.args[..])
-            && let Some(&k) = moved.get(&Place { node: *w, turned: true })
+            && let Some(&k) = moved.get(&Hoisted { node: *w, turned: true })
         {
             op = Op::Dot { ta: *ta, tb: false };
             x[1] = extra[k];

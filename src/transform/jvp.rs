@@ -84,7 +84,7 @@ pub fn jvp_into(
                 let on = active_args(node, &all, &wrt);
                 let dx: Vec<_> =
                     node.args.iter().zip(on).map(|(a, on)| if on { d[a.index()][0] } else { None }).collect();
-                Rule { node, x: &x, y, dx: &dx, active: &active }.emit(b)
+                JvpRule { node, x: &x, y, dx: &dx, active: &active }.emit(b)
             }
         });
     }
@@ -94,7 +94,7 @@ pub fn jvp_into(
 }
 
 /// A node to differentiate, with the tangents of its operands.
-pub(super) struct Rule<'a> {
+pub(super) struct JvpRule<'a> {
     pub(super) node: &'a Node,
     pub(super) x: &'a [NodeId],
     pub(super) y: NodeId,
@@ -103,7 +103,7 @@ pub(super) struct Rule<'a> {
     pub(super) active: &'a [bool],
 }
 
-impl Rule<'_> {
+impl JvpRule<'_> {
     /// The tangents of the node's values.
     fn emit(&self, b: &mut Builder) -> Vec<Option<NodeId>> {
         match &self.node.op {
@@ -212,7 +212,7 @@ impl Rule<'_> {
     /// The mean of the tangents of the elements that equal the extremum.
     fn extremum(&self, b: &mut Builder, axes: &[usize]) -> Option<NodeId> {
         let (d, zero) = (self.dx[0]?, b.splat_like(self.x[0], 0.0));
-        let taken = Taken::new(b, self.x[0], self.y, axes);
+        let taken = AtExtremum::new(b, self.x[0], self.y, axes);
         let chosen = b.select(taken.mask, d, zero);
         let sum = b.reduce(ReduceOp::Sum, chosen, axes.to_vec());
         Some(b.div(sum, taken.count))
@@ -220,18 +220,18 @@ impl Rule<'_> {
 }
 
 /// The elements that equal an extremum over axes, and their number.
-pub(super) struct Taken {
+pub(super) struct AtExtremum {
     pub(super) mask: NodeId,
     pub(super) count: NodeId,
 }
 
-impl Taken {
-    pub(super) fn new(b: &mut Builder, x: NodeId, y: NodeId, axes: &[usize]) -> Taken {
+impl AtExtremum {
+    pub(super) fn new(b: &mut Builder, x: NodeId, y: NodeId, axes: &[usize]) -> AtExtremum {
         let ty = b.ty(x).clone();
         let spread = spread(b, y, ty.shape(), axes);
         let mask = b.compare(CompareOp::Eq, x, spread);
         let ones = b.cast(mask, ty.dtype());
-        Taken { mask, count: b.reduce(ReduceOp::Sum, ones, axes.to_vec()) }
+        AtExtremum { mask, count: b.reduce(ReduceOp::Sum, ones, axes.to_vec()) }
     }
 }
 

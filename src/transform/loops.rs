@@ -12,12 +12,11 @@
 use super::TransformError;
 use super::bodies::{Source, resign};
 use super::flow::{Set, node_flows};
-use super::jvp::{self, jvp_into, or_zero};
-use super::vjp::{self, vjp_into};
+use super::jvp::{JvpRule, jvp_into, or_zero};
+use super::vjp::{VjpRule, vjp_into};
+use super::{Cotangents, Tangents};
 use crate::graph::{Builder, Checkpoints, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Taps, Type};
 use std::sync::Arc;
-
-type Found = Vec<Option<NodeId>>;
 
 /// The operands of a forward loop by role.
 struct Parts<'a> {
@@ -77,12 +76,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-pub(super) fn jvp_solve(b: &mut Builder, s: &Solve, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_solve(b: &mut Builder, s: &Solve, rule: &JvpRule) -> Tangents {
     let parts = Parts::of_solve(b, s, rule.y);
     jvp_forward(b, &parts, rule)
 }
 
-pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_scan(b: &mut Builder, s: &Scan, rule: &JvpRule) -> Tangents {
     jvp_forward(b, &Parts::of_scan(s, rule.x), rule)
 }
 
@@ -114,7 +113,7 @@ impl Moving {
         b: &mut Builder,
         carry: &[NodeId],
         captures: &[NodeId],
-        d: (&Found, &Found),
+        d: (&Tangents, &Tangents),
     ) -> Vec<NodeId> {
         let mut ids = carry.to_vec();
         ids.extend(self.carry.iter().map(|&j| or_zero(b, d.0[j], carry[j])));
@@ -124,7 +123,7 @@ impl Moving {
     }
 
     /// Splits the inputs of a doubled step into values and tangents, in the order of the step's inputs.
-    fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Found) {
+    fn split(&self, ids: &[NodeId], num_carry: usize, num_captures: usize) -> (Vec<NodeId>, Tangents) {
         let first = self.head + num_carry;
         let at = first + self.carry.len();
         let mut x = ids[..first].to_vec();
@@ -156,7 +155,7 @@ pub(super) fn present(d: &[Option<NodeId>]) -> Vec<usize> {
     (0..d.len()).filter(|&k| d[k].is_some()).collect()
 }
 
-fn jvp_forward(b: &mut Builder, p: &Parts, rule: &jvp::Rule) -> Found {
+fn jvp_forward(b: &mut Builder, p: &Parts, rule: &JvpRule) -> Tangents {
     let (carry, captures) = (p.carry..p.carry + p.num_carry, p.captures..p.captures + p.num_captures);
     let (d_carry, d_captures) = (rule.dx[carry.clone()].to_vec(), rule.dx[captures.clone()].to_vec());
     let moving = Moving {
@@ -199,7 +198,7 @@ pub(super) fn policy_of(b: &Builder, tape: NodeId) -> Policy {
 
 /// Values, captures and cotangents are doubled. The tape of the forward pass has no tangents. If a state has
 /// a tangent, a Scan of the doubled step therefore fills a new tape.
-pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &JvpRule) -> Tangents {
     let (nc, np) = (r.num_carry, r.num_captures());
     let (carry, captures, cts) = (2..2 + nc, 2 + nc..2 + nc + np, 2 + nc + np..2 + nc + np + r.num_ct);
     let taps = cts.end..cts.end + r.num_ct_taps;
@@ -250,7 +249,7 @@ pub(super) fn jvp_rev(b: &mut Builder, r: &Rev, rule: &jvp::Rule) -> Found {
 }
 
 /// The carries that depend on a value with a tangent, at any trip.
-fn moving_carries(r: &Rev, d_carry: &Found, d_captures: &Found) -> Vec<usize> {
+fn moving_carries(r: &Rev, d_carry: &Tangents, d_captures: &Tangents) -> Vec<usize> {
     let (step, policy) = (r.step.clone(), Policy::Direct);
     let step = Scan { step, inverse: None, num_carry: r.num_carry, taps: Taps::default(), policy };
     let moves: Set = present(d_carry)
@@ -292,18 +291,23 @@ fn doubled_bwd(r: &Rev, moving: &Moving, [moving_cts, moving_taps, moving_sums]:
     b.finish(&outputs)
 }
 
-pub(super) fn vjp_solve(b: &mut Builder, s: &Solve, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_solve(b: &mut Builder, s: &Solve, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     let parts = Parts::of_solve(b, s, rule.y);
     let tape = b.proj(rule.y, s.num_carry + s.num_ext + 1);
     vjp_forward(b, &parts, tape, rule)
 }
 
-pub(super) fn vjp_scan(b: &mut Builder, s: &Scan, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_scan(b: &mut Builder, s: &Scan, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     let tape = b.proj(rule.y, s.num_carry);
     vjp_forward(b, &Parts::of_scan(s, rule.x), tape, rule)
 }
 
-fn vjp_forward(b: &mut Builder, p: &Parts, tape: NodeId, rule: &vjp::Rule) -> Result<Found, TransformError> {
+fn vjp_forward(
+    b: &mut Builder,
+    p: &Parts,
+    tape: NodeId,
+    rule: &VjpRule,
+) -> Result<Cotangents, TransformError> {
     if p.policy == Policy::Forward {
         return Err(TransformError::ForwardOnly);
     }
@@ -354,7 +358,7 @@ fn retraced(
     num_carry: usize,
     inverse: &Func,
     bwd: &Func,
-    [num_ct, num_rows, num_places]: [usize; 3],
+    [num_ct, num_rows, num_tap_rows]: [usize; 3],
 ) -> Loop {
     let own = bwd.input_types();
     let (trip, rest) = own.split_at(4);
@@ -377,7 +381,7 @@ fn retraced(
         num_ys: 0,
         num_sums: bwd.num_outputs() - num_ct,
         num_rows,
-        num_places,
+        num_tap_rows,
         policy: Policy::Reversible,
     }
 }

@@ -31,6 +31,8 @@ pub use residuals::{First, Residuals, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 
+use crate::graph::NodeId;
+
 /// Converts a function to the form that is compiled. Tiles of a gradient are merged with forward tiles that
 /// compute the same values, the function is simplified, and loop-invariant computations move out of loops.
 ///
@@ -41,6 +43,11 @@ pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
     let f = simplify::simplify_outside(&erase_stop_gradient(&inline_custom(f)));
     simplify(&hoist(&simplify(&merge_tiles(&f))))
 }
+
+/// The tangent of each value, or of each operand; `None` is zero.
+type Tangents = Vec<Option<NodeId>>;
+/// The cotangent of each value, or of each operand; `None` is zero.
+type Cotangents = Vec<Option<NodeId>>;
 
 /// A derivative that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 //! The derivative of a step starts by recomputing the step. The forward body has already computed many of the
 //! recomputed values for the same step times and the same state, with the same operations and therefore with
 //! the same bits. These values are the *residuals*. [`residuals`] finds them and splits the backward body
-//! into two parts: [`Residuals::again`] recomputes the residuals from the state, and [`Residuals::backward`]
+//! into two parts: [`Residuals::recompute`] recomputes the residuals from the state, and [`Residuals::backward`]
 //! has them as inputs. The executor decides for each trip whether to store or to recompute the residuals. No
 //! result depends on this decision.
 //!
@@ -24,7 +24,7 @@ mod pair;
 
 use crate::graph::{Builder, Func, NodeId, Op, Rev, Type};
 use kept::kept;
-use pair::{Found, Pair};
+use pair::{Matches, Pair};
 
 /// The bodies of a loop and of its backward pass, and the residuals between them.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Residuals {
     /// next trip takes from this one.
     pub forward: Func,
     /// Computes the residuals of a step, of both kinds, from its inputs.
-    pub again: Func,
+    pub recompute: Func,
     /// The body of the backward pass, with the residuals after its inputs.
     pub backward: Func,
     /// Replaces the previous trip for the first trip. `None` if trips reuse nothing of the previous trip.
@@ -79,7 +79,7 @@ fn split(pair: &Pair<'_>, r: &Rev) -> Option<Residuals> {
     if all.is_empty() {
         return None;
     }
-    let Found { now, before: at_its_end, carried } = &found;
+    let Matches { now, before: at_its_end, carried } = &found;
     let from = own.iter().filter_map(|id| now[id.index()].at());
     let from = from.chain(before.iter().filter_map(|id| at_its_end[id.index()].at()));
     let outputs: Vec<NodeId> = pair.forward.outputs().iter().copied().chain(from).collect();
@@ -90,7 +90,7 @@ fn split(pair: &Pair<'_>, r: &Rev) -> Option<Residuals> {
     });
     Some(Residuals {
         forward: with_outputs(pair.forward, &outputs),
-        again: making(bwd, pair.num_inputs(), &all),
+        recompute: making(bwd, pair.num_inputs(), &all),
         backward: taking(bwd, &all),
         first,
     })

@@ -11,14 +11,13 @@
 use super::TransformError;
 use super::bodies::{Source, resign};
 use super::flow::node_flows;
-use super::jvp::{self, jvp_into, or_zero};
+use super::jvp::{JvpRule, jvp_into, or_zero};
 use super::loops::policy_of;
-use super::vjp::{self, vjp_into};
+use super::vjp::{VjpRule, vjp_into};
+use super::{Cotangents, Tangents};
 use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Type};
 use std::ops::Range;
 use std::sync::Arc;
-
-type Found = Vec<Option<NodeId>>;
 
 /// The ranges of operand indices of a loop node, by kind. The corresponding inputs of the body have indices
 /// that are 3 higher.
@@ -42,7 +41,7 @@ impl Operands {
 
 /// The number of tap rows of a loop that taps or reads `num` values.
 fn times(l: &Loop, num: usize) -> usize {
-    if num > 0 { l.num_places } else { 0 }
+    if num > 0 { l.num_tap_rows } else { 0 }
 }
 
 /// Pushes a loop; the node's values are in the order carry, states, ys, sums, tapped.
@@ -82,14 +81,14 @@ fn plain(body: Func) -> Loop {
         num_ys: 0,
         num_sums: 0,
         num_rows: 0,
-        num_places: 0,
+        num_tap_rows: 0,
         policy: Policy::Direct,
     }
 }
 
 /// The loop of values and tangents, in the same direction. For stored, summed and tapped values, it has only
 /// the tangents.
-pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &JvpRule) -> Tangents {
     let at = Operands::of(l);
     let moving: Vec<usize> = (1..=l.num_carry).filter(|&k| rule.active[k - 1]).collect();
     let twin = |kind: &Range<usize>| -> Vec<usize> {
@@ -137,7 +136,7 @@ pub(super) fn jvp_loop(b: &mut Builder, l: &Loop, rule: &jvp::Rule) -> Found {
         num_ys,
         num_sums,
         num_rows,
-        num_places: times(l, num_rows + num_taps),
+        num_tap_rows: times(l, num_rows + num_taps),
         ..*l
     };
     let (nc, first_y, state) = (l.num_carry, doubled.first_y(), doubled.first_state());
@@ -164,7 +163,7 @@ struct Request {
 }
 
 impl Request {
-    fn of(l: &Loop, rule: &vjp::Rule) -> Request {
+    fn of(l: &Loop, rule: &VjpRule) -> Request {
         let flows = node_flows(rule.f, rule.node);
         let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
         let at = Operands::of(l);
@@ -211,7 +210,7 @@ impl Request {
         let active: Vec<bool> = (0..x.len()).map(|k| needed.contains(&k)).collect();
         let (_, mut found) = vjp_into(&mut b, &l.body, &x, &active, &g)?;
         for (&j, id) in self.states.iter().zip(of_states) {
-            found[4 + j] = jvp::add(&mut b, found[4 + j], Some(id));
+            found[4 + j] = super::jvp::add(&mut b, found[4 + j], Some(id));
         }
         let outputs: Vec<NodeId> = needed.iter().map(|&k| or_zero(&mut b, found[k], x[k])).collect();
         Ok(b.finish(&outputs))
@@ -219,7 +218,7 @@ impl Request {
 }
 
 /// The transposed loop, which runs in the opposite direction.
-pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     stored(l.policy)?;
     let (request, at, nc) = (Request::of(l, rule), Operands::of(l), l.num_carry);
     let [ys, sums, taps] = &request.given;
@@ -247,7 +246,7 @@ pub(super) fn vjp_loop(b: &mut Builder, l: &Loop, rule: &vjp::Rule) -> Result<Fo
         num_ys: request.wrt[1].len(),
         num_sums: request.wrt[2].len(),
         num_rows,
-        num_places: times(l, num_rows + num_taps),
+        num_tap_rows: times(l, num_rows + num_taps),
         policy: l.policy,
     };
     let (carry, first_y) = (back.num_carry, back.first_y());
@@ -270,7 +269,7 @@ fn stored(policy: Policy) -> Result<(), TransformError> {
 }
 
 /// The reverse derivative of a [`Rev`], computed as that of the two loops that it equals.
-pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_rev(b: &mut Builder, r: &Rev, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     stored(policy_of(b, rule.x[1]))?;
     if r.rows().is_some() {
         return Err(TransformError::SecondReverseOfRows);
@@ -319,7 +318,7 @@ fn as_loops(r: &Rev, types: &[Type]) -> Func {
         num_xs: nc,
         num_sums: r.wrt.len(),
         num_rows: r.num_ct_taps,
-        num_places: r.taps.num_rows(),
+        num_tap_rows: r.taps.num_rows(),
         ..plain(body)
     };
     let first_sum = back.first_sum();

@@ -5,22 +5,21 @@
 //! recompute the primal values that they need; a separate pass (`merge`) merges them with the forward tiles
 //! where possible.
 
-use super::jvp::{self, jvp_into, or_zero};
-use super::vjp::{self, vjp_into};
+use super::jvp::{JvpRule, jvp_into, or_zero};
+use super::vjp::{VjpRule, vjp_into};
+use super::{Cotangents, Tangents};
 use super::{TransformError, flow::node_flows};
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
 
-type Found = Vec<Option<NodeId>>;
-
 /// The inputs of the derivative of a body: `row0, rowed..`, further rowed, `shared..`, further shared.
-struct Layout {
+struct TileInputs {
     rowed: usize,
     shared: usize,
     extra_rowed: usize,
 }
 
-impl Layout {
+impl TileInputs {
     fn types(&self, body: &Func, rowed: Vec<Type>, shared: Vec<Type>) -> Vec<Type> {
         let mut types = body.input_types();
         let tail = types.split_off(1 + self.rowed);
@@ -45,7 +44,7 @@ fn operands(t: &Tiles, x: &[NodeId], rowed: Vec<NodeId>, shared: Vec<NodeId>) ->
     [own, &rowed, rest, &shared].concat()
 }
 
-pub(super) fn jvp_tiles(b: &mut Builder, t: &Tiles, rule: &jvp::Rule) -> Found {
+pub(super) fn jvp_tiles(b: &mut Builder, t: &Tiles, rule: &JvpRule) -> Tangents {
     let (rowed, shared): (Vec<usize>, Vec<usize>) =
         (0..rule.x.len()).filter(|&k| rule.dx[k].is_some()).partition(|&k| k < t.num_rowed);
     let outs: Vec<usize> = (0..t.outs.len()).filter(|&k| rule.active[k]).collect();
@@ -67,8 +66,11 @@ pub(super) fn jvp_tiles(b: &mut Builder, t: &Tiles, rule: &jvp::Rule) -> Found {
 }
 
 fn jvp_body(t: &Tiles, body: &Func, rowed: &[usize], shared: &[usize], outs: &[usize]) -> Func {
-    let layout =
-        Layout { rowed: t.num_rowed, shared: body.num_inputs() - 1 - t.num_rowed, extra_rowed: rowed.len() };
+    let layout = TileInputs {
+        rowed: t.num_rowed,
+        shared: body.num_inputs() - 1 - t.num_rowed,
+        extra_rowed: rowed.len(),
+    };
     let of = |ks: &[usize]| ks.iter().map(|&k| body.input_type(1 + k).clone()).collect();
     let (mut b, ids) = Builder::with_inputs(&layout.types(body, of(rowed), of(shared)));
     let (x, d_rowed, d_shared) = layout.split(&ids, 1);
@@ -81,7 +83,7 @@ fn jvp_body(t: &Tiles, body: &Func, rowed: &[usize], shared: &[usize], outs: &[u
     b.finish(&outputs)
 }
 
-pub(super) fn vjp_tiles(b: &mut Builder, t: &Tiles, rule: &vjp::Rule) -> Result<Found, TransformError> {
+pub(super) fn vjp_tiles(b: &mut Builder, t: &Tiles, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     let flows = node_flows(rule.f, rule.node);
     let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
     let wrt: Vec<usize> = (0..rule.x.len()).filter(|&k| rule.on[k] && counts(k)).collect();
@@ -111,8 +113,11 @@ fn vjp_body(
     shared: &[usize],
     wrt: &[usize],
 ) -> Result<Func, TransformError> {
-    let layout =
-        Layout { rowed: t.num_rowed, shared: body.num_inputs() - 1 - t.num_rowed, extra_rowed: rowed.len() };
+    let layout = TileInputs {
+        rowed: t.num_rowed,
+        shared: body.num_inputs() - 1 - t.num_rowed,
+        extra_rowed: rowed.len(),
+    };
     let of = |ks: &[usize]| ks.iter().map(|&o| body.output_type(o).clone()).collect();
     let (mut b, ids) = Builder::with_inputs(&layout.types(body, of(rowed), of(shared)));
     let (x, g_rowed, g_shared) = layout.split(&ids, 1);

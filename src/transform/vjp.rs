@@ -5,8 +5,9 @@
 //! cotangent is zero and becomes an array only if it is a result. Unlike JAX, reverse mode here has no
 //! separate steps for linearization and transposition: each rule emits the transposed nodes itself.
 
+use super::Cotangents;
 use super::flow::{Set, active_args, dependence, num_values};
-use super::jvp::{Taken, add, float_input, or_zero, spread};
+use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
 use super::{TransformError, cond, custom, loops, partials, sequence, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
@@ -88,7 +89,7 @@ pub fn vjp_into(
             _ => {
                 let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
                 let on = active_args(node, &all, &wrt);
-                let rule = Rule { f, node, x: &x, y: map[i], g: &g, on: &on, active: &active };
+                let rule = VjpRule { f, node, x: &x, y: map[i], g: &g, on: &on, active: &active };
                 for (a, g) in node.args.iter().zip(rule.emit(b)?) {
                     ct[a.index()][0] = add(b, ct[a.index()][0], g);
                 }
@@ -110,10 +111,8 @@ fn insert(b: &mut Builder, f: &Func, args: &[NodeId]) -> Vec<NodeId> {
     map
 }
 
-type Cotangents = Vec<Option<NodeId>>;
-
 /// A node to differentiate: its operands, its value, and the cotangents of its values.
-pub(super) struct Rule<'a> {
+pub(super) struct VjpRule<'a> {
     pub(super) f: &'a Func,
     pub(super) node: &'a Node,
     pub(super) x: &'a [NodeId],
@@ -126,7 +125,7 @@ pub(super) struct Rule<'a> {
     pub(super) active: &'a [bool],
 }
 
-impl Rule<'_> {
+impl VjpRule<'_> {
     /// The cotangents of the operands; absent if they are zero or not needed.
     fn emit(&self, b: &mut Builder) -> Result<Cotangents, TransformError> {
         match &self.node.op {
@@ -261,7 +260,7 @@ impl Rule<'_> {
             }
             Op::Reduce { op: ReduceOp::Sum, axes } => spread(b, g, from.shape(), axes),
             Op::Reduce { op: ReduceOp::Max | ReduceOp::Min, axes } => {
-                let taken = Taken::new(b, self.x[0], self.y, axes);
+                let taken = AtExtremum::new(b, self.x[0], self.y, axes);
                 let shared = b.div(g, taken.count);
                 let (shared, zero) = (spread(b, shared, from.shape(), axes), b.splat_like(self.x[0], 0.0));
                 b.select(taken.mask, shared, zero)

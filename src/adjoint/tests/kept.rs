@@ -85,7 +85,7 @@ fn a_backward_pass_that_has_every_stage_calls_no_field() {
         for adjoint in [Adjoint::Direct, Adjoint::default()] {
             let calls = Arc::new(AtomicUsize::new(0));
             let (_, run) = gradient(method, false, adjoint, &calls);
-            assert_eq!((run.recomputed, run.remade), (0, 0), "{method:?} {adjoint:?}");
+            assert_eq!((run.recomputed, run.recomputed_residuals), (0, 0), "{method:?} {adjoint:?}");
             assert_eq!(calls.load(Relaxed), STEPS * stages, "{method:?} {adjoint:?}");
         }
         // Without stored stages the field is called twice as often.
@@ -102,7 +102,7 @@ fn the_first_stage_of_an_adaptive_step_is_that_of_the_step_before() {
             let calls = Arc::new(AtomicUsize::new(0));
             let (_, run) = gradient(method, true, adjoint, &calls);
             assert!(run.accepted > 3 && run.attempts > run.accepted, "{run:?}");
-            assert_eq!((run.recomputed, run.remade), (0, 0), "{method:?} {adjoint:?}");
+            assert_eq!((run.recomputed, run.recomputed_residuals), (0, 0), "{method:?} {adjoint:?}");
             // The calls of the search: at its start, and in each attempt.
             let stages = method.tableau().num_stages() - 1;
             assert_eq!(calls.load(Relaxed), 1 + stages * run.attempts as usize, "{method:?} {adjoint:?}");
@@ -148,7 +148,7 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
 #[test]
 fn a_search_that_starts_from_another_first_stage_keeps_none() {
     let (got, run) = from_another_first_stage(Adjoint::Direct);
-    assert_eq!(run.remade, run.accepted, "{run:?}");
+    assert_eq!(run.recomputed_residuals, run.accepted, "{run:?}");
     // A replay of the first step would not give the state from which the search continued.
     let (want, _) = from_another_first_stage(Adjoint::recursive_checkpoint(100));
     assert!(got.iter().flatten().all(|x| x.is_finite()) && got == want);

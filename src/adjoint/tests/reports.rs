@@ -31,7 +31,7 @@ fn a_choice_by_bytes_reports_its_budget_and_recomputed_steps() {
     let (before, after, run) = reports(adjoint);
     assert_eq!((before.state_bytes, before.budget_bytes(), before.slots), (256, Some(1300), Some(5)));
     assert_eq!((before.last, before.with_steps(200).recomputed), (None, run.recomputed));
-    let last = LoopRun { runs: 1, steps: 200, kept: 5, recomputed: run.recomputed, remade: 0 };
+    let last = LoopRun { runs: 1, steps: 200, kept: 5, recomputed: run.recomputed, recomputed_residuals: 0 };
     assert!(run.recomputed > 200 && !last.fits());
     assert_eq!((after.last, after.with_steps(200)), (Some(last), last));
     let text = format!(
@@ -46,7 +46,10 @@ fn the_automatic_choice_stores_and_reports_every_state_of_a_known_number_that_fi
     let (before, after, run) = reports(Adjoint::default());
     assert_eq!((before.budget_bytes(), before.slots), (Some(32 << 20), Some((32 << 20) / 256)));
     assert_eq!((run.recomputed, run.states_kept_max), (0, 200));
-    assert_eq!(after.last, Some(LoopRun { runs: 1, steps: 200, kept: 200, recomputed: 0, remade: 0 }));
+    assert_eq!(
+        after.last,
+        Some(LoopRun { runs: 1, steps: 200, kept: 200, recomputed: 0, recomputed_residuals: 0 })
+    );
     assert!(after.to_string().ends_with("every state fits: nothing is recomputed"), "{after}");
     let (_, direct, _) = reports(Adjoint::Direct);
     assert_eq!((direct.slots, direct.last, direct.budget_bytes()), (None, after.last, None));

@@ -4,7 +4,7 @@
 //! smallest number with C(k + r, k) >= m, so every coefficient that is used is at most r m. A table by
 //! dynamic programming would cost O(c N^2) and need N in advance. The closed forms cost O(r).
 
-use super::Kept;
+use super::StoredState;
 
 /// C(n, k), saturating at `u64::MAX`.
 pub fn binomial(n: u64, k: u64) -> u64 {
@@ -80,7 +80,7 @@ pub fn fewest_extra(n: usize, c: usize) -> u64 {
 
 /// W(p, n) = sum over j of T(c - j, p_{j+1} - p_j): the extra steps of a backward sweep over n steps from the
 /// stored states p_0 = 0 < p_1 < ..., with c slots; the last p_{j+1} is n. States from y_n on are ignored.
-pub fn extra_steps(kept: &[Kept], n: usize, c: usize) -> u64 {
+pub fn extra_steps(kept: &[StoredState], n: usize, c: usize) -> u64 {
     let used = kept.partition_point(|p| p.index < n);
     let end = |j: usize| if j + 1 < used { kept[j + 1].index } else { n };
     (0..used).map(|j| steps_to_deliver(c - j, end(j) - kept[j].index)).sum()

@@ -16,7 +16,7 @@ pub mod cost;
 mod recorder;
 mod replayer;
 
-pub use recorder::{Kept, Recorder};
+pub use recorder::{Recorder, StoredState};
 pub use replayer::{Action, Replayer};
 
 use crate::graph::{Checkpoints, Policy};

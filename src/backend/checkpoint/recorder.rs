@@ -13,7 +13,7 @@ use super::cost::{next_distance, steps_to_deliver};
 
 /// A stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredState {
     /// The n of y_n.
     pub index: usize,
     /// The slot that holds y_n.
@@ -31,7 +31,7 @@ pub struct Kept {
 pub struct Recorder {
     slots: usize,
     expected: Option<usize>,
-    kept: Vec<Kept>,
+    kept: Vec<StoredState>,
     next_pin: Pin,
     costs: Option<Costs>,
 }
@@ -86,7 +86,7 @@ impl Recorder {
     }
 
     /// The stored states, ascending by index.
-    pub fn kept(&self) -> &[Kept] {
+    pub fn kept(&self) -> &[StoredState] {
         &self.kept
     }
 
@@ -112,7 +112,7 @@ impl Recorder {
             let lost = self.exchange(n, pinned)?;
             self.kept.remove(lost).slot
         };
-        self.kept.push(Kept { index: n, slot, pinned: pinned || n == 0 });
+        self.kept.push(StoredState { index: n, slot, pinned: pinned || n == 0 });
         self.costs = None;
         Some(slot)
     }
@@ -160,7 +160,7 @@ impl Recorder {
 /// Without p_i, intervals i - 1 and i merge, and every later interval j + 1 becomes interval j, with c - j
 /// slots. One pass from the end maintains the sums of the terms before (`prefix`) and after (`suffix`) the
 /// merged interval.
-fn costs(kept: &[Kept]) -> Costs {
+fn costs(kept: &[StoredState]) -> Costs {
     let c = kept.len();
     let gap = |j: usize| kept[j + 1].index - kept[j].index;
     let stay: u64 = (0..c - 1).map(|j| steps_to_deliver(c - j, gap(j))).sum();

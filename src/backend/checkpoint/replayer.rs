@@ -7,7 +7,7 @@
 //! control to the owner of the states between actions.
 
 use super::cost::next_distance;
-use super::{Kept, Recorder};
+use super::{Recorder, StoredState};
 
 /// What to do with the running state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Replayer {
     ///
     /// # Panics
     /// When `n > 0` and y_0 is not stored, or more states are stored than there are slots.
-    pub fn reset(&mut self, kept: &[Kept], slots: usize, n: usize) {
+    pub fn reset(&mut self, kept: &[StoredState], slots: usize, n: usize) {
         assert!(n == 0 || kept.first().is_some_and(|p| p.index == 0), "invariant: y_0 is always stored");
         assert!(kept.len() <= slots, "invariant: {} states in {slots} slots", kept.len());
         let used = kept.partition_point(|p| p.index < n);

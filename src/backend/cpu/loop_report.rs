@@ -3,11 +3,11 @@
 //! The policy and its slots are known when the plan is compiled and are in its report. The result is read
 //! from a workspace after a run.
 
-use super::exec::Workspace;
 use super::report::{PlanReport, Space};
-use super::tape::TapeShape;
 use crate::backend::checkpoint::AUTO_BYTES;
 use crate::backend::checkpoint::cost::fewest_extra;
+use crate::backend::cpu::run::exec::Workspace;
+use crate::backend::cpu::run::tape::TapeShape;
 use crate::graph::{Checkpoints, Policy};
 use std::fmt;
 
@@ -62,7 +62,7 @@ pub struct LoopRun {
     /// Steps that backward passes recomputed, in all runs.
     pub recomputed: u64,
     /// Steps whose stages were recomputed because there was no room to store them.
-    pub remade: u64,
+    pub recomputed_residuals: u64,
 }
 
 impl LoopReport {
@@ -97,9 +97,10 @@ impl LoopReport {
     /// The predicted result of one run of this many steps with one backward pass.
     pub fn with_steps(&self, steps: usize) -> LoopRun {
         let kept = self.slots.unwrap_or(usize::MAX).min(steps);
-        let remade = if self.residual_bytes > 0 { steps - self.shape.with_residuals(steps) } else { 0 };
+        let recomputed_residuals =
+            if self.residual_bytes > 0 { steps - self.shape.with_residuals(steps) } else { 0 };
         let recomputed = fewest_extra(steps, kept.max(1));
-        LoopRun { runs: 1, steps, kept, recomputed, remade: remade as u64 }
+        LoopRun { runs: 1, steps, kept, recomputed, recomputed_residuals: recomputed_residuals as u64 }
     }
 }
 
@@ -114,7 +115,7 @@ impl LoopRun {
         self.steps = self.steps.max(other.steps);
         self.kept = self.kept.max(other.kept);
         self.recomputed += other.recomputed;
-        self.remade += other.remade;
+        self.recomputed_residuals += other.recomputed_residuals;
     }
 }
 
@@ -145,14 +146,14 @@ impl fmt::Display for LoopReport {
 
 impl fmt::Display for LoopRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LoopRun { runs, steps, kept, recomputed, remade } = self;
+        let LoopRun { runs, steps, kept, recomputed, recomputed_residuals } = self;
         match runs {
             1 => write!(f, "{steps} steps: ")?,
             _ => write!(f, "{runs} runs of at most {steps} steps: ")?,
         }
         match self.fits() {
-            true if *remade == 0 => write!(f, "every state fits: nothing is recomputed"),
-            true => write!(f, "every state fits: the stages of {remade} steps are recomputed"),
+            true if *recomputed_residuals == 0 => write!(f, "every state fits: nothing is recomputed"),
+            true => write!(f, "every state fits: the stages of {recomputed_residuals} steps are recomputed"),
             false => write!(f, "{kept} states stored, {recomputed} steps recomputed"),
         }
     }
@@ -170,7 +171,8 @@ impl Workspace {
             let Some(tape) = self.loops.tapes.get(l.tape) else { continue };
             let mut run = tape.run;
             run.recomputed = l.replays.iter().map(|&r| self.loops.replays[r].recomputed).sum();
-            run.remade = l.replays.iter().map(|&r| self.loops.replays[r].remade).sum();
+            run.recomputed_residuals =
+                l.replays.iter().map(|&r| self.loops.replays[r].recomputed_residuals).sum();
             if run.runs > 0 {
                 l.last.get_or_insert_default().join(run);
             }

@@ -1,19 +1,20 @@
 //! The compiled form of a function: steps over one arena, immutable and shared by threads.
 
-use super::buffers::{Buffer, Home};
-use super::extents;
-use super::fuse::group;
-use super::lower::{Lowered, lower};
-use super::lower_loops::Spaces;
+use super::address::{Access, Address};
 use super::memory::{Storage, aligned};
-use super::memory_plan::{Life, MemoryPlan, overlaps, place};
-use super::packed::Packed;
-use super::prepare::prepare;
-use super::recompute::recompute;
 use super::report::{PlanReport, report};
-use super::step::{Access, Loc, Step};
-use super::totals::{Ring, with_totals};
 use crate::array::{Array, DType};
+use crate::backend::cpu::compile::buffers::{Buffer, Home};
+use crate::backend::cpu::compile::extents;
+use crate::backend::cpu::compile::fuse::group;
+use crate::backend::cpu::compile::lower::{Lowered, lower};
+use crate::backend::cpu::compile::lower_loops::Spaces;
+use crate::backend::cpu::compile::memory_plan::{Life, MemoryPlan, overlaps, place};
+use crate::backend::cpu::compile::prepare::prepare;
+use crate::backend::cpu::compile::recompute::recompute;
+use crate::backend::cpu::run::packed::Packed;
+use crate::backend::cpu::run::step::Step;
+use crate::backend::cpu::run::totals::{Ring, with_totals};
 use crate::graph::{Func, Type, verify};
 use crate::simd::Level;
 use std::fmt;
@@ -81,7 +82,7 @@ impl Plan {
 
     /// Compiles the body of a loop. Its outputs in `sums` are added to the previous contents: the plan has an
     /// additional input for each, to be bound to the address of the output. The caller starts and finishes
-    /// the sums and packs captured values, with the methods of [`super::bind::Body`].
+    /// the sums and packs captured values, with the methods of [`Body`](crate::backend::cpu::run::bind::Body).
     pub(crate) fn of_body(func: &Func, level: Level, trips: Trips) -> Plan {
         assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
         let func = match trips.sums.is_empty() {
@@ -94,16 +95,17 @@ impl Plan {
         extents::check(&lowered.steps, &lowered.buffers.list, level);
         let memory = plan_memory(&mut lowered);
         let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
-        let place = &mut |loc: &mut Loc, _| {
+        let place = &mut |loc: &mut Address, _| {
             let base = bases[loc.base as usize];
-            *loc = Loc { base: base.base, offset: base.offset + loc.offset };
+            *loc = Address { base: base.base, offset: base.offset + loc.offset };
         };
-        lowered.steps.iter_mut().for_each(|step| step.each_loc(place));
-        lowered.rings.iter_mut().for_each(|ring| ring.each_loc(place));
-        lowered.packed.iter_mut().for_each(|packed| packed.each_loc(place));
+        lowered.steps.iter_mut().for_each(|step| step.each_address(place));
+        lowered.rings.iter_mut().for_each(|ring| ring.each_address(place));
+        lowered.packed.iter_mut().for_each(|packed| packed.each_address(place));
         let strips =
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
-        let scratch_bytes = strips().map(super::program::Program::scratch_bytes).max().unwrap_or(0);
+        let scratch_bytes =
+            strips().map(crate::backend::cpu::run::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
         let tapes = lowered.spaces.tapes.iter().map(|tape| (tape.state_bytes, tape.num));
         let tapes = tapes.chain(lowered.spaces.replays.iter().copied()).collect();
@@ -170,7 +172,7 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
         *life = Some(Life { first: 0, last: lowered.steps.len(), bytes: buffer.bytes });
     }
     for (i, step) in lowered.steps.iter_mut().enumerate() {
-        step.each_loc(&mut |loc, access| {
+        step.each_address(&mut |loc, access| {
             let b = loc.base as usize;
             if !matches!(buffers[b].home, Home::Arena) {
                 return;
@@ -184,7 +186,7 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
             lives[b].get_or_insert(Life { first: i, last: i, bytes }).last = i;
         });
     }
-    let whole = |loc: Loc| loc.offset == 0;
+    let whole = |loc: Address| loc.offset == 0;
     let pairs = lowered.in_place.iter().enumerate().flat_map(|(i, pairs)| {
         let usable = pairs.iter().filter(move |(w, r)| whole(*w) && whole(*r));
         usable.map(move |(w, r)| (i, w.base as usize, r.base as usize))
@@ -199,24 +201,24 @@ fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
 }
 
 /// The base and offset of each buffer, the pool of constants, and the constant arrays in use.
-fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Loc>, Storage, Vec<Arc<Array>>) {
+fn locate(func: &Func, buffers: &[Buffer], memory: &MemoryPlan) -> (Vec<Address>, Storage, Vec<Arc<Array>>) {
     let (ni, no) = (func.num_inputs() as u32, func.num_outputs() as u32);
     let mut consts = Vec::new();
     let mut pool_bytes = 0;
     let mut bases = Vec::with_capacity(buffers.len());
     for (b, buffer) in buffers.iter().enumerate() {
         bases.push(match &buffer.home {
-            Home::Arena | Home::Kept => Loc { base: ARENA, offset: memory.offsets[b].unwrap_or(0) },
-            Home::Input(k) => Loc { base: INPUTS + *k as u32, offset: 0 },
-            Home::Output(k) => Loc { base: INPUTS + ni + *k as u32, offset: 0 },
+            Home::Arena | Home::Kept => Address { base: ARENA, offset: memory.offsets[b].unwrap_or(0) },
+            Home::Input(k) => Address { base: INPUTS + *k as u32, offset: 0 },
+            Home::Output(k) => Address { base: INPUTS + ni + *k as u32, offset: 0 },
             Home::Const(array) => {
                 consts.push(array.clone());
-                Loc { base: INPUTS + ni + no + consts.len() as u32 - 1, offset: 0 }
+                Address { base: INPUTS + ni + no + consts.len() as u32 - 1, offset: 0 }
             }
             Home::Splat { .. } | Home::Iota { .. } => {
                 let offset = pool_bytes;
                 pool_bytes += aligned(buffer.bytes);
-                Loc { base: POOL, offset }
+                Address { base: POOL, offset }
             }
         });
     }

@@ -1,8 +1,9 @@
 //! Cost and memory of a plan, for people and tests.
 
+use super::address::Cost;
 use super::loop_report::LoopReport;
-use super::memory_plan::MemoryPlan;
-use super::step::{Cost, Step};
+use crate::backend::cpu::compile::memory_plan::MemoryPlan;
+use crate::backend::cpu::run::step::Step;
 use std::fmt;
 
 /// The cost and memory of a plan, independent of the number of threads.

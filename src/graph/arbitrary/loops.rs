@@ -60,8 +60,8 @@ impl Grow<'_> {
     }
 
     /// A loop that stores values in each trip, and a loop in the opposite direction that reads these values.
-    fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_places: usize) {
-        let (num_rows, ty) = (usize::from(num_places > 0), self.b.ty(y).clone());
+    fn stored(&mut self, step: &Func, schedule: NodeId, y: NodeId, captures: &[NodeId], num_tap_rows: usize) {
+        let (num_rows, ty) = (usize::from(num_tap_rows > 0), self.b.ty(y).clone());
         let types = [step.input_types(), vec![ty.clone(); num_rows]].concat();
         let (mut b, x) = Builder::with_inputs(&types);
         let mut next = b.inline(step, &x[..step.num_inputs()])[0];
@@ -72,7 +72,7 @@ impl Grow<'_> {
         let kept = b.unary(UnaryOp::Sin, term);
         let body = b.finish(&[&[next, kept, term], &[next][..num_rows]].concat());
         let (reversed, policy) = (self.draws.below(2) == 0, Policy::Direct);
-        let walk_of = |body, is_reversed, [num_xs, num_rows, num_places]: [usize; 3]| {
+        let walk_of = |body, is_reversed, [num_xs, num_rows, num_tap_rows]: [usize; 3]| {
             let (num_carry, num_ys, num_sums) = (1, 1, 1);
             Op::Loop(Arc::new(Loop {
                 body,
@@ -82,14 +82,14 @@ impl Grow<'_> {
                 num_ys,
                 num_sums,
                 num_rows,
-                num_places,
+                num_tap_rows,
                 policy,
             }))
         };
-        let rows = crate::graph::sequence::tapped(&ty, num_places.max(1));
+        let rows = crate::graph::sequence::tapped(&ty, num_tap_rows.max(1));
         let rows = self.b.broadcast(y, rows.shape(), vec![1, 2]);
         let args = [&[schedule, y], captures, &[rows][..num_rows]].concat();
-        let walked = self.b.push(walk_of(body, reversed, [0, num_rows, num_places]), &args, None);
+        let walked = self.b.push(walk_of(body, reversed, [0, num_rows, num_tap_rows]), &args, None);
         let walked = self.b.projections(walked);
         let (mut b, x) = Builder::with_inputs(&[&types[..4], &vec![ty; 4]].concat());
         let (sum, both) = (b.add(x[4], x[5]), b.mul(x[4], x[6]));

@@ -7,7 +7,7 @@
 //! another reason has no such number. This module does not depend on the purpose of the search.
 
 use super::locate::{
-    Attempts, Found, Place, Source, is_bad, leads_to_constant, owned, placed, shifted, walk,
+    Attempts, Located, Source, Trip, is_bad, leads_to_constant, owned, placed, shifted, walk,
 };
 use super::loops::cut;
 use super::{GraphError, Value, values_of};
@@ -64,7 +64,7 @@ fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
 }
 
 /// The source of the number because of which the attempt was rejected or the search ended.
-fn verdict(attempt: &Func, values: &[Value]) -> Option<Found> {
+fn verdict(attempt: &Func, values: &[Value]) -> Option<Located> {
     let tested = attempt.outputs()[..2].iter().find_map(|&from| tested_value(attempt, values, from));
     tested.map(|at| walk(attempt, values, at))
 }
@@ -97,7 +97,7 @@ fn in_tiles(t: &Tiles, args: &[&Value]) -> Result<Option<Source>, GraphError> {
         let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
         inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
         inputs.extend(owned(shared));
-        match locate_ended(body, &inputs)?.map(|found| placed(found, Place::Tile { row })) {
+        match locate_ended(body, &inputs)?.map(|found| placed(found, Trip::Tile { row })) {
             None => {}
             Some(Source::Input(i)) => return Ok(Some(Source::Input(i.saturating_sub(1)))),
             found => return Ok(found),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A step of a loop, or a tile, that contains an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
+pub enum Trip {
     /// A step of a loop.
     Step {
         /// The number of accepted steps before it.
@@ -40,7 +40,7 @@ pub struct Origin {
     /// Its result.
     pub result: Arc<Array>,
     /// The steps and tiles that contain it, from the outside in.
-    pub places: Vec<Place>,
+    pub places: Vec<Trip>,
     /// The node of the outermost function that is the operation or contains it.
     pub node: NodeId,
 }
@@ -54,7 +54,7 @@ pub enum Source {
     Input(usize),
 }
 
-pub(super) type Found = Result<Source, GraphError>;
+pub(super) type Located = Result<Source, GraphError>;
 
 /// The first of these outputs that is not finite, and its source; `None` if all are finite.
 ///
@@ -78,7 +78,7 @@ fn has_nan(value: &Value) -> bool {
 }
 
 /// Walks back from the node `at`, whose value is not finite.
-pub(super) fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Found {
+pub(super) fn walk(f: &Func, values: &[Value], mut at: NodeId) -> Located {
     loop {
         let node = f.node(at);
         match node.op {
@@ -149,7 +149,7 @@ fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool 
 }
 
 /// The source of value `k` of a loop, of tiles, of a `Custom` or a `Cond`; inputs are its operands.
-fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Found {
+fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Located {
     // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
     let lanes = match &node.op {
         Op::Solve(s) => s.rows(),
@@ -180,7 +180,7 @@ pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
     values.iter().map(|&v| v.clone()).collect()
 }
 
-pub(super) fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Found {
+pub(super) fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Located {
     walk(f, &values_of(f, inputs)?, f.outputs()[output])
 }
 
@@ -191,7 +191,7 @@ pub(super) fn shifted(found: Source, by: usize) -> Source {
     }
 }
 
-pub(super) fn placed(found: Source, place: Place) -> Source {
+pub(super) fn placed(found: Source, place: Trip) -> Source {
     match found {
         Source::Origin(mut origin) => {
             origin.places.insert(0, place);
@@ -255,11 +255,11 @@ impl<'a> Attempts<'a> {
 
     /// Walks back from a source in attempt `trip` through the attempts before it. Inputs of the result are
     /// the search's operands.
-    pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Found {
+    pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Located {
         let s = self.search;
         loop {
             let (inputs, step) = &self.trips[trip];
-            let place = Place::Step { step: *step, t: number(&inputs[0]), is_backward: false };
+            let place = Trip::Step { step: *step, t: number(&inputs[0]), is_backward: false };
             match placed(found, place) {
                 Source::Input(i) if i <= s.num_carry + s.num_ext && trip > 0 => {
                     trip -= 1;
@@ -273,12 +273,12 @@ impl<'a> Attempts<'a> {
     }
 
     /// Walks back from a source in the last attempt.
-    pub(super) fn back_from_last(&self, found: Source) -> Found {
+    pub(super) fn back_from_last(&self, found: Source) -> Located {
         self.back(self.trips.len() - 1, found)
     }
 }
 
-fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
+fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Located {
     let n = s.num_carry + s.num_ext;
     let made = Attempts::of(s, args)?;
     let Value::Tuple(all) = value else { panic!("invariant: a search has several values") };
@@ -290,7 +290,7 @@ fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Found {
     made.back(trip, walk_into(&s.attempt, &made.trips[trip].0, output)?)
 }
 
-fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
+fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Located {
     let along = schedule(args[0]);
     let mut carry = owned(&args[1..=s.num_carry]);
     let captures = owned(&args[1 + s.num_carry..]);
@@ -308,7 +308,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
         output = s.num_carry + tap;
     }
     while let Some(i) = trip {
-        let place = Place::Step { step: i, t: along.step_times[i], is_backward: false };
+        let place = Trip::Step { step: i, t: along.step_times[i], is_backward: false };
         match placed(walk_into(&s.step, &trips[i], output)?, place) {
             Source::Input(j) if j >= 4 + s.num_carry => return Ok(Source::Input(j - 3)),
             Source::Input(j) => (trip, output) = (i.checked_sub(1), j.saturating_sub(4)),
@@ -318,7 +318,7 @@ fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Found {
     Ok(Source::Input(1 + output))
 }
 
-fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
+fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Located {
     let along = schedule(args[0]);
     let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
     let (nc, np, n) = (r.num_carry, r.num_captures(), along.num_steps());
@@ -342,7 +342,7 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
     let mut output = k;
     while let Some(m) = trip {
         let step = n - 1 - m;
-        let place = Place::Step { step, t: along.step_times[step], is_backward: true };
+        let place = Trip::Step { step, t: along.step_times[step], is_backward: true };
         let first_ct = 4 + nc + np;
         match placed(walk_into(&r.bwd, &trips[m], output)?, place) {
             Source::Input(j) if j >= first_ct && j < first_ct + r.num_ct && m > 0 => {
@@ -357,13 +357,13 @@ fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Found {
 }
 
 /// The source of carried value `j` before step `step`.
-fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Found {
+fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Located {
     let along = schedule(args[0]);
     let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
     while step > 0 {
         step -= 1;
         let inputs = [&along.trip(step)[..], &tape.states[step], captures].concat();
-        let place = Place::Step { step, t: along.step_times[step], is_backward: false };
+        let place = Trip::Step { step, t: along.step_times[step], is_backward: false };
         match placed(walk_into(&r.step, &inputs, j)?, place) {
             Source::Input(i) if i >= 4 + r.num_carry => return Ok(Source::Input(i - 2)),
             Source::Input(i) => j = i.saturating_sub(4),
@@ -373,7 +373,7 @@ fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut 
     Ok(Source::Input(2 + j))
 }
 
-fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Found {
+fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Located {
     let (rowed, shared) = args.split_at(t.num_rowed);
     for row in (0..t.rows).step_by(t.tile) {
         let n = t.tile.min(t.rows - row);
@@ -384,7 +384,7 @@ fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Found {
         let values = values_of(body, &inputs)?;
         let output = body.outputs()[k];
         if is_bad(&values[output.index()]) {
-            return Ok(match placed(walk(body, &values, output)?, Place::Tile { row }) {
+            return Ok(match placed(walk(body, &values, output)?, Trip::Tile { row }) {
                 Source::Input(i) => Source::Input(i.saturating_sub(1)),
                 found @ Source::Origin(_) => found,
             });

@@ -7,7 +7,7 @@
 use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
 use super::{GraphError, Value, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{Func, Held, Rev, Scan, Solve, Taps, Type};
+use crate::graph::{Func, Rev, Scan, Solve, TapRows, Taps, Type};
 use std::sync::Arc;
 
 /// The pass in which a trip runs; `Recompute` omits the last trip of each row.
@@ -19,9 +19,9 @@ enum Trip {
 }
 
 /// The schedules of all rows.
-struct Along<'a>(&'a [Schedule]);
+struct Schedules<'a>(&'a [Schedule]);
 
-impl Along<'_> {
+impl Schedules<'_> {
     fn count(&self) -> usize {
         self.0.iter().map(Schedule::num_steps).max().unwrap_or(0)
     }
@@ -102,7 +102,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
     let start =
-        |&t: &f64| Schedule { step_times: vec![t], reached: false, held: Held::default(), rows: vec![] };
+        |&t: &f64| Schedule { step_times: vec![t], reached: false, held: TapRows::default(), rows: vec![] };
     let mut found: Vec<Schedule> = at.array().to_f64().iter().map(start).collect();
     let (mut states, mut taps): (Vec<Vec<Value>>, Vec<Vec<Value>>) = (vec![], vec![]);
     let mut live = vec![1.0; rows];
@@ -132,8 +132,8 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
         moving = next;
     }
     pad(&mut states, &found);
-    let tapped = Along(&found).tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]);
-    let schedule = Schedule { step_times: vec![], reached: false, held: Held::default(), rows: found };
+    let tapped = Schedules(&found).tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]);
+    let schedule = Schedule { step_times: vec![], reached: false, held: TapRows::default(), rows: found };
     moving.extend([Value::Schedule(Arc::new(schedule)), Value::Tape(Arc::new(Tape { states }))]);
     moving.extend(tapped);
     Ok(Value::Tuple(moving))
@@ -173,7 +173,7 @@ fn step(f: &Func, head: [Value; 5], rest: &[&[Value]]) -> Values {
 }
 
 pub(super) fn scan(s: &Scan, args: &[&Value], rows: &[Schedule]) -> Result<Value, GraphError> {
-    let along = Along(rows);
+    let along = Schedules(rows);
     let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     for n in 0..along.count() {
@@ -193,7 +193,7 @@ pub(super) fn rev(
     (rows, tape): (&[Schedule], &Tape),
     malformed: &dyn Fn(String) -> GraphError,
 ) -> Result<Value, GraphError> {
-    let along = Along(rows);
+    let along = Schedules(rows);
     let (carry0, rest) = args[2..].split_at(r.num_carry);
     let (captures, ct) = rest.split_at(r.num_captures());
     let (ct, ct_tapped) = ct.split_at(r.num_ct);

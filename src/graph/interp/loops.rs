@@ -7,7 +7,7 @@
 use super::movement::append;
 use super::{GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{BinaryOp, Func, Held, Rev, Scan, Solve, TileOut, Tiles, Type};
+use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TapRows, TileOut, Tiles, Type};
 use std::sync::Arc;
 
 /// The accepted step times of a search.
@@ -18,7 +18,7 @@ pub struct Schedule {
     /// Whether the last step time is exactly the target.
     pub reached: bool,
     /// The tap rows that trips hold.
-    pub(crate) held: Held,
+    pub(crate) held: TapRows,
     /// For a search in lockstep: the schedule of each row, in place of the other fields.
     pub rows: Vec<Schedule>,
 }
@@ -98,7 +98,7 @@ pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
     let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
     let (mut moving, captures) = (owned(moving), owned(captures));
     let mut found =
-        Schedule { step_times: vec![number(&at)], reached: false, held: Held::default(), rows: vec![] };
+        Schedule { step_times: vec![number(&at)], reached: false, held: TapRows::default(), rows: vec![] };
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     loop {
         let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;

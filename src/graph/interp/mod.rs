@@ -24,7 +24,7 @@ mod sequence;
 pub use ended::locate_ended;
 #[cfg(test)]
 pub(crate) use erf::erf;
-pub use locate::{Origin, Place, Source, locate};
+pub use locate::{Origin, Source, Trip, locate};
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};
 

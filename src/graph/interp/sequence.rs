@@ -57,6 +57,6 @@ pub(super) fn run_loop(
     carry.extend(stored.into_iter().map(finished));
     let zeros = |ty: &Type| Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
     carry.extend(sums.into_iter().zip(sum_types).map(|(sum, ty)| sum.unwrap_or_else(|| zeros(ty))));
-    carry.extend(along.tapped(l.num_places, &taps, tap_types));
+    carry.extend(along.tapped(l.num_tap_rows, &taps, tap_types));
     Ok(Value::Tuple(carry))
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::array::{DType, Shape};
 use crate::graph::{
-    BinaryOp, Builder, Checkpoints, CompareOp, Held, NodeId, Policy, ReduceOp, Rev, Scan, Solve, Taps,
+    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Rev, Scan, Solve, TapRows, Taps,
     TileOut, Tiles, UnaryOp, verify,
 };
 
@@ -361,7 +361,7 @@ fn an_empty_schedule_returns_its_inputs() {
     let schedule = Value::Schedule(Arc::new(Schedule {
         step_times: vec![2.0],
         reached: true,
-        held: Held::default(),
+        held: TapRows::default(),
         rows: vec![],
     }));
     let (mut b, x) = Builder::with_inputs(&[Type::Schedule, F64, F64]);
@@ -388,7 +388,7 @@ fn an_empty_schedule_returns_its_inputs() {
 #[test]
 fn last_is_false_where_the_search_stopped_short() {
     let trip = |reached, i| {
-        let s = Schedule { step_times: vec![0.0, 1.0, 2.0], reached, held: Held::default(), rows: vec![] };
+        let s = Schedule { step_times: vec![0.0, 1.0, 2.0], reached, held: TapRows::default(), rows: vec![] };
         s.trip(i).map(|v| v.array().to_f64()[0])
     };
     assert_eq!(trip(true, 0), [1.0, 0.0, 0.0, 1.0]);

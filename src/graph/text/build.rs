@@ -194,7 +194,7 @@ impl Statement {
                 num_ys: self.index("num_ys").unwrap_or(0),
                 num_sums: self.index("num_sums").unwrap_or(0),
                 num_rows: self.index("num_rows").unwrap_or(0),
-                num_places: self.index("num_places").unwrap_or(0),
+                num_tap_rows: self.index("num_tap_rows").unwrap_or(0),
                 policy: self.policy()?,
             })),
             _ => Op::Tiles(Arc::new(Tiles {

@@ -121,7 +121,8 @@ fn attributes(op: &Op, ty: &Type) -> String {
         }
         Op::Loop(l) => {
             let counts = [("num_xs", l.num_xs), ("num_ys", l.num_ys), ("num_sums", l.num_sums)];
-            let counts = counts.into_iter().chain([("num_rows", l.num_rows), ("num_places", l.num_places)]);
+            let counts =
+                counts.into_iter().chain([("num_rows", l.num_rows), ("num_tap_rows", l.num_tap_rows)]);
             let counts = counts.filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
             let (way, counts) = (if l.is_reversed { "reversed, " } else { "" }, counts.collect::<String>());
             format!("{way}num_carry={}{counts}, policy={}", l.num_carry, policy(l.policy))

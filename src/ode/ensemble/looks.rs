@@ -8,7 +8,7 @@
 use super::LaneFloat;
 use super::components::LaneState;
 use super::pack::{MOST, Pack};
-use crate::ode::stiffness::{Look, Suspicion};
+use crate::ode::stiffness::{StiffnessCheck, Suspicion};
 use crate::ode::{LaneClock, Method, Scheme, Warning};
 
 /// Attempts of a trajectory between two checks while no check is positive. Every check ends two runs of all
@@ -19,7 +19,7 @@ const EVERY: f64 = 1000.0;
 /// The stiffness checks of a pack.
 pub(super) struct Looks<S> {
     /// The method's data for a check; `None` if the method cannot detect stiffness.
-    look: Option<Look>,
+    look: Option<StiffnessCheck>,
     lanes: [Lane; MOST],
     /// The states and the first stages before the attempt to check.
     before: Option<(S, S)>,
@@ -54,7 +54,7 @@ impl<S: Clone> Looks<S> {
     where
         S: LaneState<T>,
     {
-        let look = Look::of(scheme, method);
+        let look = StiffnessCheck::of(scheme, method);
         Looks { look, lanes: [Lane::of(usize::MAX); MOST], before: None }
     }
 

@@ -5,7 +5,7 @@
 //! not depend on other lanes.
 
 use super::components::Components;
-use crate::ode::linear::Plan;
+use crate::ode::linear::Coloring;
 use crate::ode::stiff::{
     Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, Rosenbrock, Solvable, StepOf, StiffStages,
 };
@@ -21,7 +21,7 @@ pub(super) fn memory_of<R: Real>(
 ) -> Option<Box<dyn StiffStages<Components<R>>>> {
     let Kind::Rosenbrock(_) = scheme.tableau.kind else { return None };
     let sizes = (dim, scheme.tableau.num_stages());
-    let core = R::Wide::core(Rosenbrock::new(sizes, Plan::new(dim, None), None, R::EPSILON, level));
+    let core = R::Wide::core(Rosenbrock::new(sizes, Coloring::new(dim, None), None, R::EPSILON, level));
     Some(Box::new(LaneStages::<R>(core)))
 }
 
@@ -101,7 +101,7 @@ impl<R: Real> FieldOn<R::Wide> for LaneField<'_, R> {
         &mut self,
         _t: &R::Clock,
         _y: &[R::Wide],
-        _plan: &Plan,
+        _plan: &Coloring,
         _into: Derivatives<'_, R::Wide>,
     ) -> Result<Known, FieldFailure<R::Clock>> {
         Ok(Known::default())

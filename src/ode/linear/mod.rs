@@ -16,4 +16,4 @@ pub use constraints::{Constraints, Row, row_of};
 pub use lu::Lu;
 pub use mass::Mass;
 pub use matrix::Matrix;
-pub use sparsity::{Plan, Sparsity};
+pub use sparsity::{Coloring, Sparsity};

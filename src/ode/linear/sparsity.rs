@@ -1,4 +1,4 @@
-//! `Sparsity`: the sparsity pattern of a Jacobian; `Plan`: its column coloring.
+//! `Sparsity`: the sparsity pattern of a Jacobian; `Coloring`: its column coloring.
 
 use super::Matrix;
 use crate::ode::{ConfigError, Real};
@@ -45,7 +45,7 @@ impl Sparsity {
 /// The colors of a Jacobian's columns, and the positions of its nonzero entries. Columns of one color have no
 /// nonzero row in common.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Coloring {
     /// The color of each column.
     color: Vec<usize>,
     num_colors: usize,
@@ -55,22 +55,22 @@ pub struct Plan {
     upper: usize,
 }
 
-impl Plan {
+impl Coloring {
     /// The coloring for n components; without `sparsity` the Jacobian is dense.
-    pub fn new(n: usize, sparsity: Option<&Sparsity>) -> Plan {
+    pub fn new(n: usize, sparsity: Option<&Sparsity>) -> Coloring {
         match sparsity.map(|sparsity| &sparsity.0) {
-            None => Plan { color: (0..n).collect(), num_colors: n, pattern: None, lower: n, upper: n },
+            None => Coloring { color: (0..n).collect(), num_colors: n, pattern: None, lower: n, upper: n },
             Some(&Kind::Banded { lower, upper }) => {
                 let width = (lower + upper + 1).min(n);
                 let color = (0..n).map(|j| j % width.max(1)).collect();
-                Plan { color, num_colors: width, pattern: None, lower, upper }
+                Coloring { color, num_colors: width, pattern: None, lower, upper }
             }
-            Some(Kind::Pattern(entries)) => Plan::of_pattern(n, entries),
+            Some(Kind::Pattern(entries)) => Coloring::of_pattern(n, entries),
         }
     }
 
     /// Greedy coloring: each column takes the first color that no earlier column with a common row has.
-    fn of_pattern(n: usize, entries: &[(usize, usize)]) -> Plan {
+    fn of_pattern(n: usize, entries: &[(usize, usize)]) -> Coloring {
         let mut starts = vec![0; n + 1];
         for &(_, j) in entries {
             starts[j + 1] += 1;
@@ -100,7 +100,7 @@ impl Plan {
         let upper = distance(|i, j| j.saturating_sub(i));
         // Pivoting adds up to `lower` superdiagonals. A matrix with a wide band is stored as dense.
         let (lower, upper) = if 2 * (2 * lower + upper) < n { (lower, upper) } else { (n, n) };
-        Plan { color, num_colors, pattern: Some((rows, starts)), lower, upper }
+        Coloring { color, num_colors, pattern: Some((rows, starts)), lower, upper }
     }
 
     /// The numbers of subdiagonals and superdiagonals of a matrix that holds the Jacobian.
@@ -186,7 +186,7 @@ mod tests {
         };
         let entries: Vec<_> =
             (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| is_neighbor(i, j)).collect();
-        let plan = Plan::new(n, Some(&Sparsity::pattern(entries.clone())));
+        let plan = Coloring::new(n, Some(&Sparsity::pattern(entries.clone())));
         assert!(plan.num_colors() <= 9, "{}", plan.num_colors());
         for &(i, j) in &entries {
             for &(k, l) in &entries {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_band_takes_as_many_directions_as_it_is_wide() {
-        let plan = Plan::new(100, Some(&Sparsity::banded(2, 1)));
+        let plan = Coloring::new(100, Some(&Sparsity::banded(2, 1)));
         assert_eq!((plan.num_colors(), plan.band()), (4, (2, 1)));
         assert_eq!(plan.columns(3).take(3).collect::<Vec<_>>(), [3, 7, 11]);
     }

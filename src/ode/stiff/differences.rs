@@ -10,7 +10,7 @@
 //! discontinuity.
 
 use super::FieldOn;
-use crate::ode::linear::{Matrix, Plan};
+use crate::ode::linear::{Coloring, Matrix};
 use crate::ode::{Clock, FieldFailure, Real, Tolerance};
 
 /// The minimum size of a component if rtol or atol is 0.
@@ -46,7 +46,7 @@ pub(super) type Scratch<'a, R> = (&'a mut [R], &'a mut [R], &'a mut [R]);
 pub(super) fn jacobian<R: Real>(
     field: &mut dyn FieldOn<R>,
     base: &Base<'_, R>,
-    plan: &Plan,
+    plan: &Coloring,
     (moved, near, far): Scratch<'_, R>,
     jacobian: &mut Matrix<R>,
 ) -> Result<u64, FieldFailure<R::Clock>> {
@@ -85,7 +85,7 @@ impl<R: Real> Base<'_, R> {
 
     /// Writes y, with increments in the columns of a color.
     #[inline(always)]
-    fn move_color(&self, plan: &Plan, color: usize, part: f64, moved: &mut [R]) {
+    fn move_color(&self, plan: &Coloring, color: usize, part: f64, moved: &mut [R]) {
         for (j, moved) in moved.iter_mut().enumerate() {
             *moved = if plan.colors()[j] == color { self.moved(j, part) } else { self.y[j] };
         }

@@ -22,7 +22,7 @@ pub use jacobian::{Jacobian, Linearize, StateFunctions, dual_columns};
 pub use plain::{make_memory, stiff_stages};
 pub use rosenbrock::{Rosenbrock, StepOf};
 
-use super::linear::{Matrix, Plan};
+use super::linear::{Coloring, Matrix};
 use super::stages::{First, Times};
 use super::{FieldFailure, Real, Scheme, State, VectorField};
 
@@ -137,7 +137,7 @@ pub trait FieldOn<R: Real> {
         &mut self,
         t: &R::Clock,
         y: &[R],
-        plan: &Plan,
+        plan: &Coloring,
         into: Derivatives<'_, R>,
     ) -> Result<Known, FieldFailure<R::Clock>>;
 }

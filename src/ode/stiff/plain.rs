@@ -6,7 +6,7 @@ use super::rosenbrock::{Rosenbrock, StepOf};
 use super::{
     Consistency, Core, Counts, Derivatives, Diagnosis, FieldOn, Known, Request, Solvable, StiffStages,
 };
-use crate::ode::linear::{Matrix, Plan};
+use crate::ode::linear::{Coloring, Matrix};
 use crate::ode::solve_error::FunctionError;
 use crate::ode::stages::{First, Times, eval};
 use crate::ode::tableau::Kind;
@@ -42,7 +42,7 @@ pub fn make_memory<Y: PlainState>(scheme: &Scheme<Y>, resolved: &Resolved, carry
             Some(Box::new(Chebyshev::<Y::Number>::new(n)))
         }
         Kind::Rosenbrock(_) => {
-            let plan = Plan::new(n, resolved.sparsity());
+            let plan = Coloring::new(n, resolved.sparsity());
             let mass = resolved.mass().map(|mass| mass.matrix().clone());
             let level = resolved.native().level;
             let sizes = (n, stages);
@@ -146,7 +146,7 @@ impl<Y: PlainState> FieldOn<Y::Number> for PlainField<'_, Y> {
         &mut self,
         t: &f64,
         y: &[Y::Number],
-        plan: &Plan,
+        plan: &Coloring,
         into: Derivatives<'_, Y::Number>,
     ) -> Result<Known, FieldFailure<f64>> {
         let Derivatives { jacobian, f_t, column } = into;

@@ -8,7 +8,7 @@
 use super::differences::{self, Base, min_size};
 use super::verify::Claim;
 use super::{Counts, Derivatives, Diagnosis, FieldOn, Known};
-use crate::ode::linear::{Constraints, Lu, Matrix, Plan, row_of};
+use crate::ode::linear::{Coloring, Constraints, Lu, Matrix, row_of};
 use crate::ode::stages::Times;
 use crate::ode::tableau::{self, ButcherTableau};
 use crate::ode::{Clock, FieldFailure, Real, Tolerance};
@@ -28,7 +28,7 @@ pub struct StepOf<'a, C> {
 #[derive(Clone)]
 pub struct Rosenbrock<R: Real> {
     pub(super) n: usize,
-    plan: Plan,
+    plan: Coloring,
     mass: Option<Matrix<f64>>,
     /// The algebraic equations, if the mass matrix is singular.
     pub(super) constraints: Option<Arc<Constraints>>,
@@ -62,7 +62,7 @@ impl<R: Real> Rosenbrock<R> {
     /// of the precision in which f is evaluated.
     pub fn new(
         (n, num_stages): (usize, usize),
-        plan: Plan,
+        plan: Coloring,
         mass: Option<Matrix<f64>>,
         epsilon: f64,
         level: Level,

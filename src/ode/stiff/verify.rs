@@ -9,7 +9,7 @@
 //! entry.
 
 use crate::ode::ConfigError;
-use crate::ode::linear::Plan;
+use crate::ode::linear::Coloring;
 
 /// The relative difference from which an entry is wrong.
 const WRONG: f64 = 0.1;
@@ -28,7 +28,7 @@ pub(super) struct Claim<'a> {
     pub sizes: &'a [f64],
     /// The machine epsilon of the precision in which f is evaluated.
     pub epsilon: f64,
-    pub plan: &'a Plan,
+    pub plan: &'a Coloring,
     /// Whether the user wrote the Jacobian. Otherwise only entries outside of the pattern can be wrong.
     pub is_given: bool,
     /// The entries of row i that are not 0, with their columns.

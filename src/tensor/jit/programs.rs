@@ -6,7 +6,7 @@
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::graph::Type;
-use crate::tensor::caches::{Held, evicted};
+use crate::tensor::caches::{CachedProgram, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
 use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
@@ -58,7 +58,7 @@ fn difference(old: &Signature, new: &Signature) -> String {
 /// A program for one signature.
 pub(super) struct Program {
     signature: Signature,
-    held: Arc<Held>,
+    held: Arc<CachedProgram>,
     pub num_outputs: usize,
     /// Whether the first part of the result has the same leaves and static values as the first argument: see
     /// [`Jit::step`](super::Jit::step).
@@ -153,7 +153,7 @@ impl Programs {
         num_outputs: usize,
         compiled: &Arc<Compiled>,
     ) -> Arc<Program> {
-        let held = Held::new(compiled.clone());
+        let held = CachedProgram::new(compiled.clone());
         let keeps_state = same_state(&signature, &result);
         let place = match self.is_again(&signature) {
             true => self.all.pop().map(|p| p.place),

@@ -8,7 +8,7 @@
 //! cotangent needs an output of the first tiles. [`Marks`] determines the nodes that run alone. This module
 //! emits them, and contains no rule of an op.
 
-use super::{Marks, Value, with_examples};
+use super::{MappedValue, Marks, with_examples};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, TileOut, Tiles, Type};
 use std::sync::Arc;
@@ -30,13 +30,13 @@ pub(super) fn emit(
     alone: &[bool],
     marks: &Marks,
     n: usize,
-    map: &mut [Option<Value>],
+    map: &mut [Option<MappedValue>],
 ) {
     let outs = read_outside(f, alone);
     if outs.is_empty() {
         return;
     }
-    let inner = Inner::of(f, alone);
+    let inner = AloneBody::of(f, alone);
     let (rowed, shared): (Vec<NodeId>, Vec<NodeId>) =
         inner.inputs.iter().partition(|id| marks.any(id.index()));
     let body = inner.body(f, &rowed, &shared, &outs);
@@ -44,7 +44,7 @@ pub(super) fn emit(
     let x: Vec<NodeId> = rowed.iter().chain(&shared).map(value).collect();
     let all = b.push(Op::Tiles(Arc::new(tiles(body, rowed.len(), n))), &x, None);
     for (k, o) in outs.iter().enumerate() {
-        map[o.index()] = Some(Value { id: b.proj(all, k), on: true });
+        map[o.index()] = Some(MappedValue { id: b.proj(all, k), on: true });
     }
 }
 
@@ -84,14 +84,14 @@ fn read_outside(f: &Func, alone: &[bool]) -> Vec<NodeId> {
 
 /// The contents of a body: the nodes that run alone, and unmapped loops whose schedule or tape they read.
 /// These loops run again for each example because schedules and tapes cannot be inputs.
-struct Inner {
+struct AloneBody {
     inside: Vec<bool>,
     /// The arrays from outside that the body reads, in the order of their nodes.
     inputs: Vec<NodeId>,
 }
 
-impl Inner {
-    fn of(f: &Func, alone: &[bool]) -> Inner {
+impl AloneBody {
+    fn of(f: &Func, alone: &[bool]) -> AloneBody {
         let (mut inside, mut read) = (alone.to_vec(), vec![false; alone.len()]);
         for (i, node) in f.nodes().iter().enumerate().rev() {
             if inside[i] {
@@ -102,7 +102,7 @@ impl Inner {
             }
         }
         let inputs = (0..alone.len()).filter(|&i| read[i] && !inside[i]).map(|i| NodeId(i as u32)).collect();
-        Inner { inside, inputs }
+        AloneBody { inside, inputs }
     }
 
     /// (row0, rowed.., shared..) -> outs.., where rowed and outs have a leading axis of length 1.

@@ -5,13 +5,13 @@
 //! Selects in the bodies leave rows that are not live unchanged. The derivatives of the selects mask the
 //! cotangents of these rows, so the loop needs no special rule.
 
-use super::{Value, batch};
+use super::{MappedValue, batch};
 use crate::array::DType;
 use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
 use std::sync::Arc;
 
 /// The search of `n` examples as rows; at least one operand has an axis of examples.
-pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId {
+pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[MappedValue], n: usize) -> NodeId {
     let moving = s.num_carry + s.num_ext;
     let first = s.first_carry();
     let captures: Vec<bool> = x[first + moving..].iter().map(|v| v.on).collect();
@@ -30,7 +30,7 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[Value], n: usize) -> NodeId
 }
 
 /// The expected number of trips, which decides where checkpoints are placed: the maximum over the rows.
-fn expected(b: &mut Builder, x: Value) -> NodeId {
+fn expected(b: &mut Builder, x: MappedValue) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
 

@@ -73,12 +73,12 @@ fn emit(f: &Func, mapped: &[bool], n: usize, carry: &[bool], searches: Searches)
 
 /// A value of the batched function. If `on`, it has a leading axis of examples; else all examples share it.
 #[derive(Clone, Copy, Debug)]
-struct Value {
+struct MappedValue {
     id: NodeId,
     on: bool,
 }
 
-impl Value {
+impl MappedValue {
     /// The value with an axis of examples, broadcast if it has none.
     fn spread(self, b: &mut Builder, n: usize) -> NodeId {
         if self.on {
@@ -99,8 +99,8 @@ fn with_examples(ty: &Type, n: usize) -> Type {
 ///
 /// Nodes that run alone are emitted last, as one set of tiles, because other nodes of `f` may come between
 /// them.
-fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<Value> {
-    let mut map: Vec<Option<Value>> = vec![None; f.nodes().len()];
+fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usize) -> Vec<MappedValue> {
+    let mut map: Vec<Option<MappedValue>> = vec![None; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate().filter(|(i, _)| !marks.alone[*i]) {
         if marks.any(i) && matches!(node.op, Op::RandomBits { .. }) {
             let only: Vec<bool> = (0..map.len()).map(|j| j == i).collect();
@@ -108,7 +108,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
             continue;
         }
         let value = |a: &NodeId| map[a.index()].expect("invariant: operands come first");
-        let x: Vec<Value> = node.args.iter().map(value).collect();
+        let x: Vec<MappedValue> = node.args.iter().map(value).collect();
         // A loop may ignore an operand with an axis of examples. The values of the loop then have no axis of
         // examples, but the type of its step still changes.
         let carries = x.iter().any(|v| v.on);
@@ -121,7 +121,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
             _ if marks.any(i) => rules::rule(b, f, node, &x, n),
             op => b.push(op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
         };
-        map[i] = Some(Value { id, on: marks.any(i) });
+        map[i] = Some(MappedValue { id, on: marks.any(i) });
     }
     alone::emit(b, f, &marks.alone, marks, n, &mut map);
     f.outputs().iter().map(|o| map[o.index()].expect("invariant: every output is emitted")).collect()

@@ -4,12 +4,12 @@
 //! operand; the examples become additional rows. Weights are therefore read once, and their cotangent is one
 //! product over all rows of all examples.
 
-use super::{Value, batch, with_examples};
+use super::{MappedValue, batch, with_examples};
 use crate::graph::{BinaryOp, Builder, Cond, Custom, Func, Node, NodeId, Op};
 use std::sync::Arc;
 
 /// The node's value for `n` examples; at least one operand has an axis of examples.
-pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
+pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
     match &node.op {
         Op::Custom(c) => return custom(b, c, x, n),
         Op::Cond(c) => return cond(b, c, x, n),
@@ -62,14 +62,14 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize
 /// A function with custom derivatives; its rules are batched too. Every operand gets an axis of examples, so
 /// the rule computes one cotangent per example. For a shared operand, the transpose of its broadcast then sums
 /// these cotangents.
-fn custom(b: &mut Builder, c: &Custom, x: &[Value], n: usize) -> NodeId {
+fn custom(b: &mut Builder, c: &Custom, x: &[MappedValue], n: usize) -> NodeId {
     let each = |f: &Func| batch(f, &vec![true; f.num_inputs()], n);
     let (body, jvp, vjp) = (each(&c.body), c.jvp.as_ref().map(each), c.vjp.as_ref().map(each));
     all(b, Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs })), x, n)
 }
 
 /// A `cond` with one predicate for all examples: the chosen branch runs for the whole batch.
-fn cond(b: &mut Builder, c: &Cond, x: &[Value], n: usize) -> NodeId {
+fn cond(b: &mut Builder, c: &Cond, x: &[MappedValue], n: usize) -> NodeId {
     let mapped: Vec<bool> = x[1..].iter().map(|v| v.on).collect();
     let (then, otherwise) = (batch(&c.then, &mapped, n), batch(&c.otherwise, &mapped, n));
     let x: Vec<NodeId> = x.iter().map(|v| v.id).collect();
@@ -82,7 +82,7 @@ fn behind(first: usize, axes: &[usize]) -> Vec<usize> {
 }
 
 /// The op on operands that all have an axis of examples.
-fn all(b: &mut Builder, op: Op, x: &[Value], n: usize) -> NodeId {
+fn all(b: &mut Builder, op: Op, x: &[MappedValue], n: usize) -> NodeId {
     let x: Vec<NodeId> = x.iter().map(|v| v.spread(b, n)).collect();
     b.push(op, &x, None)
 }
@@ -103,7 +103,7 @@ struct Product {
 }
 
 impl Product {
-    fn emit(self, b: &mut Builder, x: &[Value]) -> NodeId {
+    fn emit(self, b: &mut Builder, x: &[MappedValue]) -> NodeId {
         let (p, q) = (x[0].id, x[1].id);
         match (x[0].on, x[1].on) {
             (true, false) => self.rows(b, p, q, [self.ta, self.tb], false),
@@ -151,7 +151,7 @@ impl Product {
 }
 
 /// A convolution with a shared kernel: the images of all examples form one batch.
-fn images(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
+fn images(b: &mut Builder, op: &Op, x: &[MappedValue], n: usize) -> NodeId {
     let rank = b.ty(x[0].id).shape().rank();
     let lead = rank - 5;
     // [n, .., m, h, w, c] -> [.., n, m, h, w, c] -> [.., n m, h, w, c]
@@ -167,7 +167,7 @@ fn images(b: &mut Builder, op: &Op, x: &[Value], n: usize) -> NodeId {
 }
 
 /// Concatenates the rows of all examples, and shifts the indices accordingly.
-fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
+fn gather(b: &mut Builder, x: &[MappedValue], n: usize) -> NodeId {
     if !x[0].on {
         return b.push(Op::Gather, &[x[0].id, x[1].id], None);
     }
@@ -180,7 +180,7 @@ fn gather(b: &mut Builder, x: &[Value], n: usize) -> NodeId {
 }
 
 /// Like [`gather`]. The updates of each example are added in order.
-fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[Value], n: usize) -> NodeId {
+fn scatter_add(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n: usize) -> NodeId {
     let shape = f.node(node.args[0]).ty.shape().clone();
     let [into, index, updates] = [x[0], x[1], x[2]].map(|v| v.spread(b, n));
     let index = shifted(b, index, n, shape[0]);

@@ -6,7 +6,7 @@
 //! set of values that have the axis, or if it has taps or other additional operands or results. Such a loop
 //! runs alone, together with its search.
 
-use super::{Marks, Searches, Value, batch_as, with_examples};
+use super::{MappedValue, Marks, Searches, batch_as, with_examples};
 use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
 use crate::transform::bodies::{Source, resign};
 use std::sync::Arc;
@@ -98,16 +98,16 @@ impl Backward {
 }
 
 /// The operands, with an axis of examples added to those that `wanted` marks.
-fn operands(b: &mut Builder, x: &[Value], wanted: &[bool], n: usize) -> Vec<NodeId> {
+fn operands(b: &mut Builder, x: &[MappedValue], wanted: &[bool], n: usize) -> Vec<NodeId> {
     x.iter().zip(wanted).map(|(v, &on)| if on { v.spread(b, n) } else { v.id }).collect()
 }
 
-fn flags(x: &[Value]) -> Vec<bool> {
+fn flags(x: &[MappedValue]) -> Vec<bool> {
     x.iter().map(|v| v.on).collect()
 }
 
 /// The scan of the batched step.
-pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
+pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[MappedValue], n: usize) -> NodeId {
     let on = flags(x);
     let carry = carried(&s.step, s.num_carry, &on[1..]);
     let captures = &on[1 + s.num_carry..];
@@ -122,7 +122,7 @@ pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[Value], n: usize) -> NodeId {
 ///
 /// A sum has the type of the capture that it is listed under in `wrt`. If the sum has an axis of examples and
 /// the capture does not, it is listed under an additional capture of zeros, which no node reads.
-pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[Value], n: usize) -> NodeId {
+pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[MappedValue], n: usize) -> NodeId {
     let on = flags(x);
     let Backward { carry, cts, sums } = Backward::of(r, &on);
     let captures = &on[2 + r.num_carry..][..r.num_captures()];

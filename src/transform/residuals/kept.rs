@@ -2,7 +2,7 @@
 //!
 //! The choice depends on the cost of operations relative to memory traffic, not on loops.
 
-use super::pair::Found;
+use super::pair::Matches;
 use crate::graph::{Func, NodeId, Op, Type};
 
 /// The values of a backward body that are worth storing, in the order of its nodes.
@@ -10,7 +10,7 @@ use crate::graph::{Func, NodeId, Op, Type};
 /// Walks from the operands of cotangent nodes towards the inputs. A value that a forward body computes and
 /// that costs a matrix product or more is stored, since the forward body writes it to memory in any case.
 /// Cheaper values are recomputed from stored values.
-pub(super) fn kept(bwd: &Func, of: &Found) -> Vec<NodeId> {
+pub(super) fn kept(bwd: &Func, of: &Matches) -> Vec<NodeId> {
     let nodes = bwd.nodes();
     let is_primal = |id: &NodeId| !of.is_cotangent(*id);
     let mut is_hard = vec![false; nodes.len()];

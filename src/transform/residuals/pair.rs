@@ -29,13 +29,13 @@ impl Match {
 }
 
 /// The nodes of a function, indexed by operation, values of the operands, and type.
-struct Values<'a> {
+struct ValueNumbers<'a> {
     known: HashMap<(&'a Op, Vec<NodeId>, &'a Type), NodeId>,
     /// For each node, the first node with the same value.
     same: Vec<NodeId>,
 }
 
-impl<'a> Values<'a> {
+impl<'a> ValueNumbers<'a> {
     /// The values of `f`, whose inputs `step_times` equal its first input. If `accepted` is given, this flag
     /// is assumed to be true.
     fn of(f: &'a Func, step_times: &[NodeId], accepted: Option<NodeId>) -> Self {
@@ -51,7 +51,7 @@ impl<'a> Values<'a> {
                 op => *known.entry((op, ordered(op, args), &node.ty)).or_insert(id),
             });
         }
-        Values { known, same }
+        ValueNumbers { known, same }
     }
 
     fn canonical(&self, id: Option<NodeId>) -> Option<NodeId> {
@@ -120,16 +120,16 @@ pub(super) struct Carried {
 }
 
 /// The matches of a backward body's values in the forward body.
-pub(super) struct Found {
+pub(super) struct Matches {
     /// Matches with values of the same trip.
     pub now: Vec<Match>,
     /// Matches with values of the previous trip.
     pub before: Vec<Match>,
-    /// Values matched with values that the search carries.
+    /// ValueNumbers matched with values that the search carries.
     pub carried: Vec<Carried>,
 }
 
-impl Found {
+impl Matches {
     pub fn is_cotangent(&self, id: NodeId) -> bool {
         self.now[id.index()] == Match::Cotangent
     }
@@ -233,13 +233,13 @@ impl<'a> Pair<'a> {
     }
 
     /// Finds the matches of all values of a backward body.
-    pub fn find(&self, bwd: &Func) -> Found {
-        let values = Values::of(self.forward, &self.step_times, None);
+    pub fn find(&self, bwd: &Func) -> Matches {
+        let values = ValueNumbers::of(self.forward, &self.step_times, None);
         let now = self.matched(bwd, &values, &self.inputs, &[]);
         let Some(next) = &self.next else {
-            return Found { before: vec![Match::Nowhere; now.len()], now, carried: vec![] };
+            return Matches { before: vec![Match::Nowhere; now.len()], now, carried: vec![] };
         };
-        let at_end = Values::of(self.forward, &self.step_times, Some(next.accepted));
+        let at_end = ValueNumbers::of(self.forward, &self.step_times, Some(next.accepted));
         let before = self.matched(bwd, &at_end, &next.inputs, &[]);
         let (mut carried, mut known) = (vec![], vec![]);
         for &(position, input, output) in &next.carried {
@@ -251,12 +251,12 @@ impl<'a> Pair<'a> {
             }
         }
         if carried.is_empty() {
-            return Found { now, before: vec![Match::Nowhere; before.len()], carried };
+            return Matches { now, before: vec![Match::Nowhere; before.len()], carried };
         }
         let mut now = self.matched(bwd, &values, &self.inputs, &known);
         // These values are stored with the residuals of the previous trip, not of this trip.
         known.iter().for_each(|(value, _)| now[value.index()] = Match::Nowhere);
-        Found { now, before, carried }
+        Matches { now, before, carried }
     }
 
     /// For each node of the backward body, the node of the forward body with the same value, given that its
@@ -264,7 +264,7 @@ impl<'a> Pair<'a> {
     fn matched(
         &self,
         bwd: &Func,
-        values: &Values<'_>,
+        values: &ValueNumbers<'_>,
         inputs: &[Option<NodeId>],
         known: &[(NodeId, NodeId)],
     ) -> Vec<Match> {

@@ -11,7 +11,7 @@
 //! holds at the start of every attempt. There it is replaced by a constant ([`running`]).
 
 use super::fold::compare;
-use super::prune::Found;
+use super::prune::NewPlace;
 use super::splat;
 use crate::array::DType;
 use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
@@ -24,7 +24,7 @@ pub(super) fn fewer(
     s: &Solve,
     x: &[NodeId],
     needed: &[bool],
-    found: &mut [Found],
+    found: &mut [NewPlace],
 ) -> Option<(Solve, Vec<NodeId>)> {
     let (n, first) = (s.num_carry + s.num_ext, s.first_carry());
     let keeps_state = needed[n + 1] || s.inverse.is_some();
@@ -51,10 +51,10 @@ pub(super) fn fewer(
         .collect();
     for (j, found) in found.iter_mut().enumerate() {
         *found = match kept.iter().position(|&k| k == j) {
-            Some(at) => Found::Value(at),
-            None if j >= n => Found::Value(j - n + kept.len()),
-            None if is_held(j) => Found::Outside(x[first + j]),
-            None => Found::Nowhere,
+            Some(at) => NewPlace::Value(at),
+            None if j >= n => NewPlace::Value(j - n + kept.len()),
+            None if is_held(j) => NewPlace::Outside(x[first + j]),
+            None => NewPlace::Nowhere,
         };
     }
     let types: Vec<Type> = captures.iter().map(|&id| b.ty(id).clone()).collect();

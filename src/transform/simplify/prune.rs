@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The location of a tuple's value after pruning.
 #[derive(Clone, Copy)]
-pub(super) enum Found {
+pub(super) enum NewPlace {
     /// The value is unused.
     Nowhere,
     /// The value of this index in the tuple of the new node.
@@ -31,15 +31,15 @@ pub(super) fn prune(f: &Func) -> Func {
     let needed = needed(f);
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
-    let mut found: Vec<Vec<Found>> = vec![vec![]; f.nodes().len()];
+    let mut found: Vec<Vec<NewPlace>> = vec![vec![]; f.nodes().len()];
     for (i, node) in f.nodes().iter().enumerate() {
         let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match &node.op {
             Op::Input(k) => ids[*k],
             Op::Proj(k) => match found[node.args[0].index()][*k] {
-                Found::Value(j) => b.proj(x[0], j),
-                Found::Outside(id) => id,
-                Found::Nowhere => unreachable!("invariant: a projected value is needed"),
+                NewPlace::Value(j) => b.proj(x[0], j),
+                NewPlace::Outside(id) => id,
+                NewPlace::Nowhere => unreachable!("invariant: a projected value is needed"),
             },
             _ => {
                 let (op, x) = smaller(&mut b, node, &x, &needed[i], &mut found[i]);
@@ -72,9 +72,9 @@ fn smaller(
     node: &Node,
     x: &[NodeId],
     needed: &[bool],
-    found: &mut Vec<Found>,
+    found: &mut Vec<NewPlace>,
 ) -> (Op, Vec<NodeId>) {
-    *found = (0..needed.len()).map(Found::Value).collect();
+    *found = (0..needed.len()).map(NewPlace::Value).collect();
     match &node.op {
         Op::Tiles(t) => tiles(b, t, x, needed, found),
         Op::Solve(s) => {
@@ -94,7 +94,7 @@ fn smaller(
 }
 
 /// The pruned form of a range of operands: the new operands, and the source of each old operand.
-pub(super) struct Plan {
+pub(super) struct CapturePlan {
     pub(super) operands: Vec<NodeId>,
     types: Vec<Type>,
     sources: Vec<Source>,
@@ -102,8 +102,8 @@ pub(super) struct Plan {
 
 /// Drops unused operands, merges equal operands, and moves constants into the body. Operands that `keep`
 /// marks do not change.
-pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> Plan {
-    let mut p = Plan { operands: vec![], types: vec![], sources: vec![] };
+pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> CapturePlan {
+    let mut p = CapturePlan { operands: vec![], types: vec![], sources: vec![] };
     let mut plain: Vec<bool> = vec![];
     for (k, &id) in x.iter().enumerate() {
         let known = (0..p.operands.len()).find(|&j| p.operands[j] == id && plain[j] && !keep[k]);
@@ -123,7 +123,7 @@ pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], type
     p
 }
 
-impl Plan {
+impl CapturePlan {
     /// A body whose inputs from `at` on, one for each planned operand, are replaced according to the plan.
     fn apply(&self, body: &Func, at: usize, outputs: &[usize]) -> Func {
         let n = self.sources.len();
@@ -172,11 +172,11 @@ fn used_by(step: &Func, inverse: Option<&Func>, at: usize) -> Vec<bool> {
     inverse.map_or(used.clone(), |f| either(&used, &used_inputs(f)[at..]))
 }
 
-fn rev(b: &Builder, r: &Rev, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+fn rev(b: &Builder, r: &Rev, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
     let sums: Vec<usize> = (0..r.wrt.len()).filter(|&i| needed[r.num_ct + i]).collect();
     let (mut r, x) = without_constant_cotangents(r, x, found);
     for (i, f) in found.iter_mut().rev().take(r.wrt.len()).rev().enumerate() {
-        *f = sums.iter().position(|&s| s == i).map_or(Found::Nowhere, |at| Found::Value(r.num_ct + at));
+        *f = sums.iter().position(|&s| s == i).map_or(NewPlace::Nowhere, |at| NewPlace::Value(r.num_ct + at));
     }
     let outputs: Vec<usize> = (0..r.num_ct).chain(sums.iter().map(|i| r.num_ct + i)).collect();
     r.wrt = sums.iter().map(|&i| r.wrt[i]).collect();
@@ -194,10 +194,10 @@ fn rev(b: &Builder, r: &Rev, x: &[NodeId], needed: &[bool], found: &mut [Found])
     (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
 }
 
-fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
     let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
-    found.fill(Found::Nowhere);
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    found.fill(NewPlace::Nowhere);
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
     let used = either(&used_inputs(&c.then), &used_inputs(&c.otherwise));
     let p = plan(b, &x[1..], &used, &vec![false; used.len()], &c.then.input_types());
     let (then, otherwise) = (p.apply(&c.then, 0, &outputs), p.apply(&c.otherwise, 0, &outputs));
@@ -209,7 +209,7 @@ fn own_inputs(f: &Func) -> Vec<Source> {
 }
 
 /// Turns cotangents that every trip passes on unchanged into captures.
-fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (Rev, Vec<NodeId>) {
+fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [NewPlace]) -> (Rev, Vec<NodeId>) {
     let first = 2 + r.num_carry + r.num_captures();
     let at = r.head() - 2 + first;
     let (still, moving): (Vec<usize>, Vec<usize>) =
@@ -229,19 +229,19 @@ fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [Found]) -> (R
     let bwd = resign(&r.bwd, &bwd_types, &sources, &outputs);
     let operand = |&j: &usize| x[first + j];
     for j in &still {
-        found[*j] = Found::Outside(operand(j));
+        found[*j] = NewPlace::Outside(operand(j));
     }
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
     let mut operands = x[..first].to_vec();
     operands.extend(still.iter().chain(&moving).map(operand));
     operands.extend(&x[first + r.num_ct..]);
     (Rev { step, bwd, num_ct: moving.len(), wrt: r.wrt.clone(), ..*r }, operands)
 }
 
-fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [Found]) -> (Op, Vec<NodeId>) {
+fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
     let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
-    found.fill(Found::Nowhere);
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = Found::Value(i));
+    found.fill(NewPlace::Nowhere);
+    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
     let fewer = |f: &Func| resign(f, &f.input_types(), &own_inputs(f), &outputs);
     let (body, tail) = (fewer(&t.body), t.tail.as_ref().map(fewer));
     let mut used = used_inputs(&body);

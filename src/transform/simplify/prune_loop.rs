@@ -3,7 +3,7 @@
 //! First, unused stored, summed and tapped values are removed with their computation. Then inputs that the
 //! body does not read are removed. Carried values and their states stay.
 
-use super::prune::{Found, plan};
+use super::prune::{NewPlace, plan};
 use crate::graph::{Builder, Loop, NodeId, Op};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ pub(super) fn general(
     l: &Loop,
     x: &[NodeId],
     needed: &[bool],
-    found: &mut [Found],
+    found: &mut [NewPlace],
 ) -> (Op, Vec<NodeId>) {
     let nc = l.num_carry;
     // After the carry, output k of the body is value nc + k of the node.
     let kept: Vec<usize> = (nc..l.body.num_outputs()).filter(|k| needed[nc + k]).collect();
-    found[2 * nc..].fill(Found::Nowhere);
-    kept.iter().enumerate().for_each(|(i, &k)| found[nc + k] = Found::Value(2 * nc + i));
+    found[2 * nc..].fill(NewPlace::Nowhere);
+    kept.iter().enumerate().for_each(|(i, &k)| found[nc + k] = NewPlace::Value(2 * nc + i));
     let outputs: Vec<usize> = (0..nc).chain(kept.iter().copied()).collect();
     let own: Vec<Source> = (0..l.body.num_inputs()).map(Source::Input).collect();
     let body = resign(&l.body, &l.body.input_types(), &own, &outputs);
@@ -38,9 +38,9 @@ pub(super) fn general(
     let num_of = |from: usize, to: usize| inputs.iter().filter(|k| (from..to).contains(k)).count();
     let num_rows = num_of(l.first_row(), l.body.num_inputs());
     let num_taps = kept.len() - num_ys - num_sums;
-    let num_places = if num_rows + num_taps > 0 { l.num_places } else { 0 };
+    let num_tap_rows = if num_rows + num_taps > 0 { l.num_tap_rows } else { 0 };
     let num_xs = num_of(4 + nc, l.first_capture());
-    let smaller = Loop { body, num_xs, num_ys, num_sums, num_rows, num_places, ..*l };
+    let smaller = Loop { body, num_xs, num_ys, num_sums, num_rows, num_tap_rows, ..*l };
 
     let (at, n) = (smaller.first_capture(), smaller.num_captures());
     let used = &used_inputs(&smaller.body)[at..at + n];

@@ -23,7 +23,7 @@ fn plain(body: Func) -> Loop {
         num_ys: 0,
         num_sums: 0,
         num_rows: 0,
-        num_places: NUM_TIMES,
+        num_tap_rows: NUM_TIMES,
         policy: Policy::Direct,
     }
 }

@@ -29,14 +29,14 @@ pub enum Activation {
 #[derive(Clone, Copy, Debug)]
 pub struct Epilogue<T> {
     /// Bias, gate and shift: one element per column, or null for none.
-    pub rows: Rows<T>,
+    pub rows: RowFactors<T>,
     /// The activation, applied last.
     pub activation: Activation,
 }
 
 /// The rows of an epilogue.
 #[derive(Clone, Copy, Debug)]
-pub struct Rows<T> {
+pub struct RowFactors<T> {
     /// Added first.
     pub bias: *const T,
     /// Multiplied after the bias is added.
@@ -45,25 +45,25 @@ pub struct Rows<T> {
     pub shift: *const T,
 }
 
-impl<T: Copy> Rows<T> {
+impl<T: Copy> RowFactors<T> {
     /// No rows.
-    pub const NONE: Self = Rows { bias: null(), gate: null(), shift: null() };
+    pub const NONE: Self = RowFactors { bias: null(), gate: null(), shift: null() };
 
     /// Applies `f` to each row that is not null.
     fn map(self, f: impl Fn(*const T) -> *const T) -> Self {
         let f = |row: *const T| if row.is_null() { row } else { f(row) };
-        Rows { bias: f(self.bias), gate: f(self.gate), shift: f(self.shift) }
+        RowFactors { bias: f(self.bias), gate: f(self.gate), shift: f(self.shift) }
     }
 }
 
-/// Rows of C that were just written, with their part of the epilogue.
+/// RowFactors of C that were just written, with their part of the epilogue.
 #[derive(Clone, Copy)]
 pub(super) struct Written<T> {
     pub rows: usize,
     pub cols: usize,
     pub c: *mut T,
     pub ldc: usize,
-    pub ends: Rows<T>,
+    pub ends: RowFactors<T>,
 }
 
 impl<T: Copy> Written<T> {
@@ -142,7 +142,7 @@ impl<T: Math, F: Function> Layer<T, F> {
             let c = rows.c.add(r * rows.ldc + j);
             let load = |p: *const T| if WHOLE { V::load(p) } else { V::load_part(p, count) };
             let mut value = load(c);
-            let Rows { bias, gate, shift } = rows.ends;
+            let RowFactors { bias, gate, shift } = rows.ends;
             if !bias.is_null() {
                 value = value.add(load(bias.add(j)));
             }
@@ -204,7 +204,7 @@ pub(super) unsafe fn finish_thin<T: Math>(finish: FinishFn<T>, thin: &Written<T>
             repeated[k].as_ptr()
         };
         let (bias, gate, shift) = (long_row(0, ends.bias), long_row(1, ends.gate), long_row(2, ends.shift));
-        let ends = Rows { bias, gate, shift };
+        let ends = RowFactors { bias, gate, shift };
         let (long, width) = (rows / TOGETHER, cols * TOGETHER);
         finish(&Written { rows: long, cols: width, c, ldc: width, ends });
         let done = long * width;

@@ -1,8 +1,8 @@
 //! Matrix products and transposes against naive versions. The result of a row must not depend on other rows.
 
 use super::{
-    Activation, Elem, Epilogue, Gemm, Rows, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack, packed_len,
-    strip, transpose_4, transpose_8,
+    Activation, Elem, Epilogue, Gemm, RowFactors, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack,
+    packed_len, strip, transpose_4, transpose_8,
 };
 use crate::simd::Level;
 
@@ -244,7 +244,7 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
         }
     }
     let epilogue = Epilogue {
-        rows: Rows {
+        rows: RowFactors {
             bias: if with.0 { bias.as_ptr() } else { std::ptr::null() },
             gate: if with.1 { gate.as_ptr() } else { std::ptr::null() },
             shift: if with.1 { shift.as_ptr() } else { std::ptr::null() },

@@ -37,7 +37,7 @@ mod transpose;
 pub use cast::cast;
 pub(super) use gemm::K_BLOCK;
 pub use gemm::{Gemm, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64};
-pub use gemm_layer::{Activation, Epilogue, Rows};
+pub use gemm_layer::{Activation, Epilogue, RowFactors};
 pub use gemm_pack::{pack, packed_len, takes_packed};
 pub use one::{OneFn, OneInstr, by_strip, cast_one, one};
 pub use philox::{philox_block, philox_fill};

@@ -1,8 +1,8 @@
 //! Merged arithmetic instructions: their results are bitwise equal to those of separate instructions.
 
-use super::super::step::Step;
 use super::{Rng, bits, check, f32s, f64s, run};
 use crate::backend::cpu::Plan;
+use crate::backend::cpu::run::step::Step;
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Type};
 use crate::simd::Level;
 

@@ -1,9 +1,9 @@
 //! Programs of one element: their results are bitwise equal to those of the same program over many elements.
 
-use super::super::step::Step;
 use super::{Rng, bits, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
+use crate::backend::cpu::run::step::Step;
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 

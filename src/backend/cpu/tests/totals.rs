@@ -2,11 +2,13 @@
 
 use super::{Rng, f32s};
 use crate::array::Array;
-use crate::backend::cpu::bind::Body;
+use crate::backend::cpu::Workspace;
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::plan::{Plan, Trips};
-use crate::backend::cpu::step::{Env, Loc, Step};
-use crate::backend::cpu::totals::Total;
-use crate::backend::cpu::{Workspace, totals};
+use crate::backend::cpu::run::bind::Body;
+use crate::backend::cpu::run::step::Step;
+use crate::backend::cpu::run::totals;
+use crate::backend::cpu::run::totals::Total;
 use crate::graph::{Builder, Func, ReduceOp};
 use crate::simd::Level;
 use std::ptr::null_mut;
@@ -34,7 +36,8 @@ fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>
     let mut got = sizes.map(|size| vec![f32::NAN; size]);
     let bases: Vec<*mut u8> = got.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
     let env = Env { bases: bases.as_ptr(), scratch: null_mut(), table: null_mut() };
-    let totals = [0, 1, 2].map(|k| Total { at: Loc { base: k, offset: 0 }, bytes: sizes[k as usize] * 4 });
+    let totals =
+        [0, 1, 2].map(|k| Total { at: Address { base: k, offset: 0 }, bytes: sizes[k as usize] * 4 });
     let mut ws = Workspace::of(plan);
     let mut run = Body { plan, ws: &mut ws };
     // SAFETY: inputs and outputs have the plan's types.
@@ -89,7 +92,7 @@ fn products_of_few_rows_are_put_off_and_others_add_as_they_go() {
     let kinds = |rows| {
         let plan = Plan::of_body(&body(rows, [5, 7]), Level::detect(), Trips { captured: 2..3, sums: 0..3 });
         let count = |is: fn(&Step) -> bool| plan.0.steps.iter().filter(|s| is(s)).count();
-        let put_off = count(|s| matches!(s, Step::Later(_)));
+        let put_off = count(|s| matches!(s, Step::DeferredProduct(_)));
         (put_off, count(|s| matches!(s, Step::Dot(_))), plan.0.rings.len(), plan.0.packed.len())
     };
     assert_eq!(kinds(1), (3, 1, 2, 1));

@@ -1,0 +1,458 @@
+//! Lowers loops, tiles and conditionals: compiles their bodies and assigns their buffers.
+
+use super::codegen::elem;
+use super::lower::Lower;
+use super::places::Place;
+use crate::backend::checkpoint::{StepBytes, num_slots, residual_budget};
+use crate::backend::cpu::address::Address;
+use crate::backend::cpu::kernels::{StripOp, strip};
+use crate::backend::cpu::loop_report::LoopReport;
+use crate::backend::cpu::memory::aligned;
+use crate::backend::cpu::plan::{Plan, Trips};
+use crate::backend::cpu::report::Space;
+use crate::backend::cpu::run::cond::Cond;
+use crate::backend::cpu::run::lockstep::LockstepRows;
+use crate::backend::cpu::run::loops::{Carried, Rev, Scan, Solve};
+use crate::backend::cpu::run::residuals::{Opening, ReadResiduals, StoredResiduals};
+use crate::backend::cpu::run::step::Step;
+use crate::backend::cpu::run::tape::{SlotLayout, TapeShape};
+use crate::backend::cpu::run::taps::{Tap, TapCotangent, Tapped};
+use crate::backend::cpu::run::tiles::{Out, Tiles};
+use crate::backend::cpu::run::totals::Total;
+use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
+use crate::transform::{self, Residuals, residuals};
+use std::sync::Arc;
+
+/// The loop data that a plan's workspace needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spaces {
+    /// Workspaces of bodies, in order.
+    pub inner: Vec<Plan>,
+    pub tapes: Vec<TapeShape>,
+    /// Bytes of a state and number of slots, per backward pass.
+    pub replays: Vec<(usize, usize)>,
+    /// Bytes per trip, per sequence.
+    pub sequences: Vec<usize>,
+    pub schedules: usize,
+    pub tiles: usize,
+}
+
+/// The schedule and the tape that a loop node produces.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    pub schedule: usize,
+    tape: usize,
+}
+
+impl Lower<'_> {
+    /// The locations of `num` arguments from `first` on.
+    pub fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Address]> {
+        (first..first + num).map(|k| self.operand(id, k)).collect()
+    }
+
+    fn operand(&mut self, id: usize, k: usize) -> Address {
+        let place = self.units.operands[id][k].clone();
+        let ty = self.func.node(self.func.nodes()[id].args[k]).ty.clone();
+        self.held(&place, &ty)
+    }
+
+    /// The location of output `k` of a tuple node; an unread output gets a buffer too.
+    pub fn result(&mut self, id: usize, k: usize, ty: &Type) -> Address {
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
+        let proj = self.func.nodes().iter().position(is_it);
+        proj.and_then(|p| self.buffers.get(p)).unwrap_or_else(|| self.buffers.arena(ty.bytes()))
+    }
+
+    fn results(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Address]> {
+        types.iter().enumerate().map(|(k, ty)| self.result(id, first + k, ty)).collect()
+    }
+
+    fn temporaries(&mut self, types: &[Type]) -> Box<[Address]> {
+        types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
+    }
+
+    /// The carried values. Arguments from `arg` on are the values before the first trip. Outputs from `out`
+    /// on are the values after the last trip.
+    pub fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
+        Carried {
+            initial: self.operands(id, arg, types.len()),
+            result: self.results(id, out, types),
+            other: self.temporaries(types),
+            bytes: types.iter().map(Type::bytes).collect(),
+        }
+    }
+
+    /// The schedule and tape that argument `k` refers to.
+    pub fn made(&self, id: usize, k: usize) -> Made {
+        let Place::Opaque { node } = self.units.operands[id][k] else {
+            panic!("invariant: argument {k} of %{id} is a schedule or a tape");
+        };
+        let node = &self.func.nodes()[node];
+        let Op::Proj(_) = node.op else {
+            panic!("invariant: a schedule or tape is produced in the plan that reads it")
+        };
+        let maker = node.args[0].index();
+        self.made.iter().find(|(id, _)| *id == maker).expect("invariant: loops are lowered in order").1
+    }
+
+    /// Whether any node reads output `k` of loop node `id`: a schedule, a tape or a sequence.
+    pub fn is_read(&self, id: usize, k: usize) -> bool {
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
+        let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
+        self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
+    }
+
+    pub fn body(&mut self, name: &'static str, func: &Func, trips: Trips) -> Plan {
+        let plan = Plan::of_body(func, self.level, trips);
+        self.bodies.push((name, plan.report().clone()));
+        self.compiled.push(plan.clone());
+        plan
+    }
+
+    /// Sums over trips: the outputs of node `id` from `first` on.
+    pub fn totals(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Total]> {
+        let at = self.results(id, first, types);
+        at.iter().zip(types).map(|(&at, ty)| Total { at, bytes: ty.bytes() }).collect()
+    }
+
+    pub fn inner(&mut self, plan: &Plan) -> usize {
+        self.spaces.inner.push(plan.clone());
+        let space = self.spaces.inner.len() - 1;
+        self.runs_in(plan, Space::Body(space));
+        space
+    }
+
+    /// Records in the report of a body the workspace that it runs in, since bodies are compiled in one order
+    /// and get their workspaces in another order.
+    fn runs_in(&mut self, plan: &Plan, space: Space) {
+        let of = self.compiled.iter().position(|compiled| Arc::ptr_eq(&compiled.0, &plan.0));
+        self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
+    }
+
+    /// Adds the tape of node `id` to the workspace data; returns its index.
+    fn tape(
+        &mut self,
+        id: usize,
+        layout: &SlotLayout,
+        left: Option<&StoredResiduals>,
+        policy: graph::Policy,
+    ) -> usize {
+        let step = StepBytes { state: layout.bytes, residuals: left.map_or(0, |left| left.layout.bytes) };
+        self.spaces.tapes.push(TapeShape {
+            state_bytes: step.state,
+            num: num_slots(policy, step.state),
+            residual_bytes: step.residuals,
+            budget: residual_budget(policy, step, self.known_steps(id)),
+            lead: usize::from(left.is_some_and(|left| left.opening.is_some())),
+        });
+        self.spaces.tapes.len() - 1
+    }
+
+    /// The residuals of a loop whose tape is output `tape`. `None` if the budget is too small, or if not
+    /// exactly one backward pass reads the tape, since each pass would need different residuals.
+    fn residuals(&self, id: usize, tape: usize, state: usize, policy: graph::Policy) -> Option<Residuals> {
+        let budget =
+            |residuals| residual_budget(policy, StepBytes { state, residuals }, self.known_steps(id));
+        let nodes = self.func.nodes();
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == tape) && n.args[0].index() == id;
+        let proj = nodes.iter().position(is_it)?;
+        let mut readers = (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj));
+        let rev = readers.next().filter(|_| readers.next().is_none() && budget(0) > 0)?;
+        let found = residuals(self.func, NodeId(rev as u32))?;
+        let types = found.recompute.output_types();
+        (budget(SlotLayout::of(types.iter().map(Type::bytes)).bytes) > 0).then_some(found)
+    }
+
+    /// The number of steps of search `id`, if it is a constant of the program.
+    fn known_steps(&self, id: usize) -> Option<usize> {
+        let node = &self.func.nodes()[id];
+        let (Op::Solve(_), Some(expected)) = (&node.op, node.args.first()) else { return None };
+        self.func.node(*expected).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
+    }
+
+    /// Compiles a forward body, with spare buffers for residuals that are not stored.
+    fn forward(
+        &mut self,
+        name: &'static str,
+        own: &Func,
+        residuals: Option<&Residuals>,
+        trips: Trips,
+    ) -> (Plan, Option<StoredResiduals>) {
+        let left = residuals.map(|r| {
+            let types = r.recompute.output_types();
+            let layout = SlotLayout::of(types.iter().map(Type::bytes));
+            let opening = r.first.as_ref().map(|first| self.opening(first));
+            StoredResiduals { layout, opening, first: own.num_outputs(), spare: self.temporaries(&types) }
+        });
+        (self.body(name, residuals.map_or(own, |r| &r.forward), trips), left)
+    }
+
+    /// The body that runs before the first trip of a search so that its residuals can be stored.
+    fn opening(&mut self, first: &transform::First) -> Opening {
+        let types = &first.body.output_types()[first.num..];
+        let at = self.temporaries(types);
+        let all = first.carried.iter().zip(types).zip(&at);
+        let carried = all.map(|((&position, ty), &at)| (position, ty.bytes(), at)).collect();
+        Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
+    }
+
+    /// If a tape is read, adds a report of how it stores its states.
+    fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
+        let shape = self.spaces.tapes[tape];
+        self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
+    }
+
+    /// The taps of a loop: `types` are the types of one trip's taps, and the tapped rows are outputs from
+    /// `out` on.
+    pub fn taps(
+        &mut self,
+        id: usize,
+        out: usize,
+        (tapped, rows): (graph::Taps, Option<usize>),
+        types: &[Type],
+    ) -> Box<[Tap]> {
+        let all = types.iter().enumerate().map(|(i, ty)| Tap {
+            trip: self.buffers.arena(ty.bytes()),
+            rows: self.result(id, out + i, &tapped.tapped(ty, rows)),
+            bytes: ty.bytes(),
+        });
+        all.collect()
+    }
+
+    /// The cotangents of taps: `types` are the types of one trip's taps, and the rows are arguments from
+    /// `arg` on.
+    pub fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
+        let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
+            rows: self.operand(id, arg + i),
+            sum: self.buffers.arena(ty.bytes()),
+            zeros: self.buffers.arena(ty.bytes()),
+            add: strip(self.level, StripOp::Add, elem(ty.dtype())),
+            len: ty.shape().size(),
+            bytes: ty.bytes(),
+        });
+        all.collect()
+    }
+
+    /// The additional buffers of a loop in lockstep with `num` rows that parks values of `types`.
+    fn rows(&mut self, num: usize, types: &[Type]) -> LockstepRows {
+        let buffers = &mut self.buffers;
+        let flags = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let verdicts = [0; 3].map(|_| buffers.arena(num * size_of::<u32>()));
+        let step_times = [0; 2].map(|_| buffers.arena(num * size_of::<f64>()));
+        LockstepRows { num, flags, step_times, verdicts, parked: self.temporaries(types) }
+    }
+
+    pub fn solve(&mut self, id: usize, s: &graph::Solve) {
+        let mut types = s.attempt.output_types().split_off(4);
+        let taps = types.split_off(s.num_carry + s.num_ext);
+        let carried = self.carried(id, s.first_carry(), 0, &types);
+        let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
+        let times = (s.taps.times > 0).then(|| self.operand(id, 2));
+        let tapped = (s.taps.num_rows() > 0).then_some(Tapped { taps: s.taps, times });
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
+        let layout = SlotLayout::of(types[..s.num_carry].iter().map(Type::bytes));
+        let first = 1 + usize::from(s.rows().is_some()) + types.len();
+        let residuals = self.residuals(id, types.len() + 1, layout.bytes, s.policy);
+        let trips = captured(first, captures.len());
+        let (attempt, left) = self.forward("attempt", &s.attempt, residuals.as_ref(), trips);
+        let tape = self.tape(id, &layout, left.as_ref(), s.policy);
+        let made = Made { schedule: self.spaces.schedules, tape };
+        self.halves.extend(residuals.map(|r| (tape, r)));
+        self.spaces.schedules += s.rows().unwrap_or(1);
+        self.made.push((id, made));
+        let records = self.is_read(id, types.len() + 1);
+        self.keeps(records, s.policy, made.tape);
+        let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
+        let space = self.inner(&attempt);
+        if let Some(opening) = left.as_ref().and_then(|left| left.opening.as_ref()) {
+            self.inner(&opening.body);
+        }
+        let step = Solve {
+            space,
+            attempt,
+            expected: self.operand(id, 0),
+            step_time: self.operand(id, 1),
+            tapped,
+            taps,
+            carried,
+            captures,
+            rows,
+            layout,
+            left,
+            records,
+            // Taps also read the schedule, for the previous step time.
+            is_replayed: tapped.is_some() || self.is_read(id, types.len()),
+            schedule: made.schedule,
+            tape: made.tape,
+        };
+        self.push(Step::Solve(Box::new(step)), vec![]);
+    }
+
+    pub fn scan(&mut self, id: usize, s: &graph::Scan) {
+        let mut types = s.step.output_types();
+        let taps = types.split_off(s.num_carry);
+        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
+        let num_rows = s.taps.num_rows();
+        let carried = self.carried(id, 1, 0, &types);
+        let captures = self.operands(id, 1 + types.len(), s.num_captures());
+        let layout = SlotLayout::of(types.iter().map(Type::bytes));
+        let first = head(s.rows()) + types.len();
+        let residuals = self.residuals(id, types.len(), layout.bytes, s.policy);
+        let trips = captured(first, captures.len());
+        let (step, left) = self.forward("step", &s.step, residuals.as_ref(), trips);
+        let schedule = self.made(id, 0).schedule;
+        let made = Made { schedule, tape: self.tape(id, &layout, left.as_ref(), s.policy) };
+        self.halves.extend(residuals.map(|r| (made.tape, r)));
+        self.made.push((id, made));
+        let records = self.is_read(id, types.len());
+        self.keeps(records, s.policy, made.tape);
+        let space = self.inner(&step);
+        let tape = made.tape;
+        let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
+        let scan = Scan {
+            step,
+            taps,
+            num_rows,
+            carried,
+            captures,
+            rows,
+            layout,
+            left,
+            records,
+            schedule,
+            tape,
+            space,
+        };
+        self.push(Step::Scan(Box::new(scan)), vec![]);
+    }
+
+    pub fn rev(&mut self, id: usize, r: &graph::Rev) {
+        let types = r.step.output_types();
+        let (num_captures, outs) = (r.num_captures(), r.bwd.output_types());
+        let captures = self.operands(id, 2 + types.len(), num_captures);
+        let ct = 2 + types.len() + num_captures;
+        let cotangents = self.carried(id, ct, 0, &outs[..r.num_ct]);
+        let taps = r.bwd.input_types().split_off(r.head() - 2 + ct + r.num_ct);
+        let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
+        let layout = SlotLayout::of(types.iter().map(Type::bytes));
+        let trips = captured(r.head() + types.len(), num_captures);
+        let step = self.body("step", &r.step, trips.clone());
+        let tape = self.made(id, 1).tape;
+        let half = self.halves.iter().position(|(of, _)| *of == tape).map(|k| self.halves.swap_remove(k).1);
+        let bwd = half.as_ref().map_or(&r.bwd, |half| &half.backward);
+        let bwd = self.body("backward step", bwd, Trips { sums: r.num_ct..outs.len(), ..trips.clone() });
+        let taken = half.map(|half| {
+            let types = half.recompute.output_types();
+            ReadResiduals {
+                recompute: self.body("stages", &half.recompute, trips),
+                layout: SlotLayout::of(types.iter().map(Type::bytes)),
+                num_before: half.first.map_or(0, |first| first.num),
+                spare: self.temporaries(&types),
+                first: r.bwd.num_inputs(),
+            }
+        });
+        let sums = self.totals(id, r.num_ct, &outs[r.num_ct..]);
+        let running = [self.temporaries(&types), self.temporaries(&types)];
+        self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].num));
+        LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
+        let space = self.inner(&step);
+        self.inner(&bwd);
+        if let Some(taken) = &taken {
+            self.inner(&taken.recompute);
+        }
+        // Earlier backward passes over the same tape are no longer its last reader.
+        for earlier in &mut self.steps {
+            if let Step::Rev(e) = earlier
+                && e.tape == tape
+            {
+                e.is_last = false;
+            }
+        }
+        let step = Rev {
+            step,
+            bwd,
+            taken,
+            captures,
+            rows: r.rows().map(|n| self.rows(n, &[])),
+            layout,
+            running,
+            cotangents,
+            tap_cotangents,
+            num_rows: r.taps.num_rows(),
+            sums,
+            is_last: true,
+            schedule: self.made(id, 0).schedule,
+            tape,
+            space,
+            replay: self.spaces.replays.len() - 1,
+        };
+        self.push(Step::Rev(Box::new(step)), vec![]);
+    }
+
+    pub fn cond(&mut self, id: usize, c: &graph::Cond) {
+        let pred = self.operand(id, 0);
+        let inputs = self.operands(id, 1, c.then.num_inputs());
+        let outputs = self.results(id, 0, &c.then.output_types());
+        let branches = [
+            self.body("then", &c.then, Trips::default()),
+            self.body("otherwise", &c.otherwise, Trips::default()),
+        ];
+        let [space, _] = branches.each_ref().map(|plan| self.inner(plan));
+        self.push(Step::Cond(Box::new(Cond { pred, branches, inputs, outputs, space })), vec![]);
+    }
+
+    pub fn tiles(&mut self, id: usize, t: &graph::Tiles) {
+        let num = t.num_tiles();
+        let body = self.body("tile", &t.body, Trips::default());
+        if let Some((_, report)) = self.bodies.last_mut() {
+            report.trips = num - usize::from(t.tail.is_some());
+        }
+        let tail = t.tail.as_ref().map(|f| self.body("last tile", f, Trips::default()));
+        let rowed = (0..t.num_rowed).map(|k| {
+            let ty = t.body.input_type(1 + k);
+            (self.operand(id, k), ty.bytes() / t.tile.max(1))
+        });
+        let rowed = rowed.collect();
+        let shared = self.operands(id, t.num_rowed, t.body.num_inputs() - 1 - t.num_rowed);
+        let outs = t.outs.iter().enumerate().map(|(k, out)| {
+            let (ty, whole) = (t.body.output_type(k).clone(), t.out_type(k));
+            let at = self.result(id, k, &whole);
+            match out {
+                TileOut::Rows => Out::LockstepRows { at, row: ty.bytes() / t.tile.max(1) },
+                TileOut::Sum => {
+                    let stride = aligned(ty.bytes());
+                    let parts = self.buffers.arena(stride * num.saturating_sub(1));
+                    let add = strip(self.level, StripOp::Add, elem(ty.dtype()));
+                    Out::Sum { at, parts, stride, add, len: ty.shape().size(), elem: ty.dtype().size() }
+                }
+            }
+        });
+        let outs = outs.collect();
+        let space = self.spaces.tiles;
+        self.spaces.tiles += 1;
+        self.runs_in(&body, Space::Tiles(space));
+        if let Some(tail) = &tail {
+            self.runs_in(tail, Space::LastTile(space));
+        }
+        let step = Tiles {
+            body,
+            tail,
+            rows: t.tile,
+            row0: (0..num).map(|i| (i * t.tile) as u32).collect(),
+            rowed,
+            shared,
+            outs,
+            space,
+        };
+        self.push(Step::Tiles(Box::new(step)), vec![]);
+    }
+}
+
+/// Number of inputs of a step that precede the carried values.
+fn head(rows: Option<usize>) -> usize {
+    if rows.is_some() { 5 } else { 4 }
+}
+
+fn captured(first: usize, num: usize) -> Trips {
+    Trips { captured: first..first + num, ..Trips::default() }
+}

@@ -1,0 +1,23 @@
+//! From a function to steps on addresses. Each pass is a file; [`Plan::compile`](super::Plan::compile) calls them in order.
+//!
+//! [`prepare`] replaces flags by plain operations; [`places`] decides which values move no data; [`fuse`] with
+//! [`layers`] groups nodes into units, and [`recompute`] lets units recompute cheap values. [`lower`] turns units into
+//! steps on [`buffers`], with [`codegen`] for fused units. [`extents`] checks that each step stays inside its
+//! buffers, and [`memory_plan`] assigns memory to the buffers.
+
+pub mod bits;
+pub mod buffers;
+pub mod chains;
+pub mod codegen;
+pub mod extents;
+pub mod fuse;
+pub mod layers;
+pub mod lower;
+pub mod lower_conv;
+pub mod lower_loops;
+pub mod lower_sequence;
+pub mod memory_plan;
+pub mod places;
+pub mod prepare;
+pub mod recompute;
+pub mod registers;

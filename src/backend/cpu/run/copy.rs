@@ -1,0 +1,265 @@
+//! Steps that copy elements (views, rows by index), add rows by index, or fill a buffer with random words.
+//!
+//! The steps contain only addresses and strides.
+
+use super::batch::{Axis, Batch};
+use crate::backend::cpu::access::{Dim, View};
+use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
+use crate::simd::Level;
+use std::ptr::{copy_nonoverlapping, write_bytes};
+
+/// An axis of a copy: its length, and the strides in source and destination, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MoveDim {
+    pub len: usize,
+    pub src: usize,
+    pub dst: usize,
+}
+
+/// Copies a view to another view of the same shape.
+#[derive(Clone, Debug)]
+pub(crate) struct Move {
+    pub src: Address,
+    pub dst: Address,
+    pub elem: usize,
+    pub dims: Box<[MoveDim]>,
+    /// The location and the number of bytes to fill with zeros first, for the padding of a pad.
+    pub zero: Option<(Address, usize)>,
+}
+
+impl Move {
+    /// The fewest axes that pair the elements of two views with the same shape.
+    pub fn dims(src: &View, dst: &View) -> Box<[MoveDim]> {
+        if src.size() == 0 {
+            return Box::new([MoveDim { len: 0, src: 1, dst: 1 }]);
+        }
+        let mut out: Vec<MoveDim> = Vec::new();
+        for (s, d) in src.dims.iter().zip(&dst.dims).filter(|(s, _)| s.len != 1) {
+            match out.last_mut() {
+                Some(o) if o.src == s.len * s.stride && o.dst == d.len * d.stride => {
+                    *o = MoveDim { len: o.len * s.len, src: s.stride, dst: d.stride };
+                }
+                _ => out.push(MoveDim { len: s.len, src: s.stride, dst: d.stride }),
+            }
+        }
+        out.into()
+    }
+
+    /// Bytes copied.
+    pub fn bytes(&self) -> usize {
+        self.dims.iter().map(|d| d.len).product::<usize>() * self.elem
+    }
+
+    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
+        f(&mut self.src, Access::Read);
+        f(&mut self.dst, Access::Write);
+        if let Some((loc, _)) = &mut self.zero {
+            f(loc, Access::Write);
+        }
+    }
+
+    /// # Safety
+    /// The locations are valid for the views, and the two do not overlap.
+    pub unsafe fn run(&self, env: Env) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some((loc, bytes)) = self.zero {
+                write_bytes(env.at(loc), 0, bytes);
+            }
+            let (src, dst) = (env.at(self.src).cast_const(), env.at(self.dst));
+            if self.elem == 8 {
+                walk::<u64>(src.cast(), dst.cast(), &self.dims);
+            } else {
+                walk::<u32>(src.cast(), dst.cast(), &self.dims);
+            }
+        }
+    }
+}
+
+unsafe fn walk<T: Copy>(src: *const T, dst: *mut T, dims: &[MoveDim]) {
+    // SAFETY: as for `Move::run`.
+    unsafe {
+        match *dims {
+            [] => dst.write_unaligned(src.read_unaligned()),
+            [MoveDim { len, src: 1, dst: 1 }] => {
+                copy_nonoverlapping(src.cast::<u8>(), dst.cast(), len * size_of::<T>());
+            }
+            [d] => {
+                for i in 0..d.len {
+                    dst.add(i * d.dst).write_unaligned(src.add(i * d.src).read_unaligned());
+                }
+            }
+            // For short rows, a call of memcpy takes longer than copying the elements one by one.
+            [o, d] if d.len < 16 => {
+                for i in 0..o.len {
+                    for j in 0..d.len {
+                        let x = src.add(i * o.src + j * d.src).read_unaligned();
+                        dst.add(i * o.dst + j * d.dst).write_unaligned(x);
+                    }
+                }
+            }
+            [d, ..] => {
+                for i in 0..d.len {
+                    walk(src.add(i * d.src), dst.add(i * d.dst), &dims[1..]);
+                }
+            }
+        }
+    }
+}
+
+/// Transposes `rows` by `cols` elements per entry of a batch: copies the element at `src + r stride + c` to
+/// `dst + c rows + r`.
+#[derive(Clone, Debug)]
+pub(crate) struct TransposeCopy {
+    pub src: Address,
+    pub dst: Address,
+    pub elem: usize,
+    /// The offsets of the entries.
+    pub batch: Batch<2>,
+    pub rows: usize,
+    pub cols: usize,
+    /// Distance between rows in elements.
+    pub stride: usize,
+}
+
+impl TransposeCopy {
+    /// The transposes that copy a view into a contiguous buffer, as (batch, rows, cols, stride). `None` if
+    /// the view is not a batch of transposed matrices.
+    pub fn of(view: &View) -> Option<(Batch<2>, usize, usize, usize)> {
+        let pattern = view.pattern();
+        let &[ref outer @ .., Dim { len: cols, stride: 1 }, Dim { len: rows, stride }] = &pattern[..] else {
+            return None;
+        };
+        let mut size = rows * cols;
+        let mut axes: Vec<Axis<2>> = Vec::with_capacity(outer.len());
+        for d in outer.iter().rev() {
+            axes.push(Axis { len: d.len, strides: [d.stride, size] });
+            size *= d.len;
+        }
+        Some((Batch::new(axes.into_iter().rev()), rows, cols, stride))
+    }
+
+    /// # Safety
+    /// The locations are valid for the elements, the two do not overlap, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        let TransposeCopy { elem, rows, cols, stride, .. } = *self;
+        // SAFETY: the caller's promise, of each entry.
+        self.batch.each(|[from, to]| unsafe {
+            let (src, dst) =
+                (env.at(self.src).add(from * elem).cast_const(), env.at(self.dst).add(to * elem));
+            if elem == 8 {
+                transpose_8(level, rows, cols, src.cast(), stride, dst.cast(), rows);
+            } else {
+                transpose_4(level, rows, cols, src.cast(), stride, dst.cast(), rows);
+            }
+        });
+    }
+}
+
+/// Copies row `index[i]` of `src`, with the index clamped to the valid rows, to row `i` of `dst`.
+#[derive(Clone, Debug)]
+pub(crate) struct Gather {
+    pub src: Address,
+    pub index: Address,
+    pub dst: Address,
+    /// Number of rows in the source.
+    pub rows: usize,
+    /// Number of rows to copy.
+    pub num: usize,
+    /// Bytes per row.
+    pub row: usize,
+}
+
+/// Element `i` of an index array, clamped to the valid rows.
+///
+/// # Safety
+/// The index array has more than `i` elements.
+unsafe fn clamped(index: *const i32, i: usize, rows: usize) -> usize {
+    // SAFETY: the caller's promise.
+    let k = unsafe { index.add(i).read_unaligned() };
+    (k.max(0) as usize).min(rows - 1)
+}
+
+impl Gather {
+    /// # Safety
+    /// The locations are valid for the lengths, and the written one overlaps no other.
+    ///
+    /// # Panics
+    /// If rows are copied from a source without rows.
+    pub unsafe fn run(&self, env: Env) {
+        assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are read from none", self.num);
+        // SAFETY: the caller's promise; rows are clamped.
+        unsafe {
+            let (src, dst, index) = (env.at(self.src), env.at(self.dst), env.at(self.index).cast());
+            for i in 0..self.num {
+                let from = clamped(index, i, self.rows) * self.row;
+                copy_nonoverlapping(src.add(from), dst.add(i * self.row), self.row);
+            }
+        }
+    }
+}
+
+/// Adds row `i` of `updates` to row `index[i]` of `dst`, in the order of `i`. The indices are clamped to the
+/// valid rows.
+#[derive(Clone, Debug)]
+pub(crate) struct ScatterAdd {
+    pub dst: Address,
+    pub index: Address,
+    pub updates: Address,
+    /// Number of rows in the destination.
+    pub rows: usize,
+    /// Number of rows to add.
+    pub num: usize,
+    /// Elements per row.
+    pub len: usize,
+    pub elem: Elem,
+}
+
+impl ScatterAdd {
+    /// # Safety
+    /// The locations are valid for the lengths, and the written one overlaps no other.
+    ///
+    /// # Panics
+    /// If rows are added to a destination without rows.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are added to none", self.num);
+        let add = sum_rows(level, self.elem);
+        let bytes = self.len * self.elem.size();
+        // SAFETY: the caller's promise; rows are clamped.
+        unsafe {
+            let (dst, updates, index) = (env.at(self.dst), env.at(self.updates), env.at(self.index).cast());
+            for i in 0..self.num {
+                let to = clamped(index, i, self.rows) * bytes;
+                add(dst.add(to), updates.add(i * bytes), 1, self.len, self.len);
+            }
+        }
+    }
+}
+
+/// Fills a buffer with random words.
+#[derive(Clone, Debug)]
+pub(crate) struct Random {
+    pub key: Address,
+    pub start: Address,
+    pub dst: Address,
+    pub stream: u32,
+    pub len: usize,
+}
+
+impl Random {
+    /// # Safety
+    /// The locations are valid for the lengths, and the level is available.
+    pub unsafe fn run(&self, env: Env, level: Level) {
+        if self.len == 0 {
+            return;
+        }
+        // SAFETY: the caller's promise; a buffer that is not empty is aligned for its elements.
+        unsafe {
+            let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
+            let start = env.at(self.start).cast::<u32>().read_unaligned();
+            let dst = std::slice::from_raw_parts_mut(env.at(self.dst).cast::<u32>(), self.len);
+            philox_fill(level, key, u64::from(start), self.stream, dst);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The steps of a plan and their execution.
+//!
+//! [`exec`] runs the [steps](step) of a plan in order. Each kind of step has a file: [strip programs](program), products
+//! ([`dot`], [`conv`]), copies ([`copy`]), loops ([`loops`], [`lockstep`], [`sequence`]), [`tiles`] and [`cond`]. Loops keep
+//! their step times and states in a [`tape`].
+
+pub mod batch;
+pub mod bind;
+pub mod cond;
+pub mod conv;
+pub mod copy;
+pub mod dot;
+pub mod exec;
+pub mod lockstep;
+pub mod lockstep_search;
+pub mod loops;
+pub mod observe;
+pub mod ones;
+pub mod packed;
+pub mod program;
+pub mod reduce;
+pub mod residuals;
+pub mod sequence;
+pub mod step;
+pub mod tape;
+pub mod taps;
+pub mod tiles;
+pub mod totals;
+pub mod walk;
+
+pub use exec::Workspace;
+pub use loops::Counters;

@@ -1,0 +1,46 @@
+//! Weights of the products in a loop, packed for the tiles when the loop starts.
+//!
+//! A captured value is the same in all trips. A product whose right operand is captured therefore uses a copy
+//! in the layout of its tiles ([`crate::backend::cpu::kernels::pack`]). The copies are in the body's arena and serve all
+//! trips.
+
+use super::bind::Body;
+use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::kernels::{pack, packed_len};
+use crate::simd::Level;
+
+/// A right operand of products and its packed copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    pub from: Address,
+    pub to: Address,
+    /// LockstepRows, columns, and the distance between rows of `from`.
+    pub shape: (usize, usize, usize),
+    pub double: bool,
+}
+
+impl Packed {
+    /// Bytes of the copy.
+    pub fn bytes(level: Level, (k, n, _): (usize, usize, usize), double: bool) -> usize {
+        packed_len(level, double, k, n) * if double { size_of::<f64>() } else { size_of::<f32>() }
+    }
+
+    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
+        f(&mut self.from, Access::Read);
+        f(&mut self.to, Access::Write);
+    }
+
+    unsafe fn run(&self, env: Env, level: Level) {
+        // SAFETY: the locations are valid for the shape, and the copy is in the body's own arena.
+        unsafe { pack(level, self.double, self.shape, env.at(self.from), env.at(self.to)) }
+    }
+}
+
+impl Body<'_> {
+    /// Packs the captured values, which must be bound.
+    pub unsafe fn pack(&mut self) {
+        let inner = &self.plan.0;
+        // SAFETY: captured values are bound, and the workspace is prepared for the plan.
+        inner.packed.iter().for_each(|packed| unsafe { packed.run(self.bound(), inner.level) });
+    }
+}

@@ -1,0 +1,252 @@
+//! The results of a loop that later passes read: the schedule of accepted step times, and the tape of stored
+//! states and residuals.
+//!
+//! Both are in the workspace of the plan that contains the loop and keep their capacity between runs. The
+//! checkpoint rule decides which states are stored.
+
+use crate::backend::checkpoint::Recorder;
+use crate::backend::cpu::loop_report::LoopRun;
+use crate::backend::cpu::memory::{Storage, aligned};
+use crate::graph::TapRows;
+use std::ops::Range;
+use std::ptr::null_mut;
+
+/// Slots are allocated in chunks of up to this many bytes, or of one larger slot. A tape of small states
+/// therefore needs few allocations, and a tape of large states grows slot by slot.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// The accepted step times of a search.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    /// One more than the number of steps.
+    pub step_times: Vec<f64>,
+    /// Whether the last step time equals the end time of the search exactly.
+    pub reached: bool,
+    /// The tapped rows that trips hold.
+    pub held: TapRows,
+}
+
+impl Schedule {
+    /// Number of steps.
+    pub fn count(&self) -> usize {
+        self.step_times.len().saturating_sub(1)
+    }
+}
+
+/// The parts of a carried state and their offsets in a slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SlotLayout {
+    /// Offset and length in bytes of each part.
+    pub parts: Box<[(usize, usize)]>,
+    /// Bytes of a state.
+    pub bytes: usize,
+}
+
+impl SlotLayout {
+    /// Contiguous parts with the given lengths in bytes.
+    pub fn of(lengths: impl Iterator<Item = usize>) -> SlotLayout {
+        let mut bytes = 0;
+        let mut parts = Vec::new();
+        for len in lengths {
+            parts.push((bytes, len));
+            bytes += aligned(len);
+        }
+        SlotLayout { parts: parts.into(), bytes }
+    }
+}
+
+/// Slots of equal size, for states, residuals or the values of a sequence. They are allocated on first use
+/// and stay allocated between runs.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    name: &'static str,
+    state_bytes: usize,
+    chunk: usize,
+    chunks: Vec<Storage>,
+    /// The slots of the chunk that was accessed last; accesses are mostly sequential.
+    near: Range<usize>,
+    at: *mut u8,
+}
+
+// SAFETY: the address points into a chunk, which this value owns.
+unsafe impl Send for Slots {}
+
+impl Slots {
+    /// At most `num` slots of `state_bytes` bytes.
+    pub fn new(state_bytes: usize, num: usize) -> Slots {
+        Slots::in_chunks("stored states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
+    }
+
+    fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
+        Slots { name, state_bytes, chunk, chunks: Vec::new(), near: 0..0, at: null_mut() }
+    }
+
+    /// The address of slot `i`.
+    #[inline]
+    pub fn at(&mut self, i: usize) -> *mut u8 {
+        if !self.near.contains(&i) {
+            self.find(i);
+        }
+        // SAFETY: the slot lies within its chunk.
+        unsafe { self.at.add((i - self.near.start) * self.state_bytes) }
+    }
+
+    #[cold]
+    fn find(&mut self, i: usize) {
+        let chunk = i / self.chunk;
+        while self.chunks.len() <= chunk {
+            self.chunks.push(Storage::new(self.name, self.chunk * self.state_bytes));
+        }
+        (self.near, self.at) = (chunk * self.chunk..(chunk + 1) * self.chunk, self.chunks[chunk].ptr());
+    }
+
+    /// Number of allocated slots.
+    fn len(&self) -> usize {
+        self.chunks.len() * self.chunk
+    }
+
+    fn bytes(&self) -> usize {
+        self.len() * self.state_bytes
+    }
+
+    /// Frees the last chunk.
+    fn shrink(&mut self) {
+        self.chunks.pop();
+        self.near = 0..0;
+    }
+}
+
+/// Number of slots per chunk, at most `num`.
+fn in_a_chunk(chunk_bytes: usize, bytes: usize, num: usize) -> usize {
+    (chunk_bytes / bytes.max(1)).clamp(1, num.max(1))
+}
+
+/// The sizes of a tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TapeShape {
+    pub state_bytes: usize,
+    /// The maximum number of states.
+    pub num: usize,
+    /// Bytes of residuals per step; 0 if there are none.
+    pub residual_bytes: usize,
+    /// The joint budget of states and residuals in bytes.
+    pub budget: usize,
+    /// Positions for residuals before those of the first step: 1 if trips read residuals of the previous
+    /// trip.
+    pub lead: usize,
+}
+
+impl TapeShape {
+    /// Slots per chunk, for states and for residuals.
+    fn chunks(&self) -> [usize; 2] {
+        // With residuals, a chunk of several slots is at most a sixteenth of the budget, so that partly used
+        // chunks of the two kinds waste little of it.
+        let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
+        [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
+    }
+
+    /// The number of steps, out of `steps`, whose residuals are stored.
+    pub fn with_residuals(&self, steps: usize) -> usize {
+        let [states, residuals] = self.chunks();
+        if self.residual_bytes == 0 {
+            return 0;
+        }
+        let taken = self.num.min(steps).next_multiple_of(states) * self.state_bytes;
+        let left = self.budget.saturating_sub(taken) / (residuals * self.residual_bytes);
+        left.saturating_mul(residuals).saturating_sub(self.lead).min(steps)
+    }
+}
+
+/// The stored states of one forward pass, and the residuals of its first steps.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    pub recorder: Recorder,
+    pub slots: Slots,
+    residuals: Slots,
+    /// The residuals of this many steps, from the first step on, are stored, after `lead` positions.
+    num_residuals: usize,
+    lead: usize,
+    /// Whether this pass stores residuals.
+    is_open: bool,
+    budget: usize,
+    /// Result of the current run of the plan.
+    pub run: LoopRun,
+}
+
+impl Tape {
+    pub fn new(shape: TapeShape) -> Tape {
+        let TapeShape { state_bytes, num, residual_bytes, budget, lead } = shape;
+        let [states, residuals] = shape.chunks();
+        Tape {
+            recorder: Recorder::new(num, None),
+            slots: Slots::in_chunks("stored states", state_bytes, states),
+            residuals: Slots::in_chunks("stored residuals", residual_bytes, residuals),
+            num_residuals: 0,
+            lead,
+            is_open: false,
+            budget,
+            run: LoopRun::default(),
+        }
+    }
+
+    /// Starts a forward pass, with the expected number of steps if it is known.
+    pub fn start(&mut self, expected: Option<usize>) {
+        self.recorder.reset(expected);
+        self.num_residuals = 0;
+        self.is_open = self.lead == 0;
+    }
+
+    /// The slot for residuals that the first step reads from a previous one, if there is room for residuals.
+    pub fn lead(&mut self) -> Option<*mut u8> {
+        (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
+    }
+
+    /// Records that the slot of [`Tape::lead()`] was filled.
+    pub fn open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// The slot for the residuals of step `n`, if they are stored: residuals are stored for the first steps,
+    /// as many as fit beside the states.
+    #[inline]
+    pub fn residuals_of_next(&mut self, n: usize) -> Option<*mut u8> {
+        let (is_next, place) = (self.is_open && n == self.num_residuals, n + self.lead);
+        let is_there = is_next && (place < self.residuals.len() || self.fits_one_more());
+        is_there.then(|| self.residuals.at(place))
+    }
+
+    #[cold]
+    fn fits_one_more(&self) -> bool {
+        let more = self.residuals.chunk * self.residuals.state_bytes;
+        self.slots.bytes() + self.residuals.bytes() + more <= self.budget
+    }
+
+    /// Records that step `n` was accepted and wrote its residuals to [`Tape::residuals_of_next`].
+    #[inline]
+    pub fn keep_residuals(&mut self, n: usize) {
+        self.num_residuals = n + 1;
+    }
+
+    /// Makes room for a stored state. States have priority, so the residuals of the last steps are dropped.
+    #[inline]
+    pub fn make_room(&mut self) {
+        while self.residuals.len() > 0 && self.slots.bytes() + self.residuals.bytes() > self.budget {
+            self.residuals.shrink();
+            self.num_residuals = self.num_residuals.min(self.residuals.len().saturating_sub(self.lead));
+        }
+    }
+
+    /// The residuals of steps n - 1 and n, if they were stored; the same address twice if trips read no
+    /// residuals of the previous trip.
+    #[inline]
+    pub fn residuals(&mut self, n: usize) -> Option<[*mut u8; 2]> {
+        (n < self.num_residuals).then(|| [self.residuals.at(n), self.residuals.at(n + self.lead)])
+    }
+
+    /// Records a forward pass of this many steps.
+    pub fn note(&mut self, steps: usize) {
+        self.run.runs += 1;
+        self.run.steps = self.run.steps.max(steps);
+        self.run.kept = self.run.kept.max(self.recorder.kept().len());
+    }
+}
