@@ -7,7 +7,7 @@ use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
 use super::event::{Events, Mark, Past, Seen, marks_of};
 use super::leaves::Leaves;
-use super::solve::{Problem, failed};
+use super::problem::{Problem, failed};
 use crate::array::DType;
 use crate::graph::Type;
 use crate::ode::{Before, Clock, FieldFailure, SolveError, Span, status, take_back};

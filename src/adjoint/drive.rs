@@ -3,9 +3,9 @@
 use super::algorithm::LeafField;
 use super::event::{Events, Watch};
 use super::leaves::Leaves;
+use super::problem::Problem;
 use super::rows::Groups;
 use super::saved::{BYTES_MAX, Saved};
-use super::solve::Problem;
 use super::state::TensorState;
 use super::{Adjoint, Batching, ExpectedSteps, Options, PartNorm, TensorSolution, backsolve, reversible};
 use crate::array::DType;

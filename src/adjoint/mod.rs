@@ -24,6 +24,7 @@ mod event_records;
 mod leaves;
 mod options;
 mod pieces;
+mod problem;
 mod reversible;
 mod root;
 mod rows;

@@ -28,7 +28,7 @@ use super::bodies::{Bodies, body};
 use super::curve::{Rows, Step, Trail};
 use super::event::Events;
 use super::leaves::{Layout, Leaves};
-use super::solve::{Problem, failed, solution};
+use super::problem::{Problem, failed, solution};
 use super::{Options, TensorSolution};
 use crate::array::DType;
 use crate::graph::Type;

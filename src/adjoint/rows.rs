@@ -8,7 +8,7 @@
 use super::dense::TensorDenseOutput;
 use super::event_records::EventRecords;
 use super::leaves::Leaves;
-use super::solve::Problem;
+use super::problem::Problem;
 use super::{Batching, TensorSolution, TensorStats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};

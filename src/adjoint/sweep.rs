@@ -16,7 +16,7 @@
 use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
 use super::leaves::{Layout, Leaves};
-use super::solve::Problem;
+use super::problem::Problem;
 use super::{Adjoint, Options};
 use crate::array::DType;
 use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
