@@ -418,7 +418,7 @@ impl Lower<'_> {
             let (ty, whole) = (t.body.output_type(k).clone(), t.out_type(k));
             let at = self.result(id, k, &whole);
             match out {
-                TileOut::Rows => Out::LockstepRows { at, row: ty.bytes() / t.tile.max(1) },
+                TileOut::Rows => Out::Rows { at, row: ty.bytes() / t.tile.max(1) },
                 TileOut::Sum => {
                     let stride = aligned(ty.bytes());
                     let parts = self.buffers.arena(stride * num.saturating_sub(1));

@@ -1,6 +1,6 @@
 //! The place of each node's value: a number, or a view of another node's buffer.
 //!
-//! SlotLayout operations become [`View`]s, which cost nothing. This file determines which nodes own a buffer
+//! Layout operations become [`View`]s, which cost nothing. This file determines which nodes own a buffer
 //! (*roots*): inputs, constant arrays, results of computations, and the few layout operations that strides
 //! cannot express.
 

@@ -241,7 +241,7 @@ fn mode(input: &Input, cut: Cut, ending: Ending) -> Mode {
                 }
                 _ => len % strip == 0,
             };
-            if inside { Mode::LockstepRows } else { Mode::Strided }
+            if inside { Mode::Rows } else { Mode::Strided }
         }
         _ => Mode::Strided,
     }

@@ -33,7 +33,7 @@ const PACK_BYTES: usize = K_BLOCK * 256;
 /// The shape of `C[m, n] (+)= A[m, k] B[k, n]`; strides count elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gemm {
-    /// RowFactors of A and C.
+    /// Rows of A and C.
     pub m: usize,
     /// Columns of B and C.
     pub n: usize,
@@ -208,7 +208,7 @@ const FINISH_ROWS: usize = 24;
 enum Factor<T> {
     /// The first row of the block; rows are `ldb` apart.
     Plain(*const T),
-    /// RowFactors from `k0` on of a packed operand with `k` rows.
+    /// Rows from `k0` on of a packed operand with `k` rows.
     Packed { b: *const T, k: usize, k0: usize },
 }
 

@@ -56,7 +56,7 @@ impl<T: Copy> RowFactors<T> {
     }
 }
 
-/// RowFactors of C that were just written, with their part of the epilogue.
+/// Rows of C that were just written, with their part of the epilogue.
 #[derive(Clone, Copy)]
 pub(super) struct Written<T> {
     pub rows: usize,

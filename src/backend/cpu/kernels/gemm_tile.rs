@@ -110,7 +110,7 @@ impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, W
         }
     }
 
-    /// One tile. RowFactors of A are addressed relative to every third row, so that few pointers advance: x86
+    /// One tile. Rows of A are addressed relative to every third row, so that few pointers advance: x86
     /// addresses have a base and an index, and 12 advancing pointers would not fit into the integer registers.
     #[inline(always)]
     unsafe fn tile<V: Float<Elem = T>>(panel: &Panel<T>, a: *const T, c: *mut T) {

@@ -1,6 +1,6 @@
 //! The search in lockstep: attempts of all rows at once, accepted or rejected per row.
 //!
-//! The search fills the rows' schedules and a tape. LockstepRows have different numbers of accepted trips during the
+//! The search fills the rows' schedules and a tape. Rows have different numbers of accepted trips during the
 //! search, so the first row that reaches a state determines its slot, and every row then writes its own part.
 
 use super::bind::Body;

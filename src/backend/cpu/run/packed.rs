@@ -14,7 +14,7 @@ use crate::simd::Level;
 pub(crate) struct Packed {
     pub from: Address,
     pub to: Address,
-    /// LockstepRows, columns, and the distance between rows of `from`.
+    /// Rows, columns, and the distance between rows of `from`.
     pub shape: (usize, usize, usize),
     pub double: bool,
 }

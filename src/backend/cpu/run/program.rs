@@ -26,8 +26,8 @@ pub(crate) enum Mode {
     Fixed,
     /// A pattern that repeats in each strip (or one element), copied to a register once per run.
     Periodic,
-    /// LockstepRows longer than strips: in place, at an address computed per strip.
-    LockstepRows,
+    /// Rows longer than strips: in place, at an address computed per strip.
+    Rows,
     /// Anything else: copied to a register per strip.
     Strided,
 }
@@ -167,7 +167,7 @@ impl Program {
     pub fn cost(&self) -> Cost {
         let n = self.cut.size();
         let bytes = |s: &Stream| match s.mode {
-            Mode::Linear | Mode::LockstepRows | Mode::Strided => n * s.elem.size(),
+            Mode::Linear | Mode::Rows | Mode::Strided => n * s.elem.size(),
             Mode::Fixed | Mode::Periodic => {
                 s.elem.size() * s.dims.iter().filter(|d| d.stride > 0).map(|d| d.len).product::<usize>()
             }
@@ -259,7 +259,7 @@ impl Program {
                         let to = *env.table.add(slot);
                         load(to, env.at(s.loc), s.elem, &s.dims, start, n);
                     }
-                    Mode::LockstepRows => {
+                    Mode::Rows => {
                         let [outer, inner] = s.dims[..] else { unreachable!("invariant: rows have 2 axes") };
                         let at = start / inner.len * outer.stride + start % inner.len;
                         *env.table.add(slot) = env.at(s.loc).add(at * s.elem.size());

@@ -24,7 +24,7 @@ pub(crate) struct Tiles {
     pub tail: Option<Plan>,
     /// First row of each tile.
     pub row0: Box<[u32]>,
-    /// LockstepRows per tile.
+    /// Rows per tile.
     pub rows: usize,
     /// Inputs that are split by rows: location, and bytes per row.
     pub rowed: Box<[(Address, usize)]>,
@@ -37,7 +37,7 @@ pub(crate) struct Tiles {
 #[derive(Debug)]
 pub(crate) enum Out {
     /// Consecutive rows of this many bytes.
-    LockstepRows { at: Address, row: usize },
+    Rows { at: Address, row: usize },
     /// A sum over the tiles. Tile 0 writes its term to `at`, the others write theirs to `parts`, `stride`
     /// bytes apart.
     Sum { at: Address, parts: Address, stride: usize, add: StripFn, len: usize, elem: usize },
@@ -70,7 +70,7 @@ impl Tiles {
         self.shared.iter_mut().for_each(|l| f(l, Access::Read));
         for out in &mut self.outs {
             match out {
-                Out::LockstepRows { at, .. } => f(at, Access::Write),
+                Out::Rows { at, .. } => f(at, Access::Write),
                 Out::Sum { at, parts, .. } => {
                     f(at, Access::Write);
                     f(parts, Access::Write);
@@ -140,7 +140,7 @@ impl Tiles {
             let first = plan.0.first_output();
             for (k, out) in self.outs.iter().enumerate() {
                 ws.bases[first + k] = match *out {
-                    Out::LockstepRows { at, row: bytes } => env.at(at).add(row * bytes),
+                    Out::Rows { at, row: bytes } => env.at(at).add(row * bytes),
                     Out::Sum { at, .. } if i == 0 => env.at(at),
                     Out::Sum { parts, stride, .. } => env.at(parts).add((i - 1) * stride),
                 };

@@ -21,7 +21,7 @@ use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
 /// The maximum number of rows of a deferred product. With 8 rows, the pass over the sum takes only as long as
 /// the product.
 const MAX_ROWS: usize = 4;
-/// LockstepRows of a ring buffer. With 16, a pass over the sum takes a tenth of a trip; a longer ring costs more L2
+/// Rows of a ring buffer. With 16, a pass over the sum takes a tenth of a trip; a longer ring costs more L2
 /// space than it saves.
 const RING_ROWS: usize = 16;
 /// Bytes of a ring's counter; the rows follow the counter.
@@ -107,7 +107,7 @@ pub(crate) struct DeferredProduct {
     pub ring: Ring,
 }
 
-/// LockstepRows of trips that wait to be multiplied, stored in the arena during all trips: their number, then the
+/// Rows of trips that wait to be multiplied, stored in the arena during all trips: their number, then the
 /// rows of A^T, then the rows of B.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring {

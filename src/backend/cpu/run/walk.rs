@@ -7,7 +7,7 @@ use crate::backend::cpu::access::Dim;
 use crate::backend::cpu::kernels::Elem;
 use std::ptr::copy_nonoverlapping;
 
-/// LockstepRows shorter than this are copied element by element, all rows in one loop.
+/// Rows shorter than this are copied element by element, all rows in one loop.
 const SHORT: usize = 16;
 
 /// Copies elements `start .. start + n` of a pattern at `src` to `dst`.
