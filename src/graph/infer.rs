@@ -1,6 +1,6 @@
-//! Type inference. This file, with `conv` and `sequence`, defines which operands an op takes.
+//! Type inference. This file, with `conv` and `signature`, defines which operands an op takes.
 
-use super::{BinaryOp, Literal, MAX_ROWS, Op, Type, UnaryOp, conv, sequence};
+use super::{BinaryOp, Literal, MAX_ROWS, Op, SearchValues, Type, UnaryOp, conv};
 use crate::array::{DType, Shape};
 
 /// Operands that do not fit an operation, or a malformed graph.
@@ -113,7 +113,7 @@ fn check(op: &Op, args: &[&Type], hint: Option<&Type>) -> Inferred {
             need(args[1] == &Type::scalar(DType::U32), || "the start must be u32[]".into())?;
             Ok(ty)
         }
-        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => loops(op, args),
+        Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) => loops(op, args),
         Op::Custom(_) | Op::Cond(_) => calls(op, args),
         Op::Proj(k) => match args[0] {
             Type::Tuple(types) => types.get(*k).cloned().ok_or_else(|| format!("the tuple has no value {k}")),
@@ -306,40 +306,28 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             if s.taps.times > 0 {
                 is(args, 2, &[f64s(&[s.taps.times])], "operand")?;
             }
-            let (body, at) = (s.attempt.input_types().split_off(s.attempt_head()), s.first_carry());
-            is(args, at, &body, "operand of the attempt")?;
-            need(args.len() == at + body.len(), || format!("it takes {} operands", at + body.len()))?;
-            let mut out = s.attempt.output_types().split_off(4);
-            let taps = out.split_off((s.num_carry + s.num_ext).min(out.len()));
-            out.extend([Type::Schedule, Type::Tape]);
-            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
-            Ok(Type::Tuple(out))
+            s.fits()?;
+            let takes = s.attempt_inputs(&s.attempt.input_types());
+            let wanted = [takes.carry, takes.ext, takes.captures].concat();
+            let at = 2 + usize::from(s.taps.times > 0);
+            is(args, at, &wanted, "operand of the attempt")?;
+            need(args.len() == at + wanted.len(), || format!("it takes {} operands", at + wanted.len()))?;
+            let gives = s.attempt_outputs(&s.attempt.output_types());
+            let values = SearchValues {
+                carry: gives.carry,
+                ext: gives.ext,
+                schedule: vec![Type::Schedule],
+                tape: vec![Type::Tape],
+                tapped: gives.taps.iter().map(|ty| s.taps.tapped(ty, s.rows())).collect(),
+            };
+            Ok(Type::Tuple(values.join()))
         }
-        Op::Scan(s) => {
-            is(args, 0, &[Type::Schedule], "operand")?;
-            let body = s.step.input_types().split_off(s.head());
-            is(args, 1, &body, "operand of the step")?;
-            need(args.len() == 1 + body.len(), || format!("it takes {} operands", 1 + body.len()))?;
-            let mut out = s.step.output_types();
-            let taps = out.split_off(s.num_carry.min(out.len()));
-            out.push(Type::Tape);
-            out.extend(taps.iter().map(|ty| s.taps.tapped(ty, s.rows())));
-            Ok(Type::Tuple(out))
-        }
-        Op::Rev(r) => {
-            is(args, 0, &[Type::Schedule, Type::Tape], "operand")?;
-            let mut body = r.bwd.input_types().split_off(r.head());
-            let taps = body.len().saturating_sub(r.num_ct_taps);
-            body[taps..].iter_mut().for_each(|ty| *ty = r.taps.tapped(ty, r.rows()));
-            is(args, 2, &body, "operand of the backward step")?;
-            need(args.len() == 2 + body.len(), || format!("it takes {} operands", 2 + body.len()))?;
-            Ok(Type::Tuple(r.bwd.output_types()))
-        }
-        Op::Loop(l) => {
-            let wanted = sequence::operands(l);
+        Op::Replay(l) => {
+            l.fits()?;
+            let wanted = l.operand_types();
             is(args, 0, &wanted, "operand")?;
             need(args.len() == wanted.len(), || format!("it takes {} operands", wanted.len()))?;
-            Ok(Type::Tuple(sequence::values(l)))
+            Ok(Type::Tuple(l.value_types()))
         }
         Op::Tiles(t) => {
             need(t.rows <= MAX_ROWS, || format!("{} rows exceed the limit of {MAX_ROWS}", t.rows))?;

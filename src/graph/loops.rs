@@ -4,18 +4,10 @@
 //! is one run of a loop's body; in a search, it is an accepted attempt. A *search* ([`Solve`]) makes
 //! attempts, estimates errors, and accepts or rejects each attempt. Its *step* defines what an accepted
 //! attempt computes, and only the step is differentiated. A *schedule* is the list of accepted step times;
-//! the other loops run the step, or its derivative, along it. The graph does not define the purpose of a
+//! a [replay](super::Replay) runs the step, or its derivative, along it. The graph does not define the purpose of a
 //! search: `adjoint` builds an adaptive ODE solve from this operation.
 
 use super::{Func, Taps, Type};
-
-/// The number of rows of a loop in lockstep, from its step; `None` if it has a single schedule.
-fn rows(step: &Func) -> Option<usize> {
-    match &step.node(*step.inputs().first()?).ty {
-        Type::Array { shape, .. } => shape.first().copied(),
-        _ => None,
-    }
-}
 
 /// The number of states of a forward pass that are stored for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,47 +88,6 @@ pub struct Solve {
     pub policy: Policy,
 }
 
-/// Runs `step` along a schedule. The node maps `schedule, carry.., captures..` to `carry.., tape, tapped..`.
-/// The trips hold the same tap rows as in the search.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Scan {
-    /// As in [`Solve`].
-    pub step: Func,
-    /// As in [`Solve`].
-    pub inverse: Option<Func>,
-    /// The number of values that the step carries.
-    pub num_carry: usize,
-    /// As in [`Solve`].
-    pub taps: Taps,
-    /// What the tape stores.
-    pub policy: Policy,
-}
-
-/// Runs along a schedule from its end, and recomputes states that the tape does not store.
-///
-/// `step` has no taps. `bwd` maps `first, last, t, t_next, carry.., captures.., ct_carry.., ct_tap..` to
-/// `ct_carry'.., ct_captures..` (of the captures in `wrt`). The node maps `schedule, tape, carry0..,
-/// captures.., ct_carry.., ct_tapped..` to `ct_carry0.., ct_captures..`. The ct_captures are summed over the
-/// trips. A trip's ct_tap is the sum of the rows of ct_tapped that the trip holds, or zero.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Rev {
-    /// As in [`Solve`]; recomputes states.
-    pub step: Func,
-    /// The vjp of the step.
-    pub bwd: Func,
-    /// The number of values that the step carries.
-    pub num_carry: usize,
-    /// The number of carried cotangents.
-    pub num_ct: usize,
-    /// The number of cotangents of taps.
-    pub num_ct_taps: usize,
-    /// As in [`Solve`].
-    pub taps: Taps,
-    /// The captures that have a cotangent, in the order of the ct_captures; one capture may occur several
-    /// times.
-    pub wrt: Vec<usize>,
-}
-
 /// How the outputs of all tiles are combined into one output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TileOut {
@@ -165,87 +116,6 @@ pub struct Tiles {
     pub num_rowed: usize,
     /// How each output is combined over the tiles.
     pub outs: Vec<TileOut>,
-}
-
-impl Solve {
-    /// The number of rows in lockstep; `None` if the search has a single schedule.
-    pub fn rows(&self) -> Option<usize> {
-        rows(&self.step)
-    }
-
-    /// The number of inputs of the attempt before the carry.
-    pub fn attempt_head(&self) -> usize {
-        1 + usize::from(self.rows().is_some())
-    }
-
-    /// The number of inputs of the step before the carry.
-    pub fn head(&self) -> usize {
-        4 + usize::from(self.rows().is_some())
-    }
-
-    /// The index of the operand that is the first carried value.
-    pub fn first_carry(&self) -> usize {
-        2 + usize::from(self.taps.times > 0)
-    }
-
-    /// The number of values that a trip taps.
-    pub fn num_taps(&self) -> usize {
-        self.step.num_outputs() - self.num_carry
-    }
-
-    /// The index of the output that is the first tapped value.
-    pub fn first_tapped(&self) -> usize {
-        self.num_carry + self.num_ext + 2
-    }
-
-    /// Number of captured inputs.
-    pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - self.head() - self.num_carry
-    }
-}
-
-impl Scan {
-    /// See [`Solve::rows`].
-    pub fn rows(&self) -> Option<usize> {
-        rows(&self.step)
-    }
-
-    /// See [`Solve::head`].
-    pub fn head(&self) -> usize {
-        4 + usize::from(self.rows().is_some())
-    }
-
-    /// The number of values that a trip taps.
-    pub fn num_taps(&self) -> usize {
-        self.step.num_outputs() - self.num_carry
-    }
-
-    /// The index of the output that is the first tapped value.
-    pub fn first_tapped(&self) -> usize {
-        self.num_carry + 1
-    }
-
-    /// Number of captured inputs.
-    pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - self.head() - self.num_carry
-    }
-}
-
-impl Rev {
-    /// See [`Solve::rows`].
-    pub fn rows(&self) -> Option<usize> {
-        rows(&self.step)
-    }
-
-    /// See [`Solve::head`].
-    pub fn head(&self) -> usize {
-        4 + usize::from(self.rows().is_some())
-    }
-
-    /// Number of captured inputs.
-    pub fn num_captures(&self) -> usize {
-        self.step.num_inputs() - self.head() - self.num_carry
-    }
 }
 
 /// The maximum number of rows of [`Tiles`]: the body receives the index of its first row as a u32.

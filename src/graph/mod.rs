@@ -21,7 +21,8 @@ mod literal;
 mod loops;
 mod observer;
 mod op;
-mod sequence;
+mod replay;
+mod signature;
 mod taps;
 pub mod text;
 mod types;
@@ -41,10 +42,14 @@ pub use interp::{
 };
 pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;
-pub use loops::{Checkpoints, Policy, Rev, Scan, Solve, TileOut, Tiles};
+pub use loops::{Checkpoints, Policy, Solve, TileOut, Tiles};
 pub use observer::{CallbackValue, Observer};
 pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
-pub use sequence::Loop;
+pub use replay::Replay;
+pub use signature::{
+    AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,
+    TripOutputs, indices,
+};
 pub(crate) use taps::TapRows;
 pub use taps::Taps;
 pub use types::Type;

@@ -5,7 +5,7 @@
 //! operands of equal shape. There is no op for a function that can be composed of these ops without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
-use super::{Cond, Custom, Func, Literal, Loop, Margins, Observer, Rev, Scan, Solve, Tiles};
+use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles};
 use std::sync::Arc;
 
 /// Elementwise functions of one float. `Neg`, `Abs` and `Sign` also take i32; `Not` takes bool.
@@ -202,12 +202,8 @@ pub enum Op {
     },
     /// Runs a body until an output of the body ends the loop. See [`Solve`].
     Solve(Arc<Solve>),
-    /// Runs a step along a schedule, from its start. See [`Scan`].
-    Scan(Arc<Scan>),
-    /// Runs the derivative of a step along a schedule, from its end. See [`Rev`].
-    Rev(Arc<Rev>),
-    /// Runs a body along a schedule, and reads and stores values in each trip. See [`Loop`].
-    Loop(Arc<Loop>),
+    /// Runs a body along a schedule. See [`Replay`].
+    Replay(Arc<Replay>),
     /// Runs a body for each tile of rows, in parallel. See [`Tiles`].
     Tiles(Arc<Tiles>),
     /// A function with custom derivatives. See [`Custom`].
@@ -238,9 +234,7 @@ impl Op {
     pub fn bodies(&self) -> Vec<&Func> {
         match self {
             Op::Solve(s) => [&s.attempt, &s.step].into_iter().chain(&s.inverse).collect(),
-            Op::Scan(s) => [&s.step].into_iter().chain(&s.inverse).collect(),
-            Op::Rev(r) => vec![&r.step, &r.bwd],
-            Op::Loop(l) => vec![&l.body],
+            Op::Replay(l) => [&l.body].into_iter().chain(&l.step).chain(&l.inverse).collect(),
             Op::Tiles(t) => [&t.body].into_iter().chain(&t.tail).collect(),
             Op::Custom(c) => [&c.body].into_iter().chain(&c.jvp).chain(&c.vjp).collect(),
             Op::Cond(c) => vec![&c.then, &c.otherwise],
@@ -278,9 +272,7 @@ impl Op {
             Op::ConvKernel { .. } => "conv_kernel",
             Op::RandomBits { .. } => "random_bits",
             Op::Solve(_) => "solve",
-            Op::Scan(_) => "scan",
-            Op::Rev(_) => "rev",
-            Op::Loop(_) => "loop",
+            Op::Replay(_) => "replay",
             Op::Tiles(_) => "tiles",
             Op::Custom(_) => "custom",
             Op::Cond(_) => "cond",

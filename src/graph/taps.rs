@@ -35,11 +35,6 @@ impl Taps {
         self.times + self.groups + usize::from(self.last)
     }
 
-    /// These taps if `is_tapped`, else no taps.
-    pub(crate) fn only_if(self, is_tapped: bool) -> Taps {
-        if is_tapped { self } else { Taps::default() }
-    }
-
     /// The row of a trip's group.
     fn group_of(&self, trip: usize) -> Option<usize> {
         let group = trip.checked_div(self.every)?;

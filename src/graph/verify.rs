@@ -8,8 +8,8 @@
 //! are mostly consequences of the first.
 
 use super::{
-    Cond, Custom, Func, GraphError, Literal, Loop, Node, NodeId, Op, Policy, Rev, Scan, Solve, Taps, TileOut,
-    Tiles, Type, infer, sequence,
+    Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Policy, Replay, Solve, Taps, TileOut, Tiles,
+    TripInputs, Type, infer,
 };
 use crate::array::DType;
 
@@ -72,9 +72,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
             return need(!matches!(node.ty, Type::Tuple(_)), || "an input cannot be a tuple".into());
         }
         Op::Solve(s) => check_solve(s)?,
-        Op::Scan(s) => check_scan(s)?,
-        Op::Rev(r) => check_rev(r)?,
-        Op::Loop(l) => check_loop(l)?,
+        Op::Replay(l) => check_replay(l)?,
         Op::Tiles(t) => check_tiles(t)?,
         Op::Custom(c) => check_custom(c)?,
         Op::Cond(c) => check_cond(c)?,
@@ -101,12 +99,8 @@ fn check_operands(op: &Op, args: &[&Type]) -> Check {
     for (k, ty) in args.iter().enumerate() {
         let ok = match op {
             Op::Proj(_) => matches!(ty, Type::Tuple(_)),
-            Op::Scan(_) if k == 0 => **ty == Type::Schedule,
-            Op::Rev(_) if k < 2 => **ty == [Type::Schedule, Type::Tape][k],
-            Op::Loop(_) if k == 0 => **ty == Type::Schedule,
-            Op::Loop(l) if (1 + l.num_carry..1 + l.num_carry + l.num_xs).contains(&k) => {
-                matches!(ty, Type::Sequence { .. })
-            }
+            // Inference knows which operands of a replay are opaque.
+            Op::Replay(_) => !matches!(ty, Type::Tuple(_)),
             _ => is_array(ty),
         };
         need(ok, || format!("its operand {k} is {ty}"))?;
@@ -131,14 +125,6 @@ fn same(what: &str, got: &[Type], want: &[Type]) -> Check {
     need(got.len() == want.len(), || format!("{what} count is {}, not {}", got.len(), want.len()))
 }
 
-/// The types of the inputs before the carry: first: bool, last: bool, t: f64, t_next: f64. If there are rows,
-/// each has an axis of rows, and live: bool[rows] follows.
-fn trip(rows: Option<usize>) -> Vec<Type> {
-    let mut head = vec![DType::Bool, DType::Bool, DType::F64, DType::F64];
-    head.extend(rows.map(|_| DType::Bool));
-    each_row(&head, rows)
-}
-
 fn each_row(dtypes: &[DType], rows: Option<usize>) -> Vec<Type> {
     dtypes.iter().map(|&d| Type::array(d, rows.as_slice())).collect()
 }
@@ -153,94 +139,96 @@ fn check_rows(what: &str, types: &[Type], rows: Option<usize>) -> Check {
 fn check_solve(s: &Solve) -> Check {
     check_body("attempt", &s.attempt)?;
     check_body("step", &s.step)?;
-    let inputs = s.attempt.input_types();
-    let (rows, head) = (s.rows(), s.attempt_head());
-    let moving = head + s.num_carry + s.num_ext;
-    need(inputs.len() >= moving, || format!("its attempt has {} inputs, fewer than {moving}", inputs.len()))?;
-    same("its attempt's input", &inputs[..head], &each_row(&[DType::F64, DType::Bool][..head], rows))?;
-    let mut outputs = each_row(&[DType::Bool, DType::Bool, DType::Bool, DType::F64], rows);
-    outputs.extend_from_slice(&inputs[head..moving]);
-    outputs.extend(taps(&s.step, s.num_carry, s.taps)?);
-    check_rows("attempt's output", &outputs, rows)?;
-    same("its attempt's output", &s.attempt.output_types(), &outputs)?;
-    let carry = &inputs[head..head + s.num_carry];
-    let wanted = [&trip(rows), carry, &inputs[moving..]].concat();
-    same("its step's input", &s.step.input_types(), &wanted)?;
-    same("its step's output", &without_taps(&s.step, s.num_carry), carry)?;
-    check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
+    s.fits()?;
+    let takes = s.attempt_inputs(&s.attempt.input_types());
+    let gives = s.attempt_outputs(&s.attempt.output_types());
+    let (rows, step) = (s.rows(), s.step_inputs(&s.step.input_types()));
+    same("its attempt's step time", &takes.step_time, &each_row(&[DType::F64], rows))?;
+    same("its attempt's live", &takes.live, &live(rows))?;
+    same("its attempt's verdict", &gives.verdict, &each_row(&[DType::Bool; 3], rows))?;
+    same("its attempt's next step time", &gives.step_time, &takes.step_time)?;
+    same("its attempt's carry", &gives.carry, &takes.carry)?;
+    same("its attempt's ext", &gives.ext, &takes.ext)?;
+    let tapped = taps(&s.step.output_types()[s.num_carry..], s.taps)?;
+    same("its attempt's tap", &gives.taps, &tapped)?;
+    check_rows("attempt's output", &s.attempt.output_types(), rows)?;
+    check_trip("step", &step, rows)?;
+    same("its step's carried input", &step.carry, &takes.carry)?;
+    same("its step's capture", &step.captures, &takes.captures)?;
+    same("its step's carry", &s.step.output_types()[..s.num_carry], &takes.carry)?;
+    check_inverse(s.inverse.as_ref(), s.policy, (&s.step, s.num_carry), false)
 }
 
-fn check_inverse(inverse: Option<&Func>, policy: Policy, step: &Func, num_carry: usize) -> Check {
+/// Checks the inputs of a step before the carry.
+fn check_trip(what: &str, inputs: &TripInputs<Type>, rows: Option<usize>) -> Check {
+    let times = [DType::Bool, DType::Bool, DType::F64, DType::F64];
+    same(&format!("its {what}'s input"), &inputs.trip, &each_row(&times, rows))?;
+    same(&format!("its {what}'s live"), &inputs.live, &live(rows))
+}
+
+/// The types of the input `live`.
+fn live(rows: Option<usize>) -> Vec<Type> {
+    rows.map_or(vec![], |_| each_row(&[DType::Bool], rows))
+}
+
+/// `is_backward` loops of a reversible solve have no inverse.
+fn check_inverse(
+    inverse: Option<&Func>,
+    policy: Policy,
+    (step, num_carry): (&Func, usize),
+    is_backward: bool,
+) -> Check {
     let Some(inverse) = inverse else {
-        return need(policy != Policy::Reversible, || "it is reversible but has no inverse".into());
+        let ok = policy != Policy::Reversible || is_backward;
+        return need(ok, || "it is reversible but has no inverse".into());
     };
     check_body("inverse", inverse)?;
     same("its inverse's input", &inverse.input_types(), &step.input_types())?;
-    same("its inverse's output", &inverse.output_types(), &without_taps(step, num_carry))
+    same("its inverse's output", &inverse.output_types(), &step.output_types()[..num_carry])
 }
 
-/// The types that a step carries.
-fn without_taps(step: &Func, num_carry: usize) -> Vec<Type> {
-    step.output_types().into_iter().take(num_carry).collect()
-}
-
-/// The types that a step taps; the step must have taps if and only if there are rows.
-fn taps(step: &Func, num_carry: usize, rows: Taps) -> Result<Vec<Type>, String> {
-    let taps: Vec<Type> = step.output_types().into_iter().skip(num_carry).collect();
+/// The types of taps; there must be taps if and only if there are rows.
+fn taps(taps: &[Type], rows: Taps) -> Result<Vec<Type>, String> {
     let num_rows = rows.num_rows();
     need(taps.is_empty() == (num_rows == 0), || format!("it taps {} values in {num_rows} rows", taps.len()))?;
     need((rows.every == 0) == (rows.groups == 0), || {
         format!("it taps {} groups of {} trips", rows.groups, rows.every)
     })?;
-    Ok(taps)
+    Ok(taps.to_vec())
 }
 
-fn check_step(step: &Func, num_carry: usize, rows: Option<usize>) -> Check {
-    check_body("step", step)?;
-    let (inputs, trip) = (step.input_types(), trip(rows));
-    let fixed = trip.len() + num_carry;
-    need(inputs.len() >= fixed, || format!("its step has {} inputs, fewer than {fixed}", inputs.len()))?;
-    same("its step's input", &inputs[..trip.len()], &trip)?;
-    check_rows("step's output", &step.output_types(), rows)?;
-    same("its step's output", &without_taps(step, num_carry), &inputs[trip.len()..fixed])
-}
-
-fn check_scan(s: &Scan) -> Check {
-    check_step(&s.step, s.num_carry, s.rows())?;
-    taps(&s.step, s.num_carry, s.taps)?;
-    check_inverse(s.inverse.as_ref(), s.policy, &s.step, s.num_carry)
-}
-
-fn check_rev(r: &Rev) -> Check {
-    check_step(&r.step, r.num_carry, r.rows())?;
-    taps(&r.step, r.num_carry, Taps::default())?;
-    need(r.num_ct_taps == 0 || r.taps.num_rows() > 0, || "it has cotangents of taps but no rows".into())?;
-    check_body("bwd", &r.bwd)?;
-    let (step, bwd) = (r.step.input_types(), r.bwd.input_types());
-    let fixed = step.len() + r.num_ct + r.num_ct_taps;
-    need(bwd.len() == fixed, || format!("its bwd has {} inputs, not {fixed}", bwd.len()))?;
-    let (same_as_step, ct) = bwd.split_at(step.len());
-    same("its bwd's input", same_as_step, &step)?;
-    // The jvp of a `Rev` also sums the tangents of the sums, so a capture may occur in `wrt` more than once.
-    let captures = &step[r.head() + r.num_carry..];
-    let (ct, ct_taps) = ct.split_at(r.num_ct);
-    let mut outputs = ct.to_vec();
-    for &c in &r.wrt {
-        let ty = captures
-            .get(c)
-            .ok_or_else(|| format!("wrt {c} is out of range: it has {} captures", captures.len()))?;
-        outputs.push(ty.clone());
-    }
-    let inexact = outputs.iter().chain(ct_taps).find(|ty| !ty.is_float());
-    need(inexact.is_none(), || format!("it carries a cotangent of a {}", inexact.unwrap_or(&Type::Tape)))?;
-    check_rows("backward step's cotangent", ct, r.rows())?;
-    check_rows("backward step's cotangent", ct_taps, r.rows())?;
-    same("its bwd's output", &r.bwd.output_types(), &outputs)
-}
-
-fn check_loop(l: &Loop) -> Check {
+fn check_replay(l: &Replay) -> Check {
     check_body("body", &l.body)?;
-    sequence::check(l)
+    l.step.iter().try_for_each(|step| check_body("step", step))?;
+    l.fits()?;
+    let (rows, takes, gives) =
+        (l.lockstep(), l.inputs(&l.body.input_types()), l.outputs(&l.body.output_types()));
+    check_trip("body", &takes, rows)?;
+    same("its body's carry", &gives.carry, &takes.carry)?;
+    let opaque = l.body.output_types().into_iter().find(|ty| !is_array(ty));
+    need(opaque.is_none(), || format!("its body returns a {}", opaque.unwrap_or(Type::Tape)))?;
+    let inexact = gives.sums.iter().chain(&takes.rows).find(|ty| !ty.is_float());
+    need(inexact.is_none(), || format!("it sums a {}", inexact.unwrap_or(&Type::Tape)))?;
+    let at_times = gives.taps.len() + takes.rows.len();
+    need(at_times == 0 || l.num_tap_rows > 0, || {
+        format!("it taps and reads {at_times} values but has no tap rows")
+    })?;
+    if rows.is_some() {
+        let sequences = l.num_xs + l.num_ys;
+        need(sequences == 0, || format!("it has {sequences} sequences in lockstep"))?;
+        for types in [&takes.carry, &takes.states, &takes.rows, &gives.taps] {
+            check_rows("body's value", types, rows)?;
+        }
+    }
+    if let Some(step) = &l.step {
+        let of = l.step_inputs(&step.input_types());
+        check_trip("step", &of, rows)?;
+        same("its step's state", &of.carry, &takes.states)?;
+        same("its step's capture", &of.captures, &takes.captures)?;
+        same("its step's next state", &step.output_types(), &takes.states)?;
+    }
+    let is_backward = l.is_reversed || l.reads_states();
+    check_inverse(l.inverse.as_ref(), l.policy, (&l.body, l.num_carry), is_backward)
 }
 
 fn check_custom(c: &Custom) -> Check {
@@ -410,8 +398,12 @@ mod tests {
     const B: DType = DType::Bool;
     const D: DType = DType::F64;
 
+    fn trip_types() -> Vec<Type> {
+        each_row(&[B, B, D, D], None)
+    }
+
     fn step_types() -> Vec<Type> {
-        [trip(None), vec![f32s(&[2]), f32s(&[3])]].concat()
+        [trip_types(), vec![f32s(&[2]), f32s(&[3])]].concat()
     }
 
     fn search() -> Solve {
@@ -448,11 +440,11 @@ mod tests {
         let scalar = Type::scalar;
         let why =
             of(&|s| s.attempt = pass(&[scalar(D), f32s(&[2]), scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 0]));
-        assert!(why.ends_with("its attempt's output 5 is f64[], not bool[]"), "{why}");
+        assert!(why.ends_with("its attempt's ext 0 is f64[], not bool[]"), "{why}");
         let why = of(&|s| s.step = pass(&step_types(), &[5]));
-        assert!(why.ends_with("its step's output 0 is f32[3], not f32[2]"), "{why}");
+        assert!(why.ends_with("its step's carry 0 is f32[3], not f32[2]"), "{why}");
         let why = of(&|s| s.step = pass(&step_types()[..5], &[4]));
-        assert!(why.ends_with("its step's input count is 5, not 6"), "{why}");
+        assert!(why.ends_with("its attempt has 1 captures, its step 0"), "{why}");
         let why = of(&|s| s.num_ext = 9);
         assert!(why.ends_with("its attempt has 4 inputs, fewer than 11"), "{why}");
         let why = of(&|s| s.step = pass(&[Type::Tape], &[]));
@@ -475,72 +467,72 @@ mod tests {
         };
         assert_eq!(fault(&[0, 3], &[3, 5], 6), "");
         let why = fault(&[0, 3], &[5, 3], 6);
-        assert!(why.ends_with("its attempt's output 6 is f64[], not f32[3]"), "{why}");
+        assert!(why.ends_with("its attempt's tap 0 is f64[], not f32[3]"), "{why}");
         let why = fault(&[0, 3], &[3, 5], 0);
         assert!(why.ends_with("it taps 2 values in 0 rows"), "{why}");
         let why = fault(&[], &[], 6);
         assert!(why.ends_with("it taps 0 values in 6 rows"), "{why}");
-        let rev = |num_times: usize| {
-            let types = [step_types(), vec![f32s(&[2]), f32s(&[3])]].concat();
-            let (step, bwd) = (pass(&step_types(), &[4]), pass(&types, &[6]));
-            let r = Rev {
-                step,
-                bwd,
-                num_carry: 1,
-                num_ct: 1,
-                num_ct_taps: 1,
-                taps: Taps::at(num_times),
-                wrt: vec![],
-            };
-            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2]), f32s(&[6, 3])];
-            op_fault(Op::Rev(Arc::new(r)), &types, Type::Tuple(vec![f32s(&[2])]))
+        let back = |num_tap_rows: usize| {
+            let l = Replay { num_rows: 1, num_tap_rows, ..backward(&[4], &[f32s(&[3])]) };
+            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[2]), f32s(&[3]), f32s(&[6, 3])];
+            op_fault(
+                Op::Replay(Arc::new(l)),
+                &types,
+                Type::Tuple(vec![f32s(&[2]), Type::Tape, f32s(&[2]).sequence()]),
+            )
         };
-        assert_eq!(rev(6), "");
-        assert!(rev(0).ends_with("it has cotangents of taps but no rows"), "{}", rev(0));
+        assert_eq!(back(6), "");
+        assert!(back(0).ends_with("it taps and reads 1 values but has no tap rows"), "{}", back(0));
+    }
+
+    /// A reversed loop with a cotangent, a state and a capture, whose body returns its inputs at `outputs`.
+    fn backward(outputs: &[usize], further: &[Type]) -> Replay {
+        let types = [&trip_types()[..], &[f32s(&[2]), f32s(&[2]), f32s(&[3])], further].concat();
+        Replay {
+            step: Some(pass(&step_types(), &[4])),
+            is_reversed: true,
+            num_carry: 1,
+            num_states: 1,
+            num_sums: outputs.len() - 1,
+            ..Replay::new(pass(&types, outputs))
+        }
     }
 
     #[test]
     fn a_fault_in_a_body_names_the_body() {
         let bad = Func::new(vec![], vec![], vec![NodeId(0)]);
         let why = op_fault(
-            Op::Scan(Arc::new(Scan {
-                step: bad,
-                inverse: None,
-                num_carry: 0,
-                taps: Taps::default(),
-                policy: Policy::Direct,
-            })),
+            Op::Replay(Arc::new(Replay::new(bad))),
             &[Type::Schedule],
             Type::Tuple(vec![Type::Tape]),
         );
-        let want = "node %1 (scan) is not well formed: in its step: node %0 (output) is not well formed: \
+        let want = "node %1 (replay) is not well formed: in its body: node %0 (output) is not well formed: \
                     output 0 is out of range: there are 0 nodes";
         assert_eq!(why, want);
     }
 
     #[test]
-    fn a_rev_has_the_documented_signature() {
-        let fault = |num_ct: usize, wrt: &[usize], outputs: &[usize]| {
-            let bwd = pass(&[step_types(), vec![f32s(&[2])]].concat(), outputs);
-            let out = Type::Tuple(bwd.output_types());
-            let step = pass(&step_types(), &[4]);
-            let r = Rev {
-                step,
-                bwd,
-                num_carry: 1,
-                num_ct,
-                num_ct_taps: 0,
-                taps: Taps::default(),
-                wrt: wrt.to_vec(),
-            };
-            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[3]), f32s(&[2])];
-            op_fault(Op::Rev(Arc::new(r)), &types, out)
+    fn a_replay_that_reads_states_has_the_documented_signature() {
+        let fault = |change: &dyn Fn(&mut Replay), outputs: &[usize]| {
+            let mut l = backward(outputs, &[]);
+            change(&mut l);
+            let out =
+                [&[f32s(&[2]), Type::Tape, f32s(&[2]).sequence()][..], &vec![f32s(&[3]); outputs.len() - 1]];
+            let types = [Type::Schedule, Type::Tape, f32s(&[2]), f32s(&[2]), f32s(&[3])];
+            op_fault(Op::Replay(Arc::new(l)), &types, Type::Tuple(out.concat()))
         };
-        assert_eq!(fault(1, &[0], &[6, 5]), "");
-        assert!(fault(1, &[0], &[6]).ends_with("its bwd's output count is 1, not 2"));
-        assert!(fault(1, &[1], &[6, 5]).ends_with("wrt 1 is out of range: it has 1 captures"));
-        assert!(fault(2, &[0], &[6, 5]).ends_with("its bwd has 7 inputs, not 8"));
-        assert_eq!(fault(1, &[0, 0], &[6, 5, 5]), "");
+        assert_eq!(fault(&|_| {}, &[4, 6]), "");
+        assert_eq!(fault(&|_| {}, &[4, 6, 6]), "");
+        let why = fault(&|l| l.num_sums = 2, &[4, 6]);
+        assert!(why.ends_with("its body has 2 outputs, fewer than 3"), "{why}");
+        let why = fault(&|l| l.num_carry = 3, &[4, 6]);
+        assert!(why.ends_with("its body has 7 inputs, fewer than 8"), "{why}");
+        let why = fault(&|l| l.step = None, &[4, 6]);
+        assert!(why.ends_with("it reads 1 states without a step"), "{why}");
+        let why = fault(&|l| l.step = Some(pass(&step_types(), &[5])), &[4, 6]);
+        assert!(why.ends_with("its step's next state 0 is f32[3], not f32[2]"), "{why}");
+        let why = fault(&|_| {}, &[6, 6]);
+        assert!(why.ends_with("its body's carry 0 is f32[3], not f32[2]"), "{why}");
     }
 
     fn tile(rows: usize, tail: Option<usize>) -> Tiles {

@@ -1,6 +1,6 @@
 //! Helpers for the functions inside a node, and for functions with changed inputs or outputs.
 
-use crate::graph::{Builder, Cond, Custom, Func, Loop, NodeId, Op, Rev, Scan, Solve, Tiles, Type};
+use crate::graph::{Builder, Cond, Custom, Func, NodeId, Op, Replay, Solve, Tiles, Type};
 use std::sync::Arc;
 
 /// The same operation with `g` applied to its bodies.
@@ -10,15 +10,11 @@ pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
             let (attempt, step, inverse) = (g(&s.attempt), g(&s.step), s.inverse.as_ref().map(&mut g));
             Op::Solve(Arc::new(Solve { attempt, step, inverse, ..**s }))
         }
-        Op::Scan(s) => {
-            let (step, inverse) = (g(&s.step), s.inverse.as_ref().map(&mut g));
-            Op::Scan(Arc::new(Scan { step, inverse, ..**s }))
+        Op::Replay(l) => {
+            let (body, step) = (g(&l.body), l.step.as_ref().map(&mut g));
+            let inverse = l.inverse.as_ref().map(&mut g);
+            Op::Replay(Arc::new(Replay { body, step, inverse, ..**l }))
         }
-        Op::Rev(r) => {
-            let (step, bwd) = (g(&r.step), g(&r.bwd));
-            Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..**r }))
-        }
-        Op::Loop(l) => Op::Loop(Arc::new(Loop { body: g(&l.body), ..**l })),
         Op::Tiles(t) => {
             let (body, tail) = (g(&t.body), t.tail.as_ref().map(g));
             Op::Tiles(Arc::new(Tiles { body, tail, outs: t.outs.clone(), ..**t }))
@@ -84,6 +80,21 @@ pub(super) fn resign(f: &Func, types: &[Type], sources: &[Source], outputs: &[us
     let all = b.inline(f, &args);
     let kept: Vec<NodeId> = outputs.iter().map(|&o| all[o]).collect();
     b.finish(&kept)
+}
+
+/// `f` with its inputs `kept`, in this order, then inputs of the types `further`, and only the outputs `outputs`.
+/// `other` replaces each of the other inputs.
+pub(super) fn with_inputs(
+    f: &Func,
+    kept: &[usize],
+    further: &[Type],
+    other: impl Fn(usize) -> Source,
+    outputs: &[usize],
+) -> Func {
+    let types: Vec<Type> = kept.iter().map(|&k| f.input_type(k).clone()).chain(further.to_vec()).collect();
+    let source = |k: usize| kept.iter().position(|&of| of == k).map_or_else(|| other(k), Source::Input);
+    let sources: Vec<Source> = (0..f.num_inputs()).map(source).collect();
+    resign(f, &types, &sources, outputs)
 }
 
 /// Which inputs of a function a node or an output reads.

@@ -9,7 +9,9 @@
 //! Each node has a set of inputs, not a single flag, because loops need to know which output depends on which
 //! input. One pass over the function therefore answers all queries.
 
-use crate::graph::{Cond, Custom, Func, Loop, Node, Op, Rev, Scan, Solve, Type, UnaryOp};
+use crate::graph::{
+    Cond, Custom, Func, Node, Op, Replay, ReplayValues, SearchValues, Solve, Type, UnaryOp, indices,
+};
 
 /// A set of small integers: inputs of a function, or operands of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,9 +87,7 @@ pub(super) fn node_flows(f: &Func, node: &Node) -> Vec<Set> {
     let floats = || (0..node.args.len()).filter(|&k| f.node(node.args[k]).ty.is_float());
     match &node.op {
         Op::Solve(s) => solve_flows(s),
-        Op::Scan(s) => scan_flows(s),
-        Op::Rev(r) => rev_flows(r),
-        Op::Loop(l) => loop_flows(l),
+        Op::Replay(l) => replay_flows(l),
         Op::Tiles(t) => {
             let mut of_outputs = output_dependence(&t.body);
             // The tail may read a shared operand that the body does not read.
@@ -121,94 +121,105 @@ fn cond_flows(c: &Cond) -> Vec<Set> {
     both.map(|(a, b)| a.iter().chain(b.iter()).map(|k| k + 1).collect()).collect()
 }
 
-/// For each output of a step, the inputs from `head` on that it depends on. The inputs before `head` are
-/// flags and step times, which are data.
-fn step_dependence(f: &Func, head: usize) -> Vec<Set> {
-    output_dependence(f).iter().map(|s| s.iter().filter(|&k| k >= head).collect()).collect()
-}
-
 /// For each output of a function, the inputs that it depends on.
 fn output_dependence(f: &Func) -> Vec<Set> {
     let all = dependence(f);
     f.outputs().iter().map(|o| all[o.index()].first().cloned().unwrap_or_default()).collect()
 }
 
-/// For each carry after any number of trips, then for each tap, the inputs of the step that it depends on.
-fn carried(step: &Func, head: usize, num_carry: usize) -> Vec<Set> {
-    let mut sets = step_dependence(step, head);
-    for (j, s) in
-        sets.iter_mut().take(num_carry).enumerate().filter(|(j, _)| step.input_type(head + j).is_float())
-    {
-        s.insert(head + j);
+/// For each output of a body after any number of trips, the operands that it depends on. `carry` has the input and
+/// the operand of each carried value; `of_input` has the operands on which each input depends in the first trip.
+/// Flags and step times are data.
+fn after_trips(body: &Func, carry: &[(usize, usize)], of_input: &[Set]) -> Vec<Set> {
+    let inputs = output_dependence(body);
+    let mut sets: Vec<Set> = inputs.iter().map(|set| joined(set.iter().map(|k| &of_input[k]))).collect();
+    for (set, &(input, operand)) in sets.iter_mut().zip(carry) {
+        if body.input_type(input).is_float() {
+            set.insert(operand);
+        }
     }
-    close(&mut sets, head, num_carry);
-    sets
-}
-
-/// Transitive closure: `sets[j]` absorbs `sets[i]` if `sets[j]` contains `at + i`.
-fn close(sets: &mut [Set], at: usize, n: usize) {
+    // Transitive closure: an output absorbs the carried values that the body reads for it.
     loop {
-        let before = sets.to_vec();
-        for j in 0..sets.len() {
-            for i in (0..n).filter(|i| before[j].contains(at + i)) {
-                sets[j].join(&before[i]);
+        let before = sets.clone();
+        for (set, inputs) in sets.iter_mut().zip(&inputs) {
+            for (of_carry, _) in before.iter().zip(carry).filter(|(_, (input, _))| inputs.contains(*input)) {
+                set.join(of_carry);
             }
         }
         if before == sets {
-            return;
+            return sets;
         }
     }
+}
+
+fn joined<'a>(sets: impl Iterator<Item = &'a Set>) -> Set {
+    let mut all = Set::default();
+    sets.for_each(|set| all.join(set));
+    all
+}
+
+/// A set for each input of a body: the operand of the same name, none for the others.
+fn of_inputs(num: usize, pairs: &[(&[usize], &[usize])]) -> Vec<Set> {
+    let mut all = vec![Set::default(); num];
+    for (inputs, operands) in pairs {
+        inputs.iter().zip(*operands).for_each(|(&input, &operand)| all[input].insert(operand));
+    }
+    all
+}
+
+fn pairs(inputs: &[usize], operands: &[usize]) -> Vec<(usize, usize)> {
+    inputs.iter().copied().zip(operands.iter().copied()).collect()
 }
 
 fn solve_flows(s: &Solve) -> Vec<Set> {
-    let (first, head) = (s.first_carry(), s.head());
-    let at = |k: usize| k - head + first + if k < head + s.num_carry { 0 } else { s.num_ext };
-    let mut flows: Vec<Set> =
-        carried(&s.step, head, s.num_carry).into_iter().map(|set| set.iter().map(at).collect()).collect();
-    let taps = flows.split_off(s.num_carry);
-    flows.extend((0..s.num_ext + 2).map(|_| Set::default()));
-    flows.extend(taps);
-    flows
+    let num_operands = 2 + usize::from(s.taps.times > 0) + s.num_carry + s.num_ext + s.num_captures();
+    let (inputs, operands) =
+        (s.step_inputs(&indices(s.step.num_inputs())), s.operands(&indices(num_operands)));
+    let of_input = of_inputs(
+        s.step.num_inputs(),
+        &[(&inputs.carry, &operands.carry), (&inputs.captures, &operands.captures)],
+    );
+    let mut carry = after_trips(&s.step, &pairs(&inputs.carry, &operands.carry), &of_input);
+    let tapped = carry.split_off(s.num_carry);
+    let none = |n: usize| vec![Set::default(); n];
+    SearchValues { carry, ext: none(s.num_ext), schedule: none(1), tape: none(1), tapped }.join()
 }
 
-pub(super) fn scan_flows(s: &Scan) -> Vec<Set> {
-    let head = s.head();
-    let carry = carried(&s.step, head, s.num_carry).into_iter();
-    let carry = carry.map(|set| set.iter().map(|k| k - head + 1).collect());
-    let mut flows: Vec<Set> = carry.collect();
-    flows.insert(s.num_carry, Set::default());
-    flows
+fn positions(l: &Replay) -> crate::graph::ReplayOperands<usize> {
+    let num_tape = usize::from(l.reads_states());
+    let num = 1 + num_tape + l.num_states + l.num_carry + l.num_xs + l.num_captures() + l.num_rows;
+    l.operands(&indices(num))
+}
+
+/// For each value of the states that a loop reads, the operands that it depends on.
+pub(super) fn state_flows(l: &Replay) -> Vec<Set> {
+    let Some(step) = &l.step else { return vec![] };
+    let (inputs, operands) = (l.step_inputs(&indices(step.num_inputs())), positions(l));
+    let of_input = of_inputs(
+        step.num_inputs(),
+        &[(&inputs.carry, &operands.states), (&inputs.captures, &operands.captures)],
+    );
+    after_trips(step, &pairs(&inputs.carry, &operands.states), &of_input)
 }
 
 /// A sequence of states depends on the same operands as the carry.
-fn loop_flows(l: &Loop) -> Vec<Set> {
-    let all = carried(&l.body, 4, l.num_carry).into_iter().map(|set| set.iter().map(|k| k - 3).collect());
-    let mut flows: Vec<Set> = all.collect();
-    let states = flows[..l.num_carry].to_vec();
-    flows.splice(l.num_carry..l.num_carry, states);
-    flows
-}
-
-fn rev_flows(r: &Rev) -> Vec<Set> {
-    let head = r.head();
-    backward(r).into_iter().map(|set| set.iter().map(|k| k - head + 2).collect()).collect()
-}
-
-/// For each output of a reverse loop, the inputs of its backward step that it depends on.
-fn backward(r: &Rev) -> Vec<Set> {
-    let head = r.head();
-    let states = carried(&r.step, head, r.num_carry);
-    let at = head + r.num_carry + r.num_captures();
-    let mut sets = step_dependence(&r.bwd, head);
-    (0..r.num_ct).for_each(|j| sets[j].insert(at + j));
-    for set in &mut sets {
-        let via: Vec<usize> = (0..r.num_carry).filter(|i| set.contains(head + i)).collect();
-        for i in via {
-            set.join(&states[i]);
-        }
-    }
-    close(&mut sets, at, r.num_ct);
-    sets
+fn replay_flows(l: &Replay) -> Vec<Set> {
+    let (inputs, operands) = (l.inputs(&indices(l.body.num_inputs())), positions(l));
+    let mut of_input = of_inputs(
+        l.body.num_inputs(),
+        &[
+            (&inputs.carry, &operands.carry),
+            (&inputs.xs, &operands.xs),
+            (&inputs.captures, &operands.captures),
+            (&inputs.rows, &operands.rows),
+        ],
+    );
+    inputs.states.iter().zip(state_flows(l)).for_each(|(&k, set)| of_input[k] = set);
+    let sets = after_trips(&l.body, &pairs(&inputs.carry, &operands.carry), &of_input);
+    let of = l.outputs(&sets);
+    let states = if l.lockstep().is_some() { vec![] } else { of.carry.clone() };
+    let tape = vec![Set::default()];
+    ReplayValues { carry: of.carry, tape, states, ys: of.ys, sums: of.sums, tapped: of.taps }.join()
 }
 
 /// The operands of a node whose value depends on the inputs in `wrt`.

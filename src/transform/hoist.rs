@@ -10,7 +10,7 @@
 //! Moving views, too, would replace registers by memory traffic.
 
 use super::bodies::{map_bodies, push_as};
-use crate::graph::{Builder, Func, Loop, NodeId, Op, Policy, Rev, Scan, Solve, Tiles, Type};
+use crate::graph::{Builder, Func, NodeId, Op, Policy, Replay, Solve, Tiles, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,9 +21,7 @@ pub fn hoist(f: &Func) -> Func {
         let op = map_bodies(op, hoist);
         match &op {
             Op::Solve(s) => solve(b, s, x),
-            Op::Scan(s) => scan(b, s, x),
-            Op::Rev(r) => rev(b, r, x),
-            Op::Loop(l) => general(b, l, x),
+            Op::Replay(l) => replay(b, l, x),
             Op::Tiles(t) => tiles(b, t, x),
             _ => push_as(b, op, x, ty),
         }
@@ -33,47 +31,35 @@ pub fn hoist(f: &Func) -> Func {
 }
 
 fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
-    let (at, at_step) = (s.attempt_head() + s.num_carry + s.num_ext, s.head() + s.num_carry);
-    let mut out = Outside::new(b, &x[s.first_carry() + s.num_carry + s.num_ext..]);
-    let bodies = out.hoist(&[(&s.attempt, at), (&s.step, at_step)]);
+    let mut operands = s.operands(x);
+    let mut out = Outside::new(b, &operands.captures);
+    let bodies = out.hoist(&[(&s.attempt, s.first_attempt_capture()), (&s.step, s.first_step_capture())]);
+    let found = out.found;
+    operands.captures.extend(found);
     let [attempt, step] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
-    let operands = [x, &out.found].concat();
     // All derivatives have been taken, so the inverse is unused.
     let policy = without_inverse(s.policy);
-    b.push(Op::Solve(Arc::new(Solve { attempt, step, inverse: None, policy, ..*s })), &operands, None)
+    let smaller = Solve { attempt, step, inverse: None, policy, ..*s };
+    b.push(Op::Solve(Arc::new(smaller)), &operands.join(), None)
 }
 
-fn scan(b: &mut Builder, s: &Scan, x: &[NodeId]) -> NodeId {
-    let at = s.head() + s.num_carry;
-    let mut out = Outside::new(b, &x[1 + s.num_carry..]);
-    let step = out.hoist(&[(&s.step, at)]).remove(0);
-    let operands = [x, &out.found].concat();
-    let policy = without_inverse(s.policy);
-    b.push(Op::Scan(Arc::new(Scan { step, inverse: None, policy, ..*s })), &operands, None)
+fn replay(b: &mut Builder, l: &Replay, x: &[NodeId]) -> NodeId {
+    let mut operands = l.operands(x);
+    let mut out = Outside::new(b, &operands.captures);
+    let of_step = l.step.iter().map(|step| (step, l.first_step_capture()));
+    let bodies: Vec<(&Func, usize)> = of_step.chain([(&l.body, l.first_capture())]).collect();
+    let mut bodies = out.hoist(&bodies);
+    let found = out.found;
+    operands.captures.extend(found);
+    let body = bodies.pop().expect("invariant: as many as were given");
+    let policy = without_inverse(l.policy);
+    let smaller = Replay { body, step: bodies.pop(), inverse: None, policy, ..*l };
+    b.push(Op::Replay(Arc::new(smaller)), &operands.join(), None)
 }
 
 /// The policy of a loop without its inverse.
 fn without_inverse(policy: Policy) -> Policy {
     if policy == Policy::Reversible { Policy::Forward } else { policy }
-}
-
-fn rev(b: &mut Builder, r: &Rev, x: &[NodeId]) -> NodeId {
-    let (at, first, n) = (r.head() + r.num_carry, 2 + r.num_carry, r.num_captures());
-    let (captures, cts) = x[first..].split_at(n);
-    let mut out = Outside::new(b, captures);
-    let bodies = out.hoist(&[(&r.step, at), (&r.bwd, at)]);
-    let [step, bwd] = <[Func; 2]>::try_from(bodies).expect("invariant: as many as were given");
-    let operands = [&x[..first + n], &out.found, cts].concat();
-    b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt: r.wrt.clone(), ..*r })), &operands, None)
-}
-
-fn general(b: &mut Builder, l: &Loop, x: &[NodeId]) -> NodeId {
-    let at = l.first_capture();
-    let (captures, rows) = x[at - 3..].split_at(l.num_captures());
-    let mut out = Outside::new(b, captures);
-    let body = out.hoist(&[(&l.body, at)]).remove(0);
-    let operands = [&x[..at - 3 + captures.len()], &out.found, rows].concat();
-    b.push(Op::Loop(Arc::new(Loop { body, ..*l })), &operands, None)
 }
 
 fn tiles(b: &mut Builder, t: &Tiles, x: &[NodeId]) -> NodeId {

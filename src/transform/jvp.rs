@@ -5,7 +5,7 @@
 //! derivative of a derivative therefore needs no other mechanism.
 
 use super::flow::{Set, active_args, dependence, num_values};
-use super::{cond, custom, loops, partials, sequence, tiles};
+use super::{cond, custom, partials, replay, tiles};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.
@@ -49,7 +49,7 @@ pub(super) fn or_zero(b: &mut Builder, d: Option<NodeId>, like: NodeId) -> NodeI
 /// The sum of the tangents that are present.
 pub(super) fn add(b: &mut Builder, x: Option<NodeId>, y: Option<NodeId>) -> Option<NodeId> {
     match (x, y) {
-        (Some(x), Some(y)) if matches!(b.ty(x), Type::Sequence { .. }) => Some(sequence::add(b, x, y)),
+        (Some(x), Some(y)) if matches!(b.ty(x), Type::Sequence { .. }) => Some(replay::add(b, x, y)),
         (Some(x), Some(y)) => Some(b.add(x, y)),
         (x, y) => x.or(y),
     }
@@ -107,10 +107,8 @@ impl JvpRule<'_> {
     /// The tangents of the node's values.
     fn emit(&self, b: &mut Builder) -> Vec<Option<NodeId>> {
         match &self.node.op {
-            Op::Solve(s) => loops::jvp_solve(b, s, self),
-            Op::Scan(s) => loops::jvp_scan(b, s, self),
-            Op::Rev(r) => loops::jvp_rev(b, r, self),
-            Op::Loop(l) => sequence::jvp_loop(b, l, self),
+            Op::Solve(s) => replay::jvp_solve(b, s, self),
+            Op::Replay(l) => replay::jvp_replay(b, l, self),
             Op::Tiles(t) => tiles::jvp_tiles(b, t, self),
             Op::Custom(c) => custom::jvp_custom(b, c, self),
             Op::Cond(c) => cond::jvp_cond(b, c, self),
@@ -170,13 +168,7 @@ impl JvpRule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_)
-            | Op::Scan(_)
-            | Op::Rev(_)
-            | Op::Loop(_)
-            | Op::Tiles(_)
-            | Op::Custom(_)
-            | Op::Cond(_) => {
+            Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
                 unreachable!("invariant: loops, custom functions and conds have separate rules")
             }
         }

@@ -22,7 +22,7 @@
 mod kept;
 mod pair;
 
-use crate::graph::{Builder, Func, NodeId, Op, Rev, Type};
+use crate::graph::{Builder, Func, NodeId, Op, Replay, TripInputs, Type, indices};
 use kept::kept;
 use pair::{Matches, Pair};
 
@@ -53,25 +53,26 @@ pub struct First {
     pub carried: Vec<usize>,
 }
 
-/// The residuals of the backward pass `rev` and of the loop that filled its tape. `None` if the loop runs in
+/// The residuals of the backward pass `back` and of the loop that filled its tape. `None` if the loop runs in
 /// lockstep, where an attempt is not a step of every row, or if every value is as cheap to recompute as to
 /// read.
-pub fn residuals(f: &Func, rev: NodeId) -> Option<Residuals> {
-    let Op::Rev(r) = &f.node(rev).op else { return None };
-    if r.rows().is_some() {
+pub fn residuals(f: &Func, back: NodeId) -> Option<Residuals> {
+    let Op::Replay(l) = &f.node(back).op else { return None };
+    let tape = *l.operands(&f.node(back).args).tape.first()?;
+    if l.lockstep().is_some() {
         return None;
     }
-    let maker = *f.node(f.node(rev).args[1]).args.first()?;
+    let maker = *f.node(tape).args.first()?;
     let pair = match &f.node(maker).op {
-        Op::Solve(s) => Pair::of_solve(f, (s, maker), (r, rev)),
-        Op::Scan(s) => Pair::of_scan(f, (s, maker), (r, rev)),
+        Op::Solve(s) => Pair::of_solve(f, (s, maker), (l, back)),
+        Op::Replay(forward) => Pair::of_replay(f, (forward, maker), (l, back)),
         _ => return None,
     };
-    split(&pair, r)
+    split(&pair, l)
 }
 
-fn split(pair: &Pair<'_>, r: &Rev) -> Option<Residuals> {
-    let bwd = &r.bwd;
+fn split(pair: &Pair<'_>, l: &Replay) -> Option<Residuals> {
+    let bwd = &l.body;
     let found = pair.find(bwd);
     let (own, before): (Vec<NodeId>, Vec<NodeId>) =
         kept(bwd, &found).into_iter().partition(|id| found.now[id.index()].at().is_some());
@@ -90,7 +91,7 @@ fn split(pair: &Pair<'_>, r: &Rev) -> Option<Residuals> {
     });
     Some(Residuals {
         forward: with_outputs(pair.forward, &outputs),
-        recompute: making(bwd, pair.num_inputs(), &all),
+        recompute: making(l, &all),
         backward: taking(bwd, &all),
         first,
     })
@@ -101,14 +102,18 @@ fn with_outputs(f: &Func, outputs: &[NodeId]) -> Func {
     Func::new(f.nodes().to_vec(), f.inputs().to_vec(), outputs.to_vec())
 }
 
-/// The part of a backward body that computes `values` from its first inputs.
-fn making(bwd: &Func, num_inputs: usize, values: &[NodeId]) -> Func {
-    let (mut b, ids) = Builder::with_inputs(&bwd.input_types()[..num_inputs]);
+/// The part of a backward body that computes `values`, from the inputs of a step.
+fn making(l: &Replay, values: &[NodeId]) -> Func {
+    let bwd = &l.body;
+    let takes = l.inputs(&indices(bwd.num_inputs()));
+    let own = TripInputs { carry: takes.states, states: vec![], xs: vec![], rows: vec![], ..takes }.join();
+    let types: Vec<Type> = own.iter().map(|&k| bwd.input_type(k).clone()).collect();
+    let (mut b, ids) = Builder::with_inputs(&types);
     let mut map: Vec<Option<NodeId>> = Vec::with_capacity(bwd.nodes().len());
     for node in bwd.nodes() {
         let args: Option<Vec<NodeId>> = node.args.iter().map(|a| map[a.index()]).collect();
         map.push(match (&node.op, args) {
-            (Op::Input(k), _) => ids.get(*k).copied(),
+            (Op::Input(k), _) => own.iter().position(|of| of == k).map(|at| ids[at]),
             (op, Some(args)) => Some(b.push(op.clone(), &args, Some(&node.ty))),
             (_, None) => None,
         });

@@ -8,7 +8,7 @@
 use super::Cotangents;
 use super::flow::{Set, active_args, dependence, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{TransformError, cond, custom, loops, partials, sequence, tiles};
+use super::{TransformError, cond, custom, partials, replay, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
@@ -129,10 +129,8 @@ impl VjpRule<'_> {
     /// The cotangents of the operands; absent if they are zero or not needed.
     fn emit(&self, b: &mut Builder) -> Result<Cotangents, TransformError> {
         match &self.node.op {
-            Op::Solve(s) => return loops::vjp_solve(b, s, self),
-            Op::Scan(s) => return loops::vjp_scan(b, s, self),
-            Op::Rev(r) => return sequence::vjp_rev(b, r, self),
-            Op::Loop(l) => return sequence::vjp_loop(b, l, self),
+            Op::Solve(s) => return replay::vjp_solve(b, s, self),
+            Op::Replay(l) => return replay::vjp_replay(b, l, self),
             Op::Tiles(t) => return tiles::vjp_tiles(b, t, self),
             Op::Custom(c) => return custom::vjp_custom(b, c, self),
             Op::Cond(c) => return cond::vjp_cond(b, c, self),
@@ -191,13 +189,7 @@ impl VjpRule<'_> {
             | Op::StopGradient
             | Op::RandomBits { .. }
             | Op::Proj(_) => None,
-            Op::Solve(_)
-            | Op::Scan(_)
-            | Op::Rev(_)
-            | Op::Loop(_)
-            | Op::Tiles(_)
-            | Op::Custom(_)
-            | Op::Cond(_) => {
+            Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Custom(_) | Op::Cond(_) => {
                 unreachable!("invariant: loops, custom functions and conds have separate rules")
             }
         }

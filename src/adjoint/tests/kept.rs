@@ -3,7 +3,7 @@
 use super::*;
 use crate::array::Array;
 use crate::backend::{Counters, Plan, Workspace};
-use crate::graph::{Func, Op, Type};
+use crate::graph::{Func, Op, Type, indices};
 use crate::simd::Level;
 use crate::tensor::trace;
 use crate::transform::optimize;
@@ -125,10 +125,11 @@ fn from_another_first_stage(adjoint: Adjoint) -> (Vec<Vec<f64>>, Counters) {
     let solve = nodes.iter().position(|n| matches!(n.op, Op::Solve(_))).unwrap();
     let Op::Solve(s) = nodes[solve].op.clone() else { unreachable!() };
     // The first stage is the last carried value that has the type of y0.
-    let y0 = nodes[solve].args[s.first_carry()];
-    let mut carried = s.first_carry()..s.first_carry() + s.num_carry + s.num_ext;
+    let operands = s.operands(&indices(nodes[solve].args.len()));
+    let carried = [operands.carry, operands.ext].concat();
+    let y0 = nodes[solve].args[carried[0]];
     let is_like_y0 = |k: &usize| traced.func.node(nodes[solve].args[*k]).ty == traced.func.node(y0).ty;
-    let first_stage = carried.rfind(is_like_y0).unwrap();
+    let first_stage = carried.into_iter().rfind(is_like_y0).unwrap();
     nodes[solve].args[first_stage] = y0;
     let func = Func::new(nodes, traced.func.inputs().to_vec(), traced.func.outputs()[..2].to_vec());
     let plan = Plan::compile(&optimize(&func), Level::detect());

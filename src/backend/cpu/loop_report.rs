@@ -47,7 +47,7 @@ pub struct LoopReport {
     pub last: Option<LoopRun>,
     shape: TapeShape,
     tape: usize,
-    replays: Vec<usize>,
+    restorers: Vec<usize>,
 }
 
 /// The result of a loop's policy in a run. A loop in tiles runs once per tile.
@@ -69,12 +69,12 @@ impl LoopReport {
     pub(super) fn new(shape: TapeShape, policy: Policy, tape: usize) -> LoopReport {
         let TapeShape { state_bytes, residual_bytes, num, .. } = shape;
         let slots = Some(num).filter(|&n| n != usize::MAX);
-        LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape, tape, replays: vec![] }
+        LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape, tape, restorers: vec![] }
     }
 
     /// Records that a backward pass reads `tape`.
-    pub(super) fn note_replay(loops: &mut [LoopReport], tape: usize, replay: usize) {
-        loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.replays.push(replay));
+    pub(super) fn note_restorer(loops: &mut [LoopReport], tape: usize, restorer: usize) {
+        loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.restorers.push(restorer));
     }
 
     /// The memory budget of the states, if the policy is in bytes.
@@ -170,9 +170,9 @@ impl Workspace {
         for l in &mut report.loops {
             let Some(tape) = self.loops.tapes.get(l.tape) else { continue };
             let mut run = tape.run;
-            run.recomputed = l.replays.iter().map(|&r| self.loops.replays[r].recomputed).sum();
+            run.recomputed = l.restorers.iter().map(|&r| self.loops.restorers[r].recomputed).sum();
             run.recomputed_residuals =
-                l.replays.iter().map(|&r| self.loops.replays[r].recomputed_residuals).sum();
+                l.restorers.iter().map(|&r| self.loops.restorers[r].recomputed_residuals).sum();
             if run.runs > 0 {
                 l.last.get_or_insert_default().join(run);
             }

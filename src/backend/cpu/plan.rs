@@ -108,7 +108,7 @@ impl Plan {
             strips().map(crate::backend::cpu::run::program::Program::scratch_bytes).max().unwrap_or(0);
         let slots = strips().map(|p| p.slots as usize).max().unwrap_or(0);
         let tapes = lowered.spaces.tapes.iter().map(|tape| (tape.state_bytes, tape.num));
-        let tapes = tapes.chain(lowered.spaces.replays.iter().copied()).collect();
+        let tapes = tapes.chain(lowered.spaces.restorers.iter().copied()).collect();
         let residuals = lowered.spaces.tapes.iter().map(|tape| (tape.residual_bytes, tape.budget)).collect();
         let tapes = (tapes, residuals);
         let loops = std::mem::take(&mut lowered.loops);

@@ -28,16 +28,16 @@ impl Grow<'_> {
             taps = self.draws.of(&TAPS);
         }
         let solve = search(&field, self.b.ty(y), &types, taps, policy);
-        let (ends, tapped) = (solve.num_carry, solve.first_tapped());
+        let values = solve.places();
         let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
-        let step = solve.step.clone();
+        let replayed = solve.replay();
         let times = times(self.b, taps.times);
         let args = [&[none, zero], &times[..], &[y, none], &captures].concat();
         let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
         let end = self.b.proj(all, 0);
         if taps.num_rows() > 0 {
-            self.pool.push(self.b.proj(all, tapped + 2));
-            let rates = self.b.proj(all, tapped + 3);
+            self.pool.push(self.b.proj(all, values.tapped[2]));
+            let rates = self.b.proj(all, values.tapped[3]);
             let rate = self.b.reduce(ReduceOp::Sum, rates, vec![0]);
             self.pool.push(rate);
         }
@@ -45,16 +45,16 @@ impl Grow<'_> {
             return Some(end);
         }
         self.pool.push(end);
-        let schedule = self.b.proj(all, 2);
-        let scan = Scan { step, inverse: None, num_carry: ends, taps, policy: SMALL };
+        let schedule = self.b.proj(all, values.schedule[0]);
+        let scan = Replay { policy: SMALL, ..replayed };
         let args = [&[schedule, end], &captures[..]].concat();
-        let tapped = scan.first_tapped();
+        let tapped = scan.places().tapped;
         if self.draws.below(2) == 0 {
-            self.stored(&scan.step, schedule, end, &captures, taps.num_rows());
+            self.stored(&scan.body, schedule, end, &captures, taps.num_rows());
         }
-        let all = self.b.push(Op::Scan(Arc::new(scan)), &args, None);
+        let all = self.b.push(Op::Replay(Arc::new(scan)), &args, None);
         if taps.num_rows() > 0 {
-            self.pool.push(self.b.proj(all, tapped + 3));
+            self.pool.push(self.b.proj(all, tapped[3]));
         }
         Some(self.b.proj(all, 0))
     }
@@ -71,34 +71,26 @@ impl Grow<'_> {
         let (next, term) = (b.unary(UnaryOp::Tanh, next), b.mul(next, x[4]));
         let kept = b.unary(UnaryOp::Sin, term);
         let body = b.finish(&[&[next, kept, term], &[next][..num_rows]].concat());
-        let (reversed, policy) = (self.draws.below(2) == 0, Policy::Direct);
-        let walk_of = |body, is_reversed, [num_xs, num_rows, num_tap_rows]: [usize; 3]| {
-            let (num_carry, num_ys, num_sums) = (1, 1, 1);
-            Op::Loop(Arc::new(Loop {
-                body,
-                is_reversed,
-                num_carry,
-                num_xs,
-                num_ys,
-                num_sums,
-                num_rows,
-                num_tap_rows,
-                policy,
-            }))
-        };
-        let rows = crate::graph::sequence::tapped(&ty, num_tap_rows.max(1));
+        let is_reversed = self.draws.below(2) == 0;
+        let of = |body| Replay { num_carry: 1, num_ys: 1, num_sums: 1, ..Replay::new(body) };
+        let walk = Replay { is_reversed, num_rows, num_tap_rows, ..of(body) };
+        let rows = crate::graph::Taps::at(num_tap_rows.max(1)).tapped(&ty, None);
         let rows = self.b.broadcast(y, rows.shape(), vec![1, 2]);
         let args = [&[schedule, y], captures, &[rows][..num_rows]].concat();
-        let walked = self.b.push(walk_of(body, reversed, [0, num_rows, num_tap_rows]), &args, None);
-        let walked = self.b.projections(walked);
+        let places = walk.places();
+        let walked = self.b.push(Op::Replay(Arc::new(walk)), &args, None);
+        let walked = places.map(|k| self.b.proj(walked, k));
         let (mut b, x) = Builder::with_inputs(&[&types[..4], &vec![ty; 4]].concat());
         let (sum, both) = (b.add(x[4], x[5]), b.mul(x[4], x[6]));
         let (next, term) = (b.unary(UnaryOp::Tanh, sum), b.mul(both, x[7]));
         let body = b.finish(&[next, both, term]);
-        let args = [schedule, y, walked[1], walked[2], y];
-        let back = self.b.push(walk_of(body, !reversed, [2, 0, 0]), &args, None);
-        let sums = [walked[3], self.b.proj(back, 3)].map(|sum| self.b.unary(UnaryOp::Tanh, sum));
-        self.pool.extend([walked[0], sums[0], self.b.proj(back, 0), sums[1]]);
+        let back = Replay { is_reversed: !is_reversed, num_xs: 2, ..of(body) };
+        let args = [schedule, y, walked.states[0], walked.ys[0], y];
+        let places = back.places();
+        let back = self.b.push(Op::Replay(Arc::new(back)), &args, None);
+        let [end, sum] = [places.carry[0], places.sums[0]].map(|k| self.b.proj(back, k));
+        let sums = [walked.sums[0], sum].map(|sum| self.b.unary(UnaryOp::Tanh, sum));
+        self.pool.extend([walked.carry[0], sums[0], end, sums[1]]);
     }
 
     pub(super) fn tiles(&mut self) -> Option<NodeId> {

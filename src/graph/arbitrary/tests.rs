@@ -61,7 +61,9 @@ fn axes(func: &Func, node: &Node) -> Vec<(String, usize)> {
         }
         Op::Tiles(t) => named(&["rows"], &[t.rows]),
         // The state follows the number of trips, the start time and, if there are any, the tapped times.
-        Op::Solve(s) => named(&["rows"], &shape(s.first_carry())[..1]),
+        Op::Solve(s) => {
+            named(&["rows"], &shape(s.operands(&crate::graph::indices(node.args.len())).carry[0])[..1])
+        }
         // The kernel treats the axes as one.
         _ if matches!(node.ty, Type::Array { .. }) => {
             node.ty.shape().iter().map(|&len| ("an axis".to_owned(), len)).collect()

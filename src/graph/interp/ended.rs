@@ -6,11 +6,9 @@
 //! is neither finite nor a constant, the walk of `locate` continues to the source. A search that ended for
 //! another reason has no such number. This module does not depend on the purpose of the search.
 
-use super::locate::{
-    Attempts, Located, Source, Trip, is_bad, leads_to_constant, owned, placed, shifted, walk,
-};
+use super::locate::{Attempts, Located, Source, Trip, is_bad, leads_to_constant, placed, shifted, walk};
 use super::loops::cut;
-use super::{GraphError, Value, values_of};
+use super::{GraphError, Value, owned, values_of};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
@@ -40,7 +38,7 @@ pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphE
 /// [`locate_ended`] for one node; [`Source::Input`] counts the node's operands.
 fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     match &node.op {
-        Op::Solve(s) if s.rows().is_none() => in_search(s, args),
+        Op::Solve(s) if s.rows().is_none() => in_search(s, &owned(args)),
         Op::Tiles(t) => in_tiles(t, args),
         Op::Custom(c) => locate_ended(&c.body, &owned(args)),
         Op::Cond(c) => {
@@ -51,13 +49,14 @@ fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> 
     }
 }
 
-fn in_search(s: &Solve, args: &[&Value]) -> Result<Option<Source>, GraphError> {
+fn in_search(s: &Solve, args: &[Value]) -> Result<Option<Source>, GraphError> {
     let made = Attempts::of(s, args)?;
     // A search may contain other searches. If an inner search of the last attempt ended early, this also
     // ended the outer search.
-    let found = match locate_ended(&s.attempt, made.last())? {
-        None if made.reached => None,
-        None => verdict(&s.attempt, &values_of(&s.attempt, made.last())?).transpose()?,
+    let last = made.last();
+    let found = match locate_ended(&s.attempt, &last)? {
+        None if made.has_reached() => None,
+        None => verdict(&s.attempt, &values_of(&s.attempt, &last)?).transpose()?,
         found => found,
     };
     found.map(|found| made.back_from_last(found)).transpose()

@@ -5,10 +5,11 @@
 //! visits only values that reach the output: it skips the unselected side of a `select`, and so the state
 //! that a rejected attempt of a search computed. This module does not depend on trees or names.
 
-use super::loops::{Schedule, schedule};
-use super::{GraphError, Value, run, values_of};
+use super::loops::{Attempt, Schedule, attempts, number, schedule};
+use super::replay::{Along, Ran, recomputing, trips};
+use super::{GraphError, Value, owned, values_of};
 use crate::array::{Array, DType};
-use crate::graph::{Func, Node, NodeId, Op, Rev, Scan, Solve, Tiles};
+use crate::graph::{Func, Node, NodeId, Op, Replay, ReplayOperands, Solve, Tiles, indices};
 use std::sync::Arc;
 
 /// A step of a loop, or a tile, that contains an operation.
@@ -153,31 +154,23 @@ fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Located {
     // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
     let lanes = match &node.op {
         Op::Solve(s) => s.rows(),
-        Op::Scan(s) => s.rows(),
-        Op::Rev(r) => r.rows(),
+        Op::Replay(l) => l.lockstep(),
         _ => None,
     };
     if lanes.is_some() {
         return Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0)));
     }
     match &node.op {
-        Op::Solve(s) => in_solve(s, args, value, k),
-        Op::Scan(s) => in_scan(s, args, k),
-        Op::Rev(r) => in_rev(r, args, k),
+        Op::Solve(s) => in_solve(s, &owned(args), value, k),
+        Op::Replay(l) => in_replay(l, &owned(args), k),
         Op::Tiles(t) => in_tiles(t, args, k),
         Op::Custom(c) => walk_into(&c.body, &owned(args), k),
         Op::Cond(c) => {
             let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
             Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
         }
-        // A general loop may read values that other loops stored, so the walk does not enter it.
-        Op::Loop(_) => Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0))),
         other => panic!("invariant: {} has one value", other.name()),
     }
-}
-
-pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
-    values.iter().map(|&v| v.clone()).collect()
 }
 
 pub(super) fn walk_into(f: &Func, inputs: &[Value], output: usize) -> Located {
@@ -201,10 +194,6 @@ pub(super) fn placed(found: Source, place: Trip) -> Source {
     }
 }
 
-fn number(value: &Value) -> f64 {
-    value.array().data().get_f64(0)
-}
-
 /// The trip that holds the first non-finite row of a tapped value.
 fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
     let tapped = tapped.array();
@@ -216,161 +205,156 @@ fn bad_trip(tapped: &Value, along: &Schedule) -> Option<usize> {
 /// The attempts of a search.
 pub(super) struct Attempts<'a> {
     search: &'a Solve,
-    /// The inputs of each attempt, and the number of accepted attempts before it.
-    trips: Vec<(Vec<Value>, usize)>,
-    /// The indices of the accepted attempts.
-    accepting: Vec<usize>,
-    /// Whether the last attempt reached the target.
-    pub(super) reached: bool,
+    all: Vec<Attempt>,
 }
 
 impl<'a> Attempts<'a> {
     /// Reruns the attempts of a search with these operands.
-    pub(super) fn of(s: &'a Solve, args: &[&Value]) -> Result<Attempts<'a>, GraphError> {
-        let n = s.num_carry + s.num_ext;
-        let (moving, captures) = args[s.first_carry()..].split_at(n);
-        let (mut at, mut moving, captures) = (args[1].clone(), owned(moving), owned(captures));
-        let mut made = Attempts { search: s, trips: vec![], accepting: vec![], reached: false };
-        loop {
-            let inputs = [&[at], &moving[..], &captures[..]].concat();
-            let mut out = run(&s.attempt, &inputs)?;
-            moving = out.split_off(4);
-            moving.truncate(n);
-            made.trips.push((inputs, made.accepting.len()));
-            if number(&out[0]) != 0.0 {
-                made.accepting.push(made.trips.len() - 1);
-            }
-            at = out[3].clone();
-            if number(&out[1]) == 0.0 {
-                made.reached = number(&out[2]) != 0.0;
-                return Ok(made);
-            }
-        }
+    pub(super) fn of(search: &'a Solve, args: &[Value]) -> Result<Attempts<'a>, GraphError> {
+        Ok(Attempts { search, all: attempts(search, args)? })
     }
 
     /// The inputs of the last attempt.
-    pub(super) fn last(&self) -> &[Value] {
-        &self.trips[self.trips.len() - 1].0
+    pub(super) fn last(&self) -> Vec<Value> {
+        self.all[self.all.len() - 1].inputs.clone().join()
     }
 
-    /// Walks back from a source in attempt `trip` through the attempts before it. Inputs of the result are
-    /// the search's operands.
-    pub(super) fn back(&self, mut trip: usize, mut found: Source) -> Located {
-        let s = self.search;
+    /// Whether the last attempt reached the target.
+    pub(super) fn has_reached(&self) -> bool {
+        self.all[self.all.len() - 1].verdict()[2]
+    }
+
+    /// The source of output `output` of attempt `trip`. Walks back through the attempts before it; inputs of the
+    /// result are the search's operands.
+    fn source(&self, mut trip: usize, mut output: usize) -> Located {
         loop {
-            let (inputs, step) = &self.trips[trip];
-            let place = Trip::Step { step: *step, t: number(&inputs[0]), is_backward: false };
-            match placed(found, place) {
-                Source::Input(i) if i <= s.num_carry + s.num_ext && trip > 0 => {
-                    trip -= 1;
-                    found = walk_into(&s.attempt, &self.trips[trip].0, 3 + i)?;
-                }
-                Source::Input(0) => return Ok(Source::Input(1)),
-                Source::Input(i) => return Ok(Source::Input(s.first_carry() + i - 1)),
-                found @ Source::Origin(_) => return Ok(found),
+            let inputs = self.all[trip].inputs.clone().join();
+            let found = walk_into(&self.search.attempt, &inputs, output)?;
+            match self.before(trip, found) {
+                Ok(found) => return Ok(found),
+                Err(earlier) => (trip, output) = (trip - 1, earlier),
             }
         }
+    }
+
+    /// A source in attempt `trip` by the search's operands, or the output of the attempt before it that it is.
+    fn before(&self, trip: usize, found: Source) -> Result<Source, usize> {
+        let (s, attempt) = (self.search, &self.all[trip]);
+        let t = number(&attempt.inputs.step_time[0]);
+        let found = placed(found, Trip::Step { step: attempt.step, t, is_backward: false });
+        let Source::Input(input) = found else { return Ok(found) };
+        let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
+        let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+        let num_operands = 2 + usize::from(s.taps.times > 0) + takes.carry.len() + takes.ext.len();
+        let operands = s.operands(&indices(num_operands + takes.captures.len()));
+        let at = |group: &[usize]| group.iter().position(|&k| k == input);
+        if let Some(i) = at(&takes.captures) {
+            return Ok(Source::Input(operands.captures[i]));
+        }
+        let moving = [
+            (takes.step_time, gives.step_time, operands.step_time),
+            (takes.carry, gives.carry, operands.carry),
+            (takes.ext, gives.ext, operands.ext),
+        ];
+        let of = |(takes, gives, operands): &(Vec<usize>, Vec<usize>, Vec<usize>)| {
+            at(takes).map(|i| (gives[i], operands[i]))
+        };
+        let (output, operand) = moving.iter().find_map(of).expect("invariant: an input of the attempt");
+        if trip > 0 { Err(output) } else { Ok(Source::Input(operand)) }
     }
 
     /// Walks back from a source in the last attempt.
     pub(super) fn back_from_last(&self, found: Source) -> Located {
-        self.back(self.trips.len() - 1, found)
+        let last = self.all.len() - 1;
+        match self.before(last, found) {
+            Ok(found) => Ok(found),
+            Err(output) => self.source(last - 1, output),
+        }
     }
 }
 
-fn in_solve(s: &Solve, args: &[&Value], value: &Value, k: usize) -> Located {
-    let n = s.num_carry + s.num_ext;
+fn in_solve(s: &Solve, args: &[Value], value: &Value, k: usize) -> Located {
     let made = Attempts::of(s, args)?;
     let Value::Tuple(all) = value else { panic!("invariant: a search has several values") };
-    let (mut trip, mut output) = (made.trips.len() - 1, 4 + k);
-    if k >= n + 2 {
-        let Some(held) = bad_trip(&all[k], schedule(&all[n])) else { return Ok(Source::Input(1)) };
-        (trip, output) = (made.accepting[held], 4 + n + (k - n - 2));
+    let (values, gives) = (s.places(), s.attempt_outputs(&indices(s.attempt.num_outputs())));
+    let at = |group: &[usize]| group.iter().position(|&v| v == k);
+    let last = made.all.len() - 1;
+    if let Some(i) = at(&values.tapped) {
+        let along = schedule(&all[values.schedule[0]]);
+        let Some(held) = bad_trip(&all[k], along) else { return Ok(Source::Input(1)) };
+        let accepted = made.all.iter().position(|a| a.step == held && a.verdict()[0]);
+        return made.source(accepted.unwrap_or(last), gives.taps[i]);
     }
-    made.back(trip, walk_into(&s.attempt, &made.trips[trip].0, output)?)
+    let output = at(&values.carry).map(|i| gives.carry[i]).or(at(&values.ext).map(|i| gives.ext[i]));
+    made.source(last, output.expect("invariant: an array of the search"))
 }
 
-fn in_scan(s: &Scan, args: &[&Value], k: usize) -> Located {
-    let along = schedule(args[0]);
-    let mut carry = owned(&args[1..=s.num_carry]);
-    let captures = owned(&args[1 + s.num_carry..]);
-    let (mut trips, mut taps) = (vec![], vec![]);
-    for i in 0..along.num_steps() {
-        let inputs = [&along.trip(i)[..], &carry, &captures].concat();
-        carry = run(&s.step, &inputs)?;
-        taps.push(carry.split_off(s.num_carry));
-        trips.push(inputs);
-    }
-    let (mut trip, mut output) = (trips.len().checked_sub(1), k);
-    if k > s.num_carry {
-        let tap = k - s.num_carry - 1;
-        trip = along.held.pairs().iter().map(|pair| pair.0).find(|&i| is_bad(&taps[i][tap]));
-        output = s.num_carry + tap;
-    }
-    while let Some(i) = trip {
-        let place = Trip::Step { step: i, t: along.step_times[i], is_backward: false };
-        match placed(walk_into(&s.step, &trips[i], output)?, place) {
-            Source::Input(j) if j >= 4 + s.num_carry => return Ok(Source::Input(j - 3)),
-            Source::Input(j) => (trip, output) = (i.checked_sub(1), j.saturating_sub(4)),
-            found @ Source::Origin(_) => return Ok(found),
+/// The source of value `k` of a replay.
+fn in_replay(l: &Replay, args: &[Value], k: usize) -> Located {
+    let x = l.operands(args);
+    let along = schedule(&x.schedule[0]);
+    let ran = trips(l, &x, &Along::One(along))?;
+    let (takes, gives) = (l.inputs(&indices(l.body.num_inputs())), l.outputs(&indices(l.body.num_outputs())));
+    let (operands, values) = (l.operands(&indices(args.len())), l.places());
+    let at = |group: &[usize], k: usize| group.iter().position(|&of| of == k);
+    let bad = |output: usize| move |trip: &Ran| is_bad(&trip.outputs[output]);
+    let (mut trip, mut output) = if let Some(i) = at(&values.sums, k) {
+        (ran.iter().position(bad(gives.sums[i])), gives.sums[i])
+    } else if let Some(i) = at(&values.tapped, k) {
+        let holds = |trip: &Ran| along.held.rows_of(trip.step).next().is_some();
+        let is_bad = bad(gives.taps[i]);
+        (ran.iter().position(|trip| holds(trip) && is_bad(trip)), gives.taps[i])
+    } else {
+        let i = at(&values.carry, k).expect("invariant: an array of the loop");
+        if ran.is_empty() {
+            return Ok(Source::Input(operands.carry[i]));
         }
-    }
-    Ok(Source::Input(1 + output))
-}
-
-fn in_rev(r: &Rev, args: &[&Value], k: usize) -> Located {
-    let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
-    let (nc, np, n) = (r.num_carry, r.num_captures(), along.num_steps());
-    let captures = owned(&args[2 + nc..2 + nc + np]);
-    let mut ct = owned(&args[2 + nc + np..2 + nc + np + r.num_ct]);
-    let rows = &args[2 + nc + np + r.num_ct..];
-    let mut trips: Vec<Vec<Value>> = vec![];
-    let mut terms: Vec<Vec<Value>> = vec![];
-    for i in (0..n).rev() {
-        let taps: Vec<Value> = rows.iter().map(|all| along.sum_of_rows(i, all)).collect();
-        let inputs = [&along.trip(i)[..], &tape.states[i], &captures, &ct, &taps].concat();
-        ct = run(&r.bwd, &inputs)?;
-        terms.push(ct.split_off(r.num_ct));
-        trips.push(inputs);
-    }
-    // `trips[m]` belongs to step n - 1 - m.
-    let mut trip = match k.checked_sub(r.num_ct) {
-        None => n.checked_sub(1),
-        Some(sum) => terms.iter().position(|of| is_bad(&of[sum])),
+        (ran.len().checked_sub(1), gives.carry[i])
     };
-    let mut output = k;
     while let Some(m) = trip {
-        let step = n - 1 - m;
-        let place = Trip::Step { step, t: along.step_times[step], is_backward: true };
-        let first_ct = 4 + nc + np;
-        match placed(walk_into(&r.bwd, &trips[m], output)?, place) {
-            Source::Input(j) if j >= first_ct && j < first_ct + r.num_ct && m > 0 => {
-                (trip, output) = (Some(m - 1), j - first_ct);
+        let step = ran[m].step;
+        let place = Trip::Step { step, t: along.step_times[step], is_backward: l.is_reversed };
+        let found = placed(walk_into(&l.body, &ran[m].inputs, output)?, place);
+        let Source::Input(input) = found else { return Ok(found) };
+        if let Some(i) = at(&takes.carry, input) {
+            if m == 0 {
+                return Ok(Source::Input(operands.carry[i]));
             }
-            Source::Input(j) if j >= 4 + nc => return Ok(Source::Input(j - 2)),
-            Source::Input(j) => return in_states(r, args, &captures, step, j.saturating_sub(4)),
-            found @ Source::Origin(_) => return Ok(found),
+            (trip, output) = (Some(m - 1), gives.carry[i]);
+            continue;
         }
+        if let Some(i) = at(&takes.states, input) {
+            return in_states(l, &x, step, i);
+        }
+        let others =
+            [(&takes.captures, &operands.captures), (&takes.xs, &operands.xs), (&takes.rows, &operands.rows)];
+        let operand = others.iter().find_map(|(takes, operands)| at(takes, input).map(|i| operands[i]));
+        return Ok(Source::Input(operand.unwrap_or(operands.schedule[0])));
     }
-    Ok(Source::Input(2 + nc + np + output.min(r.num_ct.saturating_sub(1))))
+    Ok(Source::Input(operands.schedule[0]))
 }
 
-/// The source of carried value `j` before step `step`.
-fn in_states(r: &Rev, args: &[&Value], captures: &[Value], mut step: usize, mut j: usize) -> Located {
-    let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
+/// The source of value `i` of the state before step `step`.
+fn in_states(l: &Replay, x: &ReplayOperands<Value>, mut step: usize, mut i: usize) -> Located {
+    let along = schedule(&x.schedule[0]);
+    let f = l.step.as_ref().expect("invariant: a loop that reads states has a step");
+    let (takes, operands) =
+        (l.step_inputs(&indices(f.num_inputs())), l.operands(&indices(x.clone().join().len())));
     while step > 0 {
         step -= 1;
-        let inputs = [&along.trip(step)[..], &tape.states[step], captures].concat();
+        let inputs = recomputing(&Along::One(along), step, x);
         let place = Trip::Step { step, t: along.step_times[step], is_backward: false };
-        match placed(walk_into(&r.step, &inputs, j)?, place) {
-            Source::Input(i) if i >= 4 + r.num_carry => return Ok(Source::Input(i - 2)),
-            Source::Input(i) => j = i.saturating_sub(4),
-            found @ Source::Origin(_) => return Ok(found),
+        let found = placed(walk_into(f, &inputs, i)?, place);
+        let Source::Input(input) = found else { return Ok(found) };
+        if let Some(c) = takes.captures.iter().position(|&k| k == input) {
+            return Ok(Source::Input(operands.captures[c]));
+        }
+        match takes.carry.iter().position(|&k| k == input) {
+            Some(before) => i = before,
+            None => return Ok(Source::Input(operands.schedule[0])),
         }
     }
-    Ok(Source::Input(2 + j))
+    Ok(Source::Input(operands.states[i]))
 }
 
 fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Located {

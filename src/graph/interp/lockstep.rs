@@ -4,31 +4,23 @@
 //! repeats the state before its last accepted trip. Rows are sliced from arrays and written back, so this
 //! file does not depend on the bodies.
 
-use super::loops::{Schedule, Tape, Values, add, cut, owned, same_bits, stack};
+use super::loops::{Schedule, Tape, add, cut, stack};
 use super::{GraphError, Value, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{Func, Rev, Scan, Solve, TapRows, Taps, Type};
+use crate::graph::{AttemptInputs, SearchValues, Solve, TapRows, Taps, Type};
 use std::sync::Arc;
 
-/// The pass in which a trip runs; `Recompute` omits the last trip of each row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Trip {
-    Forward,
-    Recompute,
-    Backward,
-}
-
 /// The schedules of all rows.
-struct Schedules<'a>(&'a [Schedule]);
+pub(super) struct Schedules<'a>(pub(super) &'a [Schedule]);
 
 impl Schedules<'_> {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.0.iter().map(Schedule::num_steps).max().unwrap_or(0)
     }
 
-    /// The inputs first, last, t, t_next and live of trip `n`. A row without any trip gets the first trip of
-    /// the row with the most trips.
-    fn trip(&self, n: usize, trip: Trip) -> [Value; 5] {
+    /// The inputs first, last, t, t_next and live of trip `n`; a trip that recomputes states omits the last trip of
+    /// each row. A row without any trip gets the first trip of the row with the most trips.
+    pub(super) fn trip(&self, n: usize, recomputes: bool) -> [Value; 5] {
         let furthest =
             self.0.iter().find(|s| s.num_steps() == self.count()).expect("invariant: there is a row");
         let of = |r: usize| {
@@ -36,7 +28,7 @@ impl Schedules<'_> {
             let (count, own) = (s.num_steps(), if s.num_steps() == 0 { furthest } else { s });
             let i = n.min(count.max(1) - 1);
             let last = i + 1 == own.num_steps() && own.reached;
-            let live = n + usize::from(trip == Trip::Recompute) < count;
+            let live = n + usize::from(recomputes) < count;
             let flag = |on: bool| f64::from(u8::from(on));
             [flag(i == 0), flag(last), own.step_times[i], own.step_times[i + 1], flag(live)]
         };
@@ -46,15 +38,15 @@ impl Schedules<'_> {
             .map(|(k, dtype)| vector(&column(k), dtype))
     }
 
-    /// Whether row `r` has a trip `n`.
-    fn has(&self, r: usize, n: usize) -> bool {
-        n < self.0[r].num_steps()
+    /// `given` in the rows that have a trip, else `stored`.
+    pub(super) fn own(&self, given: &Value, stored: &Value) -> Value {
+        choose(given, stored, |r| self.0[r].num_steps() > 0)
     }
 
     /// The values of each tap for all rows of the loop and all tap rows. A tap row that no trip holds is
     /// zero.
-    fn tapped(&self, all: Taps, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
-        let (rows, num) = (self.0.len(), all.num_rows());
+    pub(super) fn tapped(&self, num: usize, taps: &[Vec<Value>], types: &[Type]) -> Vec<Value> {
+        let rows = self.0.len();
         let of = |(j, ty): (usize, &Type)| {
             let zeros = Value::from(Array::zeros(ty.dtype(), ty.shape().with_axis(0, 1)));
             let mut places = vec![zeros; rows * num];
@@ -63,13 +55,13 @@ impl Schedules<'_> {
                     places[r * num + k] = cut(&taps[trip][j], r, 1);
                 }
             }
-            stack(&places, all.tapped(ty, Some(rows)).shape())
+            stack(&places, Taps::at(num).tapped(ty, Some(rows)).shape())
         };
         types.iter().enumerate().map(of).collect()
     }
 
     /// For each row, the sum of the tap rows that its trip `n` holds.
-    fn sum_of_places(&self, n: usize, all: &Value) -> Value {
+    pub(super) fn sum_of_rows(&self, n: usize, all: &Value) -> Value {
         let shape = all.array().shape().clone();
         let (num, one) = (shape[1], shape.without_axes(&[1]));
         let flat = [&[shape[0] * num], &one[1..]].concat();
@@ -96,23 +88,26 @@ fn choose(a: &Value, b: &Value, on: impl Fn(usize) -> bool) -> Value {
     stack(&rows, &shape)
 }
 
-pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, GraphError> {
-    let mut at = args[1].clone();
-    let times = if s.taps.times > 0 { args[2].array().to_f64() } else { vec![] };
-    let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
-    let (mut moving, captures) = (owned(moving), owned(captures));
+pub(super) fn solve(s: &Solve, args: &[Value], rows: usize) -> Result<Value, GraphError> {
+    let x = s.operands(args);
+    let (mut step_time, mut carry, mut ext) = (x.step_time, x.carry, x.ext);
+    let times = x.times.first().map_or(vec![], |times| times.array().to_f64());
     let start =
         |&t: &f64| Schedule { step_times: vec![t], reached: false, held: TapRows::default(), rows: vec![] };
-    let mut found: Vec<Schedule> = at.array().to_f64().iter().map(start).collect();
+    let mut found: Vec<Schedule> = step_time[0].array().to_f64().iter().map(start).collect();
     let (mut states, mut taps): (Vec<Vec<Value>>, Vec<Vec<Value>>) = (vec![], vec![]);
     let mut live = vec![1.0; rows];
     while live.contains(&1.0) {
-        let head = [at.clone(), vector(&live, DType::Bool)];
-        let mut out = run(&s.attempt, &[&head[..], &moving, &captures].concat())?;
-        let mut next = out.split_off(4);
-        let tapped = next.split_off(s.num_carry + s.num_ext);
-        let [accept, running, reached, step_times] = [0, 1, 2, 3].map(|k: usize| out[k].array().to_f64());
-        at = out.swap_remove(3);
+        let inputs = AttemptInputs {
+            step_time,
+            live: vec![vector(&live, DType::Bool)],
+            carry: carry.clone(),
+            ext,
+            captures: x.captures.clone(),
+        };
+        let out = s.attempt_outputs(&run(&s.attempt, &inputs.join())?);
+        let [accept, running, reached] = [0, 1, 2].map(|k: usize| out.verdict[k].array().to_f64());
+        let step_times = out.step_time[0].array().to_f64();
         for r in 0..rows {
             if live[r] == 0.0 {
                 continue;
@@ -122,21 +117,27 @@ pub(super) fn solve(s: &Solve, args: &[&Value], rows: usize) -> Result<Value, Gr
                 let times = &times[r * s.taps.times..][..s.taps.times];
                 found[r].held.note(&s.taps, times, trip, (from, step_times[r]));
                 found[r].step_times.push(step_times[r]);
-                put(&mut states, trip, &moving[..s.num_carry], r);
-                put(&mut taps, trip, &tapped, r);
+                put(&mut states, trip, &carry, r);
+                put(&mut taps, trip, &out.taps, r);
             }
             if running[r] == 0.0 {
                 (live[r], found[r].reached) = (0.0, reached[r] != 0.0);
             }
         }
-        moving = next;
+        (step_time, carry, ext) = (out.step_time, out.carry, out.ext);
     }
     pad(&mut states, &found);
-    let tapped = Schedules(&found).tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]);
+    let types = &s.step.output_types()[s.num_carry..];
+    let tapped = Schedules(&found).tapped(s.taps.num_rows(), &taps, types);
     let schedule = Schedule { step_times: vec![], reached: false, held: TapRows::default(), rows: found };
-    moving.extend([Value::Schedule(Arc::new(schedule)), Value::Tape(Arc::new(Tape { states }))]);
-    moving.extend(tapped);
-    Ok(Value::Tuple(moving))
+    let values = SearchValues {
+        carry,
+        ext,
+        schedule: vec![Value::Schedule(Arc::new(schedule))],
+        tape: vec![Value::Tape(Arc::new(Tape { states }))],
+        tapped,
+    };
+    Ok(Value::Tuple(values.join()))
 }
 
 /// Replaces row `r` of entry `n` by row `r` of `values`. If there is no entry `n`, appends all of `values`.
@@ -151,7 +152,7 @@ fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
 
 /// Fills finished rows with the state before their last trip, and rows without a trip with the first state of
 /// the row with the most trips.
-fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
+pub(super) fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
     let furthest = found.iter().position(|s| s.num_steps() == states.len()).unwrap_or(0);
     for n in 0..states.len() {
         for (r, schedule) in found.iter().enumerate().filter(|(_, s)| s.num_steps() <= n) {
@@ -166,70 +167,4 @@ fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
             }
         }
     }
-}
-
-fn step(f: &Func, head: [Value; 5], rest: &[&[Value]]) -> Values {
-    run(f, &[&head[..], &rest.concat()].concat())
-}
-
-pub(super) fn scan(s: &Scan, args: &[&Value], rows: &[Schedule]) -> Result<Value, GraphError> {
-    let along = Schedules(rows);
-    let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
-    let (mut states, mut taps) = (Vec::new(), Vec::new());
-    for n in 0..along.count() {
-        let mut next = step(&s.step, along.trip(n, Trip::Forward), &[&carry, &captures])?;
-        taps.push(next.split_off(s.num_carry));
-        states.push(std::mem::replace(&mut carry, next));
-    }
-    pad(&mut states, rows);
-    carry.push(Value::Tape(Arc::new(Tape { states })));
-    carry.extend(along.tapped(s.taps, &taps, &s.step.output_types()[s.num_carry..]));
-    Ok(Value::Tuple(carry))
-}
-
-pub(super) fn rev(
-    r: &Rev,
-    args: &[&Value],
-    (rows, tape): (&[Schedule], &Tape),
-    malformed: &dyn Fn(String) -> GraphError,
-) -> Result<Value, GraphError> {
-    let along = Schedules(rows);
-    let (carry0, rest) = args[2..].split_at(r.num_carry);
-    let (captures, ct) = rest.split_at(r.num_captures());
-    let (ct, ct_tapped) = ct.split_at(r.num_ct);
-    let (captures, mut ct) = (owned(captures), owned(ct));
-    let n = along.count();
-    if tape.states.len() != n {
-        return Err(malformed(format!(
-            "its tape has {} states, but its schedules have {n} steps",
-            tape.states.len()
-        )));
-    }
-    let own = |a: &Value, b: &Value| same_bits(a, &choose(b, a, |q| along.has(q, 0)));
-    if n > 0 && !carry0.iter().zip(&tape.states[0]).all(|(a, b)| own(a, b)) {
-        return Err(malformed("the tape does not start from the loop's initial carry".into()));
-    }
-    for i in 1..n {
-        let state = step(&r.step, along.trip(i - 1, Trip::Recompute), &[&tape.states[i - 1], &captures])?;
-        if !state.iter().zip(&tape.states[i]).all(|(a, b)| same_bits(a, b)) {
-            return Err(malformed(format!(
-                "the states recomputed before step {i} differ from those on the tape"
-            )));
-        }
-    }
-    let zeros = |&c: &usize| {
-        let like = captures[c].array();
-        Array::zeros(like.dtype(), like.shape().clone()).into()
-    };
-    let mut sums: Vec<Value> = r.wrt.iter().map(zeros).collect();
-    for i in (0..n).rev() {
-        let ct_taps: Vec<Value> = ct_tapped.iter().map(|all| along.sum_of_places(i, all)).collect();
-        let head = along.trip(i, Trip::Backward);
-        let mut out = step(&r.bwd, head, &[&tape.states[i], &captures, &ct, &ct_taps])?;
-        let terms = out.split_off(r.num_ct);
-        ct = out;
-        sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum = add(sum, term));
-    }
-    ct.extend(sums);
-    Ok(Value::Tuple(ct))
 }

@@ -1,13 +1,13 @@
-//! Loops and tiles, trip by trip, as documented at [`crate::graph::Solve`] and the other loops.
+//! Searches and tiles, as documented at [`crate::graph::Solve`] and [`crate::graph::Tiles`].
 //!
-//! Here a tape stores the state before every accepted trip. A backward loop reads its states from the tape
-//! and checks that the step leads from each state to the next, bit for bit. If this check passes, a compiled
-//! plan may store fewer states and recompute the others.
+//! Here a tape stores the state before every accepted trip.
 
 use super::movement::append;
 use super::{GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
-use crate::graph::{BinaryOp, Func, Rev, Scan, Solve, TapRows, TileOut, Tiles, Type};
+use crate::graph::{
+    AttemptInputs, AttemptOutputs, BinaryOp, SearchValues, Solve, TapRows, TileOut, Tiles, Type,
+};
 use std::sync::Arc;
 
 /// The accepted step times of a search.
@@ -29,8 +29,6 @@ pub struct Tape {
     /// The carry before each accepted trip.
     pub states: Vec<Vec<Value>>,
 }
-
-pub(super) type Values = Result<Vec<Value>, GraphError>;
 
 impl Schedule {
     /// Number of accepted trips.
@@ -78,10 +76,6 @@ pub(super) fn number(value: &Value) -> f64 {
     value.array().data().get_f64(0)
 }
 
-pub(super) fn owned(values: &[&Value]) -> Vec<Value> {
-    values.iter().map(|&v| v.clone()).collect()
-}
-
 pub(super) fn schedule(value: &Value) -> &Schedule {
     match value {
         Value::Schedule(s) => s,
@@ -89,113 +83,68 @@ pub(super) fn schedule(value: &Value) -> &Schedule {
     }
 }
 
-pub(super) fn solve(s: &Solve, args: &[&Value]) -> Result<Value, GraphError> {
+/// An attempt of a search.
+pub(super) struct Attempt {
+    pub(super) inputs: AttemptInputs<Value>,
+    pub(super) outputs: AttemptOutputs<Value>,
+    /// The number of accepted attempts before it.
+    pub(super) step: usize,
+}
+
+impl Attempt {
+    /// Whether the attempt is accepted, whether the search goes on, and whether the target is reached.
+    pub(super) fn verdict(&self) -> [bool; 3] {
+        [0, 1, 2].map(|k: usize| number(&self.outputs.verdict[k]) != 0.0)
+    }
+}
+
+/// All attempts of a search that is not in lockstep.
+pub(super) fn attempts(s: &Solve, args: &[Value]) -> Result<Vec<Attempt>, GraphError> {
+    let x = s.operands(args);
+    let (mut step_time, mut carry, mut ext, mut step) = (x.step_time, x.carry, x.ext, 0);
+    let mut all = vec![];
+    loop {
+        let inputs = AttemptInputs { step_time, live: vec![], carry, ext, captures: x.captures.clone() };
+        let outputs = s.attempt_outputs(&run(&s.attempt, &inputs.clone().join())?);
+        (step_time, carry, ext) = (outputs.step_time.clone(), outputs.carry.clone(), outputs.ext.clone());
+        let attempt = Attempt { inputs, outputs, step };
+        let [accepted, goes_on, _] = attempt.verdict();
+        step += usize::from(accepted);
+        all.push(attempt);
+        if !goes_on {
+            return Ok(all);
+        }
+    }
+}
+
+pub(super) fn solve(s: &Solve, args: &[Value]) -> Result<Value, GraphError> {
     if let Some(rows) = s.rows() {
         return lockstep::solve(s, args, rows);
     }
-    let mut at = args[1].clone();
-    let times = if s.taps.times > 0 { args[2].array().to_f64() } else { vec![] };
-    let (moving, captures) = args[s.first_carry()..].split_at(s.num_carry + s.num_ext);
-    let (mut moving, captures) = (owned(moving), owned(captures));
-    let mut found =
-        Schedule { step_times: vec![number(&at)], reached: false, held: TapRows::default(), rows: vec![] };
+    let x = s.operands(args);
+    let times = x.times.first().map_or(vec![], |times| times.array().to_f64());
+    let step_times = vec![number(&x.step_time[0])];
+    let mut found = Schedule { step_times, reached: false, held: TapRows::default(), rows: vec![] };
+    let all = attempts(s, args)?;
     let (mut states, mut taps) = (Vec::new(), Vec::new());
-    loop {
-        let mut out = run(&s.attempt, &[&[at], &moving[..], &captures[..]].concat())?;
-        let mut next = out.split_off(4);
-        let tapped = next.split_off(s.num_carry + s.num_ext);
-        let [accept, running, reached] = [0, 1, 2].map(|k| number(&out[k]) != 0.0);
-        at = out.swap_remove(3);
-        if accept {
-            let (trip, from) = (found.num_steps(), found.step_times[found.num_steps()]);
-            found.held.note(&s.taps, &times, trip, (from, number(&at)));
-            found.step_times.push(number(&at));
-            states.push(moving[..s.num_carry].to_vec());
-            taps.push(tapped);
-        }
-        moving = next;
-        if !running {
-            found.reached = reached;
-            break;
-        }
+    for attempt in all.iter().filter(|attempt| attempt.verdict()[0]) {
+        let (from, to) = (found.step_times[found.num_steps()], number(&attempt.outputs.step_time[0]));
+        found.held.note(&s.taps, &times, found.num_steps(), (from, to));
+        found.step_times.push(to);
+        states.push(attempt.inputs.carry.clone());
+        taps.push(attempt.outputs.taps.clone());
     }
+    let last = all.last().expect("invariant: a search makes an attempt");
+    found.reached = last.verdict()[2];
     let tapped = found.tapped(s.taps.num_rows(), &taps, &s.step.output_types()[s.num_carry..]);
-    moving.extend([Value::Schedule(Arc::new(found)), Value::Tape(Arc::new(Tape { states }))]);
-    moving.extend(tapped);
-    Ok(Value::Tuple(moving))
-}
-
-pub(super) fn step(f: &Func, schedule: &Schedule, i: usize, rest: &[&[Value]]) -> Values {
-    run(f, &[&schedule.trip(i)[..], &rest.concat()].concat())
-}
-
-pub(super) fn scan(s: &Scan, args: &[&Value]) -> Result<Value, GraphError> {
-    let along = schedule(args[0]);
-    if s.rows().is_some() {
-        return lockstep::scan(s, args, &along.rows);
-    }
-    let (mut carry, captures) = (owned(&args[1..=s.num_carry]), owned(&args[1 + s.num_carry..]));
-    let (mut states, mut taps) = (Vec::new(), Vec::new());
-    for i in 0..along.num_steps() {
-        let mut next = step(&s.step, along, i, &[&carry, &captures])?;
-        taps.push(next.split_off(s.num_carry));
-        states.push(std::mem::replace(&mut carry, next));
-    }
-    carry.push(Value::Tape(Arc::new(Tape { states })));
-    carry.extend(along.tapped(s.taps.num_rows(), &taps, &s.step.output_types()[s.num_carry..]));
-    Ok(Value::Tuple(carry))
-}
-
-/// Whether two arrays are bit-equal; all NaNs count as equal.
-pub(super) fn same_bits(a: &Value, b: &Value) -> bool {
-    let (a, b) = (a.array().to_f64(), b.array().to_f64());
-    a.iter().zip(&b).all(|(x, y)| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan())
-}
-
-pub(super) fn rev(
-    r: &Rev,
-    args: &[&Value],
-    malformed: &dyn Fn(String) -> GraphError,
-) -> Result<Value, GraphError> {
-    let along = schedule(args[0]);
-    let Value::Tape(tape) = args[1] else { panic!("invariant: expected a tape, found {:?}", args[1]) };
-    if r.rows().is_some() {
-        return lockstep::rev(r, args, (&along.rows, tape), malformed);
-    }
-    let (carry0, rest) = args[2..].split_at(r.num_carry);
-    let (captures, ct) = rest.split_at(r.num_captures());
-    let (ct, ct_tapped) = ct.split_at(r.num_ct);
-    let (carry0, captures, mut ct) = (owned(carry0), owned(captures), owned(ct));
-    let n = along.num_steps();
-    if tape.states.len() != n {
-        return Err(malformed(format!(
-            "its tape has {} states, but its schedule has {n} steps",
-            tape.states.len()
-        )));
-    }
-    let mut state = carry0;
-    for i in 0..n {
-        if !state.iter().zip(&tape.states[i]).all(|(a, b)| same_bits(a, b)) {
-            return Err(malformed(format!(
-                "the state recomputed before step {i} differs from the one on the tape"
-            )));
-        }
-        state = step(&r.step, along, i, &[&state, &captures])?;
-    }
-    let zeros = |&c: &usize| {
-        let like = captures[c].array();
-        Array::zeros(like.dtype(), like.shape().clone()).into()
+    let values = SearchValues {
+        carry: last.outputs.carry.clone(),
+        ext: last.outputs.ext.clone(),
+        schedule: vec![Value::Schedule(Arc::new(found))],
+        tape: vec![Value::Tape(Arc::new(Tape { states }))],
+        tapped,
     };
-    let mut sums: Vec<Value> = r.wrt.iter().map(zeros).collect();
-    for i in (0..n).rev() {
-        let ct_taps: Vec<Value> = ct_tapped.iter().map(|all| along.sum_of_rows(i, all)).collect();
-        let mut out = step(&r.bwd, along, i, &[&tape.states[i], &captures, &ct, &ct_taps])?;
-        let terms = out.split_off(r.num_ct);
-        ct = out;
-        sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum = add(sum, term));
-    }
-    ct.extend(sums);
-    Ok(Value::Tuple(ct))
+    Ok(Value::Tuple(values.join()))
 }
 
 pub(super) fn add(a: &Value, b: &Value) -> Value {
@@ -213,7 +162,7 @@ pub(super) fn cut(x: &Value, from: usize, n: usize) -> Value {
     Array::new(to, data).into()
 }
 
-pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
+pub(super) fn tiles(t: &Tiles, args: &[Value]) -> Result<Value, GraphError> {
     let (rowed, shared) = args.split_at(t.num_rowed);
     let mut outs: Vec<Vec<Value>> = vec![Vec::new(); t.outs.len()];
     for row in (0..t.rows).step_by(t.tile) {
@@ -221,7 +170,7 @@ pub(super) fn tiles(t: &Tiles, args: &[&Value]) -> Result<Value, GraphError> {
         let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
         let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
         inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
-        inputs.extend(owned(shared));
+        inputs.extend(shared.iter().cloned());
         outs.iter_mut().zip(run(body, &inputs)?).for_each(|(all, out)| all.push(out));
     }
     let join = |(k, parts): (usize, Vec<Value>)| match t.outs[k] {

@@ -19,7 +19,7 @@ mod lockstep;
 mod loops;
 mod movement;
 mod philox;
-mod sequence;
+mod replay;
 
 pub use ended::locate_ended;
 #[cfg(test)]
@@ -130,7 +130,7 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
 ///
 /// # Errors
 /// [`GraphError::Operands`] if the inputs differ from the function's types. [`GraphError::Malformed`] if a
-/// tape or a sequence does not fit the schedule of its loop, or if the step of a `Rev` does not lead from one
+/// tape or a sequence does not fit the schedule of its loop, or if the step of a replay does not lead from one
 /// state of its tape to the next, bit for bit: a gradient would then depend on the number of checkpoints.
 ///
 /// # Panics
@@ -164,19 +164,13 @@ fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
                 Value::Tuple(v) => v[*k].clone(),
                 other => panic!("invariant: %{i} projects {other:?}"),
             },
-            Op::Solve(s) => loops::solve(s, &args)?,
-            Op::Scan(s) => loops::scan(s, &args)?,
-            Op::Rev(r) => loops::rev(r, &args, &malformed)?,
-            Op::Loop(l) => sequence::run_loop(l, &args, &malformed)?,
-            Op::Tiles(t) => loops::tiles(t, &args)?,
-            Op::Custom(c) => {
-                let args: Vec<Value> = args.into_iter().cloned().collect();
-                Value::Tuple(run(&c.body, &args)?)
-            }
+            Op::Solve(s) => loops::solve(s, &owned(&args))?,
+            Op::Replay(l) => replay::replay(l, &owned(&args), &malformed)?,
+            Op::Tiles(t) => loops::tiles(t, &owned(&args))?,
+            Op::Custom(c) => Value::Tuple(run(&c.body, &owned(&args))?),
             Op::Cond(c) => {
                 let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
-                let args: Vec<Value> = args[1..].iter().map(|&v| v.clone()).collect();
-                Value::Tuple(run(chosen, &args)?)
+                Value::Tuple(run(chosen, &owned(&args[1..]))?)
             }
             _ => {
                 let args: Vec<&Array> = args.into_iter().map(Value::array).collect();
@@ -187,6 +181,10 @@ fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
         values.push(value);
     }
     Ok(values)
+}
+
+fn owned(values: &[&Value]) -> Vec<Value> {
+    values.iter().map(|&v| v.clone()).collect()
 }
 
 /// Evaluates an operation that takes arrays and returns an array.
@@ -226,9 +224,7 @@ fn array(node: &Node, x: &[&Array]) -> Array {
         Op::Input(_)
         | Op::Proj(_)
         | Op::Solve(_)
-        | Op::Scan(_)
-        | Op::Rev(_)
-        | Op::Loop(_)
+        | Op::Replay(_)
         | Op::Tiles(_)
         | Op::Custom(_)
         | Op::Cond(_) => {

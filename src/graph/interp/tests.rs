@@ -3,7 +3,7 @@
 use super::*;
 use crate::array::{DType, Shape};
 use crate::graph::{
-    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Rev, Scan, Solve, TapRows, Taps,
+    BinaryOp, Builder, Checkpoints, CompareOp, NodeId, Policy, ReduceOp, Replay, Solve, TapRows, Taps,
     TileOut, Tiles, UnaryOp, verify,
 };
 
@@ -251,15 +251,16 @@ fn step() -> Func {
     b.finish(&[y])
 }
 
-/// The vjp of [`step`] with respect to the state and a.
+/// The vjp of [`step`] with respect to the state and a: from trip, cotangent, state and a.
 fn bwd() -> Func {
     let (mut b, x) = Builder::with_inputs(&[BOOL, BOOL, F64, F64, F64, F64, F64]);
+    let (ct, y, a) = (x[4], x[5], x[6]);
     let h = b.sub(x[3], x[2]);
-    let ha = b.mul(h, x[5]);
-    let c = b.mul(ha, x[6]);
-    let ct = b.add(x[6], c);
-    let hy = b.mul(h, x[4]);
-    let ct_a = b.mul(hy, x[6]);
+    let ha = b.mul(h, a);
+    let c = b.mul(ha, ct);
+    let hy = b.mul(h, y);
+    let ct_a = b.mul(hy, ct);
+    let ct = b.add(ct, c);
     b.finish(&[ct, ct_a])
 }
 
@@ -295,28 +296,26 @@ fn search(step: Func) -> Op {
     }))
 }
 
-/// (y0, a, ct) -> (y from the Solve, number of attempts, y from the Scan, ct_y0, ct_a)
-fn whole(step_of_rev: Func) -> Func {
+/// The backward pass of a loop with this step: it carries the cotangent of y and sums that of a.
+fn backward(step: Func) -> Replay {
+    let step = Some(step);
+    Replay { step, is_reversed: true, num_carry: 1, num_states: 1, num_sums: 1, ..Replay::new(bwd()) }
+}
+
+/// (y0, a, ct) -> (y from the search, number of attempts, y from the replay, ct_y0, ct_a)
+fn whole(step_of_back: Func) -> Func {
     let (mut b, x) = Builder::with_inputs(&[F64, F64, F64]);
     let (expected, zero) =
         (b.splat(DType::U32, Shape::scalar(), 0.0), b.splat(DType::F64, Shape::scalar(), 0.0));
     let found = b.push(search(step()), &[expected, zero, x[0], zero, x[1]], None);
     let [y, count, schedule, tape] = b.projections(found)[..] else { panic!("four values") };
-    let scan =
-        Scan { step: step(), inverse: None, num_carry: 1, taps: Taps::default(), policy: Policy::Direct };
-    let again = b.push(Op::Scan(Arc::new(scan)), &[schedule, x[0], x[1]], None);
+    let scan = Replay { num_carry: 1, ..Replay::new(step()) };
+    let again = b.push(Op::Replay(Arc::new(scan)), &[schedule, x[0], x[1]], None);
     let again = b.proj(again, 0);
-    let rev = Rev {
-        step: step_of_rev,
-        bwd: bwd(),
-        num_carry: 1,
-        num_ct: 1,
-        num_ct_taps: 0,
-        taps: Taps::default(),
-        wrt: vec![0],
-    };
-    let back = b.push(Op::Rev(Arc::new(rev)), &[schedule, tape, x[0], x[1], x[2]], None);
-    let (ct, ct_a) = (b.proj(back, 0), b.proj(back, 1));
+    let back = backward(step_of_back);
+    let places = back.places();
+    let back = b.push(Op::Replay(Arc::new(back)), &[schedule, tape, x[0], x[2], x[1]], None);
+    let (ct, ct_a) = (b.proj(back, places.carry[0]), b.proj(back, places.sums[0]));
     b.finish(&[y, count, again, ct, ct_a])
 }
 
@@ -365,21 +364,13 @@ fn an_empty_schedule_returns_its_inputs() {
         rows: vec![],
     }));
     let (mut b, x) = Builder::with_inputs(&[Type::Schedule, F64, F64]);
-    let scan =
-        Scan { step: step(), inverse: None, num_carry: 1, taps: Taps::default(), policy: Policy::Direct };
-    let out = b.push(Op::Scan(Arc::new(scan)), &x, None);
+    let scan = Replay { num_carry: 1, ..Replay::new(step()) };
+    let out = b.push(Op::Replay(Arc::new(scan)), &x, None);
     let (y, tape) = (b.proj(out, 0), b.proj(out, 1));
-    let rev = Rev {
-        step: step(),
-        bwd: bwd(),
-        num_carry: 1,
-        num_ct: 1,
-        num_ct_taps: 0,
-        taps: Taps::default(),
-        wrt: vec![0],
-    };
-    let back = b.push(Op::Rev(Arc::new(rev)), &[x[0], tape, x[1], x[2], x[1]], None);
-    let (ct, ct_a) = (b.proj(back, 0), b.proj(back, 1));
+    let back = backward(step());
+    let places = back.places();
+    let back = b.push(Op::Replay(Arc::new(back)), &[x[0], tape, x[1], x[1], x[2]], None);
+    let (ct, ct_a) = (b.proj(back, places.carry[0]), b.proj(back, places.sums[0]));
     let inputs = [vec![schedule], scalars(&[3.0, 4.0]).into_iter().map(Value::from).collect()].concat();
     let out = interpret_values(&b.finish(&[y, ct, ct_a]), &inputs).unwrap();
     assert_eq!(out.iter().map(|v| v.array().to_f64()[0]).collect::<Vec<_>>(), [3.0, 3.0, 0.0]);

@@ -2,8 +2,8 @@
 
 use crate::array::{Array, DType, Data};
 use crate::graph::{
-    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Loop, Margins, Op, Policy, ReduceOp, Rev,
-    Scan, Solve, Taps, TileOut, Tiles, Type, UnaryOp,
+    BinaryOp, Checkpoints, CompareOp, Cond, Custom, Func, Literal, Margins, Op, Policy, ReduceOp, Replay,
+    Solve, Taps, TileOut, Tiles, Type, UnaryOp,
 };
 use std::str::FromStr;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ impl Statement {
             "conv_kernel" => Op::ConvKernel { margins: self.margins()? },
             "random_bits" => Op::RandomBits { stream: self.one("stream")?.read("stream number")? },
             "proj" => Op::Proj(self.index("k")?),
-            "solve" | "scan" | "rev" | "loop" | "tiles" => self.a_loop(name)?,
+            "solve" | "replay" | "tiles" => self.a_loop(name)?,
             "observe" => return Err("an observer is a Rust function and cannot be read from text".into()),
             "cond" => {
                 Op::Cond(Arc::new(Cond { then: self.body("then")?, otherwise: self.body("otherwise")? }))
@@ -170,33 +170,26 @@ impl Statement {
                 taps: self.taps(),
                 policy: self.policy()?,
             })),
-            "scan" => Op::Scan(Arc::new(Scan {
-                step: self.body("step")?,
-                inverse: self.body("inverse").ok(),
-                num_carry: self.index("num_carry")?,
-                taps: self.taps(),
-                policy: self.policy()?,
-            })),
-            "rev" => Op::Rev(Arc::new(Rev {
-                step: self.body("step")?,
-                bwd: self.body("bwd")?,
-                num_carry: self.index("num_carry")?,
-                num_ct: self.index("num_ct")?,
-                num_ct_taps: self.index("num_ct_taps").unwrap_or(0),
-                taps: self.taps(),
-                wrt: self.indices("wrt")?,
-            })),
-            "loop" => Op::Loop(Arc::new(Loop {
-                body: self.body("body")?,
-                is_reversed: self.flag("reversed"),
-                num_carry: self.index("num_carry")?,
-                num_xs: self.index("num_xs").unwrap_or(0),
-                num_ys: self.index("num_ys").unwrap_or(0),
-                num_sums: self.index("num_sums").unwrap_or(0),
-                num_rows: self.index("num_rows").unwrap_or(0),
-                num_tap_rows: self.index("num_tap_rows").unwrap_or(0),
-                policy: self.policy()?,
-            })),
+            "replay" => {
+                let mut count = |key| self.index(key).unwrap_or(0);
+                let [num_carry, num_states, num_xs, num_ys, num_sums, num_rows, num_tap_rows] =
+                    ["num_carry", "num_states", "num_xs", "num_ys", "num_sums", "num_rows", "num_tap_rows"]
+                        .map(&mut count);
+                Op::Replay(Arc::new(Replay {
+                    body: self.body("body")?,
+                    step: self.body("step").ok(),
+                    inverse: self.body("inverse").ok(),
+                    is_reversed: self.flag("reversed"),
+                    num_carry,
+                    num_states,
+                    num_xs,
+                    num_ys,
+                    num_sums,
+                    num_rows,
+                    num_tap_rows,
+                    policy: self.policy()?,
+                }))
+            }
             _ => Op::Tiles(Arc::new(Tiles {
                 rows: self.index("rows")?,
                 tile: self.index("tile")?,

@@ -67,12 +67,11 @@ fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
             let inverse = s.inverse.as_ref().map(|f| ("inverse", f));
             [("attempt", &s.attempt), ("step", &s.step)].into_iter().chain(inverse).collect()
         }
-        Op::Scan(s) => {
-            let inverse = s.inverse.as_ref().map(|f| ("inverse", f));
-            std::iter::once(("step", &s.step)).chain(inverse).collect()
+        Op::Replay(l) => {
+            let others = [("step", &l.step), ("inverse", &l.inverse)];
+            let others = others.into_iter().filter_map(|(name, f)| Some((name, f.as_ref()?)));
+            std::iter::once(("body", &l.body)).chain(others).collect()
         }
-        Op::Rev(r) => vec![("step", &r.step), ("bwd", &r.bwd)],
-        Op::Loop(l) => vec![("body", &l.body)],
         Op::Tiles(t) => {
             let tail = t.tail.as_ref().map(|f| ("tail", f));
             std::iter::once(("body", &t.body)).chain(tail).collect()
@@ -110,22 +109,19 @@ fn attributes(op: &Op, ty: &Type) -> String {
             let taps = taps(s.taps);
             format!("num_carry={}, num_ext={}{taps}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
         }
-        Op::Scan(s) => {
-            format!("num_carry={}{}, policy={}", s.num_carry, taps(s.taps), policy(s.policy))
-        }
-        Op::Rev(r) => {
-            let cts =
-                if r.num_ct_taps > 0 { format!(", num_ct_taps={}", r.num_ct_taps) } else { String::new() };
-            let taps = taps(r.taps);
-            format!("num_carry={}, num_ct={}{cts}{taps}, wrt={}", r.num_carry, r.num_ct, list(&r.wrt))
-        }
-        Op::Loop(l) => {
-            let counts = [("num_xs", l.num_xs), ("num_ys", l.num_ys), ("num_sums", l.num_sums)];
-            let counts =
-                counts.into_iter().chain([("num_rows", l.num_rows), ("num_tap_rows", l.num_tap_rows)]);
-            let counts = counts.filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
+        Op::Replay(l) => {
+            let counts = [
+                ("num_carry", l.num_carry),
+                ("num_states", l.num_states),
+                ("num_xs", l.num_xs),
+                ("num_ys", l.num_ys),
+                ("num_sums", l.num_sums),
+                ("num_rows", l.num_rows),
+                ("num_tap_rows", l.num_tap_rows),
+            ];
+            let counts = counts.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}={n}, "));
             let (way, counts) = (if l.is_reversed { "reversed, " } else { "" }, counts.collect::<String>());
-            format!("{way}num_carry={}{counts}, policy={}", l.num_carry, policy(l.policy))
+            format!("{way}{counts}policy={}", policy(l.policy))
         }
         Op::Tiles(t) => {
             let out = |o: &TileOut| match o {

@@ -64,21 +64,21 @@ func(%0: u32[], %1: f64[], %2: f32[3], %3: f32[8,3]) {
     }
   }
   %5 = proj{k=1} %4 : schedule
-  %6 = scan{num_carry=1, policy=direct} %5, %2, %1 : (f32[3], tape) {
-    step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f64[]) {
+  %6 = replay{num_carry=1, policy=direct} %5, %2, %1 : (f32[3], tape, sequence(f32[3])) {
+    body: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f64[]) {
       %6 = neg %4 : f32[3]
       return %6
     }
   }
   %7 = proj{k=1} %6 : tape
-  %8 = rev{num_carry=1, num_ct=1, wrt=[0]} %5, %7, %2, %1, %2 : (f32[3], f64[]) {
+  %8 = replay{reversed, num_carry=1, num_states=1, num_sums=1, policy=direct} %5, %7, %2, %2, %1 : (f32[3], tape, sequence(f32[3]), f64[]) {
+    body: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3], %6: f64[]) {
+      %7 = neg %4 : f32[3]
+      return %7, %6
+    }
     step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f64[]) {
       %6 = neg %4 : f32[3]
       return %6
-    }
-    bwd: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f64[], %6: f32[3]) {
-      %7 = neg %6 : f32[3]
-      return %7, %5
     }
   }
   %9 = tiles{rows=8, tile=5, num_rowed=1, outs=[rows, sum]} %3, %2 : (f32[8,3], f32[3]) {
@@ -106,19 +106,19 @@ func(%0: u32[], %1: f64[], %2: f64[5], %3: f32[3]) {
   }
   %5 = proj{k=4} %4 : f32[5,3]
   %6 = proj{k=1} %4 : schedule
-  %7 = scan{num_carry=1, num_times=5, policy=direct} %6, %3 : (f32[3], tape, f32[5,3]) {
-    step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
+  %7 = replay{num_carry=1, num_tap_rows=5, policy=direct} %6, %3 : (f32[3], tape, sequence(f32[3]), f32[5,3]) {
+    body: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
       return %4, %4
     }
   }
   %8 = proj{k=1} %7 : tape
-  %9 = rev{num_carry=1, num_ct=1, num_ct_taps=1, num_times=5, wrt=[]} %6, %8, %3, %3, %5 : (f32[3]) {
+  %9 = replay{reversed, num_carry=1, num_states=1, num_rows=1, num_tap_rows=5, policy=direct} %6, %8, %3, %3, %5 : (f32[3], tape, sequence(f32[3])) {
+    body: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3], %6: f32[3]) {
+      %7 = add %4, %6 : f32[3]
+      return %7
+    }
     step: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3]) {
       return %4
-    }
-    bwd: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3], %6: f32[3]) {
-      %7 = add %5, %6 : f32[3]
-      return %7
     }
   }
   %10 = proj{k=0} %9 : f32[3]
@@ -276,11 +276,16 @@ fn faults_of_loops_are_reported_with_their_lines() {
             "unknown policy `count`: expected direct, forward, reversible, auto, count(n), bytes(n)",
         ),
         ("num_ext=0, ", "", "line 2", "solve needs attribute `num_ext`"),
-        ("return %4", "return %3", "line 2", "its step's output 0 is f64[], not f32[3]"),
-        ("%2, %2, %2, %0, %1", "%2, %2, %2, %0", "line 2", "its attempt's output count is 4, not 5"),
+        ("return %4", "return %3", "line 2", "its step's carry 0 is f64[], not f32[3]"),
+        ("%2, %2, %2, %0, %1", "%2, %2, %2, %0", "line 2", "its attempt has 4 outputs, not 5"),
         ("attempt: func", "trial: func", "line 2", "solve needs a body `attempt`"),
-        ("bwd: func", "back: func", "line 19", "rev needs a body `bwd`"),
-        ("%7 = neg %6", "%7 = neg %9", "line 25", "neg: its operand %9 does not come before it"),
+        (
+            "    body: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3]",
+            "    back: func(%0: bool[], %1: bool[], %2: f64[], %3: f64[], %4: f32[3], %5: f32[3]",
+            "line 19",
+            "replay needs a body `body`",
+        ),
+        ("%7 = neg %4", "%7 = neg %9", "line 21", "neg: its operand %9 does not come before it"),
         ("[rows, sum]", "[rows, mean]", "line 29", "unknown tiles output `mean`: expected rows or sum"),
         ("tile=5", "tile=4", "line 29", "input 1 of its body is f32[5,3], not 4 rows"),
         ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return `proj` nodes that extract"),

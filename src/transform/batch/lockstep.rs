@@ -7,26 +7,37 @@
 
 use super::{MappedValue, batch};
 use crate::array::DType;
-use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, Solve, Type};
+use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, SearchOperands, Solve, Type, indices};
 use std::sync::Arc;
 
 /// The search of `n` examples as rows; at least one operand has an axis of examples.
 pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[MappedValue], n: usize) -> NodeId {
-    let moving = s.num_carry + s.num_ext;
-    let first = s.first_carry();
-    let captures: Vec<bool> = x[first + moving..].iter().map(|v| v.on).collect();
+    let x = s.operands(x);
+    let captures: Vec<bool> = x.captures.iter().map(|v| v.on).collect();
     let flags = |ahead: usize| [&vec![true; ahead][..], &captures].concat();
-    let attempt = batch(&s.attempt, &flags(s.attempt_head() + moving), n);
-    let step = batch(&s.step, &flags(s.head() + s.num_carry), n);
+    let attempt = batch(&s.attempt, &flags(s.first_attempt_capture()), n);
+    let step = batch(&s.step, &flags(s.first_step_capture()), n);
+    let (takes, gives) = (
+        s.attempt_inputs(&indices(s.attempt.num_inputs())),
+        s.attempt_outputs(&indices(s.attempt.num_outputs())),
+    );
+    let of_step = s.step_inputs(&indices(s.step.num_inputs()));
+    // Rows that are not live keep their step time and what the search carries.
+    let olds = [takes.step_time, takes.carry, takes.ext].concat();
+    let news = [gives.step_time, gives.carry, gives.ext].concat();
     let rows = Solve {
-        attempt: masked(&attempt, s.attempt_head(), 3, 1 + moving, n),
-        step: masked(&step, s.head(), 0, s.num_carry, n),
+        attempt: masked(&attempt, 1, &olds, &news, n),
+        step: masked(&step, of_step.trip.len(), &of_step.carry, &indices(s.num_carry), n),
         ..s.clone()
     };
-    let mut args = vec![expected(b, x[0])];
-    args.extend(x[1..first + moving].iter().map(|v| v.spread(b, n)));
-    args.extend(x[first + moving..].iter().map(|v| v.id));
-    b.push(Op::Solve(Arc::new(rows)), &args, None)
+    let mut spread =
+        |values: Vec<MappedValue>| -> Vec<NodeId> { values.into_iter().map(|v| v.spread(b, n)).collect() };
+    let (step_time, times, carry, ext) =
+        (spread(x.step_time), spread(x.times), spread(x.carry), spread(x.ext));
+    let captures = x.captures.iter().map(|v| v.id).collect();
+    let expected = vec![expected(b, x.expected[0])];
+    let operands = SearchOperands { expected, step_time, times, carry, ext, captures };
+    b.push(Op::Solve(Arc::new(rows)), &operands.join(), None)
 }
 
 /// The expected number of trips, which decides where checkpoints are placed: the maximum over the rows.
@@ -34,21 +45,18 @@ fn expected(b: &mut Builder, x: MappedValue) -> NodeId {
     if x.on { b.reduce(ReduceOp::Max, x.id, vec![0]) } else { x.id }
 }
 
-/// A body with an additional input `at`, live: bool[n], that leaves rows that are not live unchanged. In these
-/// rows, the `num` outputs from `out` on have the values of the corresponding inputs.
-fn masked(f: &Func, at: usize, out: usize, num: usize, n: usize) -> Func {
+/// A body with an additional input `at`, live: bool[n], that leaves rows that are not live unchanged: in these rows,
+/// the outputs `news` have the values of the inputs `olds`.
+fn masked(f: &Func, at: usize, olds: &[usize], news: &[usize], n: usize) -> Func {
     let mut types = f.input_types();
     types.insert(at, Type::array(DType::Bool, [n]));
     let (mut b, mut x) = Builder::with_inputs(&types);
     let live = x.remove(at);
     let mut y = b.inline(f, &x);
-    // The outputs correspond to step time and carry in an attempt, to carry in a step. The step time is the
-    // input before `live`; the carry comes after `live`.
-    let olds = &x[if out == 0 { at } else { at - 1 }..];
-    for (y, &old) in y[out..out + num].iter_mut().zip(olds) {
-        let shape = b.ty(old).shape().clone();
+    for (&new, &old) in news.iter().zip(olds) {
+        let shape = b.ty(x[old]).shape().clone();
         let on = b.broadcast(live, &shape, vec![0]);
-        *y = b.select(on, *y, old);
+        y[new] = b.select(on, y[new], x[old]);
     }
     b.finish(&y)
 }

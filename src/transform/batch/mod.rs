@@ -6,7 +6,7 @@
 //! for several examples: searches, because the number of trips differs per example, general loops, tiles,
 //! random bits from many keys, and a `cond` with one predicate per example. They run for each example alone,
 //! in tiles of one row (`alone`), with the same bits as single calls. If all examples share one schedule
-//! (tangents or cotangents through one solve), a `Scan` or `Rev` becomes a loop of batched steps (`shared`).
+//! (tangents or cotangents through one solve), a replay becomes a loop of batched bodies (`shared`).
 //!
 //! A search can also run for all examples in lockstep until the last example has ended (`lockstep`); each
 //! example then has the same trips and bits as in a search of its own. Neither form is always faster:
@@ -115,8 +115,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
         let id = match &node.op {
             Op::Input(k) => args[*k],
             Op::Solve(s) if carries => lockstep::solve(b, s, &x, n),
-            Op::Scan(s) if carries => shared::scan(b, s, &x, n),
-            Op::Rev(r) if carries => shared::rev(b, r, &x, n),
+            Op::Replay(l) if carries => shared::replay(b, l, &x, n),
             Op::Proj(k) => b.proj(x[0].id, *k),
             _ if marks.any(i) => rules::rule(b, f, node, &x, n),
             op => b.push(op.clone(), &x.iter().map(|v| v.id).collect::<Vec<_>>(), Some(&node.ty)),
@@ -130,7 +129,7 @@ fn batch_into(b: &mut Builder, f: &Func, args: &[NodeId], marks: &Marks, n: usiz
 /// Whether a function contains searches, loops or tiles.
 fn has_loops(f: &Func) -> bool {
     f.nodes().iter().any(|node| match &node.op {
-        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) => true,
+        Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) => true,
         Op::Custom(c) => has_loops(&c.body),
         Op::Cond(c) => has_loops(&c.then) || has_loops(&c.otherwise),
         _ => false,
@@ -163,11 +162,11 @@ impl Marks {
                 {
                     (vec![true; num], waits)
                 }
-                Op::Solve(_) | Op::Loop(_) | Op::Tiles(_) => (vec![true; num], true),
+                Op::Solve(_) | Op::Tiles(_) => (vec![true; num], true),
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
                 // Each example chooses its branch.
                 Op::Cond(_) if m.any(node.args[0].index()) => (vec![true; num], true),
-                Op::Scan(_) | Op::Rev(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
+                Op::Replay(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
                 _ => (vec![true; num], waits),
             };
             m.on.push(on);

@@ -49,9 +49,7 @@ pub(super) fn rule(b: &mut Builder, f: &Func, node: &Node, x: &[MappedValue], n:
         | Op::Cond(_)
         | Op::RandomBits { .. }
         | Op::Solve(_)
-        | Op::Scan(_)
-        | Op::Rev(_)
-        | Op::Loop(_)
+        | Op::Replay(_)
         | Op::Tiles(_)
         | Op::Proj(_) => {
             unreachable!("invariant: {} runs for each example alone", node.op.name())

@@ -1,67 +1,69 @@
 //! Loops along a schedule that is the same for all examples: tangents and cotangents through one solve.
 //!
-//! All examples share the trips, so the loop stays one loop and its step is batched. The set of carried
+//! All examples share the trips, so the loop stays one loop and its body is batched. The set of carried
 //! values with an axis of examples is a fixed point: it contains the values that have the axis at the start,
 //! and those to which a trip adds the axis. A loop does not fit this form if its tape was filled with another
-//! set of values that have the axis, or if it has taps or other additional operands or results. Such a loop
-//! runs alone, together with its search.
+//! set of values that have the axis, or if it has taps, tap rows or sequences. Such a loop runs alone, together
+//! with its search.
 
-use super::{MappedValue, Marks, Searches, batch_as, with_examples};
-use crate::graph::{Builder, Func, Node, NodeId, Op, Rev, Scan, Type};
-use crate::transform::bodies::{Source, resign};
+use super::{MappedValue, Marks, Searches, batch_as};
+use crate::graph::{Builder, Func, Node, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs};
 use std::sync::Arc;
 
-/// Which values of a `Scan` or `Rev` have an axis of examples, given the marks `m` of its operands. `None` if
-/// the loop cannot run for all examples at once, and for other ops.
+/// Which values of a replay have an axis of examples, given the marks `m` of its operands. `None` if the loop
+/// cannot run for all examples at once, and for other ops.
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
-    let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
-    match &node.op {
-        // In lockstep, the first axis is already the axis of rows.
-        Op::Scan(s) if s.rows().is_some() => None,
-        Op::Rev(r) if r.rows().is_some() => None,
-        Op::Scan(s) if !on[0] && is_plain(&s.step, s.num_carry, node.args.len() - 1) => {
-            let carry = carried(&s.step, s.num_carry, &on[1..]);
-            Some([&carry[..], &[carry.contains(&true)]].concat())
-        }
-        Op::Rev(r) if !on[0] && is_plain(&r.step, r.num_carry, node.args.len() - 2 - r.num_ct) => {
-            let marks = Backward::of(r, &on);
-            let fits = tape_layout(f, node.args[1], m)? == marks.carry;
-            fits.then(|| [&marks.cts[..], &marks.sums].concat())
-        }
-        _ => None,
+    let Op::Replay(l) = &node.op else { return None };
+    // In lockstep, the first axis is already the axis of rows.
+    if l.lockstep().is_some() || l.num_xs + l.num_ys + l.num_rows + l.num_taps() > 0 || reads_states(f, node)
+    {
+        return None;
     }
-}
-
-/// Whether a step has no inputs except step times, carry and captures, and no outputs except the carry.
-fn is_plain(step: &Func, num_carry: usize, num_operands: usize) -> bool {
-    step.num_inputs() == STEP_TIMES.len() + num_operands && step.num_outputs() == num_carry
-}
-
-/// Which carried values of the loop that filled a tape have an axis of examples.
-fn tape_layout(f: &Func, tape: NodeId, m: &Marks) -> Option<Vec<bool>> {
-    let loop_id = *f.node(tape).args.first()?;
-    let num_carry = match &f.node(loop_id).op {
-        Op::Solve(s) => s.num_carry,
-        Op::Scan(s) => s.num_carry,
-        _ => return None,
-    };
-    Some(m.on[loop_id.index()][..num_carry].to_vec())
-}
-
-/// Which carried values of a step have an axis of examples, given the flags of its carry and captures at the start.
-fn carried(step: &Func, num_carry: usize, values: &[bool]) -> Vec<bool> {
-    let (start, captures) = values.split_at(num_carry);
-    fixed_point(start, |carry| {
-        let captures = &captures[..step.num_inputs() - STEP_TIMES.len() - num_carry];
-        outputs(step, &[&STEP_TIMES[..], carry, captures].concat())
+    let on: Vec<bool> = node.args.iter().map(|a| m.any(a.index())).collect();
+    let on = l.operands(&on);
+    let of = Mapped::of(l, &on);
+    let fits =
+        !on.schedule[0] && l.operands(&node.args).tape.iter().all(|&tape| fills(f, tape, m, &of.states));
+    fits.then(|| {
+        let values = ReplayValues {
+            tape: vec![of.carry.contains(&true)],
+            states: of.carry.clone(),
+            carry: of.carry,
+            sums: of.sums,
+            ..ReplayValues::default()
+        };
+        values.join()
     })
 }
 
-/// first, last, t, t_next: the same for all examples.
-const STEP_TIMES: [bool; 4] = [false; 4];
+/// Whether a node reads the states of a loop as sequences.
+fn reads_states(f: &Func, node: &Node) -> bool {
+    let Op::Replay(l) = &node.op else { return false };
+    let places = l.places();
+    let reads = |n: &Node| {
+        matches!(n.op, Op::Proj(k) if places.states.contains(&k)) && std::ptr::eq(f.node(n.args[0]), node)
+    };
+    f.nodes().iter().any(reads)
+}
 
-fn outputs(f: &Func, mapped: &[bool]) -> Vec<bool> {
-    Marks::of(f, mapped, Searches::Alone).outputs(f)
+/// Whether the states on a tape have an axis of examples where `wanted` says so.
+fn fills(f: &Func, tape: NodeId, m: &Marks, wanted: &[bool]) -> bool {
+    let Some(maker) = f.node(tape).args.first() else { return false };
+    let on = &m.on[maker.index()];
+    match &f.node(*maker).op {
+        Op::Solve(s) => s.values(on).carry == wanted,
+        Op::Replay(l) => l.values(on).carry == wanted,
+        _ => false,
+    }
+}
+
+/// first, last, t, t_next: the same for all examples.
+fn trip() -> TripInputs<bool> {
+    TripInputs { trip: vec![false; 4], ..TripInputs::default() }
+}
+
+fn outputs(f: &Func, mapped: &TripInputs<bool>) -> Vec<bool> {
+    Marks::of(f, &mapped.clone().join(), Searches::Alone).outputs(f)
 }
 
 /// The smallest superset of `start` to which a trip adds no values.
@@ -76,77 +78,49 @@ fn fixed_point(start: &[bool], trip: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool>
     }
 }
 
-/// Which values of a reverse loop have an axis of examples.
-struct Backward {
+/// Which values of a loop have an axis of examples.
+struct Mapped {
+    states: Vec<bool>,
     carry: Vec<bool>,
-    cts: Vec<bool>,
     sums: Vec<bool>,
 }
 
-impl Backward {
-    /// From the flags of the operands: `schedule, tape, carry.., captures.., cotangents..`.
-    fn of(r: &Rev, on: &[bool]) -> Backward {
-        let carry = carried(&r.step, r.num_carry, &on[2..]);
-        let (captures, start) = on[2 + r.num_carry..].split_at(r.num_captures());
-        let trip = |cts: &[bool]| outputs(&r.bwd, &[&STEP_TIMES[..], &carry, captures, cts].concat());
-        let cts = fixed_point(start, trip);
-        // A sum has an axis of examples if its capture has one, because both have the same type.
-        let sums = trip(&cts).split_off(r.num_ct).into_iter().zip(&r.wrt);
-        let sums = sums.map(|(on, &c)| on || captures[c]).collect();
-        Backward { carry, cts, sums }
+impl Mapped {
+    fn of(l: &Replay, on: &ReplayOperands<bool>) -> Mapped {
+        let captures = on.captures.clone();
+        let states = l.step.as_ref().map_or(vec![], |step| {
+            fixed_point(&on.states, |states| {
+                outputs(step, &TripInputs { carry: states.to_vec(), captures: captures.clone(), ..trip() })
+            })
+        });
+        let trip = |carry: &[bool]| {
+            let of = TripInputs {
+                carry: carry.to_vec(),
+                states: states.clone(),
+                captures: captures.clone(),
+                ..trip()
+            };
+            l.outputs(&outputs(&l.body, &of))
+        };
+        let carry = fixed_point(&on.carry, |carry| trip(carry).carry);
+        let sums = trip(&carry).sums;
+        Mapped { states, carry, sums }
     }
 }
 
-/// The operands, with an axis of examples added to those that `wanted` marks.
-fn operands(b: &mut Builder, x: &[MappedValue], wanted: &[bool], n: usize) -> Vec<NodeId> {
-    x.iter().zip(wanted).map(|(v, &on)| if on { v.spread(b, n) } else { v.id }).collect()
-}
-
-fn flags(x: &[MappedValue]) -> Vec<bool> {
-    x.iter().map(|v| v.on).collect()
-}
-
-/// The scan of the batched step.
-pub(super) fn scan(b: &mut Builder, s: &Scan, x: &[MappedValue], n: usize) -> NodeId {
-    let on = flags(x);
-    let carry = carried(&s.step, s.num_carry, &on[1..]);
-    let captures = &on[1 + s.num_carry..];
-    let mapped = [&STEP_TIMES[..], &carry, captures].concat();
-    let step = batch_as(&s.step, &mapped, n, &carry);
-    let inverse = s.inverse.as_ref().map(|f| batch_as(f, &mapped, n, &carry));
-    let args = operands(b, x, &[&[false][..], &carry, captures].concat(), n);
-    b.push(Op::Scan(Arc::new(Scan { step, inverse, ..s.clone() })), &args, None)
-}
-
-/// The reverse loop of the batched steps.
-///
-/// A sum has the type of the capture that it is listed under in `wrt`. If the sum has an axis of examples and
-/// the capture does not, it is listed under an additional capture of zeros, which no node reads.
-pub(super) fn rev(b: &mut Builder, r: &Rev, x: &[MappedValue], n: usize) -> NodeId {
-    let on = flags(x);
-    let Backward { carry, cts, sums } = Backward::of(r, &on);
-    let captures = &on[2 + r.num_carry..][..r.num_captures()];
-    let (mut wrt, mut names) = (r.wrt.clone(), vec![]);
-    for (k, c) in wrt.iter_mut().enumerate().filter(|(k, c)| sums[*k] && !captures[**c]) {
-        *c = captures.len() + names.len();
-        names.push(with_examples(r.bwd.output_type(r.num_ct + k), n));
-    }
-    let states = [&STEP_TIMES[..], &carry, captures].concat();
-    let step = batch_as(&r.step, &states, n, &carry);
-    let step = with_inputs(&step, states.len(), &names);
-    let bwd = batch_as(&r.bwd, &[&states[..], &cts].concat(), n, &[&cts[..], &sums].concat());
-    let bwd = with_inputs(&bwd, states.len(), &names);
-    let mut args = operands(b, x, &[&[false; 2][..], &carry, captures, &cts].concat(), n);
-    let zeros: Vec<NodeId> = names.iter().map(|ty| b.splat(ty.dtype(), ty.shape().clone(), 0.0)).collect();
-    args.splice(args.len() - r.num_ct..args.len() - r.num_ct, zeros);
-    b.push(Op::Rev(Arc::new(Rev { step, bwd, wrt, ..r.clone() })), &args, None)
-}
-
-/// `f` with additional inputs, which it ignores, before input `at`.
-fn with_inputs(f: &Func, at: usize, further: &[Type]) -> Func {
-    let mut types = f.input_types();
-    types.splice(at..at, further.iter().cloned());
-    let place = |k: usize| Source::Input(if k < at { k } else { k + further.len() });
-    let sources: Vec<Source> = (0..f.num_inputs()).map(place).collect();
-    resign(f, &types, &sources, &(0..f.num_outputs()).collect::<Vec<_>>())
+/// The loop over the batched bodies.
+pub(super) fn replay(b: &mut Builder, l: &Replay, x: &[MappedValue], n: usize) -> NodeId {
+    let on: Vec<bool> = x.iter().map(|v| v.on).collect();
+    let on = l.operands(&on);
+    let Mapped { states, carry, sums } = Mapped::of(l, &on);
+    let mapped =
+        TripInputs { carry: carry.clone(), states: states.clone(), captures: on.captures.clone(), ..trip() };
+    let of_step = TripInputs { carry: states.clone(), captures: on.captures.clone(), ..trip() };
+    let body = batch_as(&l.body, &mapped.clone().join(), n, &[&carry[..], &sums].concat());
+    let step = l.step.as_ref().map(|f| batch_as(f, &of_step.join(), n, &states));
+    let inverse = l.inverse.as_ref().map(|f| batch_as(f, &mapped.join(), n, &carry));
+    let wanted = ReplayOperands { states, carry, ..on };
+    let args = x.iter().zip(wanted.join()).map(|(v, on)| if on { v.spread(b, n) } else { v.id });
+    let args: Vec<NodeId> = args.collect();
+    b.push(Op::Replay(Arc::new(Replay { body, step, inverse, ..*l })), &args, None)
 }

@@ -59,9 +59,7 @@ fn is_hard_op(op: &Op) -> bool {
             | Op::RandomBits { .. }
             | Op::ScatterAdd
             | Op::Solve(_)
-            | Op::Scan(_)
-            | Op::Rev(_)
-            | Op::Loop(_)
+            | Op::Replay(_)
             | Op::Tiles(_)
             | Op::Custom(_)
             | Op::Cond(_)

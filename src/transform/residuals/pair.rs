@@ -5,7 +5,7 @@
 //! bodies determines which of their inputs are equal ([`crate::graph::loops`]); the match does not depend on
 //! the purpose of the bodies.
 
-use crate::graph::{BinaryOp, Builder, Func, NodeId, Op, Rev, Scan, Solve, Type};
+use crate::graph::{BinaryOp, Builder, Func, NodeId, Op, Replay, Solve, TripInputs, Type, indices};
 use std::collections::HashMap;
 
 /// The match of a value of the backward body in another function.
@@ -89,8 +89,8 @@ fn is_input(f: &Func, id: NodeId, k: usize) -> bool {
 /// A forward body and a backward body, and which of their inputs are equal.
 pub(super) struct Pair<'a> {
     pub forward: &'a Func,
-    /// For each input of a step, the node of the forward body with the same value.
-    inputs: Vec<Option<NodeId>>,
+    /// For each input of the backward body, the node of the forward body with the same value.
+    inputs: Vec<Match>,
     /// The first step time, if it is a constant or a capture: the operation with which a backward body reads
     /// it.
     start: Option<Op>,
@@ -106,8 +106,8 @@ pub(super) struct Pair<'a> {
 /// The values that an accepted attempt passes to the next one.
 struct Next {
     accepted: NodeId,
-    /// For each input of the next step, the node of the forward body with the same value.
-    inputs: Vec<Option<NodeId>>,
+    /// For each input of the next trip's backward body, the node of the forward body with the same value.
+    inputs: Vec<Match>,
     /// For the values that only the search carries: their index, input and output.
     carried: Vec<(usize, NodeId, NodeId)>,
 }
@@ -140,16 +140,36 @@ impl Matches {
     }
 }
 
+/// For each capture of a backward pass, the input of the forward body that is the same capture.
+fn captured(of_back: &[NodeId], of_forward: &[NodeId], inputs: &[NodeId]) -> Vec<Option<NodeId>> {
+    let of = |id: &NodeId| of_forward.iter().position(|c| c == id).map(|c| inputs[c]);
+    of_back.iter().map(of).collect()
+}
+
+/// The nodes of the forward body that equal the inputs of a backward body, given the step times and the state.
+fn of_backward(
+    l: &Replay,
+    step_times: [Option<NodeId>; 2],
+    state: &[NodeId],
+    captured: &[Option<NodeId>],
+) -> Vec<Match> {
+    let all = l.inputs(&vec![Match::Cotangent; l.body.num_inputs()]);
+    let trip = [None, None, step_times[0], step_times[1]].map(Match::of).to_vec();
+    let states = state.iter().map(|&id| Match::At(id)).collect();
+    let captures = captured.iter().map(|&id| Match::of(id)).collect();
+    TripInputs { trip, states, captures, ..all }.join()
+}
+
 impl<'a> Pair<'a> {
-    pub fn of_solve(f: &Func, (s, solve): (&'a Solve, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
-        let (x, to) = (&f.node(solve).args, &f.node(rev).args);
-        let (body, nc) = (&s.attempt, s.num_carry);
-        let step_time = body.inputs()[0];
-        let (accepted, next) = (body.outputs()[0], body.outputs()[3]);
+    pub fn of_solve(f: &Func, (s, solve): (&'a Solve, NodeId), (l, back): (&Replay, NodeId)) -> Pair<'a> {
+        let (x, to) = (s.operands(&f.node(solve).args), l.operands(&f.node(back).args));
+        let body = &s.attempt;
+        let (takes, gives) = (s.attempt_inputs(body.inputs()), s.attempt_outputs(body.outputs()));
+        let (step_time, start) = (takes.step_time[0], x.step_time[0]);
+        let (accepted, next) = (gives.verdict[0], gives.step_time[0]);
         // A carried value that starts as the step time and is updated to each new step time always equals it.
-        let carried =
-            (nc..nc + s.num_ext).filter(|j| x[s.first_carry() + j] == x[1] && body.outputs()[4 + j] == next);
-        let step_times: Vec<NodeId> = carried.map(|j| body.inputs()[1 + j]).collect();
+        let equal = (0..s.num_ext).filter(|&j| x.ext[j] == start && gives.ext[j] == next);
+        let step_times: Vec<NodeId> = equal.map(|j| takes.ext[j]).collect();
         // The step time if the attempt is accepted.
         let next = match (&body.node(next).op, &body.node(next).args[..]) {
             (Op::Select, [when, new, old])
@@ -159,23 +179,14 @@ impl<'a> Pair<'a> {
             }
             _ => next,
         };
-        let first_capture = s.first_carry() + nc + s.num_ext;
-        let captured = |id: &NodeId| x[first_capture..].iter().position(|c| c == id);
-        let captures = &to[2 + nc..2 + nc + r.num_captures()];
-        let captured: Vec<Option<NodeId>> =
-            captures.iter().map(|id| captured(id).map(|c| body.inputs()[1 + nc + s.num_ext + c])).collect();
-        let step = |step_times: [Option<NodeId>; 2], state: &[NodeId]| {
-            let mut inputs = vec![None, None];
-            inputs.extend(step_times);
-            inputs.extend(state.iter().copied().map(Some));
-            inputs.extend(&captured);
-            inputs
-        };
-        let inputs = step([Some(step_time), Some(next)], &body.inputs()[1..=nc]);
+        let captured = captured(&to.captures, &x.captures, &takes.captures);
+        let inputs = of_backward(l, [Some(step_time), Some(next)], &takes.carry, &captured);
+        let num_carry = takes.carry.len();
+        let carried = takes.ext.iter().zip(&gives.ext).enumerate();
         let trip_behind = Next {
             accepted,
-            inputs: step([Some(next), None], &body.outputs()[4..4 + nc]),
-            carried: (nc..nc + s.num_ext).map(|j| (j, body.inputs()[1 + j], body.outputs()[4 + j])).collect(),
+            inputs: of_backward(l, [Some(next), None], &gives.carry, &captured),
+            carried: carried.map(|(j, (&input, &output))| (num_carry + j, input, output)).collect(),
         };
         // If an accepted step may end at the target, its step time is a select between the target and another
         // time.
@@ -183,26 +194,29 @@ impl<'a> Pair<'a> {
             (Op::Select, [_, aim, _]) => Some(*aim),
             _ => None,
         };
-        let start = match &f.node(x[1]).op {
+        let start = match &f.node(start).op {
             op @ Op::Const(_) => Some(op.clone()),
-            _ => captures.iter().position(|id| *id == x[1]).map(|c| Op::Input(4 + nc + c)),
+            _ => {
+                let at = l.inputs(&indices(l.body.num_inputs())).captures;
+                to.captures.iter().position(|id| *id == start).map(|c| Op::Input(at[c]))
+            }
         };
         Pair { forward: body, inputs, start, aim, step_times, next: Some(trip_behind) }
     }
 
-    pub fn of_scan(f: &Func, (s, scan): (&'a Scan, NodeId), (r, rev): (&Rev, NodeId)) -> Pair<'a> {
-        let (x, to) = (&f.node(scan).args, &f.node(rev).args);
-        let (body, nc) = (&s.step, s.num_carry);
-        let mut inputs: Vec<_> = body.inputs()[..4 + nc].iter().map(|&id| Some(id)).collect();
-        let captured = |id: &NodeId| x[1 + nc..].iter().position(|c| c == id);
-        let captures = &to[2 + nc..2 + nc + r.num_captures()];
-        inputs.extend(captures.iter().map(|id| captured(id).map(|c| body.inputs()[4 + nc + c])));
+    pub fn of_replay(
+        f: &Func,
+        (forward, maker): (&'a Replay, NodeId),
+        (l, back): (&Replay, NodeId),
+    ) -> Pair<'a> {
+        let (x, to) = (forward.operands(&f.node(maker).args), l.operands(&f.node(back).args));
+        let body = &forward.body;
+        let takes = forward.inputs(body.inputs());
+        let captured = captured(&to.captures, &x.captures, &takes.captures);
+        let mut inputs = of_backward(l, [takes.trip[2], takes.trip[3]].map(Some), &takes.carry, &captured);
+        let at = l.inputs(&indices(l.body.num_inputs())).trip;
+        at.iter().zip(&takes.trip).for_each(|(&k, &id)| inputs[k] = Match::At(id));
         Pair { forward: body, inputs, start: None, aim: None, step_times: vec![], next: None }
-    }
-
-    /// The number of inputs of a step. A backward body has the same first inputs.
-    pub fn num_inputs(&self) -> usize {
-        self.inputs.len()
     }
 
     /// Computes values of a backward body for the first trip from the inputs of the forward body. Later trips
@@ -216,7 +230,7 @@ impl<'a> Pair<'a> {
             let args: Option<Vec<NodeId>> = node.args.iter().map(|a| map[a.index()]).collect();
             map.push(match (&node.op, &node.args[..], args) {
                 (Op::Input(k), ..) => {
-                    let input = self.inputs.get(*k).copied().flatten();
+                    let input = self.inputs[*k].at();
                     input.and_then(|id| own.iter().position(|o| *o == id)).map(|k| ids[k])
                 }
                 // The observer was called with this value before the search began.
@@ -265,7 +279,7 @@ impl<'a> Pair<'a> {
         &self,
         bwd: &Func,
         values: &ValueNumbers<'_>,
-        inputs: &[Option<NodeId>],
+        inputs: &[Match],
         known: &[(NodeId, NodeId)],
     ) -> Vec<Match> {
         let aim = values.canonical(self.aim);
@@ -276,9 +290,10 @@ impl<'a> Pair<'a> {
                 _ if known.iter().any(|(id, _)| id.index() == i) => {
                     Match::of(known.iter().find(|(id, _)| id.index() == i).map(|(_, input)| *input))
                 }
-                (Op::Input(k), _) => {
-                    inputs.get(*k).map_or(Match::Cotangent, |&id| Match::of(values.canonical(id)))
-                }
+                (Op::Input(k), _) => match inputs[*k] {
+                    Match::At(id) => Match::of(values.canonical(Some(id))),
+                    other => other,
+                },
                 // Each body has been recorded with its own observers, so observers are matched through their
                 // operand.
                 (Op::Observe(_), [x]) => all[x.index()],

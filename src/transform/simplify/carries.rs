@@ -14,9 +14,32 @@ use super::fold::compare;
 use super::prune::NewPlace;
 use super::splat;
 use crate::array::DType;
-use crate::graph::{Builder, Func, Literal, NodeId, Op, Solve, Type};
-use crate::transform::bodies::{Source, resign};
+use crate::graph::{
+    AttemptInputs, AttemptOutputs, Builder, Func, Literal, NodeId, Op, SearchOperands, Solve, TripInputs,
+    Type, indices,
+};
+use crate::transform::bodies::{Source, with_inputs};
 use crate::transform::flow::num_values;
+
+/// The positions of the values that a search carries, first the state, then the ext values: inputs and outputs of
+/// the attempt.
+struct Carried {
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+impl Carried {
+    fn of(s: &Solve) -> Carried {
+        let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
+        let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+        Carried { inputs: [takes.carry, takes.ext].concat(), outputs: [gives.carry, gives.ext].concat() }
+    }
+}
+
+/// The values of `all` at which `kept` is set.
+fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
+    all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
+}
 
 /// The search without its unused carried values, its operands, and the new locations of its values.
 pub(super) fn fewer(
@@ -26,72 +49,88 @@ pub(super) fn fewer(
     needed: &[bool],
     found: &mut [NewPlace],
 ) -> Option<(Solve, Vec<NodeId>)> {
-    let (n, first) = (s.num_carry + s.num_ext, s.first_carry());
-    let keeps_state = needed[n + 1] || s.inverse.is_some();
-    let counts = counting(s, &needed[..n], keeps_state);
-    let is_held =
-        |j: usize| j >= s.num_carry && s.attempt.outputs()[4 + j] == s.attempt.inputs()[s.attempt_head() + j];
-    let kept: Vec<usize> = (0..n).filter(|&j| counts[j] && !is_held(j)).collect();
-    let num_carry = kept.iter().filter(|&&j| j < s.num_carry).count();
-    if kept.len() == n || num_carry == 0 {
+    let (operands, needed, carried) = (s.operands(x), s.values(needed), Carried::of(s));
+    let keeps_state = needed.tape[0] || s.inverse.is_some();
+    let counts = counting(s, &[needed.carry, needed.ext].concat(), keeps_state);
+    let initial = [&operands.carry[..], &operands.ext].concat();
+    let (outputs, inputs) = (s.attempt.outputs(), s.attempt.inputs());
+    let is_held = |j: usize| j >= s.num_carry && outputs[carried.outputs[j]] == inputs[carried.inputs[j]];
+    let kept: Vec<bool> = (0..counts.len()).map(|j| counts[j] && !is_held(j)).collect();
+    let (of_carry, of_ext) = kept.split_at(s.num_carry);
+    let num = |kept: &[bool]| kept.iter().filter(|kept| **kept).count();
+    let (num_carry, num_ext) = (num(of_carry), num(of_ext));
+    if num_carry + num_ext == counts.len() || num_carry == 0 {
         return None;
     }
-    let mut captures = vec![];
-    let sources: Vec<Source> = (0..n)
-        .map(|j| match (kept.iter().position(|&k| k == j), splat(b, x[first + j])) {
-            (Some(at), _) => Source::Input(s.attempt_head() + at),
-            (None, None) if counts[j] => {
-                captures.push(x[first + j]);
-                Source::Input(s.attempt_head() + kept.len() + s.num_captures() + captures.len() - 1)
-            }
+    // Values that every attempt returns unchanged, unless they are constants.
+    let captured: Vec<usize> =
+        (0..counts.len()).filter(|&j| counts[j] && !kept[j] && splat(b, initial[j]).is_none()).collect();
+    let captures: Vec<NodeId> = captured.iter().map(|&j| initial[j]).collect();
+    let types: Vec<Type> = captures.iter().map(|&id| b.ty(id).clone()).collect();
+
+    let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
+    let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+    let inputs =
+        AttemptInputs { carry: only(&takes.carry, of_carry), ext: only(&takes.ext, of_ext), ..takes };
+    let outputs =
+        AttemptOutputs { carry: only(&gives.carry, of_carry), ext: only(&gives.ext, of_ext), ..gives };
+    let inputs = inputs.join();
+    let dropped = |input: usize| {
+        let j = carried.inputs.iter().position(|&k| k == input).expect("invariant: others are kept");
+        match (captured.iter().position(|&k| k == j), splat(b, initial[j])) {
+            (Some(at), _) => Source::Input(inputs.len() + at),
             (None, Some(number)) if counts[j] => Source::Splat(number),
             // A placeholder; no remaining node depends on it.
             _ => Source::Splat(0.0),
-        })
-        .collect();
-    for (j, found) in found.iter_mut().enumerate() {
-        *found = match kept.iter().position(|&k| k == j) {
-            Some(at) => NewPlace::Value(at),
-            None if j >= n => NewPlace::Value(j - n + kept.len()),
-            None if is_held(j) => NewPlace::Outside(x[first + j]),
-            None => NewPlace::Nowhere,
-        };
-    }
-    let types: Vec<Type> = captures.iter().map(|&id| b.ty(id).clone()).collect();
-    let carried: Vec<usize> = kept.iter().copied().filter(|&j| j < s.num_carry).collect();
-    let rows = |from: usize, f: &Func| (from..f.num_outputs()).collect::<Vec<_>>();
-    let outputs: Vec<usize> =
-        (0..4).chain(kept.iter().map(|j| 4 + j)).chain(rows(4 + n, &s.attempt)).collect();
-    let attempt = with_carry(&s.attempt, s.attempt_head(), (&sources, kept.len()), &types, &outputs);
-    let of_step: Vec<Source> = (0..s.num_carry)
-        .map(|j| {
-            carried.iter().position(|&k| k == j).map_or(Source::Splat(0.0), |at| Source::Input(s.head() + at))
-        })
-        .collect();
+        }
+    };
+    let attempt = with_inputs(&s.attempt, &inputs, &types, dropped, &outputs.join());
     let of_step = |f: &Func| {
-        let outputs: Vec<usize> = carried.iter().copied().chain(rows(s.num_carry, f)).collect();
-        with_carry(f, s.head(), (&of_step, num_carry), &types, &outputs)
+        let takes = s.step_inputs(&indices(f.num_inputs()));
+        let inputs = TripInputs { carry: only(&takes.carry, of_carry), ..takes }.join();
+        let state = only(&indices(s.num_carry), of_carry);
+        let outputs = [state, (s.num_carry..f.num_outputs()).collect()].concat();
+        with_inputs(f, &inputs, &types, |_| Source::Splat(0.0), &outputs)
     };
     let (step, inverse) = (of_step(&s.step), s.inverse.as_ref().map(of_step));
-    let mut operands = x[..first].to_vec();
-    operands.extend(kept.iter().map(|j| x[first + j]));
-    operands.extend(&x[first + n..]);
-    operands.extend(captures);
-    Some((Solve { attempt, step, inverse, num_carry, num_ext: kept.len() - num_carry, ..*s }, operands))
+    let smaller = Solve { attempt, step, inverse, num_carry, num_ext, ..*s };
+
+    let (before, after) = (s.places(), smaller.places());
+    let (was, is) = ([before.carry, before.ext].concat(), [after.carry, after.ext].concat());
+    let mut new = is.into_iter();
+    for (j, &place) in was.iter().enumerate() {
+        found[place] = match kept[j] {
+            true => NewPlace::Value(new.next().expect("invariant: a place for each kept value")),
+            false if is_held(j) => NewPlace::Outside(initial[j]),
+            false => NewPlace::Nowhere,
+        };
+    }
+    let opaque =
+        [(before.schedule, after.schedule), (before.tape, after.tape), (before.tapped, after.tapped)];
+    for (was, is) in opaque {
+        was.iter().zip(is).for_each(|(&was, is)| found[was] = NewPlace::Value(is));
+    }
+    let operands = SearchOperands {
+        carry: only(&operands.carry, of_carry),
+        ext: only(&operands.ext, of_ext),
+        captures: [operands.captures, captures].concat(),
+        ..operands
+    };
+    Some((smaller, operands.join()))
 }
 
 /// Which of the carried values are used: those that `needed` marks, and those on which used values depend.
 fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
     let mut counts: Vec<bool> =
         needed.iter().enumerate().map(|(j, needed)| *needed || keeps_state && j < s.num_carry).collect();
-    let (n, at, at_step) = (counts.len(), s.attempt_head(), s.head());
+    let (carried, of_step) = (Carried::of(s), s.step_inputs(&indices(s.step.num_inputs())).carry);
     loop {
-        let live = |k: usize| k < 4 || counts.get(k - 4).is_none_or(|c| *c);
-        let by_attempt = reached(&s.attempt, live);
+        let is_live =
+            |output: usize| carried.outputs.iter().position(|&k| k == output).is_none_or(|j| counts[j]);
+        let by_attempt = reached(&s.attempt, is_live);
         let by_step = reached(&s.step, |k| k >= s.num_carry || counts[k]);
-        let more: Vec<bool> = (0..n)
-            .map(|j| counts[j] || by_attempt[at + j] || j < s.num_carry && by_step[at_step + j])
-            .collect();
+        let reads = |j: usize| by_attempt[carried.inputs[j]] || of_step.get(j).is_some_and(|&k| by_step[k]);
+        let more: Vec<bool> = (0..counts.len()).map(|j| counts[j] || reads(j)).collect();
         if more == counts {
             return counts;
         }
@@ -115,44 +154,17 @@ fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
         }
         let mut idle = vec![false; node.args.len()];
         if let Op::Solve(s) = &node.op {
-            let (n, needed) = (s.num_carry + s.num_ext, &needed[i]);
-            let counts = counting(s, &needed[..n], needed[n + 1] || s.inverse.is_some());
-            counts.iter().enumerate().for_each(|(j, counts)| idle[s.first_carry() + j] = !counts);
+            let needed = s.values(&needed[i]);
+            let keeps_state = needed.tape[0] || s.inverse.is_some();
+            let counts = counting(s, &[needed.carry, needed.ext].concat(), keeps_state);
+            let operands = s.operands(&indices(node.args.len()));
+            let carried = operands.carry.iter().chain(&operands.ext);
+            carried.zip(counts).for_each(|(&k, counts)| idle[k] = !counts);
         }
         let args = node.args.iter().zip(idle).filter(|(_, idle)| !idle);
         args.for_each(|(a, _)| on[a.index()] = true);
     }
     f.inputs().iter().map(|id| on[id.index()]).collect()
-}
-
-/// `f` with its inputs from `at` on reduced to `kept` and replaced according to `sources`, with additional
-/// inputs at the end, and with these outputs.
-fn with_carry(
-    f: &Func,
-    at: usize,
-    (sources, kept): (&[Source], usize),
-    further: &[Type],
-    outputs: &[usize],
-) -> Func {
-    let (own, n) = (f.input_types(), sources.len());
-    let mut carried = vec![None; kept];
-    for (j, source) in sources.iter().enumerate() {
-        if let Source::Input(k) = source
-            && *k < at + kept
-        {
-            carried[k - at] = Some(own[at + j].clone());
-        }
-    }
-    let types: Vec<Type> = own[..at]
-        .iter()
-        .cloned()
-        .chain(carried.into_iter().flatten())
-        .chain(own[at + n..].iter().cloned())
-        .chain(further.iter().cloned())
-        .collect();
-    let behind = (at + n..own.len()).map(|k| Source::Input(k - n + kept));
-    let all: Vec<Source> = (0..at).map(Source::Input).chain(sources.iter().cloned()).chain(behind).collect();
-    resign(f, &types, &all, outputs)
 }
 
 /// The search with an attempt that assumes that the search is running. If a search continues while a
@@ -164,15 +176,16 @@ pub(super) fn running(b: &Builder, s: &Solve, x: &[NodeId]) -> Option<Solve> {
         return None;
     }
     let f = &s.attempt;
-    let goes_on = f.node(f.outputs()[1]);
+    let (takes, gives) =
+        (s.attempt_inputs(&indices(f.num_inputs())), s.attempt_outputs(&indices(f.num_outputs())));
+    let goes_on = f.node(f.outputs()[gives.verdict[1]]);
     let (Op::Compare(op), [value, number]) = (&goes_on.op, &goes_on.args[..]) else { return None };
     let number = f.node(*number).splat().filter(|_| f.node(*value).ty == Type::scalar(DType::F64))?;
-    let n = s.num_carry + s.num_ext;
-    let j = (s.num_carry..n).find(|j| f.outputs()[4 + j] == *value)?;
-    if !compare(*op, splat(b, x[s.first_carry() + j])?, number) {
+    let j = gives.ext.iter().position(|&k| f.outputs()[k] == *value)?;
+    if !compare(*op, splat(b, s.operands(x).ext[j])?, number) {
         return None;
     }
-    let input = f.inputs()[s.attempt_head() + j];
+    let input = f.inputs()[takes.ext[j]];
     let is_known = |id: usize| {
         let node = &f.nodes()[id];
         matches!(&node.op, Op::Compare(o) if o == op)

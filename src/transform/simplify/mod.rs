@@ -65,7 +65,7 @@ fn round(f: &Func, known: &mut HashMap<Func, Func>) -> Func {
     }
     let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
-        Op::Solve(_) | Op::Scan(_) | Op::Rev(_) | Op::Loop(_) | Op::Tiles(_) | Op::Cond(_) => {
+        Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Cond(_) => {
             push_as(b, map_bodies(op, |body| round(body, known)), x, ty)
         }
         _ => insert(b, op, x, ty),

@@ -8,7 +8,7 @@
 //! agree on it.
 
 use super::{carries, prune_loop, splat};
-use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Rev, Scan, Solve, TileOut, Tiles, Type};
+use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Solve, TileOut, Tiles, Type};
 use crate::transform::bodies::{Source, resign, used_inputs};
 use std::sync::Arc;
 
@@ -85,9 +85,7 @@ fn smaller(
                 None => solve(b, s, x),
             }
         }
-        Op::Scan(s) => scan(b, s, x),
-        Op::Rev(r) => rev(b, r, x, needed, found),
-        Op::Loop(l) => prune_loop::general(b, l, x, needed, found),
+        Op::Replay(l) => prune_loop::replay(b, l, x, needed, found),
         Op::Cond(c) => cond(b, c, x, needed, found),
         plain => (plain.clone(), x.to_vec()),
     }
@@ -149,49 +147,21 @@ fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
 }
 
 fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
-    let (at, at_step) = (s.attempt_head() + s.num_carry + s.num_ext, s.head() + s.num_carry);
-    let used = either(&used_inputs(&s.attempt)[at..], &used_by(&s.step, s.inverse.as_ref(), at_step));
-    let (before, captures) = x.split_at(s.first_carry() + s.num_carry + s.num_ext);
-    let p = plan(b, captures, &used, &vec![false; used.len()], &s.step.input_types()[at_step..]);
+    let (at, at_step) = (s.first_attempt_capture(), s.first_step_capture());
+    let bodies = [Some((&s.attempt, at)), Some((&s.step, at_step)), s.inverse.as_ref().map(|f| (f, at_step))];
+    let mut operands = s.operands(x);
+    let used = captures_used(bodies.into_iter().flatten(), operands.captures.len());
+    let types = &s.step.input_types()[at_step..];
+    let p = plan(b, &operands.captures, &used, &vec![false; used.len()], types);
+    operands.captures = p.operands.clone();
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
     let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
-    (Op::Solve(Arc::new(Solve { attempt, step, inverse, ..*s })), [before, &p.operands].concat())
+    (Op::Solve(Arc::new(Solve { attempt, step, inverse, ..*s })), operands.join())
 }
 
-fn scan(b: &Builder, s: &Scan, x: &[NodeId]) -> (Op, Vec<NodeId>) {
-    let (at, first) = (s.head() + s.num_carry, 1 + s.num_carry);
-    let used = &used_by(&s.step, s.inverse.as_ref(), at);
-    let p = plan(b, &x[first..], used, &vec![false; used.len()], &s.step.input_types()[at..]);
-    let (step, inverse) = (p.apply_all(&s.step, at), s.inverse.as_ref().map(|f| p.apply_all(f, at)));
-    (Op::Scan(Arc::new(Scan { step, inverse, ..*s })), [&x[..first], &p.operands].concat())
-}
-
-/// Which captures, from input `at` on, a step or its inverse reads.
-fn used_by(step: &Func, inverse: Option<&Func>, at: usize) -> Vec<bool> {
-    let used = used_inputs(step).split_off(at);
-    inverse.map_or(used.clone(), |f| either(&used, &used_inputs(f)[at..]))
-}
-
-fn rev(b: &Builder, r: &Rev, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
-    let sums: Vec<usize> = (0..r.wrt.len()).filter(|&i| needed[r.num_ct + i]).collect();
-    let (mut r, x) = without_constant_cotangents(r, x, found);
-    for (i, f) in found.iter_mut().rev().take(r.wrt.len()).rev().enumerate() {
-        *f = sums.iter().position(|&s| s == i).map_or(NewPlace::Nowhere, |at| NewPlace::Value(r.num_ct + at));
-    }
-    let outputs: Vec<usize> = (0..r.num_ct).chain(sums.iter().map(|i| r.num_ct + i)).collect();
-    r.wrt = sums.iter().map(|&i| r.wrt[i]).collect();
-    let (at, first, n) = (r.head() + r.num_carry, 2 + r.num_carry, r.num_captures());
-    let bwd = resign(&r.bwd, &r.bwd.input_types(), &own_inputs(&r.bwd), &outputs);
-    let used = either(&used_inputs(&r.step)[at..], &used_inputs(&bwd)[at..at + n]);
-    let keep: Vec<bool> = (0..n).map(|c| r.wrt.contains(&c)).collect();
-    let p = plan(b, &x[first..first + n], &used, &keep, &r.step.input_types()[at..]);
-    let moved = |c: &usize| match p.sources[*c] {
-        Source::Input(j) => j,
-        _ => unreachable!("invariant: a capture with a cotangent stays"),
-    };
-    let operands = [&x[..first], &p.operands, &x[first + n..]].concat();
-    let (step, wrt) = (p.apply_all(&r.step, at), r.wrt.iter().map(moved).collect());
-    (Op::Rev(Arc::new(Rev { step, bwd: p.apply_all(&bwd, at), wrt, ..r })), operands)
+/// Which of the `num` captures any of the bodies reads; each body comes with the index of its first capture.
+pub(super) fn captures_used<'a>(bodies: impl Iterator<Item = (&'a Func, usize)>, num: usize) -> Vec<bool> {
+    bodies.fold(vec![false; num], |used, (f, at)| either(&used, &used_inputs(f)[at..at + num]))
 }
 
 fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
@@ -206,36 +176,6 @@ fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPl
 
 fn own_inputs(f: &Func) -> Vec<Source> {
     (0..f.num_inputs()).map(Source::Input).collect()
-}
-
-/// Turns cotangents that every trip passes on unchanged into captures.
-fn without_constant_cotangents(r: &Rev, x: &[NodeId], found: &mut [NewPlace]) -> (Rev, Vec<NodeId>) {
-    let first = 2 + r.num_carry + r.num_captures();
-    let at = r.head() - 2 + first;
-    let (still, moving): (Vec<usize>, Vec<usize>) =
-        (0..r.num_ct).partition(|&j| r.bwd.outputs()[j] == r.bwd.inputs()[at + j]);
-    let types = r.bwd.input_types();
-    let of = |js: &[usize]| js.iter().map(|&j| types[at + j].clone()).collect::<Vec<_>>();
-    let step_types = [r.step.input_types(), of(&still)].concat();
-    let all: Vec<usize> = (0..r.step.num_outputs()).collect();
-    let step = resign(&r.step, &step_types, &own_inputs(&r.step), &all);
-    let mut sources: Vec<Source> = (0..types.len()).map(Source::Input).collect();
-    for (i, &j) in still.iter().chain(&moving).enumerate() {
-        sources[at + j] = Source::Input(at + i);
-    }
-    let outputs: Vec<usize> = moving.iter().copied().chain(r.num_ct..r.bwd.num_outputs()).collect();
-    let taps = &types[at + r.num_ct..];
-    let bwd_types = [&types[..at], &of(&still), &of(&moving), taps].concat();
-    let bwd = resign(&r.bwd, &bwd_types, &sources, &outputs);
-    let operand = |&j: &usize| x[first + j];
-    for j in &still {
-        found[*j] = NewPlace::Outside(operand(j));
-    }
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
-    let mut operands = x[..first].to_vec();
-    operands.extend(still.iter().chain(&moving).map(operand));
-    operands.extend(&x[first + r.num_ct..]);
-    (Rev { step, bwd, num_ct: moving.len(), wrt: r.wrt.clone(), ..*r }, operands)
 }
 
 fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {

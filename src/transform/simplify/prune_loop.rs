@@ -1,52 +1,126 @@
-//! Removes unused inputs and outputs from the body of a general loop, as `prune` does for the other loops.
+//! Removes unused inputs and outputs from the bodies of a replay, as `prune` does for the other loops.
 //!
-//! First, unused stored, summed and tapped values are removed with their computation. Then inputs that the
-//! body does not read are removed. Carried values and their states stay.
+//! Unused stored, summed and tapped values are removed with their computation, and inputs that the body does not
+//! read. A carried value that every trip passes on unchanged becomes a capture, if no node reads the states of the
+//! loop. Other carried values stay, and the states that the loop reads: their layout is that of a tape.
 
-use super::prune::{NewPlace, plan};
-use crate::graph::{Builder, Loop, NodeId, Op};
-use crate::transform::bodies::{Source, resign, used_inputs};
+use super::prune::{NewPlace, captures_used, plan};
+use crate::graph::{
+    Builder, Func, NodeId, Op, Replay, ReplayOperands, TripInputs, TripOutputs, Type, indices,
+};
+use crate::transform::bodies::{Source, used_inputs, with_inputs};
 use std::sync::Arc;
 
-pub(super) fn general(
+/// The values of a group at which `kept` is set.
+fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
+    all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
+}
+
+fn not(flags: &[bool]) -> Vec<bool> {
+    flags.iter().map(|on| !on).collect()
+}
+
+fn num(flags: &[bool]) -> usize {
+    flags.iter().filter(|on| **on).count()
+}
+
+pub(super) fn replay(
     b: &Builder,
-    l: &Loop,
+    l: &Replay,
     x: &[NodeId],
     needed: &[bool],
     found: &mut [NewPlace],
 ) -> (Op, Vec<NodeId>) {
-    let nc = l.num_carry;
-    // After the carry, output k of the body is value nc + k of the node.
-    let kept: Vec<usize> = (nc..l.body.num_outputs()).filter(|k| needed[nc + k]).collect();
-    found[2 * nc..].fill(NewPlace::Nowhere);
-    kept.iter().enumerate().for_each(|(i, &k)| found[nc + k] = NewPlace::Value(2 * nc + i));
-    let outputs: Vec<usize> = (0..nc).chain(kept.iter().copied()).collect();
-    let own: Vec<Source> = (0..l.body.num_inputs()).map(Source::Input).collect();
-    let body = resign(&l.body, &l.body.input_types(), &own, &outputs);
-    let within = |from: usize, n: usize| kept.iter().filter(|k| (from..from + n).contains(k)).count();
-    let (num_ys, num_sums) = (within(nc, l.num_ys), within(nc + l.num_ys, l.num_sums));
+    let (operands, needed) = (l.operands(x), l.values(needed));
+    let (takes, gives) = (l.inputs(&indices(l.body.num_inputs())), l.outputs(&indices(l.body.num_outputs())));
+    let has_states = needed.tape[0] || needed.states.contains(&true) || l.inverse.is_some();
+    let passes = |j: usize| l.body.outputs()[gives.carry[j]] == l.body.inputs()[takes.carry[j]];
+    let moves: Vec<bool> = (0..l.num_carry).map(|j| has_states || !passes(j)).collect();
+    let still = not(&moves);
 
-    // Unread inputs are removed: sequences and rows first, since their indices count inputs before removal.
+    let outputs = TripOutputs {
+        carry: only(&gives.carry, &moves),
+        ys: only(&gives.ys, &needed.ys),
+        sums: only(&gives.sums, &needed.sums),
+        taps: only(&gives.taps, &needed.tapped),
+    };
+    // An input counts if the remaining outputs need it.
+    let body = with_inputs(
+        &l.body,
+        &indices(l.body.num_inputs()),
+        &[],
+        |_| unreachable!("invariant: all inputs stay"),
+        &outputs.clone().join(),
+    );
     let used = used_inputs(&body);
-    let stays = |k: usize| used[k] || k < 4 + nc || (l.first_capture()..l.first_row()).contains(&k);
-    let inputs: Vec<usize> = (0..body.num_inputs()).filter(|&k| stays(k)).collect();
-    let place = |k: usize| inputs.iter().position(|&i| i == k).map_or(Source::Splat(0.0), Source::Input);
-    let sources: Vec<Source> = (0..body.num_inputs()).map(place).collect();
-    let types: Vec<_> = inputs.iter().map(|&k| body.input_type(k).clone()).collect();
-    let body = resign(&body, &types, &sources, &(0..outputs.len()).collect::<Vec<_>>());
-    let x: Vec<NodeId> = std::iter::once(x[0]).chain(inputs[4..].iter().map(|&k| x[k - 3])).collect();
-    let num_of = |from: usize, to: usize| inputs.iter().filter(|k| (from..to).contains(k)).count();
-    let num_rows = num_of(l.first_row(), l.body.num_inputs());
-    let num_taps = kept.len() - num_ys - num_sums;
-    let num_tap_rows = if num_rows + num_taps > 0 { l.num_tap_rows } else { 0 };
-    let num_xs = num_of(4 + nc, l.first_capture());
-    let smaller = Loop { body, num_xs, num_ys, num_sums, num_rows, num_tap_rows, ..*l };
+    let read = |group: &[usize]| group.iter().map(|&k| used[k]).collect::<Vec<bool>>();
+    let (xs, rows) = (read(&takes.xs), read(&takes.rows));
+    let inputs = TripInputs {
+        carry: only(&takes.carry, &moves),
+        xs: only(&takes.xs, &xs),
+        captures: [&takes.captures[..], &only(&takes.carry, &still)].concat(),
+        rows: only(&takes.rows, &rows),
+        ..takes.clone()
+    };
+    let body = with_inputs(&l.body, &inputs.join(), &[], |_| Source::Splat(0.0), &outputs.join());
+    let further: Vec<Type> =
+        only(&takes.carry, &still).iter().map(|&k| l.body.input_type(k).clone()).collect();
+    let with_further = |f: &Func| {
+        let all = indices(f.num_inputs());
+        with_inputs(f, &all, &further, |_| Source::Splat(0.0), &indices(f.num_outputs()))
+    };
+    let at_rows = num(&needed.tapped) + num(&rows);
+    let smaller = Replay {
+        body,
+        step: l.step.as_ref().map(with_further),
+        inverse: l.inverse.clone(),
+        num_carry: num(&moves),
+        num_xs: num(&xs),
+        num_ys: num(&needed.ys),
+        num_sums: num(&needed.sums),
+        num_rows: num(&rows),
+        num_tap_rows: if at_rows > 0 { l.num_tap_rows } else { 0 },
+        ..*l
+    };
+    let (before, after) = (l.places(), smaller.places());
+    let mut moved = |was: &[usize], is: &[usize], kept: &[bool]| {
+        let mut is = is.iter();
+        for (&was, &kept) in was.iter().zip(kept) {
+            found[was] = if kept {
+                is.next().map_or(NewPlace::Nowhere, |&k| NewPlace::Value(k))
+            } else {
+                NewPlace::Nowhere
+            };
+        }
+    };
+    moved(&before.carry, &after.carry, &moves);
+    moved(&before.tape, &after.tape, &[true]);
+    moved(&before.states, &after.states, &moves);
+    moved(&before.ys, &after.ys, &needed.ys);
+    moved(&before.sums, &after.sums, &needed.sums);
+    moved(&before.tapped, &after.tapped, &needed.tapped);
+    for (j, &at) in before.carry.iter().enumerate().filter(|(j, _)| still[*j]) {
+        found[at] = NewPlace::Outside(operands.carry[j]);
+    }
+    let operands = ReplayOperands {
+        captures: [&operands.captures[..], &only(&operands.carry, &still)].concat(),
+        carry: only(&operands.carry, &moves),
+        xs: only(&operands.xs, &xs),
+        rows: only(&operands.rows, &rows),
+        ..operands
+    };
+    with_fewer_captures(b, smaller, operands)
+}
 
-    let (at, n) = (smaller.first_capture(), smaller.num_captures());
-    let used = &used_inputs(&smaller.body)[at..at + n];
-    let (before, rest) = x.split_at(at - 3);
-    let (captures, rows) = rest.split_at(n);
-    let p = plan(b, captures, used, &vec![false; n], &smaller.body.input_types()[at..at + n]);
-    let body = p.apply_all(&smaller.body, at);
-    (Op::Loop(Arc::new(Loop { body, ..smaller })), [before, &p.operands, rows].concat())
+fn with_fewer_captures(b: &Builder, l: Replay, mut x: ReplayOperands<NodeId>) -> (Op, Vec<NodeId>) {
+    let (at, at_step) = (l.first_capture(), l.first_step_capture());
+    let of_step = l.step.as_ref().map(|f| (f, at_step));
+    let bodies = [Some((&l.body, at)), of_step, l.inverse.as_ref().map(|f| (f, at))];
+    let n = x.captures.len();
+    let used = captures_used(bodies.into_iter().flatten(), n);
+    let p = plan(b, &x.captures, &used, &vec![false; n], &l.body.input_types()[at..at + n]);
+    x.captures = p.operands.clone();
+    let (body, step) = (p.apply_all(&l.body, at), l.step.as_ref().map(|f| p.apply_all(f, at_step)));
+    let inverse = l.inverse.as_ref().map(|f| p.apply_all(f, at));
+    (Op::Replay(Arc::new(Replay { body, step, inverse, ..l })), x.join())
 }

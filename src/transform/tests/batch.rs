@@ -167,8 +167,7 @@ fn directions_of_a_derivative_share_the_search() {
     let taps = |f: &Func| {
         f.nodes().iter().any(|node| match &node.op {
             Op::Solve(s) => s.taps.num_rows() > 0,
-            Op::Scan(s) => s.taps.num_rows() > 0,
-            Op::Rev(r) => r.taps.num_rows() > 0,
+            Op::Replay(l) => l.num_tap_rows > 0 || l.num_xs + l.num_ys > 0,
             _ => false,
         })
     };
@@ -179,9 +178,9 @@ fn directions_of_a_derivative_share_the_search() {
         let mapped: Vec<bool> = (0..x.len()).map(|k| k >= 7).collect();
         let many = check_batch(&f, &mapped, 2, seed as u64, &what);
         // Nodes after a loop that stores values run per example.
-        if count(&f, "tiles") + count(&f, "loop") == 0 {
-            loops += count(&f, "rev") + count(&f, "scan");
-            let kinds = |f: &Func| ["solve", "scan", "rev", "tiles"].map(|name| count(f, name));
+        if count(&f, "tiles") == 0 {
+            loops += count(&f, "replay");
+            let kinds = |f: &Func| ["solve", "replay", "tiles"].map(|name| count(f, name));
             assert_eq!(kinds(&many), kinds(&f), "{what}");
         }
     }

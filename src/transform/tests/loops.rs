@@ -4,7 +4,7 @@
 //! the step times fixed. It is therefore compared with finite differences of a scan along a fixed schedule.
 
 use super::*;
-use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Scan, Solve, Taps, TileOut, Tiles, UnaryOp};
+use crate::graph::{BinaryOp, CompareOp, Op, Policy, ReduceOp, Replay, Solve, Taps, TileOut, Tiles, UnaryOp};
 use std::sync::Arc;
 
 /// The carried values: y, logp (an integral, which the step does not read), trips (an integer), still
@@ -122,15 +122,9 @@ pub(crate) fn solved() -> Func {
 pub(super) fn scanned() -> Func {
     func(&[own_types(), own_types()].concat(), |b, x| {
         let out = insert_solve(b, 2, &x[..8]);
-        let scan = Scan {
-            step: step(2),
-            inverse: None,
-            num_carry: NUM_CARRY,
-            taps: Taps::default(),
-            policy: Policy::Direct,
-        };
+        let scan = Replay { num_carry: NUM_CARRY, ..Replay::new(step(2)) };
         let args = [&[out[NUM_CARRY + 1]], &x[8..]].concat();
-        let all = b.push(Op::Scan(Arc::new(scan)), &args, None);
+        let all = b.push(Op::Replay(Arc::new(scan)), &args, None);
         (0..NUM_CARRY).map(|k| b.proj(all, k)).collect()
     })
 }
@@ -195,26 +189,23 @@ fn a_solve_has_the_derivatives_of_its_accepted_steps() {
     assert_eq!(d(&solve, &x, &wrt), d(&scan, &twice, &shifted));
 }
 
-fn rev_of(f: &Func) -> &crate::graph::Rev {
-    let is_rev = |n: &crate::graph::Node| if let Op::Rev(r) = &n.op { Some(Arc::as_ptr(r)) } else { None };
-    let found: Vec<_> = f.nodes().iter().filter_map(is_rev).collect();
-    assert_eq!(found.len(), 1);
-    f.nodes().iter().find_map(|n| if let Op::Rev(r) = &n.op { Some(&**r) } else { None }).unwrap()
+/// The backward loops of a function.
+pub(super) fn backward(f: &Func) -> Vec<&Replay> {
+    let all = f.nodes().iter().filter_map(|n| if let Op::Replay(l) = &n.op { Some(&**l) } else { None });
+    all.filter(|l| l.reads_states()).collect()
 }
 
 #[test]
 fn only_what_moves_and_counts_is_carried_back() {
     let f = solved();
     let g = vjp(&f, &[0], &[7]).unwrap();
-    let r = rev_of(&g);
-    assert_eq!((r.num_ct, &r.wrt[..]), (1, &[3][..]), "only y and w have cotangents");
+    let counts = |g: &Func| backward(g).iter().map(|l| (l.num_carry, l.num_sums)).collect::<Vec<_>>();
+    assert_eq!(counts(&g), [(1, 1)], "only y and w have cotangents");
     let g = vjp(&f, &[1], &[0, 4, 5]).unwrap();
-    let r = rev_of(&g);
-    assert_eq!((r.num_ct, &r.wrt[..]), (2, &[0, 1][..]));
+    assert_eq!(counts(&g), [(2, 2)]);
     // No step depends on dt, so its cotangent is zero, and there is no reverse loop.
     let g = vjp(&f, &[0, 1], &[6]).unwrap();
-    assert!(!g.nodes().iter().any(|n| matches!(n.op, Op::Rev(_) | Op::Solve(_)) && n.args.is_empty()));
-    assert_eq!(g.nodes().iter().filter(|n| matches!(n.op, Op::Rev(_))).count(), 0);
+    assert!(backward(&g).is_empty());
     let out = eval(
         &g,
         &[inputs(), vec![Draws::new(1).array(&f64s([2, 2])), Draws::new(2).array(&f64s([2]))]].concat(),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::arbitrary::{Recipe, function};
-use crate::graph::{Node, Op, Policy, ReduceOp, Taps, TileOut, Tiles, UnaryOp};
+use crate::graph::{Node, Op, ReduceOp, Replay, TileOut, Tiles, UnaryOp};
 use crate::transform::bodies::map_bodies;
 use crate::transform::{erase_stop_gradient, hoist, merge_tiles, optimize, simplify, vjp_into};
 use std::sync::Arc;
@@ -141,7 +141,7 @@ fn a_tiled_loss_and_its_gradient_solve_once() {
         vec![y[0], g[4].unwrap()]
     });
     let tiles = |op: &Op| matches!(op, Op::Tiles(_));
-    let (solves, revs) = (|op: &Op| matches!(op, Op::Solve(_)), |op: &Op| matches!(op, Op::Rev(_)));
+    let (solves, revs) = (|op: &Op| matches!(op, Op::Solve(_)), |op: &Op| matches!(op, Op::Replay(_)));
     let fast = optimize(&both);
     // Each tiles node has a body and a tail with one search each.
     assert_eq!((count(&both, tiles), count(&both, solves)), (2, 4));
@@ -177,22 +177,16 @@ fn invariant_computations_leave_the_loop() {
     let step = func(&[&flags[..], &[f64s([3, 2]), f64s([2, 2]), f64s([2])]].concat(), |b, x| {
         vec![field(b, x[4], x[5], x[6])]
     });
-    let scan = crate::graph::Scan {
-        step,
-        inverse: None,
-        num_carry: 1,
-        taps: Taps::default(),
-        policy: Policy::Direct,
-    };
+    let scan = Replay { num_carry: 1, ..Replay::new(step) };
     let g = func(&[Type::Schedule, f64s([3, 2]), f64s([2, 2]), f64s([2])], |b, x| {
-        let all = b.push(Op::Scan(Arc::new(scan)), x, None);
+        let all = b.push(Op::Replay(Arc::new(scan)), x, None);
         vec![b.proj(all, 0)]
     });
     let h = optimize(&g);
-    let Some(Op::Scan(s)) = h.nodes().iter().map(|n| &n.op).find(|op| matches!(op, Op::Scan(_))) else {
-        panic!("no scan")
+    let Some(Op::Replay(s)) = h.nodes().iter().map(|n| &n.op).find(|op| matches!(op, Op::Replay(_))) else {
+        panic!("no replay")
     };
-    let names: Vec<&str> = s.step.nodes().iter().map(|n| n.op.name()).filter(|n| *n != "input").collect();
+    let names: Vec<&str> = s.body.nodes().iter().map(|n| n.op.name()).filter(|n| *n != "input").collect();
     assert_eq!(names, ["broadcast", "dot", "mul"], "the product of weights moved out, the broadcast stayed");
     assert_eq!(s.num_captures(), 2, "the gate and the product");
 }
@@ -234,10 +228,9 @@ fn signatures_of_loops_shrink_to_what_is_used() {
         .collect();
     assert_eq!(solves.len(), 1, "the value and the gradient share one search");
     assert_eq!(solves[0].num_captures(), 2, "t1 and w");
-    let rev =
-        s.nodes().iter().find_map(|n| if let Op::Rev(r) = &n.op { Some(r.clone()) } else { None }).unwrap();
+    let back = super::loops::backward(&s)[0];
     // logp is an integral that the step does not read, so its cotangent is always 1 and becomes a constant.
-    assert_eq!((rev.num_ct, rev.num_captures(), &rev.wrt[..]), (1, 2, &[1][..]));
+    assert_eq!((back.num_carry, back.num_captures(), back.num_sums), (1, 2, 1));
     let mut x: Vec<Array> = {
         let mut draws = Draws::new(4);
         f.input_types().iter().map(|t| draws.array(t)).collect()

@@ -4,7 +4,7 @@
 
 use super::loops::{scanned, solved};
 use super::*;
-use crate::graph::{Checkpoints, Loop, Op, Policy, ReduceOp, Taps, UnaryOp};
+use crate::graph::{Checkpoints, Op, Policy, ReduceOp, Replay, Taps, UnaryOp};
 use crate::transform::{TransformError, optimize};
 use std::sync::Arc;
 
@@ -14,22 +14,12 @@ fn trip() -> Vec<Type> {
     [DType::Bool, DType::Bool, DType::F64, DType::F64].map(Type::scalar).to_vec()
 }
 
-fn plain(body: Func) -> Loop {
-    Loop {
-        body,
-        is_reversed: false,
-        num_carry: 1,
-        num_xs: 0,
-        num_ys: 0,
-        num_sums: 0,
-        num_rows: 0,
-        num_tap_rows: NUM_TIMES,
-        policy: Policy::Direct,
-    }
+fn plain(body: Func) -> Replay {
+    Replay { num_carry: 1, num_tap_rows: NUM_TIMES, ..Replay::new(body) }
 }
 
 /// A loop with carry y, capture w and row r: y' = sin(y w) (1 + t) + r. It stores y w, sums y^2 and taps y'.
-fn walk() -> Loop {
+fn walk() -> Replay {
     let vector = f64s([2]);
     let body = func(&[trip(), vec![vector.clone(), f64s([2, 2]), vector]].concat(), |b, x| {
         let row = b.reshape(x[4], [1, 2]);
@@ -44,12 +34,12 @@ fn walk() -> Loop {
         let square = b.mul(x[4], x[4]);
         vec![next, product, square, next]
     });
-    Loop { num_ys: 1, num_sums: 1, num_rows: 1, ..plain(body) }
+    Replay { num_ys: 1, num_sums: 1, num_rows: 1, ..plain(body) }
 }
 
 /// A reversed loop with carry z that reads y and y w and captures w: z' = tanh(z y) + y w. It stores z, sums
 /// z y times the column sums of w, and taps z y w.
-fn back() -> Loop {
+fn back() -> Replay {
     let vector = f64s([2]);
     let types = [trip(), vec![vector; 3], vec![f64s([2, 2])]].concat();
     let body = func(&types, |b, x| {
@@ -61,7 +51,7 @@ fn back() -> Loop {
         let term = b.mul(both, trace);
         vec![next, x[4], term, tap]
     });
-    Loop { is_reversed: true, num_xs: 2, num_ys: 1, num_sums: 1, ..plain(body) }
+    Replay { is_reversed: true, num_xs: 2, num_ys: 1, num_sums: 1, ..plain(body) }
 }
 
 /// A function of y0, w, rows, z0 that returns the end, sum and taps of y, the end, sum and taps of z, and the
@@ -70,14 +60,17 @@ fn both_ways() -> Func {
     let types = [f64s([2]), f64s([2, 2]), f64s([NUM_TIMES, 2]), f64s([2])];
     func(&types, |b, x| {
         let (schedule, _) = schedule(b);
-        let first = b.push(Op::Loop(Arc::new(walk())), &[schedule, x[0], x[1], x[2]], None);
-        let first = b.projections(first);
-        let second = b.push(Op::Loop(Arc::new(back())), &[schedule, x[3], first[1], first[2], x[1]], None);
-        let second = b.projections(second);
-        let third = Loop { is_reversed: false, ..back() };
-        let third = b.push(Op::Loop(Arc::new(third)), &[schedule, first[0], first[1], second[2], x[1]], None);
-        let third = b.projections(third);
-        vec![first[0], first[3], first[4], second[0], second[3], second[4], third[0], third[3]]
+        let mut push = |l: Replay, x: &[NodeId]| {
+            let places = l.places();
+            let all = b.push(Op::Replay(Arc::new(l)), x, None);
+            places.map(|k| b.proj(all, k))
+        };
+        let first = push(walk(), &[schedule, x[0], x[1], x[2]]);
+        let second = push(back(), &[schedule, x[3], first.states[0], first.ys[0], x[1]]);
+        let third = Replay { is_reversed: false, ..back() };
+        let third = push(third, &[schedule, first.carry[0], first.states[0], second.ys[0], x[1]]);
+        let all = [first.carry, first.sums, first.tapped, second.carry, second.sums, second.tapped];
+        [all.concat(), third.carry, third.sums].concat()
     })
 }
 
@@ -86,12 +79,12 @@ fn schedule(b: &mut Builder) -> (NodeId, NodeId) {
     let field = func(&[f64s([]), f64s([1, 2])], |_, x| vec![x[1]]);
     let search =
         crate::graph::arbitrary::search(&field, &f64s([1, 2]), &[], Taps::at(NUM_TIMES), Policy::Forward);
-    let first = (search.num_carry, search.num_ext);
+    let places = search.places();
     let (none, zero, y) =
         (b.splat(DType::U32, [], 0.0), b.splat(DType::F64, [], 0.0), b.splat(DType::F64, [1, 2], 1.0));
     let times = crate::graph::arbitrary::times(b, NUM_TIMES);
     let all = b.push(Op::Solve(Arc::new(search)), &[none, zero, times[0], y, none], None);
-    (b.proj(all, first.0 + first.1), b.proj(all, 0))
+    (b.proj(all, places.schedule[0]), b.proj(all, places.carry[0]))
 }
 
 fn values(f: &Func) -> Vec<Array> {

@@ -89,12 +89,7 @@ impl Step {
                 f(o.src, o.ty.bytes());
                 f(o.dst, o.ty.bytes());
             }
-            Step::Solve(_)
-            | Step::Scan(_)
-            | Step::Rev(_)
-            | Step::Loop(_)
-            | Step::Tiles(_)
-            | Step::Cond(_) => {}
+            Step::Solve(_) | Step::Replay(_) | Step::Tiles(_) | Step::Cond(_) => {}
         }
     }
 }

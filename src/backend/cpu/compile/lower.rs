@@ -315,9 +315,7 @@ impl Lower<'_> {
                 self.push(Step::Observe(Observe { src, dst, ty, observer: observer.clone() }), vec![]);
             }
             Op::Solve(s) => self.solve(id, s),
-            Op::Scan(s) => self.scan(id, s),
-            Op::Rev(r) => self.rev(id, r),
-            Op::Loop(l) => self.general(id, l),
+            Op::Replay(l) => self.replay(id, l),
             Op::Tiles(t) => self.tiles(id, t),
             Op::Cond(c) => self.cond(id, c),
             other => panic!("invariant: {} has no kernel of its own", other.name()),

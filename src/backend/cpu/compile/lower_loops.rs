@@ -12,14 +12,15 @@ use crate::backend::cpu::plan::{Plan, Trips};
 use crate::backend::cpu::report::Space;
 use crate::backend::cpu::run::cond::Cond;
 use crate::backend::cpu::run::lockstep::LockstepRows;
-use crate::backend::cpu::run::loops::{Carried, Rev, Scan, Solve};
+use crate::backend::cpu::run::loops::{Carried, Solve};
+use crate::backend::cpu::run::replay::{Output, Record, Replay, Restore};
 use crate::backend::cpu::run::residuals::{Opening, ReadResiduals, StoredResiduals};
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::tape::{SlotLayout, TapeShape};
 use crate::backend::cpu::run::taps::{Tap, TapCotangent, Tapped};
 use crate::backend::cpu::run::tiles::{Out, Tiles};
 use crate::backend::cpu::run::totals::Total;
-use crate::graph::{self, Func, NodeId, Op, TileOut, Type};
+use crate::graph::{self, Func, NodeId, Op, TileOut, Type, indices};
 use crate::transform::{self, Residuals, residuals};
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ pub(crate) struct Spaces {
     /// Workspaces of bodies, in order.
     pub inner: Vec<Plan>,
     pub tapes: Vec<TapeShape>,
-    /// Bytes of a state and number of slots, per backward pass.
-    pub replays: Vec<(usize, usize)>,
+    /// Bytes of a state and number of slots, per loop that reads states.
+    pub restorers: Vec<(usize, usize)>,
     /// Bytes per trip, per sequence.
     pub sequences: Vec<usize>,
     pub schedules: usize,
@@ -40,14 +41,15 @@ pub(crate) struct Spaces {
 /// The schedule and the tape that a loop node produces.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
-    pub schedule: usize,
-    tape: usize,
+    schedule: usize,
+    /// The tape, if a node reads it.
+    tape: Option<usize>,
 }
 
 impl Lower<'_> {
-    /// The locations of `num` arguments from `first` on.
-    pub fn operands(&mut self, id: usize, first: usize, num: usize) -> Box<[Address]> {
-        (first..first + num).map(|k| self.operand(id, k)).collect()
+    /// The addresses of the operands `at`.
+    fn operands(&mut self, id: usize, at: &[usize]) -> Box<[Address]> {
+        at.iter().map(|&k| self.operand(id, k)).collect()
     }
 
     fn operand(&mut self, id: usize, k: usize) -> Address {
@@ -63,20 +65,19 @@ impl Lower<'_> {
         proj.and_then(|p| self.buffers.get(p)).unwrap_or_else(|| self.buffers.arena(ty.bytes()))
     }
 
-    fn results(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Address]> {
-        types.iter().enumerate().map(|(k, ty)| self.result(id, first + k, ty)).collect()
+    fn results(&mut self, id: usize, at: &[usize], types: &[Type]) -> Box<[Address]> {
+        at.iter().zip(types).map(|(&k, ty)| self.result(id, k, ty)).collect()
     }
 
     fn temporaries(&mut self, types: &[Type]) -> Box<[Address]> {
         types.iter().map(|ty| self.buffers.arena(ty.bytes())).collect()
     }
 
-    /// The carried values. Arguments from `arg` on are the values before the first trip. Outputs from `out`
-    /// on are the values after the last trip.
-    pub fn carried(&mut self, id: usize, arg: usize, out: usize, types: &[Type]) -> Carried {
+    /// The carried values: the operands `from` before the first trip, the results `to` after the last one.
+    fn carried(&mut self, id: usize, from: &[usize], to: &[usize], types: &[Type]) -> Carried {
         Carried {
-            initial: self.operands(id, arg, types.len()),
-            result: self.results(id, out, types),
+            initial: self.operands(id, from),
+            result: self.results(id, to, types),
             other: self.temporaries(types),
             bytes: types.iter().map(Type::bytes).collect(),
         }
@@ -109,9 +110,9 @@ impl Lower<'_> {
         plan
     }
 
-    /// Sums over trips: the outputs of node `id` from `first` on.
-    pub fn totals(&mut self, id: usize, first: usize, types: &[Type]) -> Box<[Total]> {
-        let at = self.results(id, first, types);
+    /// Sums over trips: the results `at`.
+    fn totals(&mut self, id: usize, at: &[usize], types: &[Type]) -> Box<[Total]> {
+        let at = self.results(id, at, types);
         at.iter().zip(types).map(|(&at, ty)| Total { at, bytes: ty.bytes() }).collect()
     }
 
@@ -202,28 +203,20 @@ impl Lower<'_> {
         self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
-    /// The taps of a loop: `types` are the types of one trip's taps, and the tapped rows are outputs from
-    /// `out` on.
-    pub fn taps(
-        &mut self,
-        id: usize,
-        out: usize,
-        (tapped, rows): (graph::Taps, Option<usize>),
-        types: &[Type],
-    ) -> Box<[Tap]> {
-        let all = types.iter().enumerate().map(|(i, ty)| Tap {
+    /// The taps of a loop: `trip` are the types of one trip's taps, and `rows` those of the results `at`.
+    fn taps(&mut self, id: usize, at: &[usize], trip: &[Type], rows: &[Type]) -> Box<[Tap]> {
+        let all = at.iter().zip(trip.iter().zip(rows)).map(|(&k, (ty, rows))| Tap {
             trip: self.buffers.arena(ty.bytes()),
-            rows: self.result(id, out + i, &tapped.tapped(ty, rows)),
+            rows: self.result(id, k, rows),
             bytes: ty.bytes(),
         });
         all.collect()
     }
 
-    /// The cotangents of taps: `types` are the types of one trip's taps, and the rows are arguments from
-    /// `arg` on.
-    pub fn tap_cotangents(&mut self, id: usize, arg: usize, types: &[Type]) -> Box<[TapCotangent]> {
-        let all = types.iter().enumerate().map(|(i, ty)| TapCotangent {
-            rows: self.operand(id, arg + i),
+    /// The values that a trip reads from the operands `at`: the sums of the tap rows that it holds.
+    fn tap_rows(&mut self, id: usize, at: &[usize], types: &[Type]) -> Box<[TapCotangent]> {
+        let all = at.iter().zip(types).map(|(&k, ty)| TapCotangent {
+            rows: self.operand(id, k),
             sum: self.buffers.arena(ty.bytes()),
             zeros: self.buffers.arena(ty.bytes()),
             add: strip(self.level, StripOp::Add, elem(ty.dtype())),
@@ -243,26 +236,30 @@ impl Lower<'_> {
     }
 
     pub fn solve(&mut self, id: usize, s: &graph::Solve) {
-        let mut types = s.attempt.output_types().split_off(4);
-        let taps = types.split_off(s.num_carry + s.num_ext);
-        let carried = self.carried(id, s.first_carry(), 0, &types);
-        let captures = self.operands(id, s.first_carry() + types.len(), s.num_captures());
-        let times = (s.taps.times > 0).then(|| self.operand(id, 2));
+        let (operands, places) = (s.operands(&indices(self.func.nodes()[id].args.len())), s.places());
+        let gives = s.attempt_outputs(&s.attempt.output_types());
+        let types = [&gives.carry[..], &gives.ext].concat();
+        let from = [&operands.carry[..], &operands.ext].concat();
+        let to = [&places.carry[..], &places.ext].concat();
+        let carried = self.carried(id, &from, &to, &types);
+        let captures = self.operands(id, &operands.captures);
+        let times = operands.times.first().map(|&k| self.operand(id, k));
         let tapped = (s.taps.num_rows() > 0).then_some(Tapped { taps: s.taps, times });
-        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
-        let layout = SlotLayout::of(types[..s.num_carry].iter().map(Type::bytes));
-        let first = 1 + usize::from(s.rows().is_some()) + types.len();
-        let residuals = self.residuals(id, types.len() + 1, layout.bytes, s.policy);
-        let trips = captured(first, captures.len());
+        let rows: Vec<Type> = gives.taps.iter().map(|ty| s.taps.tapped(ty, s.rows())).collect();
+        let taps = self.taps(id, &places.tapped, &gives.taps, &rows);
+        let layout = SlotLayout::of(gives.carry.iter().map(Type::bytes));
+        let tape = places.tape[0];
+        let residuals = self.residuals(id, tape, layout.bytes, s.policy);
+        let trips = captured(s.first_attempt_capture(), captures.len());
         let (attempt, left) = self.forward("attempt", &s.attempt, residuals.as_ref(), trips);
-        let tape = self.tape(id, &layout, left.as_ref(), s.policy);
-        let made = Made { schedule: self.spaces.schedules, tape };
-        self.halves.extend(residuals.map(|r| (tape, r)));
+        let of_tape = self.tape(id, &layout, left.as_ref(), s.policy);
+        let made = Made { schedule: self.spaces.schedules, tape: Some(of_tape) };
+        self.halves.extend(residuals.map(|r| (of_tape, r)));
         self.spaces.schedules += s.rows().unwrap_or(1);
         self.made.push((id, made));
-        let records = self.is_read(id, types.len() + 1);
-        self.keeps(records, s.policy, made.tape);
-        let rows = s.rows().map(|n| self.rows(n, if records { &types[..s.num_carry] } else { &[] }));
+        let records = self.is_read(id, tape);
+        self.keeps(records, s.policy, of_tape);
+        let rows = s.rows().map(|n| self.rows(n, if records { &gives.carry } else { &[] }));
         let space = self.inner(&attempt);
         if let Some(opening) = left.as_ref().and_then(|left| left.opening.as_ref()) {
             self.inner(&opening.body);
@@ -270,8 +267,8 @@ impl Lower<'_> {
         let step = Solve {
             space,
             attempt,
-            expected: self.operand(id, 0),
-            step_time: self.operand(id, 1),
+            expected: self.operand(id, operands.expected[0]),
+            step_time: self.operand(id, operands.step_time[0]),
             tapped,
             taps,
             carried,
@@ -281,118 +278,165 @@ impl Lower<'_> {
             left,
             records,
             // Taps also read the schedule, for the previous step time.
-            is_replayed: tapped.is_some() || self.is_read(id, types.len()),
+            is_replayed: tapped.is_some() || self.is_read(id, places.schedule[0]),
             schedule: made.schedule,
-            tape: made.tape,
+            tape: of_tape,
         };
         self.push(Step::Solve(Box::new(step)), vec![]);
     }
 
-    pub fn scan(&mut self, id: usize, s: &graph::Scan) {
-        let mut types = s.step.output_types();
-        let taps = types.split_off(s.num_carry);
-        let taps = self.taps(id, s.first_tapped(), (s.taps, s.rows()), &taps);
-        let num_rows = s.taps.num_rows();
-        let carried = self.carried(id, 1, 0, &types);
-        let captures = self.operands(id, 1 + types.len(), s.num_captures());
-        let layout = SlotLayout::of(types.iter().map(Type::bytes));
-        let first = head(s.rows()) + types.len();
-        let residuals = self.residuals(id, types.len(), layout.bytes, s.policy);
-        let trips = captured(first, captures.len());
-        let (step, left) = self.forward("step", &s.step, residuals.as_ref(), trips);
-        let schedule = self.made(id, 0).schedule;
-        let made = Made { schedule, tape: self.tape(id, &layout, left.as_ref(), s.policy) };
-        self.halves.extend(residuals.map(|r| (made.tape, r)));
-        self.made.push((id, made));
-        let records = self.is_read(id, types.len());
-        self.keeps(records, s.policy, made.tape);
-        let space = self.inner(&step);
-        let tape = made.tape;
-        let rows = s.rows().map(|n| self.rows(n, if records { &types } else { &[] }));
-        let scan = Scan {
-            step,
-            taps,
-            num_rows,
+    pub fn replay(&mut self, id: usize, l: &graph::Replay) {
+        let (operands, places) = (l.operands(&indices(self.func.nodes()[id].args.len())), l.places());
+        let (takes, gives) = (l.inputs(&l.body.input_types()), l.outputs(&l.body.output_types()));
+        let carried = self.carried(id, &operands.carry, &places.carry, &gives.carry);
+        let captures = self.operands(id, &operands.captures);
+        let xs = operands.xs.iter().map(|&k| self.sequence(id, k)).collect();
+        let tap_rows = self.tap_rows(id, &operands.rows, &takes.rows);
+        let states = places.states.iter().zip(&gives.carry).enumerate();
+        let states = states.filter_map(|(j, (&k, ty))| Some((j, self.stored(id, k, ty)?))).collect();
+        let ys = places.ys.iter().zip(&gives.ys).map(|(&k, ty)| match self.stored(id, k, ty) {
+            Some(sequence) => Output::Stored(sequence),
+            None => Output::Dropped(self.buffers.arena(ty.bytes())),
+        });
+        let ys = ys.collect();
+        let taps = self.taps(id, &places.tapped, &gives.taps, &l.tapped(&gives.taps));
+        let trips = captured(l.first_capture(), captures.len());
+        let first_sum = gives.carry.len() + gives.ys.len();
+        let trips = Trips { sums: first_sum..first_sum + gives.sums.len(), ..trips };
+        let schedule = self.made(id, operands.schedule[0]).schedule;
+        let (body, record, restore) = match operands.tape.first() {
+            Some(&tape) => {
+                let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
+                (body, None, Some(restore))
+            }
+            None => {
+                let (body, record) = self.recorded(id, l, (schedule, &gives.carry), trips);
+                (body, record, None)
+            }
+        };
+        let lockstep = l.lockstep().map(|n| self.rows(n, if record.is_some() { &gives.carry } else { &[] }));
+        let sums = self.totals(id, &places.sums, &gives.sums);
+        let space = self.inner(&body);
+        if let Some(of) = &restore {
+            self.inner(&of.step);
+            if let Some(residuals) = &of.residuals {
+                self.inner(&residuals.recompute);
+            }
+        }
+        let step = Replay {
+            body,
+            is_reversed: l.is_reversed,
             carried,
+            xs,
             captures,
-            rows,
-            layout,
-            left,
-            records,
+            tap_rows,
+            states,
+            ys,
+            sums,
+            taps,
+            num_tap_rows: l.num_tap_rows,
+            lockstep,
+            record,
+            restore,
             schedule,
-            tape,
             space,
         };
-        self.push(Step::Scan(Box::new(scan)), vec![]);
+        self.push(Step::Replay(Box::new(step)), vec![]);
     }
 
-    pub fn rev(&mut self, id: usize, r: &graph::Rev) {
-        let types = r.step.output_types();
-        let (num_captures, outs) = (r.num_captures(), r.bwd.output_types());
-        let captures = self.operands(id, 2 + types.len(), num_captures);
-        let ct = 2 + types.len() + num_captures;
-        let cotangents = self.carried(id, ct, 0, &outs[..r.num_ct]);
-        let taps = r.bwd.input_types().split_off(r.head() - 2 + ct + r.num_ct);
-        let tap_cotangents = self.tap_cotangents(id, ct + r.num_ct, &taps);
-        let layout = SlotLayout::of(types.iter().map(Type::bytes));
-        let trips = captured(r.head() + types.len(), num_captures);
-        let step = self.body("step", &r.step, trips.clone());
-        let tape = self.made(id, 1).tape;
+    /// The body of a loop that reads no states, and the tape that it fills.
+    fn recorded(
+        &mut self,
+        id: usize,
+        l: &graph::Replay,
+        (schedule, carry): (usize, &[Type]),
+        trips: Trips,
+    ) -> (Plan, Option<Record>) {
+        let has_more = l.is_reversed || l.num_xs + l.num_ys + l.num_sums + l.num_rows > 0;
+        let (name, tape) = (if has_more { "loop" } else { "step" }, l.places().tape[0]);
+        let layout = SlotLayout::of(carry.iter().map(Type::bytes));
+        let residuals = self.residuals(id, tape, layout.bytes, l.policy);
+        let (body, stored) = self.forward(name, &l.body, residuals.as_ref(), trips);
+        if !self.is_read(id, tape) {
+            self.made.push((id, Made { schedule, tape: None }));
+            return (body, None);
+        }
+        let of_tape = self.tape(id, &layout, stored.as_ref(), l.policy);
+        self.made.push((id, Made { schedule, tape: Some(of_tape) }));
+        self.halves.extend(residuals.map(|r| (of_tape, r)));
+        self.keeps(true, l.policy, of_tape);
+        (body, Some(Record { tape: of_tape, layout, stored }))
+    }
+
+    /// The body of a loop that reads the states of operand `tape`, and how it restores them.
+    fn restored(
+        &mut self,
+        id: usize,
+        l: &graph::Replay,
+        (tape, states): (usize, &[Type]),
+        trips: Trips,
+    ) -> (Plan, Restore) {
+        let layout = SlotLayout::of(states.iter().map(Type::bytes));
+        let step = l.step.as_ref().expect("invariant: a loop that reads states has a step");
+        let of_step = captured(l.first_step_capture(), l.num_captures());
+        let step = self.body("step", step, of_step.clone());
+        let tape = self.made(id, tape).tape.expect("invariant: a tape that is read is filled");
         let half = self.halves.iter().position(|(of, _)| *of == tape).map(|k| self.halves.swap_remove(k).1);
-        let bwd = half.as_ref().map_or(&r.bwd, |half| &half.backward);
-        let bwd = self.body("backward step", bwd, Trips { sums: r.num_ct..outs.len(), ..trips.clone() });
-        let taken = half.map(|half| {
+        let body = self.body("backward step", half.as_ref().map_or(&l.body, |half| &half.backward), trips);
+        let residuals = half.map(|half| {
             let types = half.recompute.output_types();
             ReadResiduals {
-                recompute: self.body("stages", &half.recompute, trips),
+                recompute: self.body("stages", &half.recompute, of_step),
                 layout: SlotLayout::of(types.iter().map(Type::bytes)),
                 num_before: half.first.map_or(0, |first| first.num),
                 spare: self.temporaries(&types),
-                first: r.bwd.num_inputs(),
+                first: l.body.num_inputs(),
             }
         });
-        let sums = self.totals(id, r.num_ct, &outs[r.num_ct..]);
-        let running = [self.temporaries(&types), self.temporaries(&types)];
-        self.spaces.replays.push((layout.bytes, self.spaces.tapes[tape].num));
-        LoopReport::note_replay(&mut self.loops, tape, self.spaces.replays.len() - 1);
-        let space = self.inner(&step);
-        self.inner(&bwd);
-        if let Some(taken) = &taken {
-            self.inner(&taken.recompute);
-        }
-        // Earlier backward passes over the same tape are no longer its last reader.
+        let running = [self.temporaries(states), self.temporaries(states)];
+        self.spaces.restorers.push((layout.bytes, self.spaces.tapes[tape].num));
+        let restorer = self.spaces.restorers.len() - 1;
+        LoopReport::note_restorer(&mut self.loops, tape, restorer);
+        // Earlier loops that read the tape are no longer its last reader.
         for earlier in &mut self.steps {
-            if let Step::Rev(e) = earlier
-                && e.tape == tape
+            if let Step::Replay(earlier) = earlier
+                && let Some(earlier) = earlier.restore.as_mut().filter(|of| of.tape == tape)
             {
-                e.is_last = false;
+                earlier.is_last = false;
             }
         }
-        let step = Rev {
-            step,
-            bwd,
-            taken,
-            captures,
-            rows: r.rows().map(|n| self.rows(n, &[])),
-            layout,
-            running,
-            cotangents,
-            tap_cotangents,
-            num_rows: r.taps.num_rows(),
-            sums,
-            is_last: true,
-            schedule: self.made(id, 0).schedule,
-            tape,
-            space,
-            replay: self.spaces.replays.len() - 1,
+        (body, Restore { step, layout, running, residuals, tape, is_last: true, restorer })
+    }
+
+    /// Adds a sequence for value `k` of node `id` and returns its index; `None` if no node reads the value.
+    fn stored(&mut self, id: usize, k: usize, ty: &Type) -> Option<usize> {
+        if !self.is_read(id, k) {
+            return None;
+        }
+        self.spaces.sequences.push(aligned(ty.bytes()));
+        let sequence = self.spaces.sequences.len() - 1;
+        self.sequences.push(((id, k), sequence));
+        Some(sequence)
+    }
+
+    /// The index of the sequence that is operand `k` of node `id`.
+    fn sequence(&self, id: usize, k: usize) -> usize {
+        let Place::Opaque { node } = self.units.operands[id][k] else {
+            panic!("invariant: operand {k} of %{id} is a sequence");
         };
-        self.push(Step::Rev(Box::new(step)), vec![]);
+        let node = &self.func.nodes()[node];
+        let Op::Proj(value) = node.op else {
+            panic!("invariant: a sequence is produced in the plan that reads it")
+        };
+        let made = (node.args[0].index(), value);
+        self.sequences.iter().find(|(of, _)| *of == made).expect("invariant: loops are lowered in order").1
     }
 
     pub fn cond(&mut self, id: usize, c: &graph::Cond) {
         let pred = self.operand(id, 0);
-        let inputs = self.operands(id, 1, c.then.num_inputs());
-        let outputs = self.results(id, 0, &c.then.output_types());
+        let inputs: Vec<usize> = (1..=c.then.num_inputs()).collect();
+        let (inputs, types) = (self.operands(id, &inputs), c.then.output_types());
+        let outputs = self.results(id, &indices(types.len()), &types);
         let branches = [
             self.body("then", &c.then, Trips::default()),
             self.body("otherwise", &c.otherwise, Trips::default()),
@@ -413,7 +457,8 @@ impl Lower<'_> {
             (self.operand(id, k), ty.bytes() / t.tile.max(1))
         });
         let rowed = rowed.collect();
-        let shared = self.operands(id, t.num_rowed, t.body.num_inputs() - 1 - t.num_rowed);
+        let shared: Vec<usize> = (t.num_rowed..t.body.num_inputs() - 1).collect();
+        let shared = self.operands(id, &shared);
         let outs = t.outs.iter().enumerate().map(|(k, out)| {
             let (ty, whole) = (t.body.output_type(k).clone(), t.out_type(k));
             let at = self.result(id, k, &whole);
@@ -446,11 +491,6 @@ impl Lower<'_> {
         };
         self.push(Step::Tiles(Box::new(step)), vec![]);
     }
-}
-
-/// Number of inputs of a step that precede the carried values.
-fn head(rows: Option<usize>) -> usize {
-    if rows.is_some() { 5 } else { 4 }
 }
 
 fn captured(first: usize, num: usize) -> Trips {

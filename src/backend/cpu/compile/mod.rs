@@ -15,7 +15,6 @@ pub mod layers;
 pub mod lower;
 pub mod lower_conv;
 pub mod lower_loops;
-pub mod lower_sequence;
 pub mod memory_plan;
 pub mod places;
 pub mod prepare;

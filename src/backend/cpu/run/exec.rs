@@ -1,7 +1,7 @@
 //! Runs plans. A run binds addresses and calls kernels in order, without look-ups. [`Plan`] states when it
 //! allocates nothing.
 
-use super::loops::{Counters, LoopSpace, Replay};
+use super::loops::{Counters, LoopSpace, Restorer};
 use super::step::Step;
 use super::tape::{Schedule, Slots, Tape};
 use super::tiles::TileSpace;
@@ -80,10 +80,7 @@ impl Workspace {
     fn reset_counters(&mut self) {
         self.loops.counters = Counters::default();
         self.loops.tapes.iter_mut().for_each(|tape| tape.run = LoopRun::default());
-        self.loops
-            .replays
-            .iter_mut()
-            .for_each(|replay| (replay.recomputed, replay.recomputed_residuals) = (0, 0));
+        self.loops.restorers.iter_mut().for_each(|of| (of.recomputed, of.recomputed_residuals) = (0, 0));
         let tiles = self.tiles.iter_mut().flat_map(|t| t.workers.iter_mut().chain([&mut t.tail]));
         self.loops.inner.iter_mut().chain(tiles).for_each(Workspace::reset_counters);
     }
@@ -103,12 +100,12 @@ impl Workspace {
             self.bases[first + k] = array.data().as_ptr().cast_mut();
         }
         self.table = vec![null_mut(); inner.slots];
-        let Spaces { inner: bodies, tapes, replays, sequences, schedules, tiles } = &inner.spaces;
+        let Spaces { inner: bodies, tapes, restorers, sequences, schedules, tiles } = &inner.spaces;
         self.loops = LoopSpace {
             schedules: (0..*schedules).map(|_| Schedule::default()).collect(),
             tapes: tapes.iter().map(|&shape| Tape::new(shape)).collect(),
             sequences: sequences.iter().map(|&bytes| Slots::new(bytes, usize::MAX)).collect(),
-            replays: replays.iter().map(|&(bytes, num)| Replay::new(bytes, num)).collect(),
+            restorers: restorers.iter().map(|&(bytes, num)| Restorer::new(bytes, num)).collect(),
             inner: bodies.iter().map(Workspace::of).collect(),
             counters: Counters::default(),
         };
@@ -174,9 +171,7 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
                 Step::Random(r) => r.run(env, inner.level),
                 Step::Observe(o) => o.run(env),
                 Step::Solve(s) => ws.loops.solve(s, env),
-                Step::Scan(s) => ws.loops.scan(s, env),
-                Step::Rev(r) => ws.loops.rev(r, env),
-                Step::Loop(l) => ws.loops.general(l, env),
+                Step::Replay(l) => ws.loops.replay(l, env),
                 Step::Cond(c) => c.run(env, &mut ws.loops.inner),
                 Step::Tiles(t) => t.run(env, &mut ws.tiles[t.space]),
             }

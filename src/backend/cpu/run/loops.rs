@@ -1,18 +1,17 @@
-//! Loop drivers: they run the plan of a body trip by trip.
+//! The driver of searches: it runs the plan of an attempt until it stops; and what all loops share.
 //!
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
 //! trip copies them; captured values are bound once. Control does not return to the caller between trips. A
 //! loop allocates nothing once its schedule and tape have the capacity that they need. This file implements
 //! the contract of the loop operations (`graph::loops`).
 
-use super::bind::{Body, State};
+use super::bind::Body;
 use super::exec::Workspace;
-use super::lockstep::{Along, LockstepRows, Trip};
-use super::residuals::{ReadResiduals, ResidualReader, StoredResiduals, prefetch_next};
+use super::lockstep::LockstepRows;
+use super::residuals::StoredResiduals;
 use super::tape::{Schedule, SlotLayout, Slots, Tape};
-use super::taps::{self, Tap, TapCotangent, Tapped};
-use super::totals::Total;
-use crate::backend::checkpoint::{Action, Replayer};
+use super::taps::{self, Tap, Tapped};
+use crate::backend::checkpoint::Replayer;
 use crate::backend::cpu::address::{Access, Address, Env};
 use crate::backend::cpu::plan::Plan;
 use std::ptr::copy_nonoverlapping;
@@ -55,50 +54,6 @@ pub(crate) struct Solve {
     pub space: usize,
 }
 
-/// Runs `step` along a schedule; see [`crate::graph::Scan`].
-#[derive(Debug)]
-pub(crate) struct Scan {
-    pub step: Plan,
-    pub taps: Box<[Tap]>,
-    pub num_rows: usize,
-    pub carried: Carried,
-    pub captures: Box<[Address]>,
-    pub rows: Option<LockstepRows>,
-    pub layout: SlotLayout,
-    /// The residuals of the step, stored if the tape has room.
-    pub left: Option<StoredResiduals>,
-    pub records: bool,
-    pub schedule: usize,
-    pub tape: usize,
-    pub space: usize,
-}
-
-/// Runs `bwd` along a schedule in reverse; see [`crate::graph::Rev`].
-#[derive(Debug)]
-pub(crate) struct Rev {
-    pub step: Plan,
-    pub bwd: Plan,
-    /// The residuals that the backward body reads.
-    pub taken: Option<ReadResiduals>,
-    pub captures: Box<[Address]>,
-    pub rows: Option<LockstepRows>,
-    pub layout: SlotLayout,
-    /// Two buffers for recomputed states, which alternate.
-    pub running: [Box<[Address]>; 2],
-    pub cotangents: Carried,
-    pub tap_cotangents: Box<[TapCotangent]>,
-    pub num_rows: usize,
-    pub sums: Box<[Total]>,
-    /// Whether no later step reads the tape, so that its slots may be overwritten.
-    pub is_last: bool,
-    pub schedule: usize,
-    pub tape: usize,
-    /// Workspace index of the step; `bwd` follows.
-    pub space: usize,
-    /// The workspace index of this operation's replayer.
-    pub replay: usize,
-}
-
 /// Counts of the loops in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -120,25 +75,26 @@ pub(crate) struct LoopSpace {
     pub schedules: Vec<Schedule>,
     pub tapes: Vec<Tape>,
     pub sequences: Vec<Slots>,
-    pub replays: Vec<Replay>,
+    pub restorers: Vec<Restorer>,
     pub inner: Vec<Workspace>,
     pub counters: Counters,
 }
 
 /// The replayer of a backward pass, and its own slots for states that must not overwrite the tape.
-pub(crate) struct Replay {
+pub(crate) struct Restorer {
     pub replayer: Replayer,
     pub slots: Slots,
     /// Steps that the pass recomputed in this run of the plan.
     pub recomputed: u64,
     /// Steps whose stages the pass recomputed.
     pub recomputed_residuals: u64,
-    own: Vec<bool>,
+    /// Which slots are its own.
+    pub own: Vec<bool>,
 }
 
-impl Replay {
-    pub fn new(state_bytes: usize, num: usize) -> Replay {
-        Replay {
+impl Restorer {
+    pub fn new(state_bytes: usize, num: usize) -> Restorer {
+        Restorer {
             replayer: Replayer::new(),
             slots: Slots::new(state_bytes, num),
             recomputed: 0,
@@ -191,28 +147,6 @@ impl Solve {
         self.rows.iter_mut().for_each(|rows| rows.each_address(f));
         self.left.iter_mut().for_each(|left| left.each_address(f));
         self.carried.each_address(f);
-    }
-}
-
-impl Scan {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        taps::each_tap(&mut self.taps, f);
-        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
-        self.rows.iter_mut().for_each(|rows| rows.each_address(f));
-        self.left.iter_mut().for_each(|left| left.each_address(f));
-        self.carried.each_address(f);
-    }
-}
-
-impl Rev {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
-        self.rows.iter_mut().for_each(|rows| rows.each_address(f));
-        self.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
-        self.taken.iter_mut().for_each(|taken| taken.each_address(f));
-        self.cotangents.each_address(f);
-        self.tap_cotangents.iter_mut().for_each(|ct| ct.each_address(f));
-        self.sums.iter_mut().for_each(|sum| f(&mut sum.at, Access::Write));
     }
 }
 
@@ -314,119 +248,5 @@ impl LoopSpace {
         if s.records {
             counters.note_kept(tape, accepted);
         }
-    }
-
-    /// # Safety
-    /// As for [`LoopSpace::solve`].
-    pub unsafe fn scan(&mut self, s: &Scan, env: Env) {
-        let LoopSpace { schedules, tapes, inner, counters, .. } = self;
-        let (along, tape) = (Along::new(s.rows.as_ref(), schedules, s.schedule), &mut tapes[s.tape]);
-        let mut body = Body { plan: &s.step, ws: &mut inner[s.space] };
-        let (count, head) = (along.count(), along.head());
-        if s.records {
-            tape.start(Some(count));
-        }
-        // SAFETY: locations of this plan.
-        unsafe {
-            body.inputs(head + s.carried.bytes.len(), &s.captures, env);
-            body.pack();
-            taps::clear(&s.taps, s.num_rows, env);
-            taps::bind(&mut body, s.carried.bytes.len(), &s.taps, env);
-            for n in 0..count {
-                along.bind(&mut body, n, Trip::Forward, env);
-                body.inputs(head, s.carried.before(n), env);
-                body.outputs(0, s.carried.after(n), env);
-                if s.records {
-                    along.keep(tape, n, &s.layout, s.carried.before(n), env);
-                }
-                if s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, n, env)) {
-                    tape.keep_residuals(n);
-                }
-                body.run();
-                along.keep_taps(&s.taps, s.num_rows, n, env);
-            }
-            s.carried.settle(env, count);
-            if s.records {
-                along.finish(tape, &s.layout);
-                counters.note_kept(tape, count);
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`LoopSpace::solve`].
-    pub unsafe fn rev(&mut self, r: &Rev, env: Env) {
-        let LoopSpace { schedules, tapes, replays, inner, counters, .. } = self;
-        let (inner, others) = inner.split_at_mut(r.space + 2);
-        let [step_ws, bwd_ws] = &mut inner[r.space..] else {
-            unreachable!("invariant: a backward pass has two bodies");
-        };
-        let (mut step, mut bwd) = (Body { plan: &r.step, ws: step_ws }, Body { plan: &r.bwd, ws: bwd_ws });
-        let (along, tape) = (Along::new(r.rows.as_ref(), schedules, r.schedule), &mut tapes[r.tape]);
-        let Replay { replayer, slots, recomputed, recomputed_residuals, own } = &mut replays[r.replay];
-        let (head, num_carry, num_ct) = (along.head(), r.layout.parts.len(), r.cotangents.bytes.len());
-        let before = *recomputed_residuals;
-        replayer.start(&tape.recorder, along.count());
-        own.clear();
-        let mut state = State::new(&r.layout);
-        let mut trips = 0;
-        // SAFETY: locations of this plan; slots have the layout of a state.
-        unsafe {
-            step.inputs(head + num_carry, &r.captures, env);
-            bwd.inputs(head + num_carry, &r.captures, env);
-            bwd.pack();
-            let mut taking =
-                r.taken.as_ref().map(|t| ResidualReader::new(t, &mut others[0], &r.captures, env));
-            let mut is_packed = false;
-            bwd.start_totals(&r.sums, num_ct, env);
-            taps::clear_zeros(&r.tap_cotangents, env);
-            while let Some(action) = replayer.next() {
-                match action {
-                    Action::Load { slot } => {
-                        let is_own = own.get(slot).copied().unwrap_or(false);
-                        state.in_slot(if is_own { slots.at(slot) } else { tape.slots.at(slot) });
-                    }
-                    Action::Store { slot } => {
-                        if !r.is_last {
-                            own.resize(own.len().max(slot + 1), false);
-                            own[slot] = true;
-                        }
-                        state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
-                    }
-                    Action::Advance { step: n } => {
-                        if !std::mem::replace(&mut is_packed, true) {
-                            step.pack();
-                        }
-                        along.bind(&mut step, n, Trip::Recompute, env);
-                        state.bind(&mut step, head);
-                        let to = &r.running[n % 2];
-                        step.outputs(0, to, env);
-                        step.run();
-                        state.in_buffer(to, env);
-                    }
-                    Action::Deliver { step: n } => {
-                        along.bind(&mut bwd, n, Trip::Backward, env);
-                        state.bind(&mut bwd, head);
-                        replayer
-                            .next_slot()
-                            .inspect(|&slot| prefetch_next(tape.slots.at(slot), r.layout.bytes));
-                        let first_ct = head + num_carry + r.captures.len();
-                        bwd.inputs(first_ct, r.cotangents.before(trips), env);
-                        let cts = (&r.tap_cotangents[..], r.num_rows);
-                        along.bind_cotangents(&mut bwd, first_ct + num_ct, cts, n, env);
-                        bwd.outputs(0, r.cotangents.after(trips), env);
-                        taking.iter_mut().for_each(|t| t.bind(&mut bwd, tape, (&along, n, &state), env));
-                        bwd.run();
-                        trips += 1;
-                    }
-                }
-            }
-            bwd.finish_totals();
-            r.cotangents.settle(env, trips);
-            *recomputed_residuals += taking.map_or(0, |taking| taking.made);
-        }
-        counters.recomputed_residuals += *recomputed_residuals - before;
-        *recomputed += replayer.num_extra();
-        counters.recomputed += replayer.num_extra();
     }
 }

@@ -1,7 +1,7 @@
 //! The steps of a plan and their execution.
 //!
 //! [`exec`] runs the [steps](step) of a plan in order. Each kind of step has a file: [strip programs](program), products
-//! ([`dot`], [`conv`]), copies ([`copy`]), loops ([`loops`], [`lockstep`], [`sequence`]), [`tiles`] and [`cond`]. Loops keep
+//! ([`dot`], [`conv`]), copies ([`copy`]), loops ([`loops`], [`lockstep`], [`replay`]), [`tiles`] and [`cond`]. Loops keep
 //! their step times and states in a [`tape`].
 
 pub mod batch;
@@ -19,8 +19,8 @@ pub mod ones;
 pub mod packed;
 pub mod program;
 pub mod reduce;
+pub mod replay;
 pub mod residuals;
-pub mod sequence;
 pub mod step;
 pub mod tape;
 pub mod taps;

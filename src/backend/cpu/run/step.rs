@@ -5,10 +5,10 @@ use super::cond::Cond;
 use super::conv::Conv;
 use super::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use super::dot::Dot;
-use super::loops::{Rev, Scan, Solve};
+use super::loops::Solve;
 use super::observe::Observe;
 use super::program::Program;
-use super::sequence::Loop;
+use super::replay::Replay;
 use super::tiles::Tiles;
 use super::totals::DeferredProduct;
 use crate::backend::cpu::address::{Access, Address, Cost};
@@ -27,9 +27,7 @@ pub(crate) enum Step {
     Random(Random),
     Observe(Observe),
     Solve(Box<Solve>),
-    Scan(Box<Scan>),
-    Rev(Box<Rev>),
-    Loop(Box<Loop>),
+    Replay(Box<Replay>),
     Tiles(Box<Tiles>),
     Cond(Box<Cond>),
 }
@@ -67,9 +65,7 @@ impl Step {
                 f(&mut o.dst, Access::Write);
             }
             Step::Solve(s) => s.each_address(f),
-            Step::Scan(s) => s.each_address(f),
-            Step::Rev(r) => r.each_address(f),
-            Step::Loop(l) => l.each_address(f),
+            Step::Replay(l) => l.each_address(f),
             Step::Tiles(t) => t.each_address(f),
             Step::Cond(c) => c.each_address(f),
         }
@@ -91,12 +87,7 @@ impl Step {
             Step::DeferredProduct(l) => l.cost(),
             Step::Random(r) => Cost { flops: 0, bytes: 4 * r.len },
             Step::Observe(o) => Cost { flops: 0, bytes: 2 * o.ty.bytes() },
-            Step::Solve(_)
-            | Step::Scan(_)
-            | Step::Rev(_)
-            | Step::Loop(_)
-            | Step::Tiles(_)
-            | Step::Cond(_) => Cost::default(),
+            Step::Solve(_) | Step::Replay(_) | Step::Tiles(_) | Step::Cond(_) => Cost::default(),
         }
     }
 }

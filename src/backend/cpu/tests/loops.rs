@@ -4,8 +4,8 @@ use super::{Rng, bits, f64s, run};
 use crate::array::{Array, DType, Shape};
 use crate::backend::cpu::{Counters, Plan, Workspace};
 use crate::graph::{
-    Builder, Checkpoints, CompareOp, Func, NodeId, Op, Policy, ReduceOp, Rev, Scan, Solve, Taps, TileOut,
-    Tiles, Type,
+    Builder, Checkpoints, CompareOp, Func, NodeId, Op, Policy, ReduceOp, Replay, Solve, Taps, TileOut, Tiles,
+    Type,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -40,9 +40,10 @@ fn step(rows: usize) -> Func {
 fn bwd(rows: usize) -> Func {
     let (s, flag) = (scalar(DType::F64), scalar(DType::Bool));
     let (mut b, x) =
-        Builder::with_inputs(&[flag.clone(), flag, s.clone(), s.clone(), f64s([rows]), s, f64s([rows])]);
-    let (ct, h) = growth(&mut b, x[2], x[3], x[6], x[5]);
-    let product = b.mul(x[4], x[6]);
+        Builder::with_inputs(&[flag.clone(), flag, s.clone(), s.clone(), f64s([rows]), f64s([rows]), s]);
+    let (ct, y, a) = (x[4], x[5], x[6]);
+    let product = b.mul(y, ct);
+    let (ct, h) = growth(&mut b, x[2], x[3], ct, a);
     let sum = b.reduce(ReduceOp::Sum, product, vec![0]);
     let ct_a = b.mul(sum, h);
     b.finish(&[ct, ct_a])
@@ -81,17 +82,14 @@ fn solve_op(rows: usize, policy: Policy) -> Op {
     }))
 }
 
-fn rev_op(rows: usize) -> Op {
-    let (step, bwd) = (step(rows), bwd(rows));
-    Op::Rev(Arc::new(Rev {
-        step,
-        bwd,
-        num_carry: 1,
-        num_ct: 1,
-        num_ct_taps: 0,
-        taps: Taps::default(),
-        wrt: vec![0],
-    }))
+/// Inserts a backward pass; returns ct_y0 and ct_a.
+fn back(b: &mut Builder, rows: usize, [schedule, tape, y0, a, ct]: [NodeId; 5]) -> [NodeId; 2] {
+    let (num_carry, num_states, num_sums) = (1, 1, 1);
+    let step = Some(step(rows));
+    let l = Replay { step, is_reversed: true, num_carry, num_states, num_sums, ..Replay::new(bwd(rows)) };
+    let places = l.places();
+    let all = b.push(Op::Replay(Arc::new(l)), &[schedule, tape, y0, ct, a], None);
+    [places.carry[0], places.sums[0]].map(|k| b.proj(all, k))
 }
 
 /// expected, y0, a, ct -> y1, y1 of the scan, and ct_y0, ct_a of each backward pass.
@@ -102,20 +100,13 @@ fn gradient(rows: usize, policy: Policy, passes: usize) -> Func {
     let solved = b.push(solve_op(rows, policy), &[x[0], zero, x[1], zero, x[2]], None);
     let out = b.projections(solved);
     let (y1, schedule, tape) = (out[0], out[2], out[3]);
-    let scan = Op::Scan(Arc::new(Scan {
-        step: step(rows),
-        inverse: None,
-        num_carry: 1,
-        taps: Taps::default(),
-        policy,
-    }));
+    let scan = Op::Replay(Arc::new(Replay { num_carry: 1, policy, ..Replay::new(step(rows)) }));
     let scanned = b.push(scan, &[schedule, x[1], x[2]], None);
     let again = b.proj(scanned, 0);
     let mut outputs = vec![y1, again];
     for pass in 0..passes {
         let ct = b.scale(x[3], 1.0 + pass as f64);
-        let rev = b.push(rev_op(rows), &[schedule, tape, x[1], x[2], ct], None);
-        outputs.extend(b.projections(rev));
+        outputs.extend(back(&mut b, rows, [schedule, tape, x[1], x[2], ct]));
     }
     b.finish(&outputs)
 }
@@ -208,8 +199,7 @@ fn tile(rows: usize) -> Func {
     let policy = Policy::Checkpoint(Checkpoints::Count(3));
     let solved = b.push(solve_op(rows, policy), &[expected, zero, x[1], zero, x[3]], None);
     let out = b.projections(solved);
-    let rev = b.push(rev_op(rows), &[out[2], out[3], x[1], x[3], x[2]], None);
-    let ct = b.projections(rev);
+    let ct = back(&mut b, rows, [out[2], out[3], x[1], x[3], x[2]]);
     let row0 = b.cast(x[0], DType::F64);
     let row0 = b.broadcast(row0, &Shape::from([rows]), vec![]);
     b.finish(&[out[0], ct[0], ct[1], row0])
@@ -284,8 +274,7 @@ fn a_search_without_an_accepted_step_gives_its_start_and_a_zero_gradient() {
     let expected = b.splat(DType::U32, Shape::scalar(), 0.0);
     let solved = b.push(Op::Solve(Arc::new(solve)), &[expected, zero, x[0], zero, x[1]], None);
     let out = b.projections(solved);
-    let rev = b.push(rev_op(ROWS), &[out[2], out[3], x[0], x[1], x[2]], None);
-    let ct = b.projections(rev);
+    let ct = back(&mut b, ROWS, [out[2], out[3], x[0], x[1], x[2]]);
     func.replace(b.finish(&[out[0], ct[0], ct[1]]));
     let x = inputs(0);
     let got =
