@@ -1,5 +1,5 @@
 //! Random functions from a seed, for tests of passes and backends. They contain most ops; derivatives add
-//! `Rev`.
+//! replays that read states.
 //!
 //! Values stay finite and near 1, because the arguments of functions that could grow are bounded. Patterns
 //! that passes match (ones, zeros, transposes, equal captures, constant captures) are frequent. A seed

@@ -3,7 +3,7 @@
 //! Values that depend on a mapped input get a leading axis with one entry per example; the others are
 //! unchanged and computed once. Each op has one rule (`rules`), which emits ordinary nodes, so a batched
 //! function can be differentiated, batched again and compiled like any other. Some ops have no common form
-//! for several examples: searches, because the number of trips differs per example, general loops, tiles,
+//! for several examples: searches, because the number of trips differs per example, loops with taps or sequences, tiles,
 //! random bits from many keys, and a `cond` with one predicate per example. They run for each example alone,
 //! in tiles of one row (`alone`), with the same bits as single calls. If all examples share one schedule
 //! (tangents or cotangents through one solve), a replay becomes a loop of batched bodies (`shared`).

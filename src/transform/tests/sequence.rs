@@ -1,4 +1,4 @@
-//! The general loop: derivatives up to third order, in mixed modes.
+//! Replays with sequences: derivatives up to third order, in mixed modes.
 //!
 //! Loops run along the schedule of a search that does not depend on the differentiated values.
 
