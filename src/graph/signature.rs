@@ -7,11 +7,11 @@ use super::{Func, Replay, Solve, Taps, Type};
 
 /// Defines a list of values in named groups.
 macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($(#[$what:meta])* $field:ident),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident[$n:literal] { $($field:ident: $what:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name<T> {
-            $($(#[$what])* pub $field: Vec<T>,)+
+            $(#[doc = $what] pub $field: Vec<T>,)+
         }
 
         impl<T> Default for $name<T> {
@@ -21,6 +21,23 @@ macro_rules! named {
         }
 
         impl<T> $name<T> {
+            /// Groups of these lengths.
+            #[track_caller]
+            fn split(all: &[T], lengths: [usize; $n]) -> Self
+            where
+                T: Clone,
+            {
+                let (mut rest, mut lengths) = (all, lengths.into_iter());
+                let mut take = || {
+                    let (group, behind) = rest.split_at(lengths.next().unwrap_or(0));
+                    rest = behind;
+                    group.to_vec()
+                };
+                let found = $name { $($field: take()),+ };
+                assert!(rest.is_empty(), "invariant: {} values in groups of fewer", all.len());
+                found
+            }
+
             /// All values, in their order.
             pub fn join(self) -> Vec<T> {
                 let mut all = vec![];
@@ -33,21 +50,14 @@ macro_rules! named {
                 $name { $($field: self.$field.into_iter().map(&mut f).collect()),+ }
             }
 
-            /// The values of another list with groups of these lengths.
-            ///
-            /// # Panics
-            /// If the list has another length.
-            #[track_caller]
+            /// Groups of the same lengths from another list.
             pub fn like<U: Clone>(&self, all: &[U]) -> $name<U> {
-                let mut rest = all;
-                let mut take = |n: usize| {
-                    let (group, behind) = rest.split_at(n);
-                    rest = behind;
-                    group.to_vec()
-                };
-                let found = $name { $($field: take(self.$field.len())),+ };
-                assert!(rest.is_empty(), "invariant: {} values in groups of fewer", all.len());
-                found
+                $name::split(all, [$(self.$field.len()),+])
+            }
+
+            /// Combines each group with the group of the same name.
+            pub fn with<U, V>(&self, other: &$name<U>, mut f: impl FnMut(&[T], &[U]) -> Vec<V>) -> $name<V> {
+                $name { $($field: f(&self.$field, &other.$field)),+ }
             }
         }
     };
@@ -55,149 +65,100 @@ macro_rules! named {
 
 named! {
     /// The operands of a [`Solve`].
-    SearchOperands {
-        /// The expected number of trips: u32.
-        expected,
-        /// The first step time.
-        step_time,
-        /// The times of tap rows, if there are any.
-        times,
-        /// The state at the start.
-        carry,
-        /// The values that only the search carries.
-        ext,
-        /// Captured values.
-        captures,
+    SearchOperands[6] {
+        expected: "The expected number of trips: u32.",
+        step_time: "The first step time.",
+        times: "The times of tap rows, if there are any.",
+        carry: "The state at the start.",
+        ext: "The values that only the search carries.",
+        captures: "Captured values.",
     }
 }
 
 named! {
     /// The results of a [`Solve`].
-    SearchValues {
-        /// The state at the end.
-        carry,
-        /// The values that only the search carries, at its end.
-        ext,
-        /// The accepted step times.
-        schedule,
-        /// The stored states.
-        tape,
-        /// Each tap over all tap rows.
-        tapped,
+    SearchValues[5] {
+        carry: "The state at the end.",
+        ext: "The values that only the search carries, at its end.",
+        schedule: "The accepted step times.",
+        tape: "The stored states.",
+        tapped: "Each tap over all tap rows.",
     }
 }
 
 named! {
     /// The inputs of an attempt.
-    AttemptInputs {
-        /// The step time.
-        step_time,
-        /// In lockstep: which rows are running.
-        live,
-        /// The state before the attempt.
-        carry,
-        /// The values that only the search carries.
-        ext,
-        /// Captured values.
-        captures,
+    AttemptInputs[5] {
+        step_time: "The step time.",
+        live: "In lockstep: which rows are running.",
+        carry: "The state before the attempt.",
+        ext: "The values that only the search carries.",
+        captures: "Captured values.",
     }
 }
 
 named! {
     /// The outputs of an attempt.
-    AttemptOutputs {
-        /// Whether the attempt is accepted, whether the search goes on, and whether the step time is the target.
-        verdict,
-        /// The next step time.
-        step_time,
-        /// The state after the attempt.
-        carry,
-        /// The values that only the search carries.
-        ext,
-        /// The taps of the trip.
-        taps,
+    AttemptOutputs[5] {
+        verdict: "Whether the attempt is accepted, whether the search goes on, and whether the step time is the target.",
+        step_time: "The next step time.",
+        carry: "The state after the attempt.",
+        ext: "The values that only the search carries.",
+        taps: "The taps of the trip.",
     }
 }
 
 named! {
     /// The operands of a [`Replay`].
-    ReplayOperands {
-        /// The step times of the trips.
-        schedule,
-        /// The states of the trips, if the loop reads states.
-        tape,
-        /// The first state, if the loop reads states.
-        states,
-        /// The carried values before the first trip.
-        carry,
-        /// Sequences: each trip reads its entry.
-        xs,
-        /// Captured values.
-        captures,
-        /// Each trip reads the sum of the tap rows that it holds.
-        rows,
+    ReplayOperands[7] {
+        schedule: "The step times of the trips.",
+        tape: "The states of the trips, if the loop reads states.",
+        states: "The first state, if the loop reads states.",
+        carry: "The carried values before the first trip.",
+        xs: "Sequences: each trip reads its entry.",
+        captures: "Captured values.",
+        rows: "Each trip reads the sum of the tap rows that it holds.",
     }
 }
 
 named! {
     /// The results of a [`Replay`].
-    ReplayValues {
-        /// The carried values after the last trip.
-        carry,
-        /// The carried values before each trip, on a tape.
-        tape,
-        /// The carried values before each trip, as sequences; none in lockstep.
-        states,
-        /// The values that each trip stores, as sequences.
-        ys,
-        /// The sums of the trips' terms.
-        sums,
-        /// Each tap over all tap rows.
-        tapped,
+    ReplayValues[6] {
+        carry: "The carried values after the last trip.",
+        tape: "The carried values before each trip, on a tape.",
+        states: "The carried values before each trip, as sequences; none in lockstep.",
+        ys: "The values that each trip stores, as sequences.",
+        sums: "The sums of the trips' terms.",
+        tapped: "Each tap over all tap rows.",
     }
 }
 
 named! {
     /// The inputs of a trip. A step that is differentiated has only trip, live, carry and captures.
-    TripInputs {
-        /// first: bool, last: bool, t: f64, t_next: f64.
-        trip,
-        /// In lockstep: which rows take part.
-        live,
-        /// The carried values before the trip.
-        carry,
-        /// The state before the trip, if the loop reads states.
-        states,
-        /// The trip's entries of the sequences.
-        xs,
-        /// Captured values.
-        captures,
-        /// The sums of the tap rows that the trip holds.
-        rows,
+    TripInputs[7] {
+        trip: "first: bool, last: bool, t: f64, t_next: f64.",
+        live: "In lockstep: which rows take part.",
+        carry: "The carried values before the trip.",
+        states: "The state before the trip, if the loop reads states.",
+        xs: "The trip's entries of the sequences.",
+        captures: "Captured values.",
+        rows: "The sums of the tap rows that the trip holds.",
     }
 }
 
 named! {
     /// The outputs of a trip.
-    TripOutputs {
-        /// The carried values after the trip.
-        carry,
-        /// The values that are stored in sequences.
-        ys,
-        /// The terms of the sums.
-        sums,
-        /// The taps.
-        taps,
+    TripOutputs[4] {
+        carry: "The carried values after the trip.",
+        ys: "The values that are stored in sequences.",
+        sums: "The terms of the sums.",
+        taps: "The taps.",
     }
 }
 
 /// The indices `0..n`, for the positions of named values.
 pub fn indices(n: usize) -> Vec<usize> {
     (0..n).collect()
-}
-
-fn units(n: usize) -> Vec<()> {
-    vec![(); n]
 }
 
 /// The number of rows of a loop in lockstep, from its step; `None` if it has a single schedule.
@@ -255,27 +216,13 @@ impl Solve {
 
     /// The operands by name.
     pub fn operands<T: Clone>(&self, all: &[T]) -> SearchOperands<T> {
-        let groups = SearchOperands {
-            expected: units(1),
-            step_time: units(1),
-            times: units(usize::from(self.taps.times > 0)),
-            carry: units(self.num_carry),
-            ext: units(self.num_ext),
-            captures: units(self.num_captures()),
-        };
-        groups.like(all)
+        let times = usize::from(self.taps.times > 0);
+        SearchOperands::split(all, [1, 1, times, self.num_carry, self.num_ext, self.num_captures()])
     }
 
     /// The results by name.
     pub fn values<T: Clone>(&self, all: &[T]) -> SearchValues<T> {
-        let groups = SearchValues {
-            carry: units(self.num_carry),
-            ext: units(self.num_ext),
-            schedule: units(1),
-            tape: units(1),
-            tapped: units(self.num_taps()),
-        };
-        groups.like(all)
+        SearchValues::split(all, [self.num_carry, self.num_ext, 1, 1, self.num_taps()])
     }
 
     /// The positions of the results.
@@ -285,31 +232,18 @@ impl Solve {
 
     /// The inputs of the attempt by name.
     pub fn attempt_inputs<T: Clone>(&self, all: &[T]) -> AttemptInputs<T> {
-        let groups = AttemptInputs {
-            step_time: units(1),
-            live: units(self.num_live()),
-            carry: units(self.num_carry),
-            ext: units(self.num_ext),
-            captures: units(self.num_captures()),
-        };
-        groups.like(all)
+        let lengths = [1, self.num_live(), self.num_carry, self.num_ext, self.num_captures()];
+        AttemptInputs::split(all, lengths)
     }
 
     /// The outputs of the attempt by name.
     pub fn attempt_outputs<T: Clone>(&self, all: &[T]) -> AttemptOutputs<T> {
-        let groups = AttemptOutputs {
-            verdict: units(3),
-            step_time: units(1),
-            carry: units(self.num_carry),
-            ext: units(self.num_ext),
-            taps: units(self.num_taps()),
-        };
-        groups.like(all)
+        AttemptOutputs::split(all, [3, 1, self.num_carry, self.num_ext, self.num_taps()])
     }
 
     /// The inputs of the step, and of its inverse, by name.
     pub fn step_inputs<T: Clone>(&self, all: &[T]) -> TripInputs<T> {
-        step_inputs((self.num_live(), self.num_carry, self.num_captures()), all)
+        TripInputs::split(all, [4, self.num_live(), self.num_carry, 0, 0, self.num_captures(), 0])
     }
 
     /// The index of the first captured input of the attempt.
@@ -339,20 +273,6 @@ fn has_fixed(what: &str, f: &Func, (inputs, outputs): (usize, usize)) -> Result<
     let (takes, gives) = (f.num_inputs(), f.num_outputs());
     need(takes >= inputs, || format!("its {what} has {takes} inputs, fewer than {inputs}"))?;
     need(gives >= outputs, || format!("its {what} has {gives} outputs, fewer than {outputs}"))
-}
-
-fn step_inputs<T: Clone>(
-    (num_live, num_carry, num_captures): (usize, usize, usize),
-    all: &[T],
-) -> TripInputs<T> {
-    let groups = TripInputs {
-        trip: units(4),
-        live: units(num_live),
-        carry: units(num_carry),
-        captures: units(num_captures),
-        ..TripInputs::default()
-    };
-    groups.like(all)
 }
 
 impl Replay {
@@ -415,69 +335,41 @@ impl Replay {
 
     /// The operands by name.
     pub fn operands<T: Clone>(&self, all: &[T]) -> ReplayOperands<T> {
-        let groups = ReplayOperands {
-            schedule: units(1),
-            tape: units(usize::from(self.reads_states())),
-            states: units(self.num_states),
-            carry: units(self.num_carry),
-            xs: units(self.num_xs),
-            captures: units(self.num_captures()),
-            rows: units(self.num_rows),
-        };
-        groups.like(all)
+        let (tape, captures) = (usize::from(self.reads_states()), self.num_captures());
+        let lengths = [1, tape, self.num_states, self.num_carry, self.num_xs, captures, self.num_rows];
+        ReplayOperands::split(all, lengths)
     }
 
     /// The results by name.
     pub fn values<T: Clone>(&self, all: &[T]) -> ReplayValues<T> {
-        self.groups().like(all)
+        ReplayValues::split(all, self.value_lengths())
     }
 
     /// The positions of the results.
     pub fn places(&self) -> ReplayValues<usize> {
-        let groups = self.groups();
-        let n = groups.clone().join().len();
-        groups.like(&indices(n))
+        self.values(&indices(self.value_lengths().iter().sum()))
     }
 
-    fn groups(&self) -> ReplayValues<()> {
-        ReplayValues {
-            carry: units(self.num_carry),
-            tape: units(1),
-            states: units(if self.lockstep().is_some() { 0 } else { self.num_carry }),
-            ys: units(self.num_ys),
-            sums: units(self.num_sums),
-            tapped: units(self.num_taps()),
-        }
+    fn value_lengths(&self) -> [usize; 6] {
+        let states = if self.lockstep().is_some() { 0 } else { self.num_carry };
+        [self.num_carry, 1, states, self.num_ys, self.num_sums, self.num_taps()]
     }
 
     /// The inputs of the body by name.
     pub fn inputs<T: Clone>(&self, all: &[T]) -> TripInputs<T> {
-        let groups = TripInputs {
-            trip: units(4),
-            live: units(self.num_live()),
-            carry: units(self.num_carry),
-            states: units(self.num_states),
-            xs: units(self.num_xs),
-            captures: units(self.num_captures()),
-            rows: units(self.num_rows),
-        };
-        groups.like(all)
+        let (live, captures) = (self.num_live(), self.num_captures());
+        let lengths = [4, live, self.num_carry, self.num_states, self.num_xs, captures, self.num_rows];
+        TripInputs::split(all, lengths)
     }
 
     /// The inputs of the step that recomputes states, by name: the states are its carry.
     pub fn step_inputs<T: Clone>(&self, all: &[T]) -> TripInputs<T> {
-        step_inputs((self.num_live(), self.num_states, self.num_captures()), all)
+        TripInputs::split(all, [4, self.num_live(), self.num_states, 0, 0, self.num_captures(), 0])
     }
 
     /// The outputs of the body by name.
     pub fn outputs<T: Clone>(&self, all: &[T]) -> TripOutputs<T> {
-        let groups = TripOutputs {
-            carry: units(self.num_carry),
-            ys: units(self.num_ys),
-            sums: units(self.num_sums),
-            taps: units(self.num_taps()),
-        };
-        groups.like(all)
+        TripOutputs::split(all, [self.num_carry, self.num_ys, self.num_sums, self.num_taps()])
     }
 
     /// The types of the operands.

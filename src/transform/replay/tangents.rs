@@ -13,15 +13,8 @@ use crate::transform::flow::state_flows;
 use crate::transform::jvp::{jvp_into, or_zero};
 use std::sync::Arc;
 
-/// Which values of each group have a tangent, by index.
-#[derive(Default)]
-struct Moving {
-    states: Vec<usize>,
-    carry: Vec<usize>,
-    xs: Vec<usize>,
-    captures: Vec<usize>,
-    rows: Vec<usize>,
-}
+/// For each group of a body's inputs, the indices of the values that have a tangent.
+type Moving = TripInputs<usize>;
 
 /// The values of a group and the tangents of those that move.
 fn with_tangents(b: &mut Builder, x: &[NodeId], dx: &[Option<NodeId>], moving: &[usize]) -> Vec<NodeId> {
@@ -30,77 +23,41 @@ fn with_tangents(b: &mut Builder, x: &[NodeId], dx: &[Option<NodeId>], moving: &
     all
 }
 
-impl Moving {
-    fn of(l: &Replay, dx: &ReplayOperands<Option<NodeId>>, active: &ReplayValues<bool>) -> Moving {
-        let flows = state_flows(l);
-        let given = dx.clone().join();
-        let moves = |j: usize| flows[j].iter().any(|k| given[k].is_some());
-        Moving {
-            states: (0..l.num_states).filter(|&j| moves(j)).collect(),
-            carry: set(&active.carry),
-            xs: present(&dx.xs),
-            captures: present(&dx.captures),
-            rows: present(&dx.rows),
-        }
-    }
-
-    /// The doubled form of `f`, whose inputs have the types `own`. `finish` chooses the outputs from values and
-    /// tangents.
-    fn doubled(
-        &self,
-        f: &Func,
-        own: TripInputs<Type>,
-        finish: impl FnOnce(&mut Builder, &[NodeId], &[Option<NodeId>]) -> Vec<NodeId>,
-    ) -> Func {
-        let twice = |types: &[Type], moving: &[usize]| [types, &pick(types, moving)].concat();
-        let types = TripInputs {
-            trip: own.trip.clone(),
-            live: own.live.clone(),
-            carry: twice(&own.carry, &self.carry),
-            states: twice(&own.states, &self.states),
-            xs: twice(&own.xs, &self.xs),
-            captures: twice(&own.captures, &self.captures),
-            rows: twice(&own.rows, &self.rows),
-        };
-        let (mut b, ids) = Builder::with_inputs(&types.clone().join());
-        let ids = types.like(&ids);
-        let tangents = |ids: &[NodeId], n: usize, moving: &[usize]| {
-            let mut d = vec![None; n];
-            moving.iter().zip(&ids[n..]).for_each(|(&k, &id)| d[k] = Some(id));
-            d
-        };
-        let d = TripInputs {
-            trip: vec![None; own.trip.len()],
-            live: vec![None; own.live.len()],
-            carry: tangents(&ids.carry, own.carry.len(), &self.carry),
-            states: tangents(&ids.states, own.states.len(), &self.states),
-            xs: tangents(&ids.xs, own.xs.len(), &self.xs),
-            captures: tangents(&ids.captures, own.captures.len(), &self.captures),
-            rows: tangents(&ids.rows, own.rows.len(), &self.rows),
-        };
-        let x = TripInputs {
-            trip: ids.trip,
-            live: ids.live,
-            carry: ids.carry[..own.carry.len()].to_vec(),
-            states: ids.states[..own.states.len()].to_vec(),
-            xs: ids.xs[..own.xs.len()].to_vec(),
-            captures: ids.captures[..own.captures.len()].to_vec(),
-            rows: ids.rows[..own.rows.len()].to_vec(),
-        };
-        let (y, dy) = jvp_into(&mut b, f, &x.join(), &d.join());
-        let outputs = finish(&mut b, &y, &dy);
-        b.finish(&outputs)
+fn moving(l: &Replay, dx: &ReplayOperands<Option<NodeId>>, active: &ReplayValues<bool>) -> Moving {
+    let flows = state_flows(l);
+    let given = dx.clone().join();
+    let moves = |j: usize| flows[j].iter().any(|k| given[k].is_some());
+    Moving {
+        states: (0..l.num_states).filter(|&j| moves(j)).collect(),
+        carry: set(&active.carry),
+        xs: present(&dx.xs),
+        captures: present(&dx.captures),
+        rows: present(&dx.rows),
+        ..Moving::default()
     }
 }
 
-/// The values, then the tangents of those in `moving`.
-fn values_and_tangents(
-    b: &mut Builder,
-    y: &[NodeId],
-    dy: &[Option<NodeId>],
-    moving: &[usize],
-) -> Vec<NodeId> {
-    with_tangents(b, y, dy, moving)
+/// The doubled form of `f`, whose inputs have the types `own`. `finish` chooses the outputs from values and tangents.
+fn doubled(
+    f: &Func,
+    own: &TripInputs<Type>,
+    moving: &Moving,
+    finish: impl FnOnce(&mut Builder, &[NodeId], &[Option<NodeId>]) -> Vec<NodeId>,
+) -> Func {
+    let types = own.with(moving, |types, moving| [types, &pick(types, moving)].concat());
+    let (mut b, ids) = Builder::with_inputs(&types.clone().join());
+    let ids = types.like(&ids);
+    let x = ids.with(own, |ids, own| ids[..own.len()].to_vec());
+    let tangents = ids.with(own, |ids, own| ids[own.len()..].to_vec());
+    let tangents = tangents.with(moving, |ids, moving| moving.iter().copied().zip(ids.to_vec()).collect());
+    let d = own.with(&tangents, |own, tangents| {
+        let mut d = vec![None; own.len()];
+        tangents.iter().for_each(|&(k, id)| d[k] = Some(id));
+        d
+    });
+    let (y, dy) = jvp_into(&mut b, f, &x.join(), &d.join());
+    let outputs = finish(&mut b, &y, &dy);
+    b.finish(&outputs)
 }
 
 /// The tangents of a loop's values, given operands and their tangents. `active` marks the values that depend on
@@ -111,30 +68,30 @@ pub(super) fn tangents(
     (x, dx): (&ReplayOperands<NodeId>, &ReplayOperands<Option<NodeId>>),
     active: &ReplayValues<bool>,
 ) -> ReplayValues<Option<NodeId>> {
-    let moving = Moving::of(l, dx, active);
+    let moving = moving(l, dx, active);
     let (ys, sums, taps) = (set(&active.ys), set(&active.sums), set(&active.tapped));
-    let body = moving.doubled(&l.body, l.inputs(&l.body.input_types()), |b, y, dy| {
+    let body = doubled(&l.body, &l.inputs(&l.body.input_types()), &moving, |b, y, dy| {
         let (y, dy) = (l.outputs(y), l.outputs(dy));
         let mut only = |y: &[NodeId], dy: &[Option<NodeId>], of: &[usize]| -> Vec<NodeId> {
             of.iter().map(|&k| or_zero(b, dy[k], y[k])).collect()
         };
         let (of_ys, of_sums, of_taps) =
             (only(&y.ys, &dy.ys, &ys), only(&y.sums, &dy.sums, &sums), only(&y.taps, &dy.taps, &taps));
-        let carry = values_and_tangents(b, &y.carry, &dy.carry, &moving.carry);
+        let carry = with_tangents(b, &y.carry, &dy.carry, &moving.carry);
         TripOutputs { carry, ys: of_ys, sums: of_sums, taps: of_taps }.join()
     });
     let inverse = l.inverse.as_ref().map(|f| {
         let own = l.inputs(&f.input_types());
-        moving.doubled(f, own, |b, y, dy| values_and_tangents(b, y, dy, &moving.carry))
+        doubled(f, &own, &moving, |b, y, dy| with_tangents(b, y, dy, &moving.carry))
     });
     let of_states =
         Moving { carry: moving.states.clone(), captures: moving.captures.clone(), ..Moving::default() };
     let step = l.step.as_ref().map(|f| {
         let own = l.step_inputs(&f.input_types());
-        of_states.doubled(f, own, |b, y, dy| values_and_tangents(b, y, dy, &moving.states))
+        doubled(f, &own, &of_states, |b, y, dy| with_tangents(b, y, dy, &moving.states))
     });
     let num_rows = l.num_rows + moving.rows.len();
-    let doubled = Replay {
+    let twice = Replay {
         body,
         step,
         inverse,
@@ -158,10 +115,10 @@ pub(super) fn tangents(
         rows: with_tangents(b, &x.rows, &dx.rows, &moving.rows),
     };
     if !moving.states.is_empty() {
-        operands.tape = vec![new_tape(b, &doubled, &operands)];
+        operands.tape = vec![new_tape(b, &twice, &operands)];
     }
-    let places = doubled.places();
-    let all = b.push(Op::Replay(Arc::new(doubled)), &operands.join(), None);
+    let places = twice.places();
+    let all = b.push(Op::Replay(Arc::new(twice)), &operands.join(), None);
     let mut among = |n: usize, moving: &[usize], at: &[usize]| -> Tangents {
         let mut d = vec![None; n];
         moving.iter().zip(at).for_each(|(&k, &at)| d[k] = Some(b.proj(all, at)));
