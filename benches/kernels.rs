@@ -12,7 +12,7 @@ use flowline::__internal::backend::cpu::kernels::{
     max_strip, philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
 use flowline::__internal::backend::{Plan, Workspace};
-use flowline::__internal::graph::{Builder, Type};
+use flowline::__internal::graph::{Builder, FloatFn, Type};
 use flowline::__internal::simd::Level;
 
 /// Best nanoseconds per call over 300 batches of about 30 us, short enough that some are not interrupted.
@@ -60,20 +60,20 @@ impl Bench {
                 StripOp::Axpy2,
                 StripOp::Div,
                 StripOp::Max,
-                StripOp::Sqrt,
-                StripOp::Floor,
-                StripOp::Exp,
-                StripOp::Ln,
-                StripOp::Log1p,
-                StripOp::Expm1,
-                StripOp::Tanh,
-                StripOp::Sigmoid,
-                StripOp::Erf,
-                StripOp::Sin,
-                StripOp::Cos,
+                StripOp::Float(FloatFn::Sqrt),
+                StripOp::Float(FloatFn::Floor),
+                StripOp::Float(FloatFn::Exp),
+                StripOp::Float(FloatFn::Ln),
+                StripOp::Float(FloatFn::Log1p),
+                StripOp::Float(FloatFn::Expm1),
+                StripOp::Float(FloatFn::Tanh),
+                StripOp::Float(FloatFn::Sigmoid),
+                StripOp::Float(FloatFn::Erf),
+                StripOp::Float(FloatFn::Sin),
+                StripOp::Float(FloatFn::Cos),
                 StripOp::Lt,
             ] {
-                let data = if op == StripOp::Ln { &positive } else { &x };
+                let data = if op == StripOp::Float(FloatFn::Ln) { &positive } else { &x };
                 let f = strip(level, op, elem);
                 let mut dst = vec![0f64; N];
                 let narrow: Vec<f32> = data.iter().map(|&x| x as f32).collect();
@@ -145,7 +145,7 @@ impl Bench {
                 vec![0.1f32; n],
                 Gemm { m, n, k, rsa: k, csa: 1, ldb: n, ldc: n, accumulate: false, packed: false },
             );
-            let tanh = strip(level, StripOp::Tanh, Elem::F32);
+            let tanh = strip(level, StripOp::Float(FloatFn::Tanh), Elem::F32);
             self.report(level, &format!("layer m{m} n{n} k{k} gemm then tanh"), 1000.0, "us", || {
                 // SAFETY: the buffers have these shapes.
                 unsafe {

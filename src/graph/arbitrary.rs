@@ -15,6 +15,7 @@ pub(crate) use draws::Draws;
 #[cfg(test)]
 pub(crate) use loops::{search, times};
 
+use super::functions::Domain;
 use super::*;
 use crate::array::{Array, DType, Shape};
 use std::sync::Arc;
@@ -129,19 +130,14 @@ impl Grow<'_> {
     fn unary(&mut self, x: NodeId) -> NodeId {
         use UnaryOp::*;
         let power = Powf(self.draws.of(&[2.0, 3.0, -1.0, 0.5, -1.5, 0.3f64]).to_bits());
-        let ops =
-            [Neg, Neg, Abs, Sin, Cos, Tanh, Sigmoid, Erf, Floor, Sign, Expm1, Exp, Log1p, Ln, Sqrt, power];
+        let own = [Neg, Neg, Abs, Sign, power].into_iter();
+        let ops: Vec<UnaryOp> = own.chain(FloatFn::ALL.iter().map(|f| f.op())).collect();
         let op = self.draws.of(&ops);
-        let x = match op {
-            // The argument is bounded if the function grows fast or is undefined for negative numbers.
-            Expm1 | Exp => self.b.unary(Tanh, x),
-            Log1p | Ln | Sqrt | Powf(_) => {
-                let bounded = self.b.unary(Tanh, x);
-                let (square, least) = (self.b.mul(bounded, bounded), self.b.splat_like(x, 0.25));
-                self.b.add(square, least)
-            }
-            _ => x,
+        let domain = match op {
+            Powf(_) => Domain::Positive,
+            op => op.float_fn().map_or(Domain::All, FloatFn::domain),
         };
+        let x = domain.of(self.b, x);
         let y = self.b.unary(op, x);
         let y = if matches!(op, Powf(_)) { self.b.unary(Sin, y) } else { y };
         match self.draws.below(10) {

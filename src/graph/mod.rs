@@ -15,6 +15,7 @@ mod builder;
 mod calls;
 mod conv;
 mod func;
+pub(crate) mod functions;
 mod infer;
 mod interp;
 mod literal;
@@ -44,7 +45,7 @@ pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;
 pub use loops::{Checkpoints, Policy, Solve, TileOut, Tiles};
 pub use observer::{CallbackValue, Observer};
-pub use op::{BinaryOp, CompareOp, Op, ReduceOp, UnaryOp};
+pub use op::{BinaryOp, CompareOp, FloatFn, Op, ReduceOp, UnaryOp};
 pub use replay::Replay;
 pub use signature::{
     AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,

@@ -8,44 +8,82 @@
 use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles};
 use std::sync::Arc;
 
-/// Elementwise functions of one float. `Neg`, `Abs` and `Sign` also take i32; `Not` takes bool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum UnaryOp {
-    /// -x
-    Neg,
-    /// |x|
-    Abs,
-    /// -1, 0 or 1; the sign of NaN is NaN
-    Sign,
-    /// largest integer not above x
-    Floor,
-    /// e^x
-    Exp,
-    /// e^x - 1
-    Expm1,
-    /// natural logarithm
-    Ln,
-    /// ln(1 + x)
-    Log1p,
-    /// square root
-    Sqrt,
-    /// sine, x in radians
-    Sin,
-    /// cosine, x in radians
-    Cos,
-    /// hyperbolic tangent
-    Tanh,
-    /// 1 / (1 + e^-x)
-    Sigmoid,
-    /// error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x
-    Erf,
-    /// x^p; p is stored as the bits of an `f64`
-    Powf(u64),
-    /// logical not of a bool
-    Not,
-    /// whether x is neither infinite nor NaN; the result is bool
-    IsFinite,
+/// Defines the elementwise functions of one operand, with those of the [table](super::functions).
+macro_rules! unary_ops {
+    ($($(#[$doc:meta])* $op:ident $name:ident $domain:ident;)*) => {
+        /// Elementwise functions of one float. `Neg`, `Abs` and `Sign` also take i32; `Not` takes bool.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum UnaryOp {
+            /// -x
+            Neg,
+            /// |x|
+            Abs,
+            /// -1, 0 or 1; the sign of NaN is NaN
+            Sign,
+            /// x^p; p is stored as the bits of an `f64`
+            Powf(u64),
+            /// logical not of a bool
+            Not,
+            /// whether x is neither infinite nor NaN; the result is bool
+            IsFinite,
+            $($(#[$doc])* $op,)*
+        }
+
+        /// The functions of the [table](super::functions).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum FloatFn {
+            $($(#[$doc])* $op,)*
+        }
+
+        impl FloatFn {
+            /// All of them.
+            pub const ALL: &[FloatFn] = &[$(FloatFn::$op),*];
+
+            /// The operation.
+            pub fn op(self) -> UnaryOp {
+                match self { $(FloatFn::$op => UnaryOp::$op),* }
+            }
+
+            /// The numbers for which it is tested.
+            #[cfg(any(test, fuzzing))]
+            pub fn domain(self) -> super::functions::Domain {
+                match self { $(FloatFn::$op => super::functions::Domain::$domain),* }
+            }
+        }
+
+        impl UnaryOp {
+            /// The function of the table, unless the operation has a rule of its own.
+            pub fn float_fn(self) -> Option<FloatFn> {
+                match self {
+                    $(UnaryOp::$op => Some(FloatFn::$op),)*
+                    UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Powf(_) | UnaryOp::Not
+                    | UnaryOp::IsFinite => None,
+                }
+            }
+
+            /// The name used in printed graphs.
+            pub fn name(self) -> &'static str {
+                match self {
+                    UnaryOp::Neg => "neg",
+                    UnaryOp::Abs => "abs",
+                    UnaryOp::Sign => "sign",
+                    UnaryOp::Powf(_) => "powf",
+                    UnaryOp::Not => "not",
+                    UnaryOp::IsFinite => "is_finite",
+                    $(UnaryOp::$op => stringify!($name),)*
+                }
+            }
+
+            /// The operation of this name; a power needs its exponent.
+            pub(super) fn named(name: &str) -> Option<UnaryOp> {
+                let own = [UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Not, UnaryOp::IsFinite];
+                let all = own.into_iter().chain(FloatFn::ALL.iter().map(|f| f.op()));
+                all.into_iter().find(|op| op.name() == name)
+            }
+        }
+    };
 }
+super::functions::float_functions!(unary_ops);
 
 /// Elementwise functions of two operands of equal type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -277,31 +315,6 @@ impl Op {
             Op::Custom(_) => "custom",
             Op::Cond(_) => "cond",
             Op::Proj(_) => "proj",
-        }
-    }
-}
-
-impl UnaryOp {
-    /// The name used in printed graphs.
-    pub fn name(self) -> &'static str {
-        match self {
-            UnaryOp::Neg => "neg",
-            UnaryOp::Abs => "abs",
-            UnaryOp::Sign => "sign",
-            UnaryOp::Floor => "floor",
-            UnaryOp::Exp => "exp",
-            UnaryOp::Expm1 => "expm1",
-            UnaryOp::Ln => "ln",
-            UnaryOp::Log1p => "log1p",
-            UnaryOp::Sqrt => "sqrt",
-            UnaryOp::Sin => "sin",
-            UnaryOp::Cos => "cos",
-            UnaryOp::Tanh => "tanh",
-            UnaryOp::Sigmoid => "sigmoid",
-            UnaryOp::Erf => "erf",
-            UnaryOp::Powf(_) => "powf",
-            UnaryOp::Not => "not",
-            UnaryOp::IsFinite => "is_finite",
         }
     }
 }

@@ -237,52 +237,22 @@ fn promote(a: &Tensor, b: &Tensor) -> DType {
 }
 
 macro_rules! unary {
-    ($($(#[$doc:meta])* $f:ident $op:ident;)*) => { impl Tensor { $(
+    ($($(#[$doc:meta])* $op:ident $f:ident $domain:ident;)*) => { impl Tensor { $(
         $(#[$doc])*
         #[track_caller]
         pub fn $f(&self) -> Tensor { self.unary(UnaryOp::$op) }
     )* } };
 }
+crate::graph::functions::float_functions!(unary);
 unary! {
     /// `|x|`
-    abs Abs;
+    Abs abs All;
     /// -1, 0 or 1.
-    sign Sign;
-    /// The largest integer not above x.
-    floor Floor;
-    /// `e^x`
-    exp Exp;
-    /// `e^x - 1`, accurate near 0.
-    expm1 Expm1;
-    /// Natural logarithm.
-    ln Ln;
-    /// `ln(1 + x)`, accurate near 0.
-    log1p Log1p;
-    /// Square root.
-    sqrt Sqrt;
-    /// Sine of x in radians.
-    sin Sin;
-    /// Cosine of x in radians.
-    cos Cos;
-    /// Hyperbolic tangent.
-    tanh Tanh;
-    /// `1 / (1 + e^-x)`
-    sigmoid Sigmoid;
-    /// Error function, `2 / sqrt(pi)` times the integral of `e^(-t^2)` from 0 to x.
-    ///
-    /// # Examples
-    /// The activation GELU, `x / 2 (1 + erf(x / sqrt 2))`:
-    /// ```
-    /// use flowline::tensor::Tensor;
-    /// let x = Tensor::from([-1.0, 0.0, 1.0]);
-    /// let gelu = &x * 0.5 * (1.0 + (&x * 0.5f64.sqrt()).erf());
-    /// assert!((gelu.to_vec()[2] - 0.841_344_746_068_542_9).abs() < 1e-15);
-    /// ```
-    erf Erf;
+    Sign sign All;
     /// Logical not of a bool tensor.
-    not Not;
+    Not not All;
     /// Whether x is neither infinite nor NaN; a bool tensor.
-    is_finite IsFinite;
+    IsFinite is_finite All;
 }
 
 macro_rules! comparisons {

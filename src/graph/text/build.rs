@@ -32,25 +32,6 @@ pub(super) struct Statement {
 
 type Built<T> = Result<T, String>;
 
-const UNARY: [UnaryOp; 16] = [
-    UnaryOp::Neg,
-    UnaryOp::Abs,
-    UnaryOp::Sign,
-    UnaryOp::Floor,
-    UnaryOp::Exp,
-    UnaryOp::Expm1,
-    UnaryOp::Ln,
-    UnaryOp::Log1p,
-    UnaryOp::Sqrt,
-    UnaryOp::Sin,
-    UnaryOp::Cos,
-    UnaryOp::Tanh,
-    UnaryOp::Sigmoid,
-    UnaryOp::Erf,
-    UnaryOp::Not,
-    UnaryOp::IsFinite,
-];
-
 const BINARY: [BinaryOp; 8] = [
     BinaryOp::Add,
     BinaryOp::Sub,
@@ -110,7 +91,7 @@ impl Statement {
     }
 
     fn dispatch(&mut self, name: &str, ty: &Type) -> Built<Op> {
-        if let Some(op) = UNARY.into_iter().find(|op| op.name() == name) {
+        if let Some(op) = UnaryOp::named(name) {
             return Ok(Op::Unary(op));
         }
         if let Some(op) = BINARY.into_iter().find(|op| op.name() == name) {

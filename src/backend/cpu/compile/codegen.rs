@@ -335,21 +335,13 @@ impl Gen<'_> {
 }
 
 fn unary(op: UnaryOp) -> (StripOp, f64) {
+    if let Some(f) = op.float_fn() {
+        return (StripOp::Float(f), 0.0);
+    }
     let op = match op {
         UnaryOp::Neg => StripOp::Neg,
         UnaryOp::Abs => StripOp::Abs,
         UnaryOp::Sign => StripOp::Sign,
-        UnaryOp::Floor => StripOp::Floor,
-        UnaryOp::Exp => StripOp::Exp,
-        UnaryOp::Expm1 => StripOp::Expm1,
-        UnaryOp::Ln => StripOp::Ln,
-        UnaryOp::Log1p => StripOp::Log1p,
-        UnaryOp::Sqrt => StripOp::Sqrt,
-        UnaryOp::Sin => StripOp::Sin,
-        UnaryOp::Cos => StripOp::Cos,
-        UnaryOp::Tanh => StripOp::Tanh,
-        UnaryOp::Sigmoid => StripOp::Sigmoid,
-        UnaryOp::Erf => StripOp::Erf,
         UnaryOp::Not => StripOp::Not,
         UnaryOp::IsFinite => StripOp::IsFinite,
         UnaryOp::Powf(bits) => match f64::from_bits(bits) {
@@ -358,6 +350,7 @@ fn unary(op: UnaryOp) -> (StripOp, f64) {
             -1.0 => StripOp::Recip,
             p => return (StripOp::Powf, p),
         },
+        other => unreachable!("invariant: {} is in the table of functions", other.name()),
     };
     (op, 0.0)
 }

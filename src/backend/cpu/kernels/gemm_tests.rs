@@ -4,6 +4,7 @@ use super::{
     Activation, Elem, Epilogue, Gemm, RowFactors, StripOp, gemm_f32, gemm_f64, gemm_layer_f32, pack,
     packed_len, strip, transpose_4, transpose_8,
 };
+use crate::graph::FloatFn;
 use crate::simd::Level;
 
 fn noise(seed: u64, n: usize) -> Vec<f64> {
@@ -239,8 +240,8 @@ fn layer(level: Level, s: &Gemm, activation: Activation, with: (bool, bool)) {
         }
         match activation {
             Activation::Identity => {}
-            Activation::Tanh => op(StripOp::Tanh, row, &[]),
-            Activation::Sigmoid => op(StripOp::Sigmoid, row, &[]),
+            Activation::Tanh => op(StripOp::Float(FloatFn::Tanh), row, &[]),
+            Activation::Sigmoid => op(StripOp::Float(FloatFn::Sigmoid), row, &[]),
         }
     }
     let epilogue = Epilogue {

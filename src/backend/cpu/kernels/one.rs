@@ -12,6 +12,7 @@ use super::Elem;
 use super::int_ops::{self, IntCompareOp, IntOp};
 use super::ops::{self, CompareOp, FloatOp};
 use super::strip::{StripFn, StripOp};
+use crate::graph::FloatFn;
 use crate::simd::lanes::{Float, Lanes, Mask};
 use crate::simd::math::Math;
 use crate::simd::portable::One;
@@ -204,8 +205,8 @@ fn float<T: Math>(op: StripOp) -> Option<OneFn> {
         StripOp::Neg => map::<T, ops::Neg>,
         StripOp::Abs => map::<T, ops::Abs>,
         StripOp::Sign => map::<T, ops::Sign>,
-        StripOp::Floor => map::<T, ops::Floor>,
-        StripOp::Sqrt => map::<T, ops::Sqrt>,
+        StripOp::Float(FloatFn::Floor) => map::<T, ops::Floor>,
+        StripOp::Float(FloatFn::Sqrt) => map::<T, ops::Sqrt>,
         StripOp::Square => map::<T, ops::Square>,
         StripOp::Recip => map::<T, ops::Recip>,
         StripOp::Eq => compare::<T, ops::Eq>,
@@ -314,6 +315,6 @@ mod tests {
                 assert!(same, "{level:?} {elem:?} to {to:?}: {a:x}");
             }
         }
-        assert!(one(StripOp::Tanh, Elem::F32).is_none());
+        assert!(one(StripOp::Float(FloatFn::Tanh), Elem::F32).is_none());
     }
 }

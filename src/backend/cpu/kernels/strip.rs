@@ -6,6 +6,7 @@
 use super::Elem;
 use super::int_ops::{self, IntCompare, IntMap};
 use super::ops::{self, Compare, FloatOp, IsFinite, Map, Powf};
+use crate::graph::FloatFn;
 use crate::simd::Level;
 use crate::simd::dispatch::entry_points;
 use crate::simd::lanes::Simd;
@@ -44,28 +45,8 @@ pub enum StripOp {
     Abs,
     /// -1, 1, or `a` itself for zeros and NaN.
     Sign,
-    /// Largest integer not above `a`.
-    Floor,
-    /// Square root.
-    Sqrt,
-    /// `e^a`
-    Exp,
-    /// Natural logarithm.
-    Ln,
-    /// `e^a - 1`
-    Expm1,
-    /// `ln(1 + a)`
-    Log1p,
-    /// Hyperbolic tangent.
-    Tanh,
-    /// `1 / (1 + e^-a)`
-    Sigmoid,
-    /// Error function.
-    Erf,
-    /// Sine of radians.
-    Sin,
-    /// Cosine of radians.
-    Cos,
+    /// A function of `a`.
+    Float(FloatFn),
     /// `a * a`
     Square,
     /// `1 / a`
@@ -213,22 +194,22 @@ fn float_unary<T: Math>(level: Level, op: StripOp) -> Option<StripFn> {
         StripOp::Neg => map::<T, ops::Neg>(level),
         StripOp::Abs => map::<T, ops::Abs>(level),
         StripOp::Sign => map::<T, ops::Sign>(level),
-        StripOp::Floor => map::<T, ops::Floor>(level),
-        StripOp::Sqrt => map::<T, ops::Sqrt>(level),
-        StripOp::Exp => map::<T, ops::Exp>(level),
-        StripOp::Ln => map::<T, ops::Ln>(level),
-        StripOp::Expm1 => map::<T, ops::Expm1>(level),
-        StripOp::Log1p => map::<T, ops::Log1p>(level),
-        StripOp::Tanh => map::<T, ops::Tanh>(level),
-        StripOp::Sigmoid => map::<T, ops::Sigmoid>(level),
-        StripOp::Erf => map::<T, ops::Erf>(level),
-        StripOp::Sin => map::<T, ops::Sin>(level),
-        StripOp::Cos => map::<T, ops::Cos>(level),
+        StripOp::Float(f) => function::<T>(level, f),
         StripOp::Square => map::<T, ops::Square>(level),
         StripOp::Recip => map::<T, ops::Recip>(level),
         _ => return None,
     })
 }
+
+/// Defines the kernels of the table of functions.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $op:ident $name:ident $domain:ident;)*) => {
+        fn function<T: Math>(level: Level, f: FloatFn) -> StripFn {
+            match f { $(FloatFn::$op => map::<T, ops::$op>(level)),* }
+        }
+    };
+}
+crate::graph::functions::float_functions!(functions);
 
 /// Operations that are the same for signed and unsigned words.
 fn word(level: Level, op: StripOp) -> Option<StripFn> {

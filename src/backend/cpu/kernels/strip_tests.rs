@@ -2,7 +2,7 @@
 //! starts, in place, and NaN.
 
 use super::{Arith, Elem, StripFn, StripOp, cast, strip};
-use crate::graph::erf;
+use crate::graph::{FloatFn, erf};
 use crate::simd::Level;
 
 const IMM: [f64; 2] = [1.5, -0.75];
@@ -92,17 +92,17 @@ const FLOAT_OPS: [(StripOp, Twin); 28] = [
     (StripOp::Neg, |a, _, _| -a),
     (StripOp::Abs, |a, _, _| a.abs()),
     (StripOp::Sign, |a, _, _| if a == 0.0 { a } else { a.signum() }),
-    (StripOp::Floor, |a, _, _| a.floor()),
-    (StripOp::Sqrt, |a, _, _| a.sqrt()),
-    (StripOp::Exp, |a, _, _| a.exp()),
-    (StripOp::Ln, |a, _, _| a.ln()),
-    (StripOp::Expm1, |a, _, _| a.exp_m1()),
-    (StripOp::Log1p, |a, _, _| a.ln_1p()),
-    (StripOp::Tanh, |a, _, _| a.tanh()),
-    (StripOp::Sigmoid, |a, _, _| 1.0 / (1.0 + (-a).exp())),
-    (StripOp::Erf, |a, _, _| erf(a)),
-    (StripOp::Sin, |a, _, _| a.sin()),
-    (StripOp::Cos, |a, _, _| a.cos()),
+    (StripOp::Float(FloatFn::Floor), |a, _, _| a.floor()),
+    (StripOp::Float(FloatFn::Sqrt), |a, _, _| a.sqrt()),
+    (StripOp::Float(FloatFn::Exp), |a, _, _| a.exp()),
+    (StripOp::Float(FloatFn::Ln), |a, _, _| a.ln()),
+    (StripOp::Float(FloatFn::Expm1), |a, _, _| a.exp_m1()),
+    (StripOp::Float(FloatFn::Log1p), |a, _, _| a.ln_1p()),
+    (StripOp::Float(FloatFn::Tanh), |a, _, _| a.tanh()),
+    (StripOp::Float(FloatFn::Sigmoid), |a, _, _| 1.0 / (1.0 + (-a).exp())),
+    (StripOp::Float(FloatFn::Erf), |a, _, _| erf(a)),
+    (StripOp::Float(FloatFn::Sin), |a, _, _| a.sin()),
+    (StripOp::Float(FloatFn::Cos), |a, _, _| a.cos()),
     (StripOp::Square, |a, _, _| a * a),
     (StripOp::Recip, |a, _, _| 1.0 / a),
     (StripOp::Powf, |a, _, _| a.powf(IMM[0])),
@@ -325,7 +325,7 @@ fn casts_are_those_of_rust() {
 #[test]
 #[should_panic(expected = "invariant:")]
 fn a_pair_without_a_kernel_is_an_invariant() {
-    strip(Level::Portable, StripOp::Exp, Elem::I32);
+    strip(Level::Portable, StripOp::Float(FloatFn::Exp), Elem::I32);
 }
 
 /// The result of a merged instruction is bitwise equal to that of its two parts in sequence.

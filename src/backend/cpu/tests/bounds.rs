@@ -224,27 +224,26 @@ fn spread(node: &Node, x: &[&Ball], v: &[f64], r: &[f64], y: f64) -> f64 {
 }
 
 fn unary(op: UnaryOp, x: f64, r: f64, y: f64) -> f64 {
-    let f: fn(f64) -> f64 = match op {
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sin | UnaryOp::Cos => return r,
-        UnaryOp::Not => return r,
-        UnaryOp::IsFinite => return if r.is_finite() { 0.0 } else { 1.0 },
-        UnaryOp::Powf(p) => {
-            let p = f64::from_bits(p);
-            return ((x + r).powf(p) - y).abs().max(((x - r).powf(p) - y).abs());
-        }
-        UnaryOp::Sign => f64::signum,
-        UnaryOp::Floor => f64::floor,
-        UnaryOp::Exp => f64::exp,
-        UnaryOp::Expm1 => f64::exp_m1,
-        UnaryOp::Ln => f64::ln,
-        UnaryOp::Log1p => f64::ln_1p,
-        UnaryOp::Sqrt => f64::sqrt,
-        UnaryOp::Tanh => f64::tanh,
-        UnaryOp::Sigmoid => |x| 1.0 / (1.0 + (-x).exp()),
-        UnaryOp::Erf => crate::graph::erf,
+    let of = |x: f64| -> f64 {
+        let one = |x: f64| Array::from_vec([1], vec![x]);
+        let (mut b, ids) = Builder::with_inputs(&[Type::array(DType::F64, [1])]);
+        let value = b.unary(op, ids[0]);
+        interpret(&b.finish(&[value]), &[one(x)]).expect("invariant: a function of a float")[0].to_f64()[0]
     };
-    // Each of these functions is monotone.
-    f(x + r) - f(x - r)
+    match op {
+        // No slope exceeds 1.
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Not => r,
+        UnaryOp::IsFinite => {
+            if r.is_finite() {
+                0.0
+            } else {
+                1.0
+            }
+        }
+        UnaryOp::Powf(_) => (of(x + r) - y).abs().max((of(x - r) - y).abs()),
+        // Each of the others is monotone.
+        _ => of(x + r) - of(x - r),
+    }
 }
 
 fn binary(op: BinaryOp, [a, b]: [f64; 2], [ra, rb]: [f64; 2]) -> f64 {

@@ -4,18 +4,18 @@ use super::{Rng, bits, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
 use crate::backend::cpu::run::step::Step;
-use crate::graph::{BinaryOp, Builder, CompareOp, Func, Op, Type, UnaryOp};
+use crate::graph::{BinaryOp, Builder, CompareOp, FloatFn, Func, Op, Type, UnaryOp};
 use crate::simd::Level;
 
 /// Operations whose bits agree on all levels, operations that differ, and conversions between the two.
 fn function(ty: &Type) -> Func {
     let (mut b, x) = Builder::with_inputs(&[ty.clone(), ty.clone()]);
-    let functions =
-        [UnaryOp::Exp, UnaryOp::Tanh, UnaryOp::Sigmoid, UnaryOp::Erf, UnaryOp::Sin, UnaryOp::Expm1];
-    let mut values: Vec<_> = functions.iter().map(|&u| b.unary(u, x[0])).collect();
-    for u in [UnaryOp::Ln, UnaryOp::Log1p, UnaryOp::Sqrt, UnaryOp::Powf(0.3f64.to_bits())] {
-        values.push(b.unary(u, values[0]));
+    let mut values = vec![b.unary(UnaryOp::Exp, x[0])];
+    for f in FloatFn::ALL {
+        let x = f.domain().of(&mut b, x[0]);
+        values.push(b.unary(f.op(), x));
     }
+    values.push(b.unary(UnaryOp::Powf(0.3f64.to_bits()), values[0]));
     for k in 1..values.len() {
         values.push(b.binary(BinaryOp::Mul, values[k - 1], values[k]));
         let less = b.compare(CompareOp::Lt, values[k], x[1]);

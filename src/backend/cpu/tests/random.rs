@@ -3,8 +3,9 @@
 
 use super::{Rng, check};
 use crate::array::{Array, DType, Shape};
+use crate::graph::functions::Domain;
 use crate::graph::{
-    BinaryOp, Builder, CompareOp, Func, Literal, Margins, NodeId, Op, ReduceOp, Type, UnaryOp,
+    BinaryOp, Builder, CompareOp, FloatFn, Func, Literal, Margins, NodeId, Op, ReduceOp, Type, UnaryOp,
 };
 use std::sync::Arc;
 
@@ -68,26 +69,17 @@ fn unary(rng: &mut Rng, b: &mut Builder, x: NodeId) -> NodeId {
     use UnaryOp::*;
     const POWERS: [f64; 8] = [2.0, 3.0, -1.0, 0.5, 0.3, -1.5, 1.0, 0.0];
     let power = Powf(POWERS[rng.below(POWERS.len())].to_bits());
-    let wide = [Neg, Abs, Sign, Floor, Sin, Cos, Tanh, Sigmoid, Erf, IsFinite];
-    let narrow = [Exp, Expm1, Ln, Log1p, Sqrt, power];
-    match rng.below(3) {
-        0 => {
-            let op = narrow[rng.below(narrow.len())];
-            let bounded = b.unary(Tanh, x);
-            let argument = match op {
-                Exp | Expm1 => bounded,
-                Log1p => b.mul(bounded, bounded),
-                // The argument may be outside the domain.
-                _ if rng.below(6) == 0 => bounded,
-                _ => {
-                    let (square, least) = (b.mul(bounded, bounded), b.splat_like(x, 0.25));
-                    b.add(square, least)
-                }
-            };
-            b.unary(op, argument)
-        }
-        _ => b.unary(wide[rng.below(wide.len())], x),
-    }
+    let ops: Vec<UnaryOp> =
+        [Neg, Abs, Sign, IsFinite, power].into_iter().chain(FloatFn::ALL.iter().map(|f| f.op())).collect();
+    let op = ops[rng.below(ops.len())];
+    let domain = match op {
+        Powf(_) => Domain::Positive,
+        op => op.float_fn().map_or(Domain::All, FloatFn::domain),
+    };
+    // The argument may be outside the domain of a function that is not defined everywhere.
+    let domain = if domain == Domain::Positive && rng.below(6) == 0 { Domain::Bounded } else { domain };
+    let argument = domain.of(b, x);
+    b.unary(op, argument)
 }
 
 /// Arithmetic of two floats.
