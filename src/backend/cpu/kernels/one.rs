@@ -266,8 +266,31 @@ mod tests {
     const OPS: [StripOp; 25] = {
         use StripOp::*;
         [
-            Copy, Add, Sub, Mul, Div, Max, Min, Scale, AddImm, Neg, Abs, Sign, Floor, Sqrt, Square, Recip,
-            Eq, Ne, Lt, Le, IsFinite, Select, And, Or, Not,
+            Copy,
+            Add,
+            Sub,
+            Mul,
+            Div,
+            Max,
+            Min,
+            Scale,
+            AddImm,
+            Neg,
+            Abs,
+            Sign,
+            Float(FloatFn::Floor),
+            Float(FloatFn::Sqrt),
+            Square,
+            Recip,
+            Eq,
+            Ne,
+            Lt,
+            Le,
+            IsFinite,
+            Select,
+            And,
+            Or,
+            Not,
         ]
     };
 
