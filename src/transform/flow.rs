@@ -66,7 +66,7 @@ pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
     let mut all: Vec<Vec<Set>> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
         let values = match &node.op {
-            Op::Input(k) if node.ty.is_float() => vec![Set::one(*k)],
+            Op::Input(k) if has_derivative(&node.ty) => vec![Set::one(*k)],
             Op::Proj(k) => vec![all[node.args[0].index()][*k].clone()],
             _ => {
                 let from = |args: &Set| {
@@ -80,6 +80,11 @@ pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {
         all.push(values);
     }
     all
+}
+
+/// Whether values of this type have derivatives.
+fn has_derivative(ty: &Type) -> bool {
+    ty.is_float() || matches!(ty, Type::Sequence { dtype, .. } if dtype.is_float())
 }
 
 /// For each value of a node's result, the operands that it depends on; empty for `Proj`.
