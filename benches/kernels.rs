@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use flowline::__internal::array::{Array, DType};
 use flowline::__internal::backend::cpu::kernels::{
-    Activation, Arith, Elem, Epilogue, Gemm, Rows, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32,
+    Activation, Arith, Elem, Epilogue, Gemm, RowFactors, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32,
     max_strip, philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
 use flowline::__internal::backend::{Plan, Workspace};
@@ -157,8 +157,10 @@ impl Bench {
                     }
                 }
             });
-            let epilogue =
-                Epilogue { rows: Rows { bias: bias.as_ptr(), ..Rows::NONE }, activation: Activation::Tanh };
+            let epilogue = Epilogue {
+                rows: RowFactors { bias: bias.as_ptr(), ..RowFactors::NONE },
+                activation: Activation::Tanh,
+            };
             self.report(level, &format!("layer m{m} n{n} k{k} fused bias tanh"), 1000.0, "us", || {
                 // SAFETY: as above.
                 unsafe {

@@ -194,12 +194,11 @@ impl<'a> Pair<'a> {
             (Op::Select, [_, aim, _]) => Some(*aim),
             _ => None,
         };
-        let start = match &f.node(start).op {
-            op @ Op::Const(_) => Some(op.clone()),
-            _ => {
-                let at = l.inputs(&indices(l.body.num_inputs())).captures;
-                to.captures.iter().position(|id| *id == start).map(|c| Op::Input(at[c]))
-            }
+        let start = if let op @ Op::Const(_) = &f.node(start).op {
+            Some(op.clone())
+        } else {
+            let at = l.inputs(&indices(l.body.num_inputs())).captures;
+            to.captures.iter().position(|id| *id == start).map(|c| Op::Input(at[c]))
         };
         Pair { forward: body, inputs, start, aim, step_times, next: Some(trip_behind) }
     }

@@ -153,7 +153,7 @@ fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     let used = captures_used(bodies.into_iter().flatten(), operands.captures.len());
     let types = &s.step.input_types()[at_step..];
     let p = plan(b, &operands.captures, &used, &vec![false; used.len()], types);
-    operands.captures = p.operands.clone();
+    operands.captures.clone_from(&p.operands);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
     let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
     (Op::Solve(Arc::new(Solve { attempt, step, inverse, ..*s })), operands.join())

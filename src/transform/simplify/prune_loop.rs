@@ -6,7 +6,7 @@
 
 use super::prune::{NewPlace, captures_used, plan};
 use crate::graph::{
-    Builder, Func, NodeId, Op, Replay, ReplayOperands, TripInputs, TripOutputs, Type, indices,
+    Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
 use crate::transform::bodies::{Source, used_inputs, with_inputs};
 use std::sync::Arc;
@@ -82,24 +82,17 @@ pub(super) fn replay(
         num_tap_rows: if at_rows > 0 { l.num_tap_rows } else { 0 },
         ..*l
     };
-    let (before, after) = (l.places(), smaller.places());
-    let mut moved = |was: &[usize], is: &[usize], kept: &[bool]| {
-        let mut is = is.iter();
-        for (&was, &kept) in was.iter().zip(kept) {
-            found[was] = if kept {
-                is.next().map_or(NewPlace::Nowhere, |&k| NewPlace::Value(k))
-            } else {
-                NewPlace::Nowhere
-            };
-        }
+    let of_states = if l.lockstep().is_some() { vec![] } else { moves.clone() };
+    let kept = ReplayValues {
+        tape: vec![true],
+        states: of_states,
+        carry: moves.clone(),
+        ys: needed.ys,
+        sums: needed.sums,
+        tapped: needed.tapped,
     };
-    moved(&before.carry, &after.carry, &moves);
-    moved(&before.tape, &after.tape, &[true]);
-    moved(&before.states, &after.states, &moves);
-    moved(&before.ys, &after.ys, &needed.ys);
-    moved(&before.sums, &after.sums, &needed.sums);
-    moved(&before.tapped, &after.tapped, &needed.tapped);
-    for (j, &at) in before.carry.iter().enumerate().filter(|(j, _)| still[*j]) {
+    place(found, (l.places(), smaller.places()), &kept);
+    for (j, &at) in l.places().carry.iter().enumerate().filter(|(j, _)| still[*j]) {
         found[at] = NewPlace::Outside(operands.carry[j]);
     }
     let operands = ReplayOperands {
@@ -112,6 +105,20 @@ pub(super) fn replay(
     with_fewer_captures(b, smaller, operands)
 }
 
+/// The new places of a loop's values, given which of them the smaller loop has.
+fn place(
+    found: &mut [NewPlace],
+    (before, after): (ReplayValues<usize>, ReplayValues<usize>),
+    kept: &ReplayValues<bool>,
+) {
+    let pairs = before.with(kept, |was, kept| was.iter().copied().zip(kept.iter().copied()).collect());
+    let pairs = pairs.with(&after, |pairs: &[(usize, bool)], is| {
+        let mut is = is.iter().copied();
+        pairs.iter().map(|&(was, kept)| (was, if kept { is.next() } else { None })).collect()
+    });
+    pairs.join().into_iter().for_each(|(was, is)| found[was] = is.map_or(NewPlace::Nowhere, NewPlace::Value));
+}
+
 fn with_fewer_captures(b: &Builder, l: Replay, mut x: ReplayOperands<NodeId>) -> (Op, Vec<NodeId>) {
     let (at, at_step) = (l.first_capture(), l.first_step_capture());
     let of_step = l.step.as_ref().map(|f| (f, at_step));
@@ -119,7 +126,7 @@ fn with_fewer_captures(b: &Builder, l: Replay, mut x: ReplayOperands<NodeId>) ->
     let n = x.captures.len();
     let used = captures_used(bodies.into_iter().flatten(), n);
     let p = plan(b, &x.captures, &used, &vec![false; n], &l.body.input_types()[at..at + n]);
-    x.captures = p.operands.clone();
+    x.captures.clone_from(&p.operands);
     let (body, step) = (p.apply_all(&l.body, at), l.step.as_ref().map(|f| p.apply_all(f, at_step)));
     let inverse = l.inverse.as_ref().map(|f| p.apply_all(f, at));
     (Op::Replay(Arc::new(Replay { body, step, inverse, ..l })), x.join())

@@ -304,15 +304,12 @@ impl Lower<'_> {
         let first_sum = gives.carry.len() + gives.ys.len();
         let trips = Trips { sums: first_sum..first_sum + gives.sums.len(), ..trips };
         let schedule = self.made(id, operands.schedule[0]).schedule;
-        let (body, record, restore) = match operands.tape.first() {
-            Some(&tape) => {
-                let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
-                (body, None, Some(restore))
-            }
-            None => {
-                let (body, record) = self.recorded(id, l, (schedule, &gives.carry), trips);
-                (body, record, None)
-            }
+        let (body, record, restore) = if let Some(&tape) = operands.tape.first() {
+            let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
+            (body, None, Some(restore))
+        } else {
+            let (body, record) = self.recorded(id, l, (schedule, &gives.carry), trips);
+            (body, record, None)
         };
         let lockstep = l.lockstep().map(|n| self.rows(n, if record.is_some() { &gives.carry } else { &[] }));
         let sums = self.totals(id, &places.sums, &gives.sums);
