@@ -23,11 +23,11 @@ use super::{Func, Policy};
 /// are those of the search ([`super::Taps`]): a trip's tap is stored in the rows that it holds, and `row` is the
 /// sum of the rows of `rows` that it holds. A tap row that no trip holds is zero.
 ///
-/// **States.** A forward loop leaves the carried values before each trip, on a tape under its policy, and as
-/// sequences. Only those that a node reads are stored. A loop with a `step` reads the states that another loop
-/// left: the operand `tape`, filled by a search or a replay along the same schedule from the first state
-/// `states`. States that the tape does not store are recomputed by `step`, which must lead from each state to
-/// the next bit for bit.
+/// **States.** A loop leaves the carried values before each trip as sequences; a forward loop that reads no states
+/// also leaves them on a tape, under its policy. Only those that a node reads are stored. A reversed loop with a
+/// `step` reads the states that another loop left: the operand `tape`, filled by a search or a replay along the
+/// same schedule from the first state `states`. States that the tape does not store are recomputed by `step`, which
+/// must lead from each state to the next bit for bit.
 ///
 /// **Lockstep.** As in [`super::Solve`], with the input live: bool\[rows\] behind t_next. A loop in lockstep has
 /// no sequences.

@@ -1,9 +1,10 @@
 //! The values of loops by name: operands and results of a node, inputs and outputs of its bodies.
 //!
 //! Only this file defines the order of these values. `split` names the values in a list of them (nodes, types,
-//! flags, indices), and `join` returns them in their order. No other file computes a position.
+//! flags, indices), and `join` returns them in their order. Other files ask for the positions that they need.
 
 use super::{Func, Replay, Solve, Taps, Type};
+use crate::array::Shape;
 
 /// Defines a list of values in named groups.
 macro_rules! named {
@@ -178,6 +179,29 @@ fn rest(all: usize, others: usize) -> usize {
     all.saturating_sub(others)
 }
 
+/// The sum of counts, which a program may give as any numbers.
+fn total(counts: &[usize]) -> usize {
+    counts.iter().fold(0, |sum, n| sum.saturating_add(*n))
+}
+
+/// Checks that inputs and outputs of a body are arrays.
+fn are_arrays(what: &str, f: &Func) -> Result<(), String> {
+    let all = f.input_types().into_iter().chain(f.output_types());
+    let opaque = all.into_iter().find(|ty| !matches!(ty, Type::Array { .. }));
+    need(opaque.is_none(), || format!("its {what} has a {}", opaque.unwrap_or(Type::Tape)))
+}
+
+/// Checks that an array with this shape behind an axis of `num` rows, and behind `lanes` in lockstep, can exist.
+fn fit_rows(types: &[Type], num: usize, lanes: Option<usize>) -> Result<(), String> {
+    let one = |ty: &Type| {
+        let shape = ty.shape();
+        need(lanes.is_none() || shape.rank() > 0, || format!("its {ty} in lockstep has no axis of rows"))?;
+        let dims = [&[num], &shape[..]].concat();
+        Shape::try_new(&dims).map(|_| ()).map_err(|_| format!("{num} rows of {ty} are too many elements"))
+    };
+    types.iter().try_for_each(one)
+}
+
 impl Solve {
     /// The number of rows in lockstep; `None` if the search has a single schedule.
     pub fn rows(&self) -> Option<usize> {
@@ -190,7 +214,7 @@ impl Solve {
 
     /// Number of captured inputs.
     pub fn num_captures(&self) -> usize {
-        rest(self.step.num_inputs(), 4 + self.num_live() + self.num_carry)
+        rest(self.step.num_inputs(), total(&[4, self.num_live(), self.num_carry]))
     }
 
     /// The number of values that a trip taps.
@@ -200,18 +224,23 @@ impl Solve {
 
     /// Checks that the bodies have as many inputs and outputs as the named groups.
     pub(super) fn fits(&self) -> Result<(), String> {
-        let (f, moving) = (&self.attempt, self.num_carry + self.num_ext);
-        let fixed = 1 + self.num_live() + moving;
+        let f = &self.attempt;
+        let fixed = total(&[1, self.num_live(), self.num_carry, self.num_ext]);
         need(f.num_inputs() >= fixed, || {
             format!("its attempt has {} inputs, fewer than {fixed}", f.num_inputs())
         })?;
         let (captures, of_step) = (f.num_inputs() - fixed, self.num_captures());
         need(captures == of_step, || format!("its attempt has {captures} captures, its step {of_step}"))?;
-        let outputs = 4 + moving + self.num_taps();
+        let outputs = total(&[4, self.num_carry, self.num_ext, self.num_taps()]);
         need(f.num_outputs() == outputs, || {
             format!("its attempt has {} outputs, not {outputs}", f.num_outputs())
         })?;
-        has_fixed("step", &self.step, (4 + self.num_live() + self.num_carry, self.num_carry))
+        let of_step = total(&[4, self.num_live(), self.num_carry]);
+        has_fixed("step", &self.step, (of_step, self.num_carry))?;
+        are_arrays("attempt", f).and(are_arrays("step", &self.step))?;
+        let times = Type::scalar(crate::array::DType::F64);
+        fit_rows(&[times], self.taps.times, None)?;
+        fit_rows(&self.step.output_types()[self.num_carry..], self.taps.num_rows(), self.rows())
     }
 
     /// The operands by name.
@@ -288,24 +317,28 @@ impl Replay {
     /// Checks that the bodies have as many inputs and outputs as the named groups.
     pub(super) fn fits(&self) -> Result<(), String> {
         has_fixed("body", &self.body, (self.num_fixed_inputs(), self.num_fixed_outputs()))?;
+        are_arrays("body", &self.body)?;
+        let (takes, gives) = (self.inputs(&self.body.input_types()), self.outputs(&self.body.output_types()));
+        fit_rows(&[takes.rows, gives.taps].concat(), self.num_tap_rows, self.lockstep())?;
         let Some(step) = &self.step else {
             return need(self.num_states == 0, || {
                 format!("it reads {} states without a step", self.num_states)
             });
         };
-        let (takes, wanted) =
-            (step.num_inputs(), 4 + self.num_live() + self.num_states + self.num_captures());
+        need(self.is_reversed, || "it reads states but runs forward".into())?;
+        let wanted = total(&[4, self.num_live(), self.num_states, self.num_captures()]);
+        let takes = step.num_inputs();
         need(takes == wanted, || format!("its step has {takes} inputs, not {wanted}"))
     }
 
     /// The number of inputs of the body that are no captures.
     fn num_fixed_inputs(&self) -> usize {
-        4 + self.num_live() + self.num_carry + self.num_states + self.num_xs + self.num_rows
+        total(&[4, self.num_live(), self.num_carry, self.num_states, self.num_xs, self.num_rows])
     }
 
     /// The number of outputs of the body that are no taps.
     fn num_fixed_outputs(&self) -> usize {
-        self.num_carry + self.num_ys + self.num_sums
+        total(&[self.num_carry, self.num_ys, self.num_sums])
     }
 
     /// Number of captured inputs.

@@ -32,7 +32,7 @@ impl Taps {
 
     /// The total number of rows; 0 if nothing is tapped.
     pub fn num_rows(&self) -> usize {
-        self.times + self.groups + usize::from(self.last)
+        self.times.saturating_add(self.groups).saturating_add(usize::from(self.last))
     }
 
     /// The row of a trip's group.

@@ -72,11 +72,14 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
             return need(!matches!(node.ty, Type::Tuple(_)), || "an input cannot be a tuple".into());
         }
         Op::Solve(s) => check_solve(s)?,
-        Op::Replay(l) => check_replay(l)?,
+        Op::Replay(l) => {
+            check_replay(l)?;
+            check_rows_of_search(l, before, node)?;
+        }
         Op::Tiles(t) => check_tiles(t)?,
         Op::Custom(c) => check_custom(c)?,
         Op::Cond(c) => check_cond(c)?,
-        Op::Proj(_) => {}
+        Op::Proj(k) => check_tape(*k, before, node)?,
         _ => need(is_array(&node.ty), || format!("its type is {}, not an array", node.ty))?,
     }
     if let Op::Const(Literal::Array(a)) = &node.op {
@@ -171,7 +174,7 @@ fn live(rows: Option<usize>) -> Vec<Type> {
     rows.map_or(vec![], |_| each_row(&[DType::Bool], rows))
 }
 
-/// `is_backward` loops of a reversible solve have no inverse.
+/// Only the loop that runs a reversible solve back may have no inverse.
 fn check_inverse(
     inverse: Option<&Func>,
     policy: Policy,
@@ -195,6 +198,21 @@ fn taps(taps: &[Type], rows: Taps) -> Result<Vec<Type>, String> {
         format!("it taps {} groups of {} trips", rows.groups, rows.every)
     })?;
     Ok(taps.to_vec())
+}
+
+/// A replay has the tap rows of the search whose schedule it follows.
+fn check_rows_of_search(l: &Replay, before: &[Node], node: &Node) -> Check {
+    let maker = |id: NodeId| before[id.index()].args.first().map(|a| &before[a.index()].op);
+    let Some(Op::Solve(s)) = node.args.first().and_then(|&schedule| maker(schedule)) else { return Ok(()) };
+    let (own, of_search) = (l.num_tap_rows, s.taps.num_rows());
+    need(own == 0 || own == of_search, || format!("it has {own} tap rows, but its search has {of_search}"))
+}
+
+/// Only forward loops that read no states fill a tape.
+fn check_tape(k: usize, before: &[Node], node: &Node) -> Check {
+    let Some(Op::Replay(l)) = node.args.first().map(|a| &before[a.index()].op) else { return Ok(()) };
+    let fills = !l.is_reversed && !l.reads_states();
+    need(fills || !l.places().tape.contains(&k), || "it is the tape of a loop that fills none".into())
 }
 
 fn check_replay(l: &Replay) -> Check {
@@ -227,8 +245,10 @@ fn check_replay(l: &Replay) -> Check {
         same("its step's capture", &of.captures, &takes.captures)?;
         same("its step's next state", &step.output_types(), &takes.states)?;
     }
-    let is_backward = l.is_reversed || l.reads_states();
-    check_inverse(l.inverse.as_ref(), l.policy, (&l.body, l.num_carry), is_backward)
+    let is_plain = !l.is_reversed && !l.reads_states() && l.num_xs + l.num_rows == 0;
+    need(l.inverse.is_none() || is_plain, || "it has an inverse but is more than a forward step".into())?;
+    need(l.policy != Policy::Reversible || !l.reads_states(), || "it is reversible but reads states".into())?;
+    check_inverse(l.inverse.as_ref(), l.policy, (&l.body, l.num_carry), l.is_reversed)
 }
 
 fn check_custom(c: &Custom) -> Check {

@@ -70,7 +70,7 @@ fn transpose(
     let mut args = primals.to_vec();
     args.extend(c.float_inputs().into_iter().map(|k| b.splat_like(rule.x[k], 0.0)));
     let wrt: Vec<bool> = (0..args.len()).map(|k| k >= primals.len()).collect();
-    let g: Tangents = c.float_outs().into_iter().map(|k| rule.g[k]).collect();
+    let g: Cotangents = c.float_outs().into_iter().map(|k| rule.g[k]).collect();
     let (_, mut found) = vjp_into(b, forward, &args, &wrt, &g)?;
     Ok(found.split_off(primals.len()))
 }

@@ -170,14 +170,12 @@ pub(super) fn replay(
     check(l, &x, &along, malformed)?;
     let ran = trips(l, &x, &along)?;
     let types = l.outputs(&l.body.output_types());
-    let mut sums: Vec<Option<Value>> = vec![None; l.num_sums];
-    for trip in &ran {
-        for (sum, term) in sums.iter_mut().zip(l.outputs(&trip.outputs).sums) {
-            *sum = Some(sum.as_ref().map_or_else(|| term.clone(), |sum| add(sum, &term)));
-        }
-    }
     let zeros = |ty: &Type| Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
-    let sums = sums.into_iter().zip(&types.sums).map(|(sum, ty)| sum.unwrap_or_else(|| zeros(ty)));
+    let mut sums: Vec<Value> = types.sums.iter().map(zeros).collect();
+    for trip in &ran {
+        let terms = l.outputs(&trip.outputs).sums;
+        sums.iter_mut().zip(&terms).for_each(|(sum, term)| *sum = add(sum, term));
+    }
     let carry = ran.last().map_or(x.carry.clone(), |trip| l.outputs(&trip.outputs).carry);
     let mut in_order: Vec<&Ran> = ran.iter().collect();
     in_order.sort_by_key(|trip| trip.step);
@@ -200,7 +198,7 @@ pub(super) fn replay(
         tape: vec![Value::Tape(Arc::new(Tape { states }))],
         states: sequences,
         ys: (0..l.num_ys).map(|k| column(&ys, k)).collect(),
-        sums: sums.collect(),
+        sums,
         tapped: along.tapped(l.num_tap_rows, &taps, &types.taps),
     };
     Ok(Value::Tuple(values.join()))

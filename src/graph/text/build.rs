@@ -152,10 +152,13 @@ impl Statement {
                 policy: self.policy()?,
             })),
             "replay" => {
-                let mut count = |key| self.index(key).unwrap_or(0);
+                let mut count = |key| if self.has(key) { self.index(key) } else { Ok(0) };
                 let [num_carry, num_states, num_xs, num_ys, num_sums, num_rows, num_tap_rows] =
                     ["num_carry", "num_states", "num_xs", "num_ys", "num_sums", "num_rows", "num_tap_rows"]
                         .map(&mut count);
+                let (num_carry, num_states, num_xs) = (num_carry?, num_states?, num_xs?);
+                let (num_ys, num_sums, num_rows, num_tap_rows) =
+                    (num_ys?, num_sums?, num_rows?, num_tap_rows?);
                 Op::Replay(Arc::new(Replay {
                     body: self.body("body")?,
                     step: self.body("step").ok(),
@@ -195,6 +198,10 @@ impl Statement {
             <[usize; 2]>::try_from(of).map_err(|of| format!("`{key}` has {} numbers, not 2", of.len()))
         };
         Ok(Margins { lo: two("lo")?, hi: two("hi")? })
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.attributes.iter().any(|a| a.key == key)
     }
 
     /// Removes and returns an attribute.

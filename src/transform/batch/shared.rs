@@ -37,7 +37,7 @@ pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
 }
 
 /// Whether a node reads the states of a loop as sequences.
-fn reads_states(f: &Func, node: &Node) -> bool {
+fn states_are_read(f: &Func, node: &Node) -> bool {
     let Op::Replay(l) = &node.op else { return false };
     let places = l.places();
     let reads = |n: &Node| {

@@ -70,8 +70,9 @@ pub(super) fn transpose(
         ys: present(&g.ys),
         sums: present(&g.sums),
         taps: present(&g.tapped),
-        // A tape is filled by a step alone, forward.
-        from_tape: !l.is_reversed && l.num_xs == 0 && l.num_rows == 0,
+        // A tape suffices for a forward loop that reads nothing else in a trip. States with cotangents are sequences
+        // that are stored already.
+        from_tape: !l.is_reversed && l.num_xs + l.num_rows == 0 && present(&g.states).is_empty(),
     };
     if !request.from_tape {
         needs_all_states(l)?;

@@ -125,7 +125,7 @@ pub(super) struct Matches {
     pub now: Vec<Match>,
     /// Matches with values of the previous trip.
     pub before: Vec<Match>,
-    /// ValueNumbers matched with values that the search carries.
+    /// Values matched with values that the search carries.
     pub carried: Vec<Carried>,
 }
 

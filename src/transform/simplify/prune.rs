@@ -2,10 +2,8 @@
 //!
 //! Unread captures and tile inputs are removed, and equal inputs are merged. Constants move into the bodies,
 //! where they can be folded. If all rows of a tile input repeat one value, only this value is passed. Unused
-//! outputs of tiles and branches, and unused sums of reverse loops, are removed. A cotangent that a reverse
-//! loop passes through unchanged becomes a capture. Other carried values stay, except those that a search
-//! does not need ([`carries`]): the layout of a tape is the carry, and every loop that reads the tape must
-//! agree on it.
+//! outputs of tiles, branches and replays are removed. Other files have the carried values of searches ([`carries`])
+//! and the values of replays ([`prune_loop`]).
 
 use super::{carries, prune_loop, splat};
 use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Solve, TileOut, Tiles, Type};
@@ -98,22 +96,19 @@ pub(super) struct CapturePlan {
     sources: Vec<Source>,
 }
 
-/// Drops unused operands, merges equal operands, and moves constants into the body. Operands that `keep`
-/// marks do not change.
-pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], keep: &[bool], types: &[Type]) -> CapturePlan {
+/// Drops unused operands, merges equal operands, and moves constants into the body.
+pub(super) fn plan(b: &Builder, x: &[NodeId], used: &[bool], types: &[Type]) -> CapturePlan {
     let mut p = CapturePlan { operands: vec![], types: vec![], sources: vec![] };
-    let mut plain: Vec<bool> = vec![];
     for (k, &id) in x.iter().enumerate() {
-        let known = (0..p.operands.len()).find(|&j| p.operands[j] == id && plain[j] && !keep[k]);
-        p.sources.push(match (keep[k], splat(b, id), known) {
-            (false, Some(c), _) => Source::Splat(c),
-            (false, None, Some(j)) => Source::Input(j),
+        let known = p.operands.iter().position(|&operand| operand == id);
+        p.sources.push(match (splat(b, id), known) {
+            (Some(c), _) => Source::Splat(c),
+            (None, Some(j)) => Source::Input(j),
             // A placeholder for an unused input; no node reads it.
-            (false, None, None) if !used[k] && matches!(types[k], Type::Array { .. }) => Source::Splat(0.0),
+            (None, None) if !used[k] && matches!(types[k], Type::Array { .. }) => Source::Splat(0.0),
             _ => {
                 p.operands.push(id);
                 p.types.push(types[k].clone());
-                plain.push(!keep[k]);
                 Source::Input(p.operands.len() - 1)
             }
         });
@@ -152,7 +147,7 @@ fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     let mut operands = s.operands(x);
     let used = captures_used(bodies.into_iter().flatten(), operands.captures.len());
     let types = &s.step.input_types()[at_step..];
-    let p = plan(b, &operands.captures, &used, &vec![false; used.len()], types);
+    let p = plan(b, &operands.captures, &used, types);
     operands.captures.clone_from(&p.operands);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
     let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
@@ -169,7 +164,7 @@ fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPl
     found.fill(NewPlace::Nowhere);
     outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
     let used = either(&used_inputs(&c.then), &used_inputs(&c.otherwise));
-    let p = plan(b, &x[1..], &used, &vec![false; used.len()], &c.then.input_types());
+    let p = plan(b, &x[1..], &used, &c.then.input_types());
     let (then, otherwise) = (p.apply(&c.then, 0, &outputs), p.apply(&c.otherwise, 0, &outputs));
     (Op::Cond(Arc::new(Cond { then, otherwise })), [&x[..1], &p.operands].concat())
 }

@@ -125,7 +125,7 @@ fn with_fewer_captures(b: &Builder, l: Replay, mut x: ReplayOperands<NodeId>) ->
     let bodies = [Some((&l.body, at)), of_step, l.inverse.as_ref().map(|f| (f, at))];
     let n = x.captures.len();
     let used = captures_used(bodies.into_iter().flatten(), n);
-    let p = plan(b, &x.captures, &used, &vec![false; n], &l.body.input_types()[at..at + n]);
+    let p = plan(b, &x.captures, &used, &l.body.input_types()[at..at + n]);
     x.captures.clone_from(&p.operands);
     let (body, step) = (p.apply_all(&l.body, at), l.step.as_ref().map(|f| p.apply_all(f, at_step)));
     let inverse = l.inverse.as_ref().map(|f| p.apply_all(f, at));
