@@ -293,7 +293,8 @@ impl Lower<'_> {
         let xs = operands.xs.iter().map(|&k| self.sequence(id, k)).collect();
         let tap_rows = self.tap_rows(id, &operands.rows, &takes.rows);
         let states = places.states.iter().zip(&gives.carry).enumerate();
-        let states = states.filter_map(|(j, (&k, ty))| Some((j, self.stored(id, k, ty)?))).collect();
+        let stored_states: Box<[_]> =
+            states.filter_map(|(j, (&k, ty))| Some((j, self.stored(id, k, ty)?))).collect();
         let ys = places.ys.iter().zip(&gives.ys).map(|(&k, ty)| match self.stored(id, k, ty) {
             Some(sequence) => Output::Stored(sequence),
             None => Output::Dropped(self.buffers.arena(ty.bytes())),
@@ -308,7 +309,10 @@ impl Lower<'_> {
             let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
             (body, None, Some(restore))
         } else {
-            let (body, record) = self.recorded(id, l, (schedule, &gives.carry), trips);
+            // The names of bodies tell `backend/work` how often they run.
+            let is_step = !l.is_reversed && stored_states.is_empty() && l.num_xs + l.num_ys + l.num_sums == 0;
+            let name = if is_step { "step" } else { "loop" };
+            let (body, record) = self.recorded(id, (name, l), (schedule, &gives.carry), trips);
             (body, record, None)
         };
         let lockstep = l.lockstep().map(|n| self.rows(n, if record.is_some() { &gives.carry } else { &[] }));
@@ -327,7 +331,7 @@ impl Lower<'_> {
             xs,
             captures,
             tap_rows,
-            states,
+            stored_states,
             ys,
             sums,
             taps,
@@ -345,12 +349,11 @@ impl Lower<'_> {
     fn recorded(
         &mut self,
         id: usize,
-        l: &graph::Replay,
+        (name, l): (&'static str, &graph::Replay),
         (schedule, carry): (usize, &[Type]),
         trips: Trips,
     ) -> (Plan, Option<Record>) {
-        let has_more = l.is_reversed || l.num_xs + l.num_ys + l.num_sums + l.num_rows > 0;
-        let (name, tape) = (if has_more { "loop" } else { "step" }, l.places().tape[0]);
+        let tape = l.places().tape[0];
         let layout = SlotLayout::of(carry.iter().map(Type::bytes));
         let residuals = self.residuals(id, tape, layout.bytes, l.policy);
         let (body, stored) = self.forward(name, &l.body, residuals.as_ref(), trips);

@@ -38,17 +38,6 @@ pub enum Along<'a> {
     Each(&'a LockstepRows, &'a [Schedule], usize),
 }
 
-/// The purpose of a trip.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Trip {
-    /// Computes the state after the trip; rows with fewer trips are unchanged.
-    Forward,
-    /// Computes the state before the next trip; rows in their last trip are also unchanged.
-    Recompute,
-    /// Computes the cotangents of the trip.
-    Backward,
-}
-
 impl LockstepRows {
     pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
         let all = self
@@ -139,8 +128,9 @@ impl<'a> Along<'a> {
         }
     }
 
-    /// Binds the inputs of a body that precede the carried values, for trip `n`.
-    pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, trip: Trip, env: Env) {
+    /// Binds the inputs of a body that precede the carried values, for trip `n`. In a trip that recomputes the state before
+    /// the next one, rows in their last trip are not live.
+    pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, recomputes: bool, env: Env) {
         let (rows, schedules, furthest) = match self {
             Along::One(schedule) => return body.step(schedule, n),
             Along::Each(rows, schedules, furthest) => (rows, schedules, *furthest),
@@ -155,7 +145,7 @@ impl<'a> Along<'a> {
                 let i = n.min(count.max(1) - 1);
                 first.add(r).write(u32::from(i == 0));
                 last.add(r).write(u32::from(i + 1 == own.count() && own.reached));
-                live.add(r).write(u32::from(n + usize::from(trip == Trip::Recompute) < count));
+                live.add(r).write(u32::from(n + usize::from(recomputes) < count));
                 t.add(r).write(own.step_times[i]);
                 t_next.add(r).write(own.step_times[i + 1]);
             }
@@ -196,6 +186,10 @@ impl<'a> Along<'a> {
     /// Copies the taps of trip `n` to the tapped rows that it holds. In lockstep, each row of the batch has
     /// `num` tapped rows.
     pub unsafe fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
+        // Most loops have no taps, and the rows of a trip are found by a search.
+        if all.is_empty() {
+            return;
+        }
         // SAFETY: the caller's promise.
         unsafe {
             match self {

@@ -6,7 +6,7 @@
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
-use super::lockstep::{Along, LockstepRows, Trip};
+use super::lockstep::{Along, LockstepRows};
 use super::loops::{Carried, LoopSpace, Restorer};
 use super::residuals::{ReadResiduals, ResidualReader, StoredResiduals, prefetch_next};
 use super::tape::{SlotLayout, Slots, Tape};
@@ -63,8 +63,8 @@ pub(crate) struct Replay {
     pub captures: Box<[Address]>,
     /// The values that a trip reads from the tap rows that it holds.
     pub tap_rows: Box<[TapCotangent]>,
-    /// Which carried values are stored before each trip, and in which sequences.
-    pub states: Box<[(usize, usize)]>,
+    /// Which of its own carried values are stored before each trip, and in which sequences.
+    pub stored_states: Box<[(usize, usize)]>,
     pub ys: Box<[Output]>,
     pub sums: Box<[Total]>,
     pub taps: Box<[Tap]>,
@@ -105,7 +105,7 @@ impl Replay {
     }
 
     fn stores_sequences(&self) -> bool {
-        !self.states.is_empty() || self.ys.iter().any(|y| matches!(y, Output::Stored(_)))
+        !self.stored_states.is_empty() || self.ys.iter().any(|y| matches!(y, Output::Stored(_)))
     }
 }
 
@@ -148,6 +148,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Binds what is the same in all trips.
+    ///
+    /// # Safety
+    /// As for [`LoopSpace::replay`]; so for the other methods, which run after this one.
     unsafe fn start(&mut self) {
         let Run { l, at, body, env, .. } = self;
         // SAFETY: locations of this plan.
@@ -162,19 +165,19 @@ impl Run<'_> {
         }
     }
 
-    /// Binds the values of trip `n`, but its states.
+    /// Binds the values of trip `n`, but the states that it reads from a tape; stores its own.
     unsafe fn bind(&mut self, n: usize) {
         let Run { l, at, along, body, sequences, env, trips } = self;
         let (before, after) = (l.carried.before(*trips), l.carried.after(*trips));
         // SAFETY: locations of this plan; a slot has the bytes of what it holds and lies outside of the arena.
         unsafe {
-            along.bind(body, n, if l.restore.is_some() { Trip::Backward } else { Trip::Forward }, *env);
+            along.bind(body, n, false, *env);
             body.inputs(at.carry, before, *env);
             for (i, &x) in l.xs.iter().enumerate() {
                 body.input(at.xs + i, sequences[x].at(n));
             }
             along.bind_cotangents(body, at.rows, (&l.tap_rows, l.num_tap_rows), n, *env);
-            for &(j, to) in &l.states {
+            for &(j, to) in &l.stored_states {
                 copy_nonoverlapping(env.at(before[j]), sequences[to].at(n), l.carried.bytes[j]);
             }
             body.outputs(0, after, *env);
@@ -262,7 +265,7 @@ impl Run<'_> {
                         if !std::mem::replace(&mut is_packed, true) {
                             step.pack();
                         }
-                        self.along.bind(&mut step, n, Trip::Recompute, env);
+                        self.along.bind(&mut step, n, true, env);
                         state.bind(&mut step, head);
                         let to = &r.running[n % 2];
                         step.outputs(0, to, env);
@@ -288,7 +291,8 @@ impl Run<'_> {
 
 impl LoopSpace {
     /// # Safety
-    /// As for [`LoopSpace::solve`]; the sequences read were stored in this run, along the same schedule.
+    /// As for [`LoopSpace::solve`]; the sequences and the tape that the loop reads were stored in this run, along the same
+    /// schedule, with its layout. The rows that trips of the schedule hold are fewer than the loop's tap rows.
     pub unsafe fn replay(&mut self, l: &Replay, env: Env) {
         let LoopSpace { schedules, tapes, sequences, restorers, inner, counters } = self;
         let along = Along::new(l.lockstep.as_ref(), schedules, l.schedule);

@@ -190,7 +190,7 @@ impl<'a> ResidualReader<'a> {
             if !std::mem::replace(&mut self.is_packed, true) {
                 self.body.pack();
             }
-            along.bind(&mut self.body, n, Trip::Backward, env);
+            along.bind(&mut self.body, n, false, env);
             state.bind(&mut self.body, along.head());
             self.body.run();
             bwd.inputs(*first, spare, env);

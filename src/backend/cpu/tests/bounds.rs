@@ -241,8 +241,11 @@ fn unary(op: UnaryOp, x: f64, r: f64, y: f64) -> f64 {
             }
         }
         UnaryOp::Powf(_) => (of(x + r) - y).abs().max((of(x - r) - y).abs()),
-        // Each of the others is monotone.
-        _ => of(x + r) - of(x - r),
+        // Twice the largest difference at some points of the interval.
+        _ => {
+            let off = [-1.0, -0.5, 0.5, 1.0].map(|part| (of(x + part * r) - of(x)).abs());
+            if off.iter().any(|x| x.is_nan()) { f64::NAN } else { 2.0 * off.into_iter().fold(0.0, f64::max) }
+        }
     }
 }
 
