@@ -197,7 +197,7 @@ fn fit_rows(types: &[Type], num: usize, lanes: Option<usize>) -> Result<(), Stri
         let shape = ty.shape();
         need(lanes.is_none() || shape.rank() > 0, || format!("its {ty} in lockstep has no axis of rows"))?;
         let dims = [&[num], &shape[..]].concat();
-        Shape::try_new(&dims).map(|_| ()).map_err(|_| format!("{num} rows of {ty} are too many elements"))
+        Shape::try_new(dims).map(|_| ()).map_err(|_| format!("{num} rows of {ty} are too many elements"))
     };
     types.iter().try_for_each(one)
 }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
     let Op::Replay(l) = &node.op else { return None };
     // In lockstep, the first axis is already the axis of rows.
-    if l.lockstep().is_some() || l.num_xs + l.num_ys + l.num_rows + l.num_taps() > 0 || reads_states(f, node)
+    if l.lockstep().is_some()
+        || l.num_xs + l.num_ys + l.num_rows + l.num_taps() > 0
+        || states_are_read(f, node)
     {
         return None;
     }

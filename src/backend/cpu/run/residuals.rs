@@ -6,7 +6,7 @@
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
-use super::lockstep::{Along, Trip};
+use super::lockstep::Along;
 use super::tape::{SlotLayout, Tape};
 use crate::backend::cpu::address::{Access, Address, Env};
 use crate::backend::cpu::plan::Plan;
