@@ -15,6 +15,7 @@ pub mod layers;
 pub mod lower;
 pub mod lower_conv;
 pub mod lower_loops;
+pub mod lower_replay;
 pub mod memory_plan;
 pub mod places;
 pub mod prepare;
