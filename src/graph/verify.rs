@@ -553,6 +553,53 @@ mod tests {
         assert!(why.ends_with("its step's next state 0 is f32[3], not f32[2]"), "{why}");
         let why = fault(&|_| {}, &[6, 6]);
         assert!(why.ends_with("its body's carry 0 is f32[3], not f32[2]"), "{why}");
+        let why = fault(&|l| l.is_reversed = false, &[4, 6]);
+        assert!(why.ends_with("it reads states but runs forward"), "{why}");
+        let why = fault(&|l| l.policy = Policy::Reversible, &[4, 6]);
+        assert!(why.ends_with("it is reversible but reads states"), "{why}");
+        let why = fault(&|l| l.inverse = Some(l.body.clone()), &[4, 6]);
+        assert!(why.ends_with("it has an inverse but is more than a forward step"), "{why}");
+        // Counts that no function can have, alone and in sums that overflow.
+        for n in [usize::MAX, usize::MAX / 2, 1 << 63] {
+            let why = fault(&|l| (l.num_carry, l.num_xs) = (n, n), &[4, 6]);
+            assert!(why.contains("its body has 7 inputs, fewer than"), "{why}");
+            let why = fault(&|l| (l.num_ys, l.num_sums) = (n, n), &[4, 6]);
+            assert!(why.contains("its body has 2 outputs, fewer than"), "{why}");
+        }
+    }
+
+    #[test]
+    fn only_forward_loops_fill_a_tape_and_tap_rows_are_those_of_the_search() {
+        let types = [Type::Schedule, f32s(&[2]), f32s(&[3])];
+        let tape_of = |is_reversed: bool| {
+            let (mut b, x) = Builder::with_inputs(&types);
+            let walk = Replay { num_carry: 1, is_reversed, ..Replay::new(pass(&step_types(), &[4])) };
+            let place = walk.places().tape[0];
+            let walked = b.push(Op::Replay(Arc::new(walk)), &x, None);
+            let tape = b.proj(walked, place);
+            verify(&b.finish(&[tape]))
+        };
+        assert_eq!(tape_of(false), Ok(()));
+        let why = tape_of(true).unwrap_err().to_string();
+        assert!(why.ends_with("it is the tape of a loop that fills none"), "{why}");
+        for num_tap_rows in [5, 6, 7] {
+            let (mut b, x) = Builder::with_inputs(&[f32s(&[2]), f32s(&[3])]);
+            let attempt =
+                pass(&[Type::scalar(D), f32s(&[2]), Type::scalar(B), f32s(&[3])], &[2, 2, 2, 0, 1, 2, 3]);
+            let step = pass(&step_types(), &[4, 5]);
+            let s = Solve { attempt, step, taps: Taps::at(6), ..search() };
+            let (place, replay) = (s.places().schedule[0], Replay { num_tap_rows, ..s.replay() });
+            let (none, zero, no) = (b.splat(DType::U32, [], 0.0), b.splat(D, [], 0.0), b.splat(B, [], 0.0));
+            let times = b.splat(D, [6], 0.5);
+            let found = b.push(Op::Solve(Arc::new(s)), &[none, zero, times, x[0], no, x[1]], None);
+            let schedule = b.proj(found, place);
+            let again = b.push(Op::Replay(Arc::new(replay)), &[schedule, x[0], x[1]], None);
+            let end = b.proj(again, 0);
+            let found = verify(&b.finish(&[end])).map_err(|e| e.to_string());
+            let why = format!("it has {num_tap_rows} tap rows, but its search has 6");
+            assert_eq!(found.is_ok(), num_tap_rows == 6, "{found:?}");
+            assert!(found.err().is_none_or(|e| e.ends_with(&why)), "{why}");
+        }
     }
 
     fn tile(rows: usize, tail: Option<usize>) -> Tiles {
