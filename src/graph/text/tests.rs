@@ -289,7 +289,7 @@ fn faults_of_loops_are_reported_with_their_lines() {
         ("%7 = neg %4", "%7 = neg %9", "line 21", "neg: its operand %9 does not come before it"),
         ("[rows, sum]", "[rows, mean]", "line 29", "unknown tiles output `mean`: expected rows or sum"),
         ("num_carry=1, policy=direct", "num_carry=one, policy=direct", "line 12", "index"),
-        ("num_states=1", "num_states=18446744073709551615", "line 18", "fewer than 18446744073709551615"),
+        ("num_states=1", "num_states=18446744073709551615", "line 19", "fewer than 18446744073709551615"),
         ("tile=5", "tile=4", "line 29", "input 1 of its body is f32[5,3], not 4 rows"),
         ("return %5, %7, %10", "return %9", "line 38", "%9 is a tuple: return `proj` nodes that extract"),
         (
