@@ -8,7 +8,8 @@
 use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles};
 use std::sync::Arc;
 
-/// Defines the elementwise functions of one operand, with those of the [table](super::functions).
+/// Defines the elementwise functions of one operand: those with rules of their own, and the rows of the
+/// [table](super::functions).
 macro_rules! unary_ops {
     ($($(#[$doc:meta])* $op:ident $name:ident $domain:ident;)*) => {
         /// Elementwise functions of one float. `Neg`, `Abs` and `Sign` also take i32; `Not` takes bool.

@@ -97,6 +97,11 @@ pub(super) fn with_inputs(
     resign(f, &types, &sources, outputs)
 }
 
+/// The values of `all` at which `kept` is set.
+pub(super) fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
+    all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
+}
+
 /// Which inputs of a function a node or an output reads.
 pub(super) fn used_inputs(f: &Func) -> Vec<bool> {
     let mut used = vec![false; f.nodes().len()];

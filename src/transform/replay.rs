@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tangents::tangents;
 use transpose::{Loop, transpose};
 
-/// The operands of a search as those of the replay of its step.
+/// The operands of the replay of a search's step, from the operands of the search.
 fn of_search<T>(schedule: T, x: SearchOperands<T>) -> ReplayOperands<T> {
     ReplayOperands {
         schedule: vec![schedule],
@@ -111,8 +111,8 @@ fn only(found: Cotangents, on: &[bool]) -> Cotangents {
     found.into_iter().zip(on).map(|(ct, on)| ct.filter(|_| *on)).collect()
 }
 
-/// The reverse derivative of a loop that reads states: that of two loops which together equal it. The first one
-/// computes the states and leaves them as sequences, the second one reads these sequences.
+/// The reverse derivative of a loop that reads states. The loop equals two loops: the first one computes the states and
+/// leaves them as sequences, the second one reads these sequences. This is the reverse derivative of the two.
 fn vjp_of_two(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<Cotangents, TransformError> {
     transpose::needs_all_states(l)?;
     let types: Vec<Type> = rule.x.iter().map(|&id| b.ty(id).clone()).collect();

@@ -10,7 +10,7 @@ use crate::array::Array;
 use crate::graph::{Replay, ReplayOperands, ReplayValues, TripInputs, Type};
 use std::sync::Arc;
 
-/// The schedule of a loop, or those of its rows in lockstep.
+/// The schedule of a loop; in lockstep, one schedule per row.
 pub(super) enum Along<'a> {
     One(&'a Schedule),
     Each(Schedules<'a>),

@@ -296,7 +296,7 @@ fn search(step: Func) -> Op {
     }))
 }
 
-/// The backward pass of a loop with this step: it carries the cotangent of y and sums that of a.
+/// The backward pass of a loop with this step: it carries the cotangent of y and sums the cotangents of a.
 fn backward(step: Func) -> Replay {
     let step = Some(step);
     Replay { step, is_reversed: true, num_carry: 1, num_states: 1, num_sums: 1, ..Replay::new(bwd()) }

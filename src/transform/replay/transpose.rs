@@ -17,7 +17,7 @@ pub(super) struct Loop<'a> {
     pub(super) l: &'a Replay,
     /// The node of the loop.
     pub(super) y: NodeId,
-    /// The positions of the node's values; those of states and tape are read.
+    /// The positions of the node's values. The transpose reads the states or the tape.
     pub(super) places: ReplayValues<usize>,
     pub(super) x: ReplayOperands<NodeId>,
     /// The cotangents of the values.
@@ -144,7 +144,7 @@ impl Request {
         })
     }
 
-    /// The transpose of a trip, and the types of its captures behind those of the loop.
+    /// The transpose of a trip, and the types of the captures that it has in addition to those of the loop.
     fn body(&self, l: &Replay) -> Result<(Func, Vec<crate::graph::Type>), TransformError> {
         let takes = l.inputs(&l.body.input_types());
         let gives = l.outputs(&l.body.output_types());

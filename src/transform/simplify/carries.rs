@@ -18,7 +18,7 @@ use crate::graph::{
     AttemptInputs, AttemptOutputs, Builder, Func, Literal, NodeId, Op, SearchOperands, Solve, TripInputs,
     Type, indices,
 };
-use crate::transform::bodies::{Source, with_inputs};
+use crate::transform::bodies::{Source, only, with_inputs};
 use crate::transform::flow::num_values;
 
 /// The positions of the values that a search carries, first the state, then the ext values: inputs and outputs of
@@ -34,11 +34,6 @@ impl Carried {
         let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
         Carried { inputs: [takes.carry, takes.ext].concat(), outputs: [gives.carry, gives.ext].concat() }
     }
-}
-
-/// The values of `all` at which `kept` is set.
-fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
-    all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
 }
 
 /// The search without its unused carried values, its operands, and the new locations of its values.

@@ -2,19 +2,14 @@
 //!
 //! Unused stored, summed and tapped values are removed with their computation, and inputs that the body does not
 //! read. A carried value that every trip passes on unchanged becomes a capture, if no node reads the states of the
-//! loop. Other carried values stay, and the states that the loop reads: their layout is that of a tape.
+//! loop. All other carried values stay. So do the states that the loop reads, because a tape has their layout.
 
 use super::prune::{NewPlace, captures_used, plan};
 use crate::graph::{
     Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
-use crate::transform::bodies::{Source, used_inputs, with_inputs};
+use crate::transform::bodies::{Source, only, used_inputs, with_inputs};
 use std::sync::Arc;
-
-/// The values of a group at which `kept` is set.
-fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
-    all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
-}
 
 fn not(flags: &[bool]) -> Vec<bool> {
     flags.iter().map(|on| !on).collect()

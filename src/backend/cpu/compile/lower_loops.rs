@@ -209,7 +209,7 @@ impl Lower<'_> {
         self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
     }
 
-    /// The taps of a loop: `trip` are the types of one trip's taps, and `rows` those of the results `at`.
+    /// The taps of a loop. `trip` has the types of one trip's taps, `rows` the types of the results `at`.
     pub fn taps(&mut self, id: usize, at: &[usize], trip: &[Type], rows: &[Type]) -> Box<[Tap]> {
         let all = at.iter().zip(trip.iter().zip(rows)).map(|(&k, (ty, rows))| Tap {
             trip: self.buffers.arena(ty.bytes()),

@@ -3,7 +3,7 @@
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
 //! trip copies them; captured values are bound once. Control does not return to the caller between trips. A
 //! loop allocates nothing once its schedule and tape have the capacity that they need. This file implements
-//! the contract of `graph::Solve`; `replay` has that of the other loops.
+//! the contract of `graph::Solve`; `replay` implements the other loops.
 
 use super::bind::Body;
 use super::exec::Workspace;

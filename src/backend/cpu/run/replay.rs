@@ -38,7 +38,7 @@ pub(crate) struct Record {
 /// The states that a loop reads.
 #[derive(Debug)]
 pub(crate) struct Restore {
-    /// The step that recomputes states; its workspace follows that of the body.
+    /// The step that recomputes states. Its workspace comes right after the workspace of the body.
     pub step: Plan,
     pub layout: SlotLayout,
     /// Two buffers for recomputed states, which alternate.
