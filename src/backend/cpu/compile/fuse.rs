@@ -11,6 +11,7 @@
 //! Reachability is stored as bit sets. The pass does not depend on kernels or on the memory plan.
 
 use super::bits::Bits;
+use super::chaos::{self, Decision};
 use super::places::{Geometry, Operand, Place, is_layout, place};
 use crate::graph::{Func, Op};
 
@@ -273,9 +274,10 @@ impl Units {
         if size == 1 {
             candidates.extend(self.scalars.iter().rev().take(4));
         }
+        chaos::shuffle(Decision::Fusion, &mut candidates);
         for c in candidates {
             let c = self.current(c);
-            if c != unit && self.may_merge(c, unit) {
+            if c != unit && self.may_merge(c, unit) && !chaos::forgoes(Decision::Fusion) {
                 self.merge(c, unit);
                 unit = c;
             }
@@ -351,7 +353,8 @@ impl Units {
             let mut stack = vec![(unit, false)];
             while let Some((u, ready)) = stack.pop() {
                 if ready {
-                    order.push(u);
+                    // All values of a unit may be recomputed in others.
+                    order.extend((!self.all[u].nodes.is_empty()).then_some(u));
                 } else if !std::mem::replace(&mut seen[u], true) {
                     stack.push((u, true));
                     let mut preds: Vec<usize> = self.preds(u).filter(|&p| !seen[p]).collect();

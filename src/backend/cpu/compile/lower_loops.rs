@@ -1,6 +1,7 @@
 //! Lowers searches, tiles and conditionals: compiles their bodies and assigns their buffers. `lower_replay` lowers the
 //! other loops.
 
+use super::chaos::{self, Decision};
 use super::codegen::elem;
 use super::lower::Lower;
 use super::places::Place;
@@ -139,11 +140,16 @@ impl Lower<'_> {
         policy: graph::Policy,
     ) -> usize {
         let step = StepBytes { state: layout.bytes, residuals: left.map_or(0, |left| left.layout.bytes) };
+        let budget = residual_budget(policy, step, self.known_steps(id));
         self.spaces.tapes.push(TapeShape {
             state_bytes: step.state,
             num: num_slots(policy, step.state),
             residual_bytes: step.residuals,
-            budget: residual_budget(policy, step, self.known_steps(id)),
+            budget: chaos::bound(
+                Decision::Residuals,
+                budget,
+                &[0, 3 * step.state + 5 * step.residuals / 2, budget],
+            ),
             lead: usize::from(left.is_some_and(|left| left.opening.is_some())),
         });
         self.spaces.tapes.len() - 1
@@ -167,7 +173,8 @@ impl Lower<'_> {
         let rev = readers.next().filter(|_| readers.next().is_none() && budget(0) > 0)?;
         let found = residuals(self.func, NodeId(rev as u32))?;
         let types = found.recompute.output_types();
-        (budget(SlotLayout::of(types.iter().map(Type::bytes)).bytes) > 0).then_some(found)
+        let fits = budget(SlotLayout::of(types.iter().map(Type::bytes)).bytes) > 0;
+        (fits && !chaos::forgoes(Decision::Residuals)).then_some(found)
     }
 
     /// The number of steps of search `id`, if it is a constant of the program.
@@ -343,6 +350,8 @@ impl Lower<'_> {
             tail,
             rows: t.tile,
             row0: (0..num).map(|i| (i * t.tile) as u32).collect(),
+            #[cfg(test)]
+            order: chaos::order(Decision::Tiles, num - usize::from(t.tail.is_some())),
             rowed,
             shared,
             outs,

@@ -6,6 +6,7 @@
 //! is within a few percent of the lower bound. If a step may overwrite a buffer that no later step reads, its
 //! result shares the bytes of this buffer. The pass and its tests use only lifetimes and sizes.
 
+use super::chaos::{self, Decision};
 use crate::backend::cpu::memory::aligned;
 use std::cmp::Reverse;
 
@@ -41,7 +42,7 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
         let (w, r) = (find(&merged, written), find(&merged, read));
         let (Some(new), Some(old)) = (groups[w], groups[r]) else { continue };
         let fits = aligned(new.bytes) == aligned(old.bytes) && reused_at[r] != Some(step);
-        if w != r && fits && new.first == step && old.last == step {
+        if w != r && fits && new.first == step && old.last == step && !chaos::forgoes(Decision::Memory) {
             reused_at[r] = Some(step);
             groups[r] = Some(Life { last: new.last, ..old });
             groups[w] = None;
@@ -51,6 +52,7 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
     let key = |(i, life): (usize, &Option<Life>)| life.map(|l| (Reverse(l.bytes), l.first, i));
     let mut order: Vec<_> = groups.iter().enumerate().filter_map(key).collect();
     order.sort_unstable();
+    chaos::shuffle(Decision::Memory, &mut order);
     let mut placed: Vec<(Life, usize)> = Vec::new();
     let mut offsets = vec![None; lives.len()];
     for (_, _, i) in order {
@@ -108,7 +110,10 @@ fn best_fit(placed: &[(Life, usize)], life: Life) -> usize {
     let need = aligned(life.bytes);
     let (mut end, mut best) = (0, None);
     for (from, to) in taken {
-        if from >= end + need && best.is_none_or(|(gap, _)| from - end < gap) {
+        if from >= end + need
+            && best.is_none_or(|(gap, _)| from - end < gap)
+            && !chaos::forgoes(Decision::Memory)
+        {
             best = Some((from - end, end));
         }
         end = end.max(to);

@@ -3,11 +3,12 @@
 //! [`prepare`] replaces flags by plain operations; [`places`] decides which values move no data; [`fuse`] with
 //! [`layers`] groups nodes into units, and [`recompute`] lets units recompute cheap values. [`lower`] turns units into
 //! steps on [`buffers`], with [`codegen`] for fused units. [`extents`] checks that each step stays inside its
-//! buffers, and [`memory_plan`] assigns memory to the buffers.
+//! buffers, and [`memory_plan`] assigns memory to the buffers. In tests, [`chaos`] draws the decisions of these passes.
 
 pub mod bits;
 pub mod buffers;
 pub mod chains;
+pub mod chaos;
 pub mod codegen;
 pub mod extents;
 pub mod fuse;

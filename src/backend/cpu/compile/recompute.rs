@@ -11,6 +11,7 @@
 //! PyTorch's partitioner) would find the global optimum. Here, all candidates are in one unit, and the greedy
 //! pass found the same sets on the networks tried.
 
+use super::chaos::{self, Decision};
 use super::fuse::{Kind, Unit, Units};
 use super::places::Place;
 use crate::graph::{Func, Op, UnaryOp};
@@ -24,7 +25,10 @@ const MAX_CHAIN: usize = 4;
 pub(crate) fn recompute(units: &mut Units, func: &Func) {
     for unit in 0..units.all.len() {
         let u = &units.all[unit];
-        if u.kind == Kind::Fused && !u.nodes.is_empty() && u.size >= MIN_SIZE {
+        if u.kind == Kind::Fused
+            && !u.nodes.is_empty()
+            && u.size >= chaos::bound(Decision::Recompute, MIN_SIZE, &[1, 8, usize::MAX])
+        {
             thin(units, func, unit);
         }
     }
@@ -49,7 +53,14 @@ fn thin(units: &mut Units, func: &Func, unit: usize) {
         .copied()
         .filter(|&id| of(id).is_some_and(|r| !r.hard) && is_cheap(&func.nodes()[id].op))
         .collect();
-    let mut search = ChainSearch { units, func, unit, nodes: &nodes, extra: vec![] };
+    let mut search = ChainSearch {
+        units,
+        func,
+        unit,
+        nodes: &nodes,
+        extra: vec![],
+        longest: chaos::bound(Decision::Recompute, MAX_CHAIN, &[1, 2, 8]),
+    };
     let mut gone: Vec<usize> = Vec::new();
     search.remove(&soft, &mut stored, &mut gone, &of);
     loop {
@@ -127,6 +138,8 @@ struct ChainSearch<'a> {
     nodes: &'a [usize],
     /// Values of other units that are stored for the readers.
     extra: Vec<usize>,
+    /// The largest number of nodes of a chain.
+    longest: usize,
 }
 
 impl ChainSearch<'_> {
@@ -139,7 +152,7 @@ impl ChainSearch<'_> {
     }
 
     /// The nodes to compute for `id`, in topological order, and the values that would have to be stored for
-    /// them. `None` if these are more than [`MAX_CHAIN`] nodes.
+    /// them. `None` if these are more nodes than the longest chain has.
     fn chain<'r>(
         &self,
         id: usize,
@@ -153,7 +166,7 @@ impl ChainSearch<'_> {
                 continue;
             }
             chain.push(v);
-            if chain.len() > MAX_CHAIN {
+            if chain.len() > self.longest {
                 return None;
             }
             for root in self.units.operands[v].iter().filter_map(Place::root) {

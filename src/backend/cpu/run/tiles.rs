@@ -24,6 +24,9 @@ pub(crate) struct Tiles {
     pub tail: Option<Plan>,
     /// First row of each tile.
     pub row0: Box<[u32]>,
+    /// The order in which workers take the full tiles, if a test draws it.
+    #[cfg(test)]
+    pub order: Box<[usize]>,
     /// Rows per tile.
     pub rows: usize,
     /// Inputs that are split by rows: location, and bytes per row.
@@ -169,6 +172,8 @@ unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Pla
                 if i >= whole {
                     return;
                 }
+                #[cfg(test)]
+                let i = tiles.order[i];
                 tiles.tile(i, &tiles.body, ws, shared.env);
             }
         }

@@ -3,6 +3,7 @@
 mod batched;
 mod bounds;
 mod chains;
+mod chaos;
 mod cond;
 mod convolved;
 mod loops;

@@ -10,7 +10,7 @@ use crate::graph::{
 use std::sync::Arc;
 
 /// A function of a few dozen random nodes with small shapes.
-fn function(rng: &mut Rng, dtype: DType) -> Func {
+pub(super) fn function(rng: &mut Rng, dtype: DType) -> Func {
     let dims = |rng: &mut Rng| -> Vec<usize> {
         let sizes = [0, 1, 1, 2, 3, 5, 8, 16, 33, 64];
         let first = usize::from(rng.below(4) > 0);
@@ -23,7 +23,7 @@ fn function(rng: &mut Rng, dtype: DType) -> Func {
 }
 
 /// A function with the given inputs and about `ops` random nodes.
-fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
+pub(super) fn grown(rng: &mut Rng, types: &[Type], ops: usize) -> Func {
     let (mut b, mut values) = Builder::with_inputs(types);
     for _ in 0..ops {
         let x = values[rng.below(values.len())];

@@ -346,3 +346,21 @@ fn what_has_no_elements_goes_through_every_kind_of_step() {
     let (zeros, end) = (b.dot(wave, both, true, false), b.unary(UnaryOp::Tanh, product));
     check(&b.finish(&[turned, end, zeros]), 3);
 }
+
+#[test]
+fn a_kernel_whose_values_are_all_recomputed_elsewhere_is_left_out() {
+    // The last kernel reads 21 to 25 arrays and a sum of two more. From 24 arrays on, the sum is a kernel of its own, which is
+    // then recomputed where it is read.
+    let ty = f32s([64, 32]);
+    let mut kernels = vec![];
+    for num in 21..=25 {
+        let (mut b, x) = Builder::with_inputs(&vec![ty.clone(); num + 1]);
+        let sum = b.add(x[0], x[1]);
+        let all = x[3..].iter().fold(x[2], |all, &x| b.mul(all, x));
+        let all = b.mul(all, sum);
+        let f = b.finish(&[all]);
+        kernels.push(Plan::compile(&f, Level::detect()).report().kernels);
+        check(&f, num as u64);
+    }
+    assert_eq!(kernels, [1, 1, 1, 1, 2], "{kernels:?}");
+}

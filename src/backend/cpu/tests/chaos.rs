@@ -1,0 +1,131 @@
+//! No decision about speed or memory changes a bit: programs compiled with drawn decisions against the usual ones.
+
+use super::{Rng, bits, random, run};
+use crate::array::{Array, DType};
+use crate::backend::cpu::Plan;
+use crate::backend::cpu::compile::chaos::{Decision, with_seed};
+use crate::graph::arbitrary::{Recipe, function};
+use crate::graph::{Checkpoints, Func, Node, Op, Policy, Solve, Type};
+use crate::simd::Level;
+use crate::transform::{Searches, batch_with, optimize, vjp};
+use std::sync::Arc;
+
+/// Programs, and drawn compilations of each. `CHAOS_PROGRAMS=<n>` sets another number of programs.
+const NUM_PROGRAMS: u64 = 40;
+const NUM_SEEDS: u64 = 4;
+
+fn num_programs() -> u64 {
+    std::env::var("CHAOS_PROGRAMS").map_or(NUM_PROGRAMS, |n| n.parse().expect("a number"))
+}
+
+fn floats(types: &[Type]) -> Vec<usize> {
+    (0..types.len()).filter(|&k| types[k].is_float()).collect()
+}
+
+fn gradient(f: &Func) -> Func {
+    vjp(f, &floats(&f.output_types()), &floats(&f.input_types())).expect("none of its loops is a gradient")
+}
+
+/// A program of one of five kinds: dozens of small operations; operations on matrices; loops and tiles; their gradient; the
+/// same in lockstep.
+fn program(seed: u64) -> Func {
+    let mut rng = Rng(seed * 91 + 7);
+    let float = if rng.below(2) == 0 { DType::F32 } else { DType::F64 };
+    let loops = || {
+        function(
+            seed,
+            Recipe { ops: 8 + seed as usize % 25, float, loops: true, short: seed.is_multiple_of(3) },
+        )
+        .0
+    };
+    match seed % 5 {
+        0 => random::function(&mut rng, float),
+        1 => random::grown(&mut rng, &vec![Type::array(float, [40, 40]); 3], 60),
+        2 => optimize(&loops()),
+        3 => optimize(&gradient(&loops())),
+        _ => {
+            let f = loops();
+            let mapped: Vec<bool> = (0..f.num_inputs()).map(|k| seed >> (k % 5) & 1 == 0).collect();
+            optimize(&gradient(&batch_with(&f, &mapped, 2 + seed as usize % 3, Searches::Lockstep)))
+        }
+    }
+}
+
+fn arguments(f: &Func, seed: u64) -> Vec<Array> {
+    let mut rng = Rng(seed + 1);
+    f.input_types().iter().map(|ty| rng.array(ty)).collect()
+}
+
+fn all_bits(plan: &Plan, x: &[Array]) -> Vec<Vec<u64>> {
+    run(plan, x).iter().map(bits).collect()
+}
+
+#[test]
+fn no_drawn_decision_changes_a_bit() {
+    let (mut draws, mut names) = ([0; Decision::ALL.len()], std::collections::BTreeMap::new());
+    for seed in 0..num_programs() {
+        let f = program(seed);
+        f.nodes().iter().for_each(|node| *names.entry(node.op.name()).or_insert(0) += 1);
+        let x = arguments(&f, seed);
+        for level in Level::available() {
+            let want = all_bits(&Plan::compile(&f, level), &x);
+            for chaos in 0..NUM_SEEDS {
+                let (plan, num) = with_seed(1 + seed * NUM_SEEDS + chaos, || Plan::compile(&f, level));
+                assert_eq!(all_bits(&plan, &x), want, "program {seed}, decisions {chaos}, {level:?}:\n{f}");
+                draws.iter_mut().zip(num).for_each(|(all, num)| *all += num);
+            }
+        }
+    }
+    for (decision, draws) in Decision::ALL.iter().zip(draws) {
+        assert!(draws > num_programs(), "{decision:?} was drawn {draws} times");
+    }
+    for name in ["solve", "replay", "tiles", "dot", "gather", "reduce_sum"] {
+        assert!(names.contains_key(name), "no program has {name}: {names:?}");
+    }
+}
+
+/// `f` with searches under another policy.
+fn under(f: &Func, policy: Policy) -> Func {
+    let with = |node: &Node| match &node.op {
+        Op::Solve(s) => Node { op: Op::Solve(Arc::new(Solve { policy, ..Solve::clone(s) })), ..node.clone() },
+        _ => node.clone(),
+    };
+    Func::new(f.nodes().iter().map(with).collect(), f.inputs().to_vec(), f.outputs().to_vec())
+}
+
+/// Loops, alone and as 3 rows in lockstep, with 1 to 9 stored states, with 100 to 10,000 bytes of states and residuals, and
+/// with all of both; each with drawn decisions, by which none, some or all of the residuals are stored.
+#[test]
+fn no_number_of_stored_states_or_residuals_changes_a_bit() {
+    let mut loops = 0;
+    for seed in 0..num_programs() / 8 {
+        let recipe = Recipe { ops: 12, float: DType::F64, loops: true, short: false };
+        let f = function(1000 + seed, recipe).0;
+        loops += f.nodes().iter().filter(|node| matches!(node.op, Op::Solve(_))).count();
+        let mut rng = Rng(seed);
+        let mut policies = vec![Policy::Checkpoint(Checkpoints::Auto)];
+        policies.extend((0..2).map(|_| Policy::Checkpoint(Checkpoints::Count(1 + rng.below(9)))));
+        policies.extend((0..2).map(|_| Policy::Checkpoint(Checkpoints::Bytes(100 + rng.below(9_900)))));
+        for is_lockstep in [false, true] {
+            let make = |policy| {
+                let f = under(&f, policy);
+                let many = |f: &Func| batch_with(f, &vec![true; f.num_inputs()], 3, Searches::Lockstep);
+                optimize(&gradient(&if is_lockstep { many(&f) } else { f }))
+            };
+            let direct = make(Policy::Direct);
+            let x = arguments(&direct, seed);
+            let want = all_bits(&Plan::compile(&direct, Level::detect()), &x);
+            for &policy in &policies {
+                let g = make(policy);
+                for chaos in 0..NUM_SEEDS {
+                    let (plan, _) =
+                        with_seed(7 + seed * NUM_SEEDS + chaos, || Plan::compile(&g, Level::detect()));
+                    let message =
+                        || format!("program {seed}, {policy:?}, decisions {chaos}, lockstep {is_lockstep}");
+                    assert!(all_bits(&plan, &x) == want, "{}", message());
+                }
+            }
+        }
+    }
+    assert!(loops as u64 >= num_programs() / 16, "{loops} loops");
+}
