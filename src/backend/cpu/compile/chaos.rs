@@ -4,8 +4,8 @@
 //! tiles run: these are decisions about speed and memory, and none of them may change a bit of a result. While a test
 //! runs a compilation in [`with_seed`], they are drawn. Outside of tests, the functions are the identity.
 //!
-//! Whether a product finishes the operations of its layer ([`super::layers`]) is not among them: a result may then differ in
-//! its last bit.
+//! One decision does change bits and is not drawn: a product that is added to a matrix from its registers may be a term of a
+//! sum over trips, whose terms are then added in groups (`run/totals.rs`).
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -13,6 +13,8 @@ use std::cell::Cell;
 /// What is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
+    /// Whether a product finishes the bias, gate, shift and activation of its layer.
+    Layer,
     /// Which elementwise operations and reductions share a kernel.
     Fusion,
     /// Which cheap values are recomputed where they are read.
@@ -28,8 +30,14 @@ pub(crate) enum Decision {
 
 #[cfg(test)]
 impl Decision {
-    pub(crate) const ALL: [Decision; 5] =
-        [Decision::Fusion, Decision::Recompute, Decision::Memory, Decision::Residuals, Decision::Tiles];
+    pub(crate) const ALL: [Decision; 6] = [
+        Decision::Layer,
+        Decision::Fusion,
+        Decision::Recompute,
+        Decision::Memory,
+        Decision::Residuals,
+        Decision::Tiles,
+    ];
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The kernel finishes rows while they are in L1. This saves a pass over the result, and the result has the
 //! same bits as that of separate kernels. This file determines which nodes belong to a layer.
 
+use super::chaos::{self, Decision};
 use super::fuse::{Kind, Units, insert};
 use super::places::Place;
 use crate::backend::cpu::kernels::K_BLOCK;
@@ -60,10 +61,11 @@ impl Units {
             both.into_iter()
         };
         let by_row = |units: &mut Units, before: &[Part]| {
-            both().any(|(from, row)| {
-                is_row(&units.places[row], func.nodes()[id].ty.shape())
-                    && units.append(id, from, Some(row), before, func)
-            })
+            !chaos::forgoes(Decision::Layer)
+                && both().any(|(from, row)| {
+                    is_row(&units.places[row], func.nodes()[id].ty.shape())
+                        && units.append(id, from, Some(row), before, func)
+                })
         };
         match op {
             Op::Binary(BinaryOp::Add) => {
@@ -75,7 +77,7 @@ impl Units {
                     })
             }
             Op::Binary(BinaryOp::Mul) => by_row(self, &[Part::Product, Part::Bias]),
-            Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) => {
+            Op::Unary(UnaryOp::Tanh | UnaryOp::Sigmoid) if !chaos::forgoes(Decision::Layer) => {
                 let before = [Part::Product, Part::Bias, Part::Matrix, Part::Gate, Part::Shift];
                 self.append(id, args[0].index(), None, &before, func)
             }

@@ -349,8 +349,8 @@ fn what_has_no_elements_goes_through_every_kind_of_step() {
 
 #[test]
 fn a_kernel_whose_values_are_all_recomputed_elsewhere_is_left_out() {
-    // The last kernel reads 21 to 25 arrays and a sum of two more. From 24 arrays on, the sum is a kernel of its own, which is
-    // then recomputed where it is read.
+    // A product of 20 to 24 arrays, times a sum of two more; a kernel reads at most 24. With 23 arrays, the sum is a kernel of
+    // its own, whose only value the other kernel recomputes. With 24, the last multiplication is a kernel with the sum.
     let ty = f32s([64, 32]);
     let mut kernels = vec![];
     for num in 21..=25 {
