@@ -5,10 +5,14 @@
 
 pub mod checkpoint;
 pub mod cpu;
+mod loop_report;
+mod report;
 #[cfg(feature = "train")]
 pub(crate) mod work;
 
-pub use cpu::{Counters, LoopReport, LoopRun, Peak, Plan, PlanReport, Workspace};
+pub use cpu::{Counters, Peak, Plan, Workspace};
+pub use loop_report::{LoopReport, LoopRun};
+pub use report::{BodyKind, PlanReport};
 
 use crate::array::Array;
 use crate::graph::Func;

@@ -3,8 +3,8 @@
 //! A [`PlanReport`] contains the number of tiles and the cost of one trip of each loop. The caller supplies
 //! the number of trips.
 
-use super::PlanReport;
 use super::checkpoint::cost::fewest_extra;
+use super::{BodyKind, PlanReport};
 use serde::{Deserialize, Serialize};
 
 /// The cost of one run of a program.
@@ -44,14 +44,19 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
     let recomputed_residuals =
         plan.loops.iter().map(|l| l.with_steps(steps).recomputed_residuals).max().unwrap_or(0) as f64;
     let own = Work { kernels: plan.kernels, flops: plan.flops as f64, bytes_moved: plan.bytes_moved as f64 };
-    plan.bodies.iter().enumerate().fold(own, |sum, (i, (name, body))| {
-        let is_replayed = plan.bodies.get(i + 1).is_some_and(|(next, _)| *next == "backward step");
-        let times = match *name {
-            "step" if is_replayed => trips.replayed.unwrap_or_else(fewest),
-            "attempt" => trips.attempted,
-            "step" | "backward step" => trips.accepted,
-            "stages" => recomputed_residuals,
-            _ => body.trips as f64,
+    plan.bodies.iter().fold(own, |sum, (kind, body)| {
+        let times = match kind {
+            BodyKind::RestoringStep => trips.replayed.unwrap_or_else(fewest),
+            BodyKind::Attempt => trips.attempted,
+            BodyKind::Step | BodyKind::BackwardStep => trips.accepted,
+            BodyKind::Stages => recomputed_residuals,
+            BodyKind::FirstStage
+            | BodyKind::Loop
+            | BodyKind::Then
+            | BodyKind::Otherwise
+            | BodyKind::Tile
+            | BodyKind::LastTile
+            | BodyKind::Gradient => body.trips as f64,
         };
         let inner = work(body, trips);
         Work {
@@ -88,7 +93,11 @@ mod tests {
             trips: 1,
             ..PlanReport::default()
         };
-        let bodies = vec![("attempt", leaf(100)), ("step", leaf(10)), ("backward step", leaf(1000))];
+        let bodies = vec![
+            (BodyKind::Attempt, leaf(100)),
+            (BodyKind::RestoringStep, leaf(10)),
+            (BodyKind::BackwardStep, leaf(1000)),
+        ];
         let tile = PlanReport {
             kernels: 2,
             flops: 5,
@@ -97,7 +106,12 @@ mod tests {
             bodies,
             ..PlanReport::default()
         };
-        let plan = PlanReport { kernels: 1, flops: 7, bodies: vec![("tile", tile)], ..PlanReport::default() };
+        let plan = PlanReport {
+            kernels: 1,
+            flops: 7,
+            bodies: vec![(BodyKind::Tile, tile)],
+            ..PlanReport::default()
+        };
         let counted = Trips { attempted: 6.5, accepted: 5.0, replayed: Some(2.5) };
         let found = work(&plan, counted);
         assert_eq!((found.kernels, found.flops), (12, 7.0 + 4.0 * (5.0 + 650.0 + 25.0 + 5000.0)));

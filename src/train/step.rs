@@ -11,7 +11,7 @@ use super::presets::MOMENTUM;
 use super::state::{Batch, Source, Tables, TrainState};
 use super::{Flow, Objective, OptimizerKind, Phase, TrainConfig, TrainError};
 use crate::array::DType;
-use crate::backend::PlanReport;
+use crate::backend::{BodyKind, PlanReport};
 use crate::cnf::{FlowMatching, PathPoints};
 use crate::error::{Error, Result};
 use crate::ode::SolveError;
@@ -209,7 +209,7 @@ impl Step {
         };
         let gradient = self.gradient.plan(&(state.model.clone(), inputs))?;
         let apply = self.apply.plan(&(state.clone(), self.change(state.model.clone(), 1.0)))?;
-        Ok(apply.after("gradient", gradient, shards))
+        Ok(apply.after(BodyKind::Gradient, gradient, shards))
     }
 }
 

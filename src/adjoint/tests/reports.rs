@@ -2,7 +2,7 @@
 
 use crate::adjoint::{Adjoint, Checkpoints};
 use crate::array::DType;
-use crate::backend::{LoopReport, LoopRun};
+use crate::backend::{BodyKind, LoopReport, LoopRun};
 use crate::ode::{ConstantStepSize, Ode};
 use crate::tensor::{RunReport, Tensor, grad, jit, map_rows};
 
@@ -94,7 +94,7 @@ fn solves_in_stages_are_reported_where_they_ran() {
     });
     f.call(1.0).unwrap();
     let plan = f.plan(&(Tensor::from(1.0),)).unwrap();
-    let (_, first) = plan.bodies.iter().find(|(body, _)| *body == "first stage").unwrap();
+    let (_, first) = plan.bodies.iter().find(|(body, _)| *body == BodyKind::FirstStage).unwrap();
     // The attempts run the inner solve once per stage; the start runs it once.
     assert_eq!(first.all_loops().iter().map(|l| l.last.unwrap().runs).collect::<Vec<_>>(), [1]);
 }

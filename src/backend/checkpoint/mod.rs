@@ -15,9 +15,11 @@
 pub mod cost;
 mod recorder;
 mod replayer;
+pub(crate) mod tape_shape;
 
 pub use recorder::{Recorder, StoredState};
 pub use replayer::{Action, Replayer};
+pub(crate) use tape_shape::TapeShape;
 
 use crate::graph::{Checkpoints, Policy};
 

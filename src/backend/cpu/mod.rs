@@ -12,7 +12,6 @@ mod access;
 mod address;
 mod compile;
 pub mod kernels;
-mod loop_report;
 mod memory;
 mod peak;
 mod plan;
@@ -21,8 +20,6 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub use loop_report::{LoopReport, LoopRun};
 pub use peak::Peak;
 pub use plan::Plan;
-pub use report::PlanReport;
 pub use run::{Counters, Workspace};

@@ -2,8 +2,9 @@
 
 use super::address::{Access, Address};
 use super::memory::{Storage, aligned};
-use super::report::{PlanReport, report};
+use super::report::{CompiledBody, StoringLoop, report};
 use crate::array::{Array, DType};
+use crate::backend::PlanReport;
 use crate::backend::cpu::compile::buffers::{Buffer, Home};
 use crate::backend::cpu::compile::extents;
 use crate::backend::cpu::compile::fuse::group;
@@ -60,6 +61,9 @@ pub(crate) struct Inner {
     /// Length of the table of addresses.
     pub slots: usize,
     pub report: PlanReport,
+    /// The loops and the bodies of the report.
+    pub loops: Vec<StoringLoop>,
+    pub bodies: Vec<CompiledBody>,
     /// The workspace data of loops and tiles.
     pub spaces: Spaces,
     /// Ring buffers of products that are deferred over several runs.
@@ -111,8 +115,7 @@ impl Plan {
         let tapes = tapes.chain(lowered.spaces.restorers.iter().copied()).collect();
         let residuals = lowered.spaces.tapes.iter().map(|tape| (tape.residual_bytes, tape.budget)).collect();
         let tapes = (tapes, residuals);
-        let loops = std::mem::take(&mut lowered.loops);
-        let report = report(&lowered.steps, &memory, scratch_bytes, tapes, loops, lowered.bodies);
+        let report = report(&lowered.steps, &memory, scratch_bytes, tapes, &lowered.loops, &lowered.bodies);
         Plan(Arc::new(Inner {
             steps: lowered.steps,
             level,
@@ -124,6 +127,8 @@ impl Plan {
             scratch_bytes,
             slots,
             report,
+            loops: lowered.loops,
+            bodies: lowered.bodies,
             spaces: lowered.spaces,
             rings: lowered.rings,
             packed: lowered.packed,

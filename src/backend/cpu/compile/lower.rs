@@ -12,9 +12,8 @@ use crate::array::{DType, Shape};
 use crate::backend::cpu::access::{Dim, View};
 use crate::backend::cpu::address::Address;
 use crate::backend::cpu::kernels::{Activation, Gemm, takes_packed};
-use crate::backend::cpu::loop_report::LoopReport;
-use crate::backend::cpu::plan::{Plan, Trips};
-use crate::backend::cpu::report::PlanReport;
+use crate::backend::cpu::plan::Trips;
+use crate::backend::cpu::report::{CompiledBody, StoringLoop};
 use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Layer, Term, products};
 use crate::backend::cpu::run::observe::Observe;
@@ -36,9 +35,9 @@ pub(crate) struct Lowered {
     pub buffers: Buffers,
     /// The loops' data in a workspace.
     pub spaces: Spaces,
-    pub bodies: Vec<(&'static str, PlanReport)>,
-    /// How the loops store their states.
-    pub loops: Vec<LoopReport>,
+    pub bodies: Vec<CompiledBody>,
+    /// The loops with a backward pass.
+    pub loops: Vec<StoringLoop>,
     /// Ring buffers of deferred products.
     pub rings: Vec<Ring>,
     /// Captured right operands, which are packed when the loop starts.
@@ -53,10 +52,8 @@ pub struct Lower<'a> {
     pub buffers: Buffers,
     pub steps: Vec<Step>,
     pub spaces: Spaces,
-    pub bodies: Vec<(&'static str, PlanReport)>,
-    /// The plans of `bodies`.
-    pub compiled: Vec<Plan>,
-    pub loops: Vec<LoopReport>,
+    pub bodies: Vec<CompiledBody>,
+    pub loops: Vec<StoringLoop>,
     /// The schedule and tape of each loop node.
     pub made: Vec<(usize, Made)>,
     /// The residuals of future backward passes, by the tape that they read.
@@ -83,7 +80,6 @@ pub(crate) fn lower(func: &Func, units: &Units, level: Level, trips: Trips) -> L
         in_place: vec![],
         spaces: Spaces::default(),
         bodies: vec![],
-        compiled: vec![],
         loops: vec![],
         made: vec![],
         halves: vec![],

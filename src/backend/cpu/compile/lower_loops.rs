@@ -5,22 +5,22 @@ use super::chaos::{self, Decision};
 use super::codegen::elem;
 use super::lower::Lower;
 use super::places::Place;
-use crate::backend::checkpoint::{StepBytes, num_slots, residual_budget};
+use crate::backend::checkpoint::{StepBytes, TapeShape, num_slots, residual_budget};
 use crate::backend::cpu::address::Address;
 use crate::backend::cpu::kernels::{StripOp, strip};
-use crate::backend::cpu::loop_report::LoopReport;
 use crate::backend::cpu::memory::aligned;
 use crate::backend::cpu::plan::{Plan, Trips};
-use crate::backend::cpu::report::Space;
+use crate::backend::cpu::report::{CompiledBody, Space, StoringLoop};
 use crate::backend::cpu::run::cond::Cond;
 use crate::backend::cpu::run::lockstep::LockstepRows;
 use crate::backend::cpu::run::loops::{Carried, Solve};
 use crate::backend::cpu::run::residuals::{Opening, StoredResiduals};
 use crate::backend::cpu::run::step::Step;
-use crate::backend::cpu::run::tape::{SlotLayout, TapeShape};
+use crate::backend::cpu::run::tape::SlotLayout;
 use crate::backend::cpu::run::taps::{Tap, TapCotangent, Tapped};
 use crate::backend::cpu::run::tiles::{Out, Tiles};
 use crate::backend::cpu::run::totals::Total;
+use crate::backend::{BodyKind, LoopReport};
 use crate::graph::{self, Func, NodeId, Op, TileOut, Type, indices};
 use crate::transform::{self, Residuals, residuals};
 use std::sync::Arc;
@@ -104,10 +104,9 @@ impl Lower<'_> {
         self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
     }
 
-    pub fn body(&mut self, name: &'static str, func: &Func, trips: Trips) -> Plan {
+    pub fn body(&mut self, kind: BodyKind, func: &Func, trips: Trips) -> Plan {
         let plan = Plan::of_body(func, self.level, trips);
-        self.bodies.push((name, plan.report().clone()));
-        self.compiled.push(plan.clone());
+        self.bodies.push(CompiledBody { kind, trips: 1, plan: plan.clone(), spaces: vec![] });
         plan
     }
 
@@ -124,11 +123,11 @@ impl Lower<'_> {
         space
     }
 
-    /// Records in the report of a body the workspace that it runs in, since bodies are compiled in one order
-    /// and get their workspaces in another order.
+    /// Records the workspace that a body runs in, since bodies are compiled in one order and get their
+    /// workspaces in another order.
     fn runs_in(&mut self, plan: &Plan, space: Space) {
-        let of = self.compiled.iter().position(|compiled| Arc::ptr_eq(&compiled.0, &plan.0));
-        self.bodies[of.expect("invariant: `body` compiled it")].1.spaces.push(space);
+        let of = self.bodies.iter_mut().find(|body| Arc::ptr_eq(&body.plan.0, &plan.0));
+        of.expect("invariant: `body` compiled it").spaces.push(space);
     }
 
     /// Adds the tape of node `id` to the workspace data; returns its index.
@@ -187,7 +186,7 @@ impl Lower<'_> {
     /// Compiles a forward body, with spare buffers for residuals that are not stored.
     pub fn forward(
         &mut self,
-        name: &'static str,
+        kind: BodyKind,
         own: &Func,
         residuals: Option<&Residuals>,
         trips: Trips,
@@ -198,7 +197,7 @@ impl Lower<'_> {
             let opening = r.first.as_ref().map(|first| self.opening(first));
             StoredResiduals { layout, opening, first: own.num_outputs(), spare: self.temporaries(&types) }
         });
-        (self.body(name, residuals.map_or(own, |r| &r.forward), trips), left)
+        (self.body(kind, residuals.map_or(own, |r| &r.forward), trips), left)
     }
 
     /// The body that runs before the first trip of a search so that its residuals can be stored.
@@ -207,13 +206,19 @@ impl Lower<'_> {
         let at = self.temporaries(types);
         let all = first.carried.iter().zip(types).zip(&at);
         let carried = all.map(|((&position, ty), &at)| (position, ty.bytes(), at)).collect();
-        Opening { body: self.body("first stage", &first.body, Trips::default()), num: first.num, carried }
+        Opening {
+            body: self.body(BodyKind::FirstStage, &first.body, Trips::default()),
+            num: first.num,
+            carried,
+        }
     }
 
     /// If a tape is read, adds a report of how it stores its states.
     pub fn keeps(&mut self, is_read: bool, policy: graph::Policy, tape: usize) {
-        let shape = self.spaces.tapes[tape];
-        self.loops.extend(is_read.then(|| LoopReport::new(shape, policy, tape)));
+        if is_read {
+            let report = LoopReport::new(self.spaces.tapes[tape], policy);
+            self.loops.push(StoringLoop { report, tape, restorers: vec![] });
+        }
     }
 
     /// The taps of a loop. `trip` has the types of one trip's taps, `rows` the types of the results `at`.
@@ -264,7 +269,7 @@ impl Lower<'_> {
         let tape = places.tape[0];
         let residuals = self.residuals(id, tape, layout.bytes, s.policy);
         let trips = captured(s.first_attempt_capture(), captures.len());
-        let (attempt, left) = self.forward("attempt", &s.attempt, residuals.as_ref(), trips);
+        let (attempt, left) = self.forward(BodyKind::Attempt, &s.attempt, residuals.as_ref(), trips);
         let of_tape = self.tape(id, &layout, left.as_ref(), s.policy);
         let made = Made { schedule: self.spaces.schedules, tape: Some(of_tape) };
         self.halves.extend(residuals.map(|r| (of_tape, r)));
@@ -304,8 +309,8 @@ impl Lower<'_> {
         let (inputs, types) = (self.operands(id, &inputs), c.then.output_types());
         let outputs = self.results(id, &indices(types.len()), &types);
         let branches = [
-            self.body("then", &c.then, Trips::default()),
-            self.body("otherwise", &c.otherwise, Trips::default()),
+            self.body(BodyKind::Then, &c.then, Trips::default()),
+            self.body(BodyKind::Otherwise, &c.otherwise, Trips::default()),
         ];
         let [space, _] = branches.each_ref().map(|plan| self.inner(plan));
         self.push(Step::Cond(Box::new(Cond { pred, branches, inputs, outputs, space })), vec![]);
@@ -313,11 +318,11 @@ impl Lower<'_> {
 
     pub fn tiles(&mut self, id: usize, t: &graph::Tiles) {
         let num = t.num_tiles();
-        let body = self.body("tile", &t.body, Trips::default());
-        if let Some((_, report)) = self.bodies.last_mut() {
-            report.trips = num - usize::from(t.tail.is_some());
+        let body = self.body(BodyKind::Tile, &t.body, Trips::default());
+        if let Some(body) = self.bodies.last_mut() {
+            body.trips = num - usize::from(t.tail.is_some());
         }
-        let tail = t.tail.as_ref().map(|f| self.body("last tile", f, Trips::default()));
+        let tail = t.tail.as_ref().map(|f| self.body(BodyKind::LastTile, f, Trips::default()));
         let rowed = (0..t.num_rowed).map(|k| {
             let ty = t.body.input_type(1 + k);
             (self.operand(id, k), ty.bytes() / t.tile.max(1))

@@ -3,7 +3,7 @@
 use super::lower::Lower;
 use super::lower_loops::{Made, captured};
 use super::places::Place;
-use crate::backend::cpu::loop_report::LoopReport;
+use crate::backend::BodyKind;
 use crate::backend::cpu::memory::aligned;
 use crate::backend::cpu::plan::{Plan, Trips};
 use crate::backend::cpu::run::replay::{Output, Record, Replay, Restore};
@@ -37,10 +37,9 @@ impl Lower<'_> {
             let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
             (body, None, Some(restore))
         } else {
-            // The names of bodies tell `backend/work` how often they run.
             let is_step = !l.is_reversed && stored_states.is_empty() && l.num_xs + l.num_ys + l.num_sums == 0;
-            let name = if is_step { "step" } else { "loop" };
-            let (body, record) = self.recorded(id, (name, l), (schedule, &gives.carry), trips);
+            let kind = if is_step { BodyKind::Step } else { BodyKind::Loop };
+            let (body, record) = self.recorded(id, (kind, l), (schedule, &gives.carry), trips);
             (body, record, None)
         };
         let lockstep = l.lockstep().map(|n| self.rows(n, if record.is_some() { &gives.carry } else { &[] }));
@@ -77,14 +76,14 @@ impl Lower<'_> {
     fn recorded(
         &mut self,
         id: usize,
-        (name, l): (&'static str, &graph::Replay),
+        (kind, l): (BodyKind, &graph::Replay),
         (schedule, carry): (usize, &[Type]),
         trips: Trips,
     ) -> (Plan, Option<Record>) {
         let tape = l.places().tape[0];
         let layout = SlotLayout::of(carry.iter().map(Type::bytes));
         let residuals = self.residuals(id, tape, layout.bytes, l.policy);
-        let (body, stored) = self.forward(name, &l.body, residuals.as_ref(), trips);
+        let (body, stored) = self.forward(kind, &l.body, residuals.as_ref(), trips);
         if !self.is_read(id, tape) {
             self.made.push((id, Made { schedule, tape: None }));
             return (body, None);
@@ -107,14 +106,15 @@ impl Lower<'_> {
         let layout = SlotLayout::of(states.iter().map(Type::bytes));
         let step = l.step.as_ref().expect("invariant: a loop that reads states has a step");
         let of_step = captured(l.first_step_capture(), l.num_captures());
-        let step = self.body("step", step, of_step.clone());
+        let step = self.body(BodyKind::RestoringStep, step, of_step.clone());
         let tape = self.made(id, tape).tape.expect("invariant: a tape that is read is filled");
         let half = self.halves.iter().position(|(of, _)| *of == tape).map(|k| self.halves.swap_remove(k).1);
-        let body = self.body("backward step", half.as_ref().map_or(&l.body, |half| &half.backward), trips);
+        let body =
+            self.body(BodyKind::BackwardStep, half.as_ref().map_or(&l.body, |half| &half.backward), trips);
         let residuals = half.map(|half| {
             let types = half.recompute.output_types();
             ReadResiduals {
-                recompute: self.body("stages", &half.recompute, of_step),
+                recompute: self.body(BodyKind::Stages, &half.recompute, of_step),
                 layout: SlotLayout::of(types.iter().map(Type::bytes)),
                 num_before: half.first.map_or(0, |first| first.num),
                 spare: self.temporaries(&types),
@@ -124,7 +124,7 @@ impl Lower<'_> {
         let running = [self.temporaries(states), self.temporaries(states)];
         self.spaces.restorers.push((layout.bytes, self.spaces.tapes[tape].num));
         let restorer = self.spaces.restorers.len() - 1;
-        LoopReport::note_restorer(&mut self.loops, tape, restorer);
+        self.loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.restorers.push(restorer));
         // Earlier loops that read the tape are no longer its last reader.
         for earlier in &mut self.steps {
             if let Step::Replay(earlier) = earlier

@@ -6,9 +6,9 @@ use super::step::Step;
 use super::tape::{Schedule, Slots, Tape};
 use super::tiles::TileSpace;
 use crate::array::Array;
+use crate::backend::LoopRun;
 use crate::backend::cpu::address::Env;
 use crate::backend::cpu::compile::lower_loops::Spaces;
-use crate::backend::cpu::loop_report::LoopRun;
 use crate::backend::cpu::memory::{Storage, aligned};
 use crate::backend::cpu::plan::{ARENA, INPUTS, Inner, Plan};
 use crate::graph::Type;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// for the first plan that it runs, and again if the next run has another plan.
 #[derive(Default)]
 pub struct Workspace {
-    plan: Option<Plan>,
+    pub(crate) plan: Option<Plan>,
     arena: Option<Storage>,
     pub(crate) bases: Vec<*mut u8>,
     table: Vec<*mut u8>,

@@ -4,16 +4,13 @@
 //! Both are in the workspace of the plan that contains the loop and keep their capacity between runs. The
 //! checkpoint rule decides which states are stored.
 
-use crate::backend::checkpoint::Recorder;
-use crate::backend::cpu::loop_report::LoopRun;
+use crate::backend::LoopRun;
+use crate::backend::checkpoint::tape_shape::slots_per_chunk;
+use crate::backend::checkpoint::{Recorder, TapeShape};
 use crate::backend::cpu::memory::{Storage, aligned};
 use crate::graph::TapRows;
 use std::ops::Range;
 use std::ptr::null_mut;
-
-/// Slots are allocated in chunks of up to this many bytes, or of one larger slot. A tape of small states
-/// therefore needs few allocations, and a tape of large states grows slot by slot.
-const CHUNK_BYTES: usize = 64 << 10;
 
 /// The accepted step times of a search.
 #[derive(Debug, Default)]
@@ -74,7 +71,7 @@ unsafe impl Send for Slots {}
 impl Slots {
     /// At most `num` slots of `state_bytes` bytes.
     pub fn new(state_bytes: usize, num: usize) -> Slots {
-        Slots::in_chunks("stored states", state_bytes, in_a_chunk(CHUNK_BYTES, state_bytes, num))
+        Slots::in_chunks("stored states", state_bytes, slots_per_chunk(state_bytes, num))
     }
 
     fn in_chunks(name: &'static str, state_bytes: usize, chunk: usize) -> Slots {
@@ -113,47 +110,6 @@ impl Slots {
     fn shrink(&mut self) {
         self.chunks.pop();
         self.near = 0..0;
-    }
-}
-
-/// Number of slots per chunk, at most `num`.
-fn in_a_chunk(chunk_bytes: usize, bytes: usize, num: usize) -> usize {
-    (chunk_bytes / bytes.max(1)).clamp(1, num.max(1))
-}
-
-/// The sizes of a tape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TapeShape {
-    pub state_bytes: usize,
-    /// The maximum number of states.
-    pub num: usize,
-    /// Bytes of residuals per step; 0 if there are none.
-    pub residual_bytes: usize,
-    /// The joint budget of states and residuals in bytes.
-    pub budget: usize,
-    /// Positions for residuals before those of the first step: 1 if trips read residuals of the previous
-    /// trip.
-    pub lead: usize,
-}
-
-impl TapeShape {
-    /// Slots per chunk, for states and for residuals.
-    fn chunks(&self) -> [usize; 2] {
-        // With residuals, a chunk of several slots is at most a sixteenth of the budget, so that partly used
-        // chunks of the two kinds waste little of it.
-        let chunk = if self.residual_bytes == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(self.budget / 16) };
-        [in_a_chunk(chunk, self.state_bytes, self.num), in_a_chunk(chunk, self.residual_bytes, usize::MAX)]
-    }
-
-    /// The number of steps, out of `steps`, whose residuals are stored.
-    pub fn with_residuals(&self, steps: usize) -> usize {
-        let [states, residuals] = self.chunks();
-        if self.residual_bytes == 0 {
-            return 0;
-        }
-        let taken = self.num.min(steps).next_multiple_of(states) * self.state_bytes;
-        let left = self.budget.saturating_sub(taken) / (residuals * self.residual_bytes);
-        left.saturating_mul(residuals).saturating_sub(self.lead).min(steps)
     }
 }
 

@@ -1,13 +1,10 @@
 //! How loops store the states for their backward passes: the policy, its slots and the result.
 //!
-//! The policy and its slots are known when the plan is compiled and are in its report. The result is read
-//! from a workspace after a run.
+//! The policy and its slots are known when a program is compiled and are in its report. The result is added
+//! after a run.
 
-use super::report::{PlanReport, Space};
-use crate::backend::checkpoint::AUTO_BYTES;
-use crate::backend::checkpoint::cost::fewest_extra;
-use crate::backend::cpu::run::exec::Workspace;
-use crate::backend::cpu::run::tape::TapeShape;
+use super::checkpoint::cost::fewest_extra;
+use super::checkpoint::{AUTO_BYTES, TapeShape};
 use crate::graph::{Checkpoints, Policy};
 use std::fmt;
 
@@ -46,8 +43,6 @@ pub struct LoopReport {
     /// The result of the last run; `None` before the first run.
     pub last: Option<LoopRun>,
     shape: TapeShape,
-    tape: usize,
-    restorers: Vec<usize>,
 }
 
 /// The result of a loop's policy in a run. A loop in tiles runs once per tile.
@@ -66,15 +61,11 @@ pub struct LoopRun {
 }
 
 impl LoopReport {
-    pub(super) fn new(shape: TapeShape, policy: Policy, tape: usize) -> LoopReport {
+    /// The report of a loop that stores its states on a tape of this shape.
+    pub(super) fn new(shape: TapeShape, policy: Policy) -> LoopReport {
         let TapeShape { state_bytes, residual_bytes, num, .. } = shape;
         let slots = Some(num).filter(|&n| n != usize::MAX);
-        LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape, tape, restorers: vec![] }
-    }
-
-    /// Records that a backward pass reads `tape`.
-    pub(super) fn note_restorer(loops: &mut [LoopReport], tape: usize, restorer: usize) {
-        loops.iter_mut().filter(|l| l.tape == tape).for_each(|l| l.restorers.push(restorer));
+        LoopReport { state_bytes, residual_bytes, policy, slots, last: None, shape }
     }
 
     /// The memory budget of the states, if the policy is in bytes.
@@ -110,7 +101,8 @@ impl LoopRun {
         self.kept == self.steps && self.recomputed == 0
     }
 
-    fn join(&mut self, other: LoopRun) {
+    /// Adds the result of another run of the loop.
+    pub(super) fn join(&mut self, other: LoopRun) {
         self.runs += other.runs;
         self.steps = self.steps.max(other.steps);
         self.kept = self.kept.max(other.kept);
@@ -156,54 +148,5 @@ impl fmt::Display for LoopRun {
             true => write!(f, "every state fits: the stages of {recomputed_residuals} steps are recomputed"),
             false => write!(f, "{kept} states stored, {recomputed} steps recomputed"),
         }
-    }
-}
-
-impl Workspace {
-    /// Writes the loop results of the last run into the report of its plan.
-    pub(crate) fn report_loops(&self, report: &mut PlanReport) {
-        report.each_loop(&mut |l| l.last = None);
-        self.add_loops(report);
-    }
-
-    fn add_loops(&self, report: &mut PlanReport) {
-        for l in &mut report.loops {
-            let Some(tape) = self.loops.tapes.get(l.tape) else { continue };
-            let mut run = tape.run;
-            run.recomputed = l.restorers.iter().map(|&r| self.loops.restorers[r].recomputed).sum();
-            run.recomputed_residuals =
-                l.restorers.iter().map(|&r| self.loops.restorers[r].recomputed_residuals).sum();
-            if run.runs > 0 {
-                l.last.get_or_insert_default().join(run);
-            }
-        }
-        for (_, body) in &mut report.bodies {
-            for space in body.spaces.clone() {
-                match space {
-                    Space::Body(i) => self.loops.inner.get(i).into_iter().for_each(|ws| ws.add_loops(body)),
-                    Space::Tiles(i) => {
-                        let workers = self.tiles.get(i).into_iter().flat_map(|t| &t.workers);
-                        workers.for_each(|ws| ws.add_loops(body));
-                    }
-                    Space::LastTile(i) => {
-                        self.tiles.get(i).into_iter().for_each(|t| t.tail.add_loops(body));
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl PlanReport {
-    /// Calls `f` with the report of every loop with a backward pass, including the loops in bodies.
-    pub(crate) fn each_loop(&mut self, f: &mut dyn FnMut(&mut LoopReport)) {
-        self.loops.iter_mut().for_each(&mut *f);
-        self.bodies.iter_mut().for_each(|(_, body)| body.each_loop(f));
-    }
-
-    /// The reports of all loops with a backward pass, including the loops in bodies.
-    pub fn all_loops(&self) -> Vec<&LoopReport> {
-        let inner = self.bodies.iter().flat_map(|(_, body)| body.all_loops());
-        self.loops.iter().chain(inner).collect()
     }
 }
