@@ -11,7 +11,7 @@ use flowline::__internal::backend::cpu::kernels::{
     Activation, Arith, Elem, Epilogue, Gemm, RowFactors, StripOp, cast, gemm_f32, gemm_f64, gemm_layer_f32,
     max_strip, philox_fill, strip, sum_cols, sum_rows, sum_strip, transpose_4,
 };
-use flowline::__internal::backend::{Plan, Workspace};
+use flowline::__internal::backend::cpu::{Plan, Workspace};
 use flowline::__internal::graph::{Builder, FloatFn, Type};
 use flowline::__internal::simd::Level;
 

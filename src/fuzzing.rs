@@ -3,18 +3,17 @@
 //! It is part of the library because it uses the generator of functions of the unit tests, which is private.
 
 use crate::array::{Array, DType};
-use crate::backend::{Plan, Workspace};
+use crate::backend::{Backend, available, run_on};
 use crate::graph::arbitrary::{Draws, Recipe, drawn};
 use crate::graph::{Func, interpret};
-use crate::simd::Level;
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 
 /// The allowed difference of an element, relative to its magnitude plus a hundredth of the largest magnitude in
 /// its array.
 const TOLERANCE: f64 = 1e-7;
 
-/// Generates a function from bytes, leaves it as it is or applies jvp, vjp or batching, and compares its plans at each
-/// instruction level with the interpreter.
+/// Generates a function from bytes, leaves it as it is or applies jvp, vjp or batching, and compares its programs on each
+/// backend with the interpreter.
 ///
 /// # Panics
 /// If the results differ, or a function is not valid.
@@ -35,23 +34,24 @@ pub fn program(bytes: &[u8]) {
     };
     let x: Vec<Array> = f.input_types().iter().map(|ty| draws.array(ty)).collect();
     let want = interpret(&f, &x).expect("a drawn function is well formed");
-    for level in Level::available() {
+    for backend in available() {
         for g in [&f, &optimize(&f)] {
-            compare(g, &x, &want, level);
+            compare(g, &x, &want, &*backend);
         }
     }
 }
 
-fn compare(f: &Func, x: &[Array], want: &[Array], level: Level) {
-    let plan = Plan::compile(f, level);
-    let zeros = |ty: &crate::graph::Type| Array::zeros(ty.dtype(), ty.shape().clone());
-    let mut got: Vec<Array> = plan.output_types().iter().map(zeros).collect();
-    plan.run_arrays(&mut Workspace::new(), &x.iter().collect::<Vec<_>>(), &mut got);
+fn compare(f: &Func, x: &[Array], want: &[Array], backend: &dyn Backend) {
+    let (got, _) = run_on(backend, f, &x.iter().collect::<Vec<_>>());
     for (k, (g, w)) in got.iter().zip(want).enumerate() {
         let largest = w.to_f64().into_iter().filter(|x| x.is_finite()).fold(1e-3, |m: f64, x| m.max(x.abs()));
         for (g, w) in g.to_f64().into_iter().zip(w.to_f64()) {
             let near = (g - w).abs() <= TOLERANCE * (w.abs() + 0.01 * largest);
-            assert!(near || g == w || g.is_nan() && w.is_nan(), "output {k} at {level}: {g} is not {w}\n{f}");
+            assert!(
+                near || g == w || g.is_nan() && w.is_nan(),
+                "output {k} on {}: {g} is not {w}\n{f}",
+                backend.name()
+            );
         }
     }
 }

@@ -38,8 +38,8 @@ pub use infer::{GraphError, infer};
 #[cfg(test)]
 pub(crate) use interp::erf;
 pub use interp::{
-    Origin, Schedule, Source, Tape, Trip, Value, interpret, interpret_values, locate, locate_ended,
-    philox_block, philox_word,
+    Origin, Schedule, SearchCounts, Source, Tape, Trip, Value, interpret, interpret_counted,
+    interpret_values, locate, locate_ended, philox_block, philox_word,
 };
 pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;

@@ -17,7 +17,7 @@
 
 use super::exec::Compiled;
 use crate::array::Slab;
-use crate::backend::Plan;
+use crate::backend::Executable;
 use crate::graph::Func;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -135,11 +135,11 @@ pub(super) fn evicted() {
 struct CachedPlan {
     fingerprint: u64,
     func: Func,
-    plan: Plan,
+    plan: Arc<dyn Executable>,
 }
 
 /// The plan of a function without constant arrays. It is cached if the function contains no observers.
-pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Plan) -> Plan {
+pub(super) fn plan_of(func: &Func, compile: impl FnOnce() -> Arc<dyn Executable>) -> Arc<dyn Executable> {
     let fingerprint = func.fingerprint();
     let find =
         |plans: &[CachedPlan]| plans.iter().rposition(|k| k.fingerprint == fingerprint && k.func == *func);

@@ -1,12 +1,14 @@
-//! Runs functions as compiled plans, and single operations on concrete tensors.
+//! Compiles and runs functions with the backend in use, and single operations on concrete tensors.
+//!
+//! This is the only file above `backend/` that compiles or runs a program. A run writes its results to arrays of a
+//! [`Space`], so that a failed run does not change a caller's buffers.
 
 use super::Tensor;
 use super::caches::{count_compile, plan_of};
 use super::handle::Repr;
 use crate::array::Array;
-use crate::backend::{Counters, Plan, PlanReport, Workspace};
+use crate::backend::{Counters, Executable, PlanReport, Runner, current};
 use crate::graph::{Builder, Func, GraphError, Op, Type};
-use crate::simd::Level;
 use crate::transform::optimize;
 use std::sync::{Arc, Mutex};
 
@@ -15,40 +17,38 @@ pub type RunReport = Counters;
 
 /// A compiled function and a pool of scratch memory: one [`Space`] per call at the peak of concurrent calls.
 pub(super) struct Compiled {
-    plan: Plan,
-    /// The inputs of the plan after those of the function: its constant arrays, if the plan is a cached one.
+    executable: Arc<dyn Executable>,
+    /// The inputs after those of the function: its constant arrays, if the program is a cached one.
     arrays: Vec<Arc<Array>>,
     out_types: Vec<Type>,
     spaces: Mutex<Vec<Space>>,
 }
 
-/// Scratch memory of one call: the workspace, and arrays that hold the results until the run has succeeded,
-/// so that a failed run does not change a caller's buffers.
+/// Scratch memory of one call: a runner, and arrays that hold the results until the run has succeeded.
 pub(super) struct Space {
-    workspace: Workspace,
+    runner: Box<dyn Runner>,
     pub(super) outputs: Vec<Array>,
 }
 
 impl Compiled {
     pub(super) fn new(func: &Func) -> Compiled {
         count_compile();
-        let plan = Plan::compile(&optimize(func), Level::detect());
-        Compiled { plan, arrays: vec![], out_types: func.output_types(), spaces: Mutex::default() }
+        let executable = current().compile(&optimize(func));
+        Compiled { executable, arrays: vec![], out_types: func.output_types(), spaces: Mutex::default() }
     }
 
     /// The same with a plan from the cache for work outside `jit`.
     pub(super) fn with_cached_plan(func: &Func) -> Compiled {
-        let (plan, arrays) = cached_plan(func);
-        Compiled { plan, arrays, out_types: func.output_types(), spaces: Mutex::default() }
+        let (executable, arrays) = cached_plan(func);
+        Compiled { executable, arrays, out_types: func.output_types(), spaces: Mutex::default() }
     }
 
-    /// The cost and memory of the plan, and how the loops of the last run stored their states.
+    /// The cost and memory of the program, and how the loops of the last run stored their states.
     pub(super) fn report(&self) -> PlanReport {
-        let mut report = self.plan.report().clone();
-        if let Some(last) = self.lock().last() {
-            last.workspace.report_loops(&mut report);
+        match self.lock().last() {
+            Some(last) => last.runner.report(),
+            None => self.executable.report().clone(),
         }
-        report
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Space>> {
@@ -59,13 +59,11 @@ impl Compiled {
     /// with [`Compiled::give_back`].
     pub(super) fn run(&self, inputs: &[Tensor]) -> Space {
         let space = self.lock().pop();
-        let mut space = space.unwrap_or_else(|| Space {
-            workspace: Workspace::new(),
-            outputs: self.out_types.iter().map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect(),
-        });
+        let mut space = space
+            .unwrap_or_else(|| Space { runner: self.executable.runner(), outputs: zeros(&self.out_types) });
         let arrays: Vec<&Array> =
             inputs.iter().map(Tensor::array).chain(self.arrays.iter().map(|a| &**a)).collect();
-        self.plan.run_arrays(&mut space.workspace, &arrays, &mut space.outputs);
+        space.runner.run(&arrays, &mut space.outputs);
         space
     }
 
@@ -76,22 +74,22 @@ impl Compiled {
 
 impl Space {
     pub(super) fn counts(&self) -> RunReport {
-        self.workspace.counters()
+        self.runner.counters()
     }
 }
 
-/// The plan of a function from the cache, which is compiled if it is not there, and the function's constant arrays.
-/// They are further inputs of the plan, because they may differ between calls of the same function.
-fn cached_plan(func: &Func) -> (Plan, Vec<Arc<Array>>) {
+/// The program of a function from the cache, which is compiled if it is not there, and the function's constant arrays.
+/// They are further inputs of the program, because they may differ between calls of the same function.
+fn cached_plan(func: &Func) -> (Arc<dyn Executable>, Vec<Arc<Array>>) {
     let (func, arrays) = func.with_arrays_as_inputs();
-    (plan_of(&func, || Plan::compile(&optimize(&func), Level::detect())), arrays)
+    (plan_of(&func, || current().compile(&optimize(&func))), arrays)
 }
 
 /// Runs a function on concrete tensors, with a cached plan if there is one.
 pub(super) fn run_once(func: &Func, inputs: &[Tensor]) -> Vec<Tensor> {
-    let (plan, arrays) = cached_plan(func);
+    let (executable, arrays) = cached_plan(func);
     let inputs: Vec<&Array> = inputs.iter().map(Tensor::array).chain(arrays.iter().map(|a| &**a)).collect();
-    run_alone(&plan, &inputs).into_iter().map(Tensor::from_array).collect()
+    run_alone(&*executable, &inputs).into_iter().map(Tensor::from_array).collect()
 }
 
 /// Runs one operation on concrete tensors.
@@ -100,16 +98,19 @@ pub(super) fn eager(op: Op, args: &[&Tensor], hint: Option<&Type>) -> Result<Ten
     let (mut b, ids) = Builder::with_inputs(&types);
     let out = b.try_push(op, &ids, hint)?;
     let func = b.finish(&[out]);
-    let plan = plan_of(&func, || Plan::compile(&func, Level::detect()));
+    let executable = plan_of(&func, || current().compile(&func));
     let inputs: Vec<&Array> = args.iter().map(|x| x.array()).collect();
-    let out = run_alone(&plan, &inputs).pop().expect("invariant: an operation has one result");
+    let out = run_alone(&*executable, &inputs).pop().expect("invariant: an operation has one result");
     Ok(Tensor(Repr::Concrete(Arc::new(out))))
 }
 
-/// Runs a plan with a temporary workspace, so that no workspace stays allocated outside `jit`.
-fn run_alone(plan: &Plan, inputs: &[&Array]) -> Vec<Array> {
-    let types = plan.output_types().iter();
-    let mut outputs: Vec<Array> = types.map(|t| Array::zeros(t.dtype(), t.shape().clone())).collect();
-    plan.run_arrays(&mut Workspace::new(), inputs, &mut outputs);
+/// Runs a program with a temporary runner, so that no memory of a run stays allocated outside `jit`.
+fn run_alone(executable: &dyn Executable, inputs: &[&Array]) -> Vec<Array> {
+    let mut outputs = zeros(executable.output_types());
+    executable.runner().run(inputs, &mut outputs);
     outputs
+}
+
+fn zeros(types: &[Type]) -> Vec<Array> {
+    types.iter().map(|ty| Array::zeros(ty.dtype(), ty.shape().clone())).collect()
 }

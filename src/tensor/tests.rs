@@ -96,6 +96,9 @@ fn batches_of_different_length_are_refused() {
 
 #[test]
 fn one_matrix_against_a_batch_is_not_repeated_forward_or_back() {
+    if crate::backend::oracle_lacks("memory plan") {
+        return;
+    }
     let f = |a: &Tensor, b: &Tensor| a.matmul(b).square().sum();
     let (w, x) = (Tensor::zeros([30, 20]), Tensor::zeros([50, 20, 3]));
     for (w, x) in [(w.clone(), x.clone()), (w.transpose(), x.permute(&[0, 2, 1]))] {

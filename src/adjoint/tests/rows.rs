@@ -3,11 +3,11 @@
 
 use crate::adjoint::{Adjoint, Batching, TensorSolution};
 use crate::array::{Array, DType};
-use crate::backend::cpu::{Plan, Workspace};
-use crate::graph::{Type, interpret, verify};
+use crate::backend::{Backend, available};
+use crate::graph::{Func, Type, interpret, verify};
 use crate::ode::{ConfigError, Method, Ode, Outcome, SaveAt, SolveError, StepTo};
 use crate::tensor::{Tensor, Tree, grad, jit, jvp, map_rows, trace, value_and_grad, vmap};
-use crate::{simd, transform};
+use crate::transform;
 
 /// The weights of two layers, `[2, 5]` and `[5, 2]`.
 type Weights = (Tensor, Tensor);
@@ -341,12 +341,13 @@ fn forward_derivatives_and_those_of_gradients_are_those_of_rows_alone() {
     assert_near(&twice(Batching::PerRow), &twice(Batching::Groups(1)), 1e-11, "forward over reverse");
 }
 
-fn run(plan: &Plan, args: &[Array]) -> Vec<Array> {
+fn run(backend: &dyn Backend, f: &Func, args: &[Array]) -> Vec<Array> {
+    let program = backend.compile(f);
     let zeros = |ty: &Type| Array::zeros(ty.dtype(), ty.shape().clone());
-    let mut out: Vec<Array> = plan.output_types().iter().map(zeros).collect();
-    let (refs, mut ws) = (args.iter().collect::<Vec<_>>(), Workspace::new());
+    let mut out: Vec<Array> = program.output_types().iter().map(zeros).collect();
+    let (refs, mut runner) = (args.iter().collect::<Vec<_>>(), program.runner());
     // The second run uses the buffers of the first.
-    (0..2).for_each(|_| plan.run_arrays(&mut ws, &refs, &mut out));
+    (0..2).for_each(|_| runner.run(&refs, &mut out));
     out
 }
 
@@ -373,15 +374,15 @@ fn a_plan_in_lockstep_gives_what_the_interpreter_gives() {
         let want = interpret(f, &args).unwrap();
         let f = transform::optimize(f);
         verify(&f).unwrap();
-        for level in simd::Level::available() {
-            let got = run(&Plan::compile(&f, level), &args);
+        for backend in available() {
+            let got = run(&*backend, &f, &args);
             let numbers = |all: &[Array]| all.iter().map(Array::to_f64).collect::<Vec<_>>();
             let n = program.num_outputs;
             assert_near(
                 &numbers(&got[..n]),
                 &numbers(&want[..n]),
                 1e-9,
-                &format!("program {k} at {level:?}"),
+                &format!("program {k} on {}", backend.name()),
             );
         }
     }

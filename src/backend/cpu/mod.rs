@@ -17,9 +17,11 @@ mod peak;
 mod plan;
 mod report;
 mod run;
+mod target;
 #[cfg(test)]
 mod tests;
 
 pub use peak::Peak;
 pub use plan::Plan;
-pub use run::{Counters, Workspace};
+pub use run::Workspace;
+pub use target::Cpu;

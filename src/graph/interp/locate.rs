@@ -7,7 +7,7 @@
 
 use super::loops::{Attempt, Schedule, attempts, number, schedule};
 use super::replay::{Along, Ran, recomputing, trips};
-use super::{GraphError, Value, owned, values_of};
+use super::{Counting, GraphError, Value, owned, values_of};
 use crate::array::{Array, DType};
 use crate::graph::{Func, Node, NodeId, Op, Replay, ReplayOperands, Solve, Tiles, indices};
 use std::sync::Arc;
@@ -211,7 +211,7 @@ pub(super) struct Attempts<'a> {
 impl<'a> Attempts<'a> {
     /// Reruns the attempts of a search with these operands.
     pub(super) fn of(search: &'a Solve, args: &[Value]) -> Result<Attempts<'a>, GraphError> {
-        Ok(Attempts { search, all: attempts(search, args)? })
+        Ok(Attempts { search, all: attempts(search, args, &Counting::default())? })
     }
 
     /// The inputs of the last attempt.
@@ -293,7 +293,7 @@ fn in_solve(s: &Solve, args: &[Value], value: &Value, k: usize) -> Located {
 fn in_replay(l: &Replay, args: &[Value], k: usize) -> Located {
     let x = l.operands(args);
     let along = schedule(&x.schedule[0]);
-    let ran = trips(l, &x, &Along::One(along))?;
+    let ran = trips(l, &x, &Along::One(along), &Counting::default())?;
     let (takes, gives) = (l.inputs(&indices(l.body.num_inputs())), l.outputs(&indices(l.body.num_outputs())));
     let (operands, values) = (l.operands(&indices(args.len())), l.places());
     let at = |group: &[usize], k: usize| group.iter().position(|&of| of == k);

@@ -5,7 +5,7 @@
 //! file does not depend on the bodies.
 
 use super::loops::{Schedule, Tape, add, cut, stack};
-use super::{GraphError, Value, run};
+use super::{Counting, GraphError, Value, run};
 use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{AttemptInputs, SearchValues, Solve, TapRows, Taps, Type};
 use std::sync::Arc;
@@ -88,7 +88,12 @@ fn choose(a: &Value, b: &Value, on: impl Fn(usize) -> bool) -> Value {
     stack(&rows, &shape)
 }
 
-pub(super) fn solve(s: &Solve, args: &[Value], rows: usize) -> Result<Value, GraphError> {
+pub(super) fn solve(
+    s: &Solve,
+    args: &[Value],
+    rows: usize,
+    counting: &Counting,
+) -> Result<Value, GraphError> {
     let x = s.operands(args);
     let (mut step_time, mut carry, mut ext) = (x.step_time, x.carry, x.ext);
     let times = x.times.first().map_or(vec![], |times| times.array().to_f64());
@@ -105,13 +110,14 @@ pub(super) fn solve(s: &Solve, args: &[Value], rows: usize) -> Result<Value, Gra
             ext,
             captures: x.captures.clone(),
         };
-        let out = s.attempt_outputs(&run(&s.attempt, &inputs.join())?);
+        let out = s.attempt_outputs(&run(&s.attempt, &inputs.join(), counting)?);
         let [accept, running, reached] = [0, 1, 2].map(|k: usize| out.verdict[k].array().to_f64());
         let step_times = out.step_time[0].array().to_f64();
         for r in 0..rows {
             if live[r] == 0.0 {
                 continue;
             }
+            counting.attempt(accept[r] != 0.0);
             if accept[r] != 0.0 {
                 let (trip, from) = (found[r].num_steps(), found[r].step_times[found[r].num_steps()]);
                 let times = &times[r * s.taps.times..][..s.taps.times];

@@ -3,7 +3,7 @@
 //! Here a tape stores the state before every accepted trip.
 
 use super::movement::append;
-use super::{GraphError, Value, elementwise, lockstep, run};
+use super::{Counting, GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{
     AttemptInputs, AttemptOutputs, BinaryOp, SearchValues, Solve, TapRows, TileOut, Tiles, Type,
@@ -99,17 +99,18 @@ impl Attempt {
 }
 
 /// All attempts of a search that is not in lockstep.
-pub(super) fn attempts(s: &Solve, args: &[Value]) -> Result<Vec<Attempt>, GraphError> {
+pub(super) fn attempts(s: &Solve, args: &[Value], counting: &Counting) -> Result<Vec<Attempt>, GraphError> {
     let x = s.operands(args);
     let (mut step_time, mut carry, mut ext, mut step) = (x.step_time, x.carry, x.ext, 0);
     let mut all = vec![];
     loop {
         let inputs = AttemptInputs { step_time, live: vec![], carry, ext, captures: x.captures.clone() };
-        let outputs = s.attempt_outputs(&run(&s.attempt, &inputs.clone().join())?);
+        let outputs = s.attempt_outputs(&run(&s.attempt, &inputs.clone().join(), counting)?);
         (step_time, carry, ext) = (outputs.step_time.clone(), outputs.carry.clone(), outputs.ext.clone());
         let attempt = Attempt { inputs, outputs, step };
         let [accepted, goes_on, _] = attempt.verdict();
         step += usize::from(accepted);
+        counting.attempt(accepted);
         all.push(attempt);
         if !goes_on {
             return Ok(all);
@@ -117,15 +118,15 @@ pub(super) fn attempts(s: &Solve, args: &[Value]) -> Result<Vec<Attempt>, GraphE
     }
 }
 
-pub(super) fn solve(s: &Solve, args: &[Value]) -> Result<Value, GraphError> {
+pub(super) fn solve(s: &Solve, args: &[Value], counting: &Counting) -> Result<Value, GraphError> {
     if let Some(rows) = s.rows() {
-        return lockstep::solve(s, args, rows);
+        return lockstep::solve(s, args, rows, counting);
     }
     let x = s.operands(args);
     let times = x.times.first().map_or(vec![], |times| times.array().to_f64());
     let step_times = vec![number(&x.step_time[0])];
     let mut found = Schedule { step_times, reached: false, held: TapRows::default(), rows: vec![] };
-    let all = attempts(s, args)?;
+    let all = attempts(s, args, counting)?;
     let (mut states, mut taps) = (Vec::new(), Vec::new());
     for attempt in all.iter().filter(|attempt| attempt.verdict()[0]) {
         let (from, to) = (found.step_times[found.num_steps()], number(&attempt.outputs.step_time[0]));
@@ -162,7 +163,7 @@ pub(super) fn cut(x: &Value, from: usize, n: usize) -> Value {
     Array::new(to, data).into()
 }
 
-pub(super) fn tiles(t: &Tiles, args: &[Value]) -> Result<Value, GraphError> {
+pub(super) fn tiles(t: &Tiles, args: &[Value], counting: &Counting) -> Result<Value, GraphError> {
     let (rowed, shared) = args.split_at(t.num_rowed);
     let mut outs: Vec<Vec<Value>> = vec![Vec::new(); t.outs.len()];
     for row in (0..t.rows).step_by(t.tile) {
@@ -171,7 +172,7 @@ pub(super) fn tiles(t: &Tiles, args: &[Value]) -> Result<Value, GraphError> {
         let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
         inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
         inputs.extend(shared.iter().cloned());
-        outs.iter_mut().zip(run(body, &inputs)?).for_each(|(all, out)| all.push(out));
+        outs.iter_mut().zip(run(body, &inputs, counting)?).for_each(|(all, out)| all.push(out));
     }
     let join = |(k, parts): (usize, Vec<Value>)| match t.outs[k] {
         _ if t.rows == 0 => {

@@ -30,6 +30,7 @@ pub use philox::{philox_block, philox_word};
 
 use super::{Func, GraphError, Literal, Node, Op, Type};
 use crate::array::{Array, Data};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The value of a node.
@@ -95,6 +96,27 @@ fn describe(values: &[Value]) -> String {
     values.iter().map(Value::describe).collect::<Vec<_>>().join(", ")
 }
 
+/// Steps of the searches in an evaluation, including those in bodies. In lockstep, each row counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchCounts {
+    /// Attempted steps.
+    pub attempts: u64,
+    /// Accepted steps.
+    pub accepted: u64,
+}
+
+/// The counts of an evaluation that is running.
+#[derive(Default)]
+struct Counting(Cell<SearchCounts>);
+
+impl Counting {
+    /// Counts an attempted step.
+    fn attempt(&self, is_accepted: bool) {
+        let SearchCounts { attempts, accepted } = self.0.get();
+        self.0.set(SearchCounts { attempts: attempts + 1, accepted: accepted + u64::from(is_accepted) });
+    }
+}
+
 /// Evaluates a verified function of arrays.
 ///
 /// # Errors
@@ -136,24 +158,41 @@ pub fn interpret(f: &Func, inputs: &[Array]) -> Result<Vec<Array>, GraphError> {
 /// # Panics
 /// If the function does not pass `verify`.
 pub fn interpret_values(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
+    interpret_counted(f, inputs).map(|(values, _)| values)
+}
+
+/// [`interpret_values`], and the steps of its searches. The interpreter also reruns the steps of a replay to check its
+/// tape; searches in these reruns do not count.
+///
+/// # Errors
+/// The errors of [`interpret_values`].
+///
+/// # Panics
+/// If the function does not pass `verify`.
+pub fn interpret_counted(f: &Func, inputs: &[Value]) -> Result<(Vec<Value>, SearchCounts), GraphError> {
+    let counting = Counting::default();
     let types = f.input_types();
     let wrong = types.iter().zip(inputs).position(|(t, v)| !v.is(t));
     let why = match wrong {
         _ if types.len() != inputs.len() => format!("it takes {} inputs, not {}", types.len(), inputs.len()),
         Some(k) => format!("input {k} must be {}", types[k]),
-        None => return run(f, inputs),
+        None => return Ok((run(f, inputs, &counting)?, counting.0.get())),
     };
     Err(GraphError::Operands { op: "func", operands: describe(inputs), why })
 }
 
 /// Evaluates a function on inputs of its types.
-fn run(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
-    let values = values_of(f, inputs)?;
+fn run(f: &Func, inputs: &[Value], counting: &Counting) -> Result<Vec<Value>, GraphError> {
+    let values = values_counted(f, inputs, counting)?;
     Ok(f.outputs().iter().map(|o| values[o.index()].clone()).collect())
 }
 
 /// The value of every node of a function on inputs of its types.
 fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
+    values_counted(f, inputs, &Counting::default())
+}
+
+fn values_counted(f: &Func, inputs: &[Value], counting: &Counting) -> Result<Vec<Value>, GraphError> {
     let mut values: Vec<Value> = Vec::with_capacity(f.nodes().len());
     for (i, node) in f.nodes().iter().enumerate() {
         let args: Vec<&Value> = node.args.iter().map(|a| &values[a.index()]).collect();
@@ -164,13 +203,13 @@ fn values_of(f: &Func, inputs: &[Value]) -> Result<Vec<Value>, GraphError> {
                 Value::Tuple(v) => v[*k].clone(),
                 other => panic!("invariant: %{i} projects {other:?}"),
             },
-            Op::Solve(s) => loops::solve(s, &owned(&args))?,
-            Op::Replay(l) => replay::replay(l, &owned(&args), &malformed)?,
-            Op::Tiles(t) => loops::tiles(t, &owned(&args))?,
-            Op::Custom(c) => Value::Tuple(run(&c.body, &owned(&args))?),
+            Op::Solve(s) => loops::solve(s, &owned(&args), counting)?,
+            Op::Replay(l) => replay::replay(l, &owned(&args), &malformed, counting)?,
+            Op::Tiles(t) => loops::tiles(t, &owned(&args), counting)?,
+            Op::Custom(c) => Value::Tuple(run(&c.body, &owned(&args), counting)?),
             Op::Cond(c) => {
                 let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
-                Value::Tuple(run(chosen, &owned(&args[1..]))?)
+                Value::Tuple(run(chosen, &owned(&args[1..]), counting)?)
             }
             _ => {
                 let args: Vec<&Array> = args.into_iter().map(Value::array).collect();

@@ -5,7 +5,7 @@
 
 use super::lockstep::{Schedules, pad};
 use super::loops::{Schedule, Tape, add, schedule};
-use super::{GraphError, Value, run};
+use super::{Counting, GraphError, Value, run};
 use crate::array::Array;
 use crate::graph::{Replay, ReplayOperands, ReplayValues, TripInputs, Type};
 use std::sync::Arc;
@@ -86,6 +86,7 @@ pub(super) fn trips(
     l: &Replay,
     x: &ReplayOperands<Value>,
     along: &Along<'_>,
+    counting: &Counting,
 ) -> Result<Vec<Ran>, GraphError> {
     let n = along.count();
     let order: Vec<usize> = if l.is_reversed { (0..n).rev().collect() } else { (0..n).collect() };
@@ -102,7 +103,7 @@ pub(super) fn trips(
             live: vec![],
         };
         let inputs = inputs.join();
-        let outputs = run(&l.body, &inputs)?;
+        let outputs = run(&l.body, &inputs, counting)?;
         carry = l.outputs(&outputs).carry;
         all.push(Ran { step, inputs, outputs });
     }
@@ -133,7 +134,7 @@ fn check(
     for i in 0..n {
         let state = match i.checked_sub(1) {
             None => along.first_states(&x.states, &states[0]),
-            Some(before) => run(step, &recomputing(along, before, x))?,
+            Some(before) => run(step, &recomputing(along, before, x), &Counting::default())?,
         };
         if !state.iter().zip(&states[i]).all(|(a, b)| same_bits(a, b)) {
             return Err(malformed(format!(
@@ -164,11 +165,12 @@ pub(super) fn replay(
     l: &Replay,
     args: &[Value],
     malformed: &dyn Fn(String) -> GraphError,
+    counting: &Counting,
 ) -> Result<Value, GraphError> {
     let x = l.operands(args);
     let along = Along::of(l, &x.schedule[0]);
     check(l, &x, &along, malformed)?;
-    let ran = trips(l, &x, &along)?;
+    let ran = trips(l, &x, &along, counting)?;
     let types = l.outputs(&l.body.output_types());
     let zeros = |ty: &Type| Value::from(Array::zeros(ty.dtype(), ty.shape().clone()));
     let mut sums: Vec<Value> = types.sums.iter().map(zeros).collect();

@@ -213,6 +213,9 @@ fn cost(report: &PlanReport) -> [usize; 2] {
 
 #[test]
 fn the_training_gradient_of_a_flow_with_softplus_has_no_more_kernels_than_with_the_maximum() {
+    if crate::backend::oracle_lacks("kernels") {
+        return;
+    }
     let cost_of = |act: fn(&Tensor) -> Tensor| {
         let step = jit(move |(w, v): (Tensor, Tensor), x: Tensor, e: Tensor| {
             let loss = |(w, v): &(Tensor, Tensor)| {

@@ -1,16 +1,16 @@
 //! Runs plans. A run binds addresses and calls kernels in order, without look-ups. [`Plan`] states when it
 //! allocates nothing.
 
-use super::loops::{Counters, LoopSpace, Restorer};
+use super::loops::{LoopSpace, Restorer};
 use super::step::Step;
 use super::tape::{Schedule, Slots, Tape};
 use super::tiles::TileSpace;
 use crate::array::Array;
-use crate::backend::LoopRun;
 use crate::backend::cpu::address::Env;
 use crate::backend::cpu::compile::lower_loops::Spaces;
 use crate::backend::cpu::memory::{Storage, aligned};
 use crate::backend::cpu::plan::{ARENA, INPUTS, Inner, Plan};
+use crate::backend::{Counters, LoopRun};
 use crate::graph::Type;
 use crate::simd::denormals::Denormals;
 use std::ptr::null_mut;

@@ -11,6 +11,7 @@ use super::lockstep::LockstepRows;
 use super::residuals::StoredResiduals;
 use super::tape::{Schedule, SlotLayout, Slots, Tape};
 use super::taps::{self, Tap, Tapped};
+use crate::backend::Counters;
 use crate::backend::checkpoint::Replayer;
 use crate::backend::cpu::address::{Access, Address, Env};
 use crate::backend::cpu::plan::Plan;
@@ -52,21 +53,6 @@ pub(crate) struct Solve {
     pub schedule: usize,
     pub tape: usize,
     pub space: usize,
-}
-
-/// Counts of the loops in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Attempted steps.
-    pub attempts: u64,
-    /// Accepted steps.
-    pub accepted: u64,
-    /// Steps that backward passes recomputed to restore states.
-    pub recomputed: u64,
-    /// Steps whose stages backward passes recomputed for the derivative, in loops that can store stages.
-    pub recomputed_residuals: u64,
-    /// The maximum number of states stored by one tape, or of values stored by one sequence.
-    pub states_kept_max: usize,
 }
 
 /// The loops' data in a plan's workspace.

@@ -29,4 +29,3 @@ pub mod totals;
 pub mod walk;
 
 pub use exec::Workspace;
-pub use loops::Counters;

@@ -2,7 +2,8 @@
 
 use super::{Rng, bits, f64s, run};
 use crate::array::{Array, DType, Shape};
-use crate::backend::cpu::{Counters, Plan, Workspace};
+use crate::backend::Counters;
+use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::{
     Builder, Checkpoints, CompareOp, Func, NodeId, Op, Policy, ReduceOp, Replay, Solve, Taps, TileOut, Tiles,
     Type,
