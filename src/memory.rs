@@ -11,8 +11,8 @@ use crate::tensor::Tree;
 
 /// Names the arrays of a tree in [`live_arrays`] by `prefix` and their paths: `model.layers.0.weight`.
 ///
-/// A name belongs to a buffer. The name persists when [`Jit::step`](crate::tensor::Jit::step) writes the new
-/// state into the buffers of the old state. A copy has no name.
+/// A name belongs to an array. The name persists when [`Jit::step`](crate::tensor::Jit::step) replaces the old state by
+/// the new state. A copy has no name.
 ///
 /// # Panics
 /// When a leaf is traced.

@@ -223,6 +223,20 @@ impl Array {
         &mut self.data
     }
 
+    /// Whether `other` has the same shape and element type.
+    pub fn is_like(&self, other: &Array) -> bool {
+        self.dtype() == other.dtype() && self.shape == other.shape
+    }
+
+    /// Exchanges the elements of two arrays of the same shape and element type, without a copy. Each array keeps its name.
+    ///
+    /// # Panics
+    /// If the shapes or the element types differ.
+    pub(crate) fn swap_data(&mut self, other: &mut Array) {
+        assert!(self.is_like(other), "invariant: {} and {} have the same type", self.shape, other.shape);
+        std::mem::swap(&mut self.data, &mut other.data);
+    }
+
     /// The elements, moved out.
     pub fn into_data(self) -> Data {
         self.data

@@ -1,7 +1,8 @@
 //! Compiles and runs functions with the backend in use, and single operations on concrete tensors.
 //!
 //! This is the only file above `backend/` that compiles or runs a program. A run writes its results to arrays of a
-//! [`Space`], so that a failed run does not change a caller's buffers.
+//! [`Space`], so that a failed run does not change a caller's buffers. After a run that succeeded, the caller exchanges
+//! these arrays for its own: no result is copied.
 
 use super::Tensor;
 use super::caches::{count_compile, plan_of};
@@ -73,8 +74,53 @@ impl Compiled {
 }
 
 impl Space {
+    /// The first `num` results, in order.
+    pub(super) fn results(&mut self, num: usize) -> impl Iterator<Item = Taken<'_>> {
+        self.outputs[..num].iter_mut().map(Taken)
+    }
+
     pub(super) fn counts(&self) -> RunReport {
         self.runner.counters()
+    }
+}
+
+/// A result of a run, which the caller takes out of the scratch memory. The next run overwrites the array that is left
+/// there.
+pub(super) struct Taken<'a>(&'a mut Array);
+
+impl Taken<'_> {
+    /// The result in the array of `donor`, whose buffer stays in the scratch memory in exchange.
+    fn into_array(self, mut donor: Array) -> Array {
+        donor.swap_data(self.0);
+        donor
+    }
+
+    /// The result in an array of its own. Nothing is copied: an array of zeros stays in the scratch memory.
+    pub(super) fn into_tensor(self) -> Tensor {
+        let zeros = Array::zeros(self.0.dtype(), self.0.shape().clone());
+        Tensor::from_array(self.into_array(zeros))
+    }
+
+    /// The result in the first of these arrays that has its type, or else in an array of its own.
+    pub(super) fn into_one_of(self, donors: &mut Vec<Array>) -> Tensor {
+        let Some(i) = donors.iter().position(|donor| donor.is_like(self.0)) else {
+            return self.into_tensor();
+        };
+        let donor = donors.swap_remove(i);
+        donor.forget_name();
+        Tensor::from_array(self.into_array(donor))
+    }
+
+    /// Replaces `tensor` by the result. Exchanges the buffers if that of `tensor` is not shared and has the same type.
+    pub(super) fn replace(self, tensor: &mut Tensor) {
+        let own = match &mut tensor.0 {
+            Repr::Concrete(array) => Arc::get_mut(array).filter(|array| array.is_like(self.0)),
+            Repr::Traced { .. } => None,
+        };
+        match own {
+            Some(array) => array.swap_data(self.0),
+            None => *tensor = self.into_tensor(),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod programs;
 mod tests;
 
 use super::caches::MAX_PROGRAMS;
-use super::exec::{Compiled, RunReport, Space};
+use super::exec::{Compiled, RunReport, Space, Taken};
 use super::grad::types;
 use super::output::Output;
 use super::trace::{Check, trace_tree};
@@ -283,8 +283,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
 }
 
 impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
-    /// One update of a training loop: replaces `state` by the new state, in the buffers of `state` unless
-    /// they are shared. On an error, `state` is unchanged.
+    /// One update of a training loop: replaces `state` by the new state. A leaf of `state` that is not shared exchanges
+    /// its buffer for the one that the new state was computed in, so nothing is copied. On an error, `state` is unchanged.
     ///
     /// A new state with other leaves or static values (such as optimizer moments created in the first update)
     /// replaces the old state without reusing its buffers.
@@ -309,21 +309,21 @@ impl<A: Tree, B: Tree, T: Tree> Jit<'_, (A, B), (A, T)> {
                 return Ok(result);
             }
         };
-        let space = self.run(&ready, &leaves, |path| !is_of_state(path))?;
+        let mut space = self.run(&ready, &leaves, |path| !is_of_state(path))?;
         let Ready { program, compiled, template } = ready;
         drop((args, leaves));
-        let mut outs = space.outputs[..program.num_outputs].iter();
+        let mut results = space.results(program.num_outputs);
         if program.keeps_state {
             state.each_mut(&mut |leaf| {
-                let out = outs.next().expect("invariant: an output for each leaf of the state");
-                leaf.store(out);
+                let result = results.next().expect("invariant: a result for each leaf of the state");
+                result.replace(leaf);
             });
         } else {
             let new = &template.0;
-            let own = outs.by_ref().take(new.leaves().len());
-            *state = new.with_leaves(own.map(|a| Tensor::from_array(a.clone())).collect::<Vec<_>>());
+            let own = results.by_ref().take(new.leaves().len());
+            *state = new.with_leaves(own.map(Taken::into_tensor).collect::<Vec<_>>());
         }
-        let rest: Vec<Tensor> = outs.map(|a| Tensor::from_array(a.clone())).collect();
+        let rest: Vec<Tensor> = results.map(Taken::into_tensor).collect();
         let result = template.1.with_leaves(rest);
         compiled.give_back(space);
         Ok(result)

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::graph::Type;
 use crate::tensor::caches::{CachedProgram, evicted};
 use crate::tensor::exec::{Compiled, RunReport, Space};
-use crate::tensor::handle::Repr;
 use crate::tensor::trace::Check;
 use crate::tensor::{Leaf, Tensor, Tree, TreePath};
 use std::fmt;
@@ -203,45 +202,13 @@ impl Counts {
 }
 
 impl Compiled {
-    /// The first `num_outputs` results of a run. A result is copied to the buffer of a leaf that is not
-    /// shared and has the same type, or else to a new buffer.
-    pub fn hand_over(&self, space: Space, num_outputs: usize, leaves: Vec<Tensor>) -> Vec<Tensor> {
+    /// The first `num_outputs` results of a run. A result takes the array of a leaf that is not shared and has the same
+    /// type, in exchange for its buffer.
+    pub fn hand_over(&self, mut space: Space, num_outputs: usize, leaves: Vec<Tensor>) -> Vec<Tensor> {
         let mut donors: Vec<Array> =
             leaves.into_iter().filter_map(|t| Arc::try_unwrap(t.into_concrete()?).ok()).collect();
-        let results = space.outputs[..num_outputs].iter().map(|out| {
-            let fits = donors.iter().position(|d| d.dtype() == out.dtype() && d.shape() == out.shape());
-            Tensor::from_array(match fits {
-                Some(i) => {
-                    let mut donor = donors.swap_remove(i);
-                    donor.forget_name();
-                    copy(out, &mut donor);
-                    donor
-                }
-                None => out.clone(),
-            })
-        });
-        let results = results.collect();
+        let results = space.results(num_outputs).map(|result| result.into_one_of(&mut donors)).collect();
         self.give_back(space);
         results
     }
-}
-
-impl Tensor {
-    /// Copies the numbers of `a`, into the buffer of `self` if this buffer is not shared and has the same
-    /// type.
-    pub(super) fn store(&mut self, a: &Array) {
-        if let Repr::Concrete(mine) = &mut self.0
-            && let Some(mine) = Arc::get_mut(mine)
-            && mine.dtype() == a.dtype()
-            && mine.shape() == a.shape()
-        {
-            copy(a, mine);
-        } else {
-            *self = Tensor::from_array(a.clone());
-        }
-    }
-}
-
-fn copy(from: &Array, to: &mut Array) {
-    to.data_mut().copy_from(from.data());
 }

@@ -70,6 +70,58 @@ fn a_loss_that_is_not_finite_leaves_the_state_and_is_named() {
 }
 
 #[test]
+fn a_step_exchanges_buffers_with_the_state_and_copies_nothing() {
+    let step = jit(|Model { w, memory }: Model, x: Tensor| {
+        let w = w + x;
+        (Model { memory, w: w.clone() }, w * 2.0)
+    });
+    let start = Tensor::from([1.0, 2.0]);
+    let mut state = Model { memory: Adam::new(0.1).build().init(&start), w: start };
+    state.w.array().set_name("w");
+    let address = |x: &Tensor| x.array().data().as_ptr();
+    let mut addresses = vec![];
+    for n in 1..=6 {
+        let twice = step.step(&mut state, Tensor::from([1.0, 1.0])).unwrap();
+        let now = [1.0, 2.0].map(|x| x + f64::from(n));
+        assert_eq!((state.w.to_vec(), twice.to_vec()), (now.to_vec(), now.map(|x| 2.0 * x).to_vec()));
+        addresses.push(address(&state.w));
+    }
+    // Two buffers take turns.
+    assert!(addresses[0] != addresses[1] && addresses[..4] == addresses[2..], "{addresses:?}");
+    assert!(crate::memory::live_arrays().iter().any(|a| a.name.as_deref() == Some("w")));
+    // The buffer of a state that is shared stays with its other owner.
+    let before = state.w.clone();
+    step.step(&mut state, Tensor::from([1.0, 1.0])).unwrap();
+    assert_eq!((before.to_vec(), state.w.to_vec()), (vec![7.0, 8.0], vec![8.0, 9.0]));
+    assert_eq!(address(&before), addresses[5]);
+}
+
+#[test]
+fn a_result_takes_the_buffer_of_an_argument_and_other_results_keep_their_own() {
+    let both = jit(|x: Tensor| (&x * 2.0, x + 1.0));
+    let (first, second) = both.call(Tensor::from([1.0, 2.0])).unwrap();
+    let (again, _) = both.call(Tensor::from([5.0, 6.0])).unwrap();
+    assert_eq!([first.to_vec(), second.to_vec(), again.to_vec()], [[2.0, 4.0], [2.0, 3.0], [10.0, 12.0]]);
+}
+
+#[test]
+fn a_run_that_panics_leaves_the_state_and_its_buffers() {
+    let step = jit(|w: Tensor, x: Tensor| {
+        let checked = (&w + &x).debug_callback(|v| assert!(v.values[0] < 10.0, "too large"));
+        (checked, x.sum())
+    });
+    let mut w = Tensor::from([1.0, 2.0]);
+    step.step(&mut w, Tensor::from([1.0, 1.0])).unwrap();
+    let before = (w.to_vec(), w.array().data().as_ptr());
+    let x = Tensor::from([100.0, 1.0]);
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| step.step(&mut w, x)));
+    assert!(failed.is_err());
+    assert_eq!((w.to_vec(), w.array().data().as_ptr()), before);
+    step.step(&mut w, Tensor::from([1.0, 1.0])).unwrap();
+    assert_eq!((w.to_vec(), step.num_traces()), (vec![3.0, 4.0], 1));
+}
+
+#[test]
 fn a_state_may_hold_an_infinity_and_a_call_checks_all_of_its_result() {
     let count = |best: Tensor, x: Tensor| (best, x);
     let mut best = Tensor::from(f64::INFINITY);
