@@ -42,6 +42,11 @@ impl Storage {
             .expect("invariant: a buffer is smaller than half the address space")
     }
 
+    /// The number of requested bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The first byte. Valid for reads and writes of the requested bytes while `self` lives.
     pub fn ptr(&self) -> *mut u8 {
         self.start.as_ptr()

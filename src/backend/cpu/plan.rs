@@ -1,16 +1,17 @@
 //! The compiled form of a function: steps over one arena, immutable and shared by threads.
 
-use super::address::{Access, Address};
-use super::memory::{Storage, aligned};
+use super::address::{Address, Extent};
+use super::memory::{ALIGN, Storage, aligned};
 use super::report::{CompiledBody, StoringLoop, report};
 use crate::array::{Array, DType};
 use crate::backend::PlanReport;
 use crate::backend::cpu::compile::buffers::{Buffer, Home};
-use crate::backend::cpu::compile::extents;
+use crate::backend::cpu::compile::check_plan::{self, Memory, Placed};
+use crate::backend::cpu::compile::extents::{Span, Spans};
 use crate::backend::cpu::compile::fuse::group;
 use crate::backend::cpu::compile::lower::{Lowered, lower};
 use crate::backend::cpu::compile::lower_loops::Spaces;
-use crate::backend::cpu::compile::memory_plan::{Life, MemoryPlan, overlaps, place};
+use crate::backend::cpu::compile::memory_plan::{Life, MemoryPlan, place};
 use crate::backend::cpu::compile::prepare::prepare;
 use crate::backend::cpu::compile::recompute::recompute;
 use crate::backend::cpu::run::packed::Packed;
@@ -70,6 +71,9 @@ pub(crate) struct Inner {
     pub rings: Vec<Ring>,
     /// Weights that are packed once for many runs.
     pub packed: Vec<Packed>,
+    /// What the steps use, to check it again before each step.
+    #[cfg(debug_assertions)]
+    pub spans: Spans,
 }
 
 impl Plan {
@@ -89,23 +93,10 @@ impl Plan {
     /// the sums and packs captured values, with the methods of [`Body`](crate::backend::cpu::run::bind::Body).
     pub(crate) fn of_body(func: &Func, level: Level, trips: Trips) -> Plan {
         assert!(level <= Level::detect(), "invariant: level {level:?} is not available");
-        let func = match trips.sums.is_empty() {
-            true => prepare(func),
-            false => prepare(&with_totals(func, trips.sums.clone())),
-        };
-        let mut units = group(&func);
-        recompute(&mut units, &func);
-        let mut lowered = lower(&func, &units, level, trips);
-        extents::check(&lowered.steps, &lowered.buffers.list, level);
-        let memory = plan_memory(&mut lowered);
-        let (bases, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
-        let place = &mut |loc: &mut Address, _| {
-            let base = bases[loc.base as usize];
-            *loc = Address { base: base.base, offset: base.offset + loc.offset };
-        };
-        lowered.steps.iter_mut().for_each(|step| step.each_address(place));
-        lowered.rings.iter_mut().for_each(|ring| ring.each_address(place));
-        lowered.packed.iter_mut().for_each(|packed| packed.each_address(place));
+        let mut laid = lay_out(func, level, trips);
+        laid.check();
+        laid.relocate();
+        let Laid { func, mut lowered, memory, pool, consts, .. } = laid;
         let strips =
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes =
@@ -132,6 +123,8 @@ impl Plan {
             spaces: lowered.spaces,
             rings: lowered.rings,
             packed: lowered.packed,
+            #[cfg(debug_assertions)]
+            spans: laid.spans,
         }))
     }
 
@@ -169,40 +162,104 @@ impl Inner {
     }
 }
 
+/// The steps of a plan, and the places of its buffers.
+pub(crate) struct Laid {
+    pub func: Func,
+    pub level: Level,
+    pub lowered: Lowered,
+    pub spans: Spans,
+    pub memory: MemoryPlan,
+    /// The base and the offset of each buffer.
+    pub places: Vec<Address>,
+    pub pool: Storage,
+    pub consts: Vec<Arc<Array>>,
+    /// Outputs that are sums over runs.
+    pub sums: Range<usize>,
+}
+
+/// Lowers a function and assigns memory to its buffers.
+pub(crate) fn lay_out(func: &Func, level: Level, trips: Trips) -> Laid {
+    let sums = trips.sums.clone();
+    let func = match sums.is_empty() {
+        true => prepare(func),
+        false => prepare(&with_totals(func, sums.clone())),
+    };
+    let mut units = group(&func);
+    recompute(&mut units, &func);
+    let mut lowered = lower(&func, &units, level, trips);
+    let spans = Spans::of(&mut lowered.steps, level);
+    let memory = plan_memory(&lowered, &spans);
+    let (places, pool, consts) = locate(&func, &lowered.buffers.list, &memory);
+    Laid { func, level, lowered, spans, memory, places, pool, consts, sums }
+}
+
+impl Laid {
+    /// # Panics
+    /// If a step could read or write what it must not ([`check_plan`]).
+    pub fn check(&mut self) {
+        let Laid { func, level, lowered, spans, memory, places, pool, consts, sums } = self;
+        let of = |ty: &Type| match ty {
+            Type::Array { dtype, .. } => Memory { bytes: ty.bytes(), align: dtype.size() },
+            _ => Memory { bytes: 0, align: 1 },
+        };
+        let own = [memory.bytes, pool.bytes()].map(|bytes| Memory { bytes, align: ALIGN });
+        let types = func.input_types().into_iter().chain(func.output_types());
+        let consts = consts.iter().map(|a| Memory { bytes: a.bytes(), align: a.dtype().size() });
+        let bases: Vec<Memory> = own.into_iter().chain(types.map(|ty| of(&ty))).chain(consts).collect();
+        let mut around = Vec::new();
+        let mut add = |at: &mut Address, extent: Extent| around.push(Span { at: *at, extent });
+        lowered.rings.iter_mut().for_each(|ring| ring.each_span(&mut add));
+        lowered.packed.iter_mut().for_each(|packed| packed.each_span(*level, &mut add));
+        check_plan::check(&Placed {
+            steps: &lowered.steps,
+            spans,
+            around: &around,
+            in_place: &lowered.in_place,
+            buffers: &lowered.buffers.list,
+            places,
+            bases: &bases,
+            sums: sums.clone(),
+            num_inputs: func.num_inputs(),
+        });
+    }
+
+    /// Replaces buffers by their places.
+    fn relocate(&mut self) {
+        let Laid { level, lowered, places, .. } = self;
+        let place = &mut |loc: &mut Address, _: Extent| {
+            let Address { base, offset } = places[loc.base as usize];
+            *loc = Address { base, offset: offset + loc.offset };
+        };
+        lowered.steps.iter_mut().for_each(|step| step.each_span(*level, place));
+        lowered.rings.iter_mut().for_each(|ring| ring.each_span(place));
+        lowered.packed.iter_mut().for_each(|packed| packed.each_span(*level, place));
+        if cfg!(debug_assertions) {
+            self.spans = Spans::of(&mut lowered.steps, *level);
+        }
+    }
+}
+
 /// Assigns offsets to the buffers in the arena, from their lifetimes over the steps.
-fn plan_memory(lowered: &mut Lowered) -> MemoryPlan {
+fn plan_memory(lowered: &Lowered, spans: &Spans) -> MemoryPlan {
     let buffers = &lowered.buffers.list;
     let mut lives: Vec<Option<Life>> = vec![None; buffers.len()];
     for (life, buffer) in lives.iter_mut().zip(buffers).filter(|(_, b)| matches!(b.home, Home::Kept)) {
         *life = Some(Life { first: 0, last: lowered.steps.len(), bytes: buffer.bytes });
     }
-    for (i, step) in lowered.steps.iter_mut().enumerate() {
-        step.each_address(&mut |loc, access| {
-            let b = loc.base as usize;
-            if !matches!(buffers[b].home, Home::Arena) {
-                return;
+    for i in 0..spans.len() {
+        for Span { at, .. } in spans.step(i) {
+            let b = at.base as usize;
+            if matches!(buffers[b].home, Home::Arena) {
+                lives[b].get_or_insert(Life { first: i, last: i, bytes: buffers[b].bytes }).last = i;
             }
-            let bytes = buffers[b].bytes;
-            // A buffer without elements may have no step that writes it.
-            debug_assert!(
-                access == Access::Write || lives[b].is_some() || bytes == 0,
-                "invariant: buffer {b} is written before step {i} reads it"
-            );
-            lives[b].get_or_insert(Life { first: i, last: i, bytes }).last = i;
-        });
+        }
     }
     let whole = |loc: Address| loc.offset == 0;
     let pairs = lowered.in_place.iter().enumerate().flat_map(|(i, pairs)| {
         let usable = pairs.iter().filter(move |(w, r)| whole(*w) && whole(*r));
         usable.map(move |(w, r)| (i, w.base as usize, r.base as usize))
     });
-    let pairs: Vec<_> = pairs.collect();
-    let memory = place(&lives, &pairs);
-    debug_assert!(
-        !overlaps(&lives, &memory, &pairs),
-        "invariant: values that are alive together share no bytes"
-    );
-    memory
+    place(&lives, &pairs.collect::<Vec<_>>())
 }
 
 /// The base and offset of each buffer, the pool of constants, and the constant arrays in use.

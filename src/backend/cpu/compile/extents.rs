@@ -1,40 +1,62 @@
-//! The bytes that each step uses at its locations, compared with the lengths of the buffers.
+//! The bytes that each kernel uses at its addresses.
 //!
-//! Kernels read and write raw addresses, as far as lengths and strides say. This check is made once per
-//! compilation, in release builds too: a wrong length is then a panic, and no kernel writes over another
-//! value. Steps that run other plans (loops, tiles, conditionals) are not checked here, because they only bind
-//! whole values to plans, and `verify` compares their types.
+//! Kernels read and write raw addresses, as far as lengths and strides say. [`Step::each_span`] derives the bytes from the
+//! same lengths and strides. The memory plan uses these spans for lifetimes, [`check_plan`](super::check_plan) compares
+//! them with the buffers, and the plan replaces the addresses by those of its bases. [`loop_extents`](super::loop_extents)
+//! has the steps that run other plans.
 
-use super::buffers::Buffer;
-use crate::backend::cpu::address::Address;
+use crate::backend::cpu::address::{Access, Address, Extent, Visit};
 use crate::backend::cpu::kernels::{Elem, Gemm};
-use crate::backend::cpu::run::conv::Conv;
-use crate::backend::cpu::run::copy::{Move, TransposeCopy};
+use crate::backend::cpu::memory::ALIGN;
+use crate::backend::cpu::run::conv::{Conv, Form};
+use crate::backend::cpu::run::copy::{Gather, Move, Random, ScatterAdd, TransposeCopy};
 use crate::backend::cpu::run::dot::{Dot, Term};
+use crate::backend::cpu::run::observe::Observe;
 use crate::backend::cpu::run::packed::Packed;
 use crate::backend::cpu::run::program::{Mode, Program};
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::totals::{DeferredProduct, Ring};
 use crate::simd::Level;
 
-/// # Panics
-/// If a step uses bytes outside of a buffer.
-pub fn check(steps: &[Step], buffers: &[Buffer], level: Level) {
-    for (i, step) in steps.iter().enumerate() {
-        step.each_extent(level, &mut |loc, bytes| {
-            let have = buffers[loc.base as usize].bytes;
-            let fits = bytes == 0 || loc.offset.checked_add(bytes).is_some_and(|end| end <= have);
-            let Address { base, offset } = loc;
-            assert!(
-                fits,
-                "invariant: step {i} uses {bytes} bytes from byte {offset} of buffer {base}, which has {have}: {step:?}"
-            );
-        });
+/// An address that a step uses, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub at: Address,
+    pub extent: Extent,
+}
+
+/// The spans of all steps of a plan.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spans {
+    all: Vec<Span>,
+    /// For each step, the end of its spans in `all`.
+    ends: Vec<usize>,
+}
+
+impl Spans {
+    pub fn of(steps: &mut [Step], level: Level) -> Spans {
+        let mut spans = Spans::default();
+        for step in steps {
+            step.each_span(level, &mut |at, extent| spans.all.push(Span { at: *at, extent }));
+            spans.ends.push(spans.all.len());
+        }
+        spans
+    }
+
+    /// The spans of step `i`.
+    pub fn step(&self, i: usize) -> &[Span] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.all[start..self.ends[i]]
+    }
+
+    /// Number of steps.
+    pub fn len(&self) -> usize {
+        self.ends.len()
     }
 }
 
 /// Elements from the first to the last of a pattern, given by the length and the stride of each axis.
-fn span(axes: impl IntoIterator<Item = (usize, usize)>) -> usize {
+fn reach(axes: impl IntoIterator<Item = (usize, usize)>) -> usize {
     let mut last = 0;
     for (len, stride) in axes {
         if len == 0 {
@@ -45,164 +67,184 @@ fn span(axes: impl IntoIterator<Item = (usize, usize)>) -> usize {
     last + 1
 }
 
-/// The bytes of `len` elements, if there are any, of `elem` bytes from element `at` on.
-fn bytes(at: usize, len: usize, elem: usize) -> usize {
-    if len == 0 { 0 } else { (at + len) * elem }
-}
-
 /// Elements of A, B and C.
 fn matrices(&Gemm { m, n, k, rsa, csa, ldb, ldc, .. }: &Gemm) -> [usize; 3] {
-    [span([(m, rsa), (k, csa)]), span([(k, ldb), (n, 1)]), span([(m, ldc), (n, 1)])]
+    [reach([(m, rsa), (k, csa)]), reach([(k, ldb), (n, 1)]), reach([(m, ldc), (n, 1)])]
 }
 
 fn float(double: bool) -> usize {
     if double { Elem::F64 } else { Elem::F32 }.size()
 }
 
+/// `len` elements.
+pub(super) fn elements(len: usize, elem: usize, access: Access) -> Extent {
+    Extent { bytes: len * elem, align: elem, access }
+}
+
+/// The bytes of the entries of a batch, each of which has `len` elements. The last entry starts at element `last`; there
+/// are no entries without it.
+fn entries(last: Option<usize>, len: usize, elem: usize, access: Access) -> Extent {
+    let all = last.filter(|_| len > 0).map_or(0, |last| last + len);
+    elements(all, elem, access)
+}
+
+/// Bytes that the kernel copies without regard to their type.
+pub(super) fn bytes(bytes: usize, access: Access) -> Extent {
+    Extent { bytes, align: 1, access }
+}
+
 impl Step {
-    /// Visits the locations of a step with the number of bytes that it uses from each location on.
-    fn each_extent(&self, level: Level, f: &mut dyn FnMut(Address, usize)) {
+    /// Visits each address of the step, with the bytes that it uses there.
+    pub fn each_span(&mut self, level: Level, f: &mut Visit<'_>) {
         match self {
-            Step::Strip(p) => p.each_extent(f),
-            Step::Move(m) => m.each_extent(f),
-            Step::TransposeCopy(t) => t.each_extent(f),
-            Step::Gather(g) => {
-                f(g.src, g.rows * g.row);
-                f(g.index, g.num * Elem::I32.size());
-                f(g.dst, g.num * g.row);
+            Step::Strip(p) => p.each_span(f),
+            Step::Move(m) => m.each_span(f),
+            Step::TransposeCopy(t) => t.each_span(f),
+            Step::Gather(Gather { src, index, dst, rows, num, row }) => {
+                f(src, bytes(*rows * *row, Access::Read));
+                f(index, elements(*num, Elem::I32.size(), Access::Read));
+                f(dst, bytes(*num * *row, Access::Write));
             }
-            Step::ScatterAdd(s) => {
-                let row = s.len * s.elem.size();
-                f(s.dst, s.rows * row);
-                f(s.index, s.num * Elem::I32.size());
-                f(s.updates, s.num * row);
+            Step::ScatterAdd(ScatterAdd { dst, index, updates, rows, num, len, elem }) => {
+                f(index, elements(*num, Elem::I32.size(), Access::Read));
+                f(updates, elements(*num * *len, elem.size(), Access::Read));
+                f(dst, elements(*rows * *len, elem.size(), Access::Update));
             }
-            Step::Dot(d) => d.each_extent(level, f),
-            Step::Conv(c) => c.each_extent(f),
-            Step::DeferredProduct(l) => l.each_extent(f),
-            Step::Random(r) => {
-                f(r.key, 2 * Elem::U32.size());
-                f(r.start, Elem::U32.size());
-                f(r.dst, r.len * Elem::U32.size());
+            Step::Dot(d) => d.each_span(level, f),
+            Step::Conv(c) => c.each_span(f),
+            Step::DeferredProduct(l) => l.each_span(f),
+            Step::Random(Random { key, start, dst, len, .. }) => {
+                f(key, elements(2, Elem::U32.size(), Access::Read));
+                f(start, elements(1, Elem::U32.size(), Access::Read));
+                f(dst, elements(*len, Elem::U32.size(), Access::Write));
             }
-            Step::Observe(o) => {
-                f(o.src, o.ty.bytes());
-                f(o.dst, o.ty.bytes());
+            Step::Observe(Observe { src, dst, ty, .. }) => {
+                f(src, bytes(ty.bytes(), Access::Read));
+                f(dst, bytes(ty.bytes(), Access::Write));
             }
-            Step::Solve(_) | Step::Replay(_) | Step::Tiles(_) | Step::Cond(_) => {}
+            Step::Solve(s) => s.each_span(f),
+            Step::Replay(l) => l.each_span(f),
+            Step::Tiles(t) => t.each_span(f),
+            Step::Cond(c) => c.each_span(f),
         }
     }
 }
 
 impl Program {
-    fn each_extent(&self, f: &mut dyn FnMut(Address, usize)) {
+    fn each_span(&mut self, f: &mut Visit<'_>) {
         let is_empty = self.cut.rows * self.cut.row_len == 0;
-        for s in self.streams.iter().filter(|_| !is_empty) {
+        for s in &mut self.streams {
             let len = match s.mode {
+                _ if is_empty => 0,
                 // Each strip reads the same elements.
                 Mode::Fixed => self.cut.strip.min(self.cut.row_len),
-                _ => span(s.dims.iter().map(|d| (d.len, d.stride))),
+                _ => reach(s.dims.iter().map(|d| (d.len, d.stride))),
             };
-            f(s.loc, len * s.elem.size());
+            f(&mut s.loc, elements(len, s.elem.size(), s.access));
         }
-        for r in &self.reductions {
-            let geometry = r.reducer.geometry;
-            f(r.dst, geometry.outer * geometry.inner * r.reducer.elem.size());
+        for (loc, s) in self.direct.iter_mut().zip(&self.streams) {
+            *loc = s.loc;
+        }
+        for port in self.ones.iter_mut().flat_map(|ones| &mut ones.ports) {
+            port.loc = self.streams[(port.register - self.registers) as usize].loc;
+        }
+        for r in &mut self.reductions {
+            let (geometry, elem) = (r.reducer.geometry, r.reducer.elem);
+            f(&mut r.dst, elements(geometry.outer * geometry.inner, elem.size(), Access::Write));
         }
     }
 }
 
 impl Move {
-    fn each_extent(&self, f: &mut dyn FnMut(Address, usize)) {
-        f(self.src, span(self.dims.iter().map(|d| (d.len, d.src))) * self.elem);
-        f(self.dst, span(self.dims.iter().map(|d| (d.len, d.dst))) * self.elem);
-        if let Some((loc, bytes)) = self.zero {
-            f(loc, bytes);
+    fn each_span(&mut self, f: &mut Visit<'_>) {
+        let (src, dst) = (self.dims.iter().map(|d| (d.len, d.src)), self.dims.iter().map(|d| (d.len, d.dst)));
+        f(&mut self.src, elements(reach(src), self.elem, Access::Read));
+        if let Some((loc, len)) = &mut self.zero {
+            f(loc, bytes(*len, Access::Write));
         }
+        f(&mut self.dst, elements(reach(dst), self.elem, Access::Write));
     }
 }
 
 impl TransposeCopy {
-    fn each_extent(&self, f: &mut dyn FnMut(Address, usize)) {
-        let Some([from, to]) = self.batch.last() else { return };
-        f(self.src, bytes(from, span([(self.rows, self.stride), (self.cols, 1)]), self.elem));
-        f(self.dst, bytes(to, self.rows * self.cols, self.elem));
+    fn each_span(&mut self, f: &mut Visit<'_>) {
+        let last = self.batch.last();
+        let [from, to] = [0, 1].map(|k| last.map(|last| last[k]));
+        let read = reach([(self.rows, self.stride), (self.cols, 1)]);
+        f(&mut self.src, entries(from, read, self.elem, Access::Read));
+        f(&mut self.dst, entries(to, self.rows * self.cols, self.elem, Access::Write));
     }
 }
 
 impl Dot {
-    fn each_extent(&self, level: Level, f: &mut dyn FnMut(Address, usize)) {
-        let (elem, s) = (float(self.double), &self.shape);
-        let Some(last) = self.batch.last() else { return };
-        let [a, b, c] = matrices(s);
-        f(self.a, bytes(last[0], a, elem));
-        match s.packed {
-            true => f(self.b, Packed::bytes(level, (s.k, s.n, s.ldb), self.double)),
-            false => f(self.b, bytes(last[1], b, elem)),
-        }
-        f(self.c, bytes(last[2], c, elem));
-        let Some(layer) = &self.layer else { return };
-        let bias = match layer.term {
-            Some(Term::Matrix(at)) => {
-                f(at, s.m * s.n * elem);
-                None
+    fn each_span(&mut self, level: Level, f: &mut Visit<'_>) {
+        let (elem, s, last) = (float(self.double), &self.shape, self.batch.last());
+        let ([a, b, c], last) = (matrices(s), [0, 1, 2].map(|k| last.map(|last| last[k])));
+        f(&mut self.a, entries(last[0], a, elem, Access::Read));
+        f(
+            &mut self.b,
+            match s.packed {
+                true => Packed::extent(level, (s.k, s.n, s.ldb), self.double, Access::Read),
+                false => entries(last[1], b, elem, Access::Read),
+            },
+        );
+        if let Some(layer) = &mut self.layer {
+            match &mut layer.term {
+                Some(Term::Matrix(at)) => f(at, elements(s.m * s.n, elem, Access::Read)),
+                Some(Term::Bias(at)) => f(at, elements(s.n, elem, Access::Read)),
+                None => {}
             }
-            Some(Term::Bias(at)) => Some(at),
-            None => None,
-        };
-        [bias, layer.gate, layer.shift].into_iter().flatten().for_each(|at| f(at, s.n * elem));
+            let rows = [&mut layer.gate, &mut layer.shift];
+            rows.into_iter().flatten().for_each(|at| f(at, elements(s.n, elem, Access::Read)));
+        }
+        f(&mut self.c, entries(last[2], c, elem, Access::Write));
     }
 }
 
 impl Conv {
-    fn each_extent(&self, f: &mut dyn FnMut(Address, usize)) {
-        let (elem, s) = (float(self.double), &self.shape);
-        let Some([image, kernel, result]) = self.batch.last() else { return };
+    fn each_span(&mut self, f: &mut Visit<'_>) {
+        let (elem, s, last) = (float(self.double), &self.shape, self.batch.last());
+        let last = [0, 1, 2].map(|k| last.map(|last| last[k]));
+        let (kernel, result) = match self.form {
+            Form::Kernel => (Access::Write, Access::Read),
+            Form::Result | Form::Turned => (Access::Read, Access::Write),
+        };
         let taps = s.kernel[0] * s.kernel[1] * s.c * s.o;
-        f(self.image, bytes(image, s.num * s.sides[0] * s.sides[1] * s.c, elem));
-        f(self.kernel, bytes(kernel, taps, elem));
-        f(self.result, bytes(result, s.num * s.out[0] * s.out[1] * s.o, elem));
-        f(self.scratch, s.scratch_bytes(self.form, elem));
+        let scratch = s.scratch_bytes(self.form, elem);
+        f(&mut self.image, entries(last[0], s.num * s.sides[0] * s.sides[1] * s.c, elem, Access::Read));
+        f(&mut self.kernel, entries(last[1], taps, elem, kernel));
+        f(&mut self.result, entries(last[2], s.num * s.out[0] * s.out[1] * s.o, elem, result));
+        f(&mut self.scratch, Extent { bytes: scratch, align: elem, access: Access::Write });
     }
 }
 
 impl DeferredProduct {
-    fn each_extent(&self, f: &mut dyn FnMut(Address, usize)) {
+    fn each_span(&mut self, f: &mut Visit<'_>) {
         let (elem, [a, b, _]) = (float(self.ring.double), matrices(&self.shape));
-        let Ring { at, total, m, n, .. } = self.ring;
-        f(self.a, a * elem);
-        f(self.b, b * elem);
-        f(at, Ring::bytes(m, n, elem));
-        f(total, m * n * elem);
+        f(&mut self.a, elements(a, elem, Access::Read));
+        f(&mut self.b, elements(b, elem, Access::Read));
+        self.ring.each_span(f);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::buffers::Home;
-    use super::*;
-    use crate::backend::cpu::run::copy::Gather;
+impl Ring {
+    pub fn each_span(&mut self, f: &mut Visit<'_>) {
+        let elem = float(self.double);
+        let bytes = Ring::bytes(self.m, self.n, elem);
+        f(&mut self.at, Extent { bytes, align: align_of::<usize>(), access: Access::Update });
+        f(&mut self.total, elements(self.m * self.n, elem, Access::Update));
+    }
+}
 
-    #[test]
-    fn a_step_outside_of_its_buffers_is_refused() {
-        let buffers = [24, 8, 16].map(|bytes| Buffer { bytes, home: Home::Arena });
-        let at = |base, offset| Address { base, offset };
-        let gather = |rows, num, offset| {
-            vec![Step::Gather(Gather {
-                src: at(0, 0),
-                index: at(1, 0),
-                dst: at(2, offset),
-                rows,
-                num,
-                row: 8,
-            })]
-        };
-        let refuses = |steps: Vec<Step>| crate::array::refusal(|| check(&steps, &buffers, Level::Portable));
-        check(&gather(3, 2, 0), &buffers, Level::Portable);
-        check(&gather(3, 0, 99), &buffers, Level::Portable);
-        let message = refuses(gather(4, 2, 0));
-        assert!(message.contains("step 0 uses 32 bytes from byte 0 of buffer 0, which has 24"), "{message}");
-        assert!(refuses(gather(3, 3, 0)).contains("buffer 1, which has 8"));
-        assert!(refuses(gather(3, 2, 8)).contains("16 bytes from byte 8 of buffer 2, which has 16"));
+impl Packed {
+    pub fn each_span(&mut self, level: Level, f: &mut Visit<'_>) {
+        let (k, n, ldb) = self.shape;
+        f(&mut self.from, elements(reach([(k, ldb), (n, 1)]), float(self.double), Access::Read));
+        f(&mut self.to, Packed::extent(level, self.shape, self.double, Access::Write));
+    }
+
+    /// The packed copy. Its rows start at whole vectors.
+    fn extent(level: Level, shape: (usize, usize, usize), double: bool, access: Access) -> Extent {
+        Extent { bytes: Packed::bytes(level, shape, double), align: ALIGN, access }
     }
 }

@@ -72,29 +72,6 @@ pub(crate) fn place(lives: &[Option<Life>], in_place: &[(usize, usize, usize)]) 
     MemoryPlan { offsets, bytes, bound: bound(&placed), without_reuse }
 }
 
-/// Whether two buffers share bytes while both are alive, other than by a pair of `in_place`.
-pub(crate) fn overlaps(
-    lives: &[Option<Life>],
-    plan: &MemoryPlan,
-    in_place: &[(usize, usize, usize)],
-) -> bool {
-    let all: Vec<(usize, Life, usize)> = (0..lives.len())
-        .filter_map(|i| Some((i, lives[i]?, plan.offsets[i]?)))
-        .filter(|(_, life, _)| life.bytes > 0)
-        .collect();
-    let takes_over = |w: (usize, Life, usize), r: (usize, Life, usize)| {
-        w.2 == r.2 && w.1.first == r.1.last && in_place.contains(&(w.1.first, w.0, r.0))
-    };
-    (0..all.len()).any(|i| {
-        (0..i).any(|j| {
-            let (a, b) = (all[i], all[j]);
-            let together = a.1.first <= b.1.last && b.1.first <= a.1.last;
-            let shared = a.2 < b.2 + b.1.bytes && b.2 < a.2 + a.1.bytes;
-            together && shared && !takes_over(a, b) && !takes_over(b, a)
-        })
-    })
-}
-
 fn find(merged: &[usize], mut i: usize) -> usize {
     while merged[i] != i {
         i = merged[i];
@@ -131,6 +108,25 @@ fn bound(placed: &[(Life, usize)]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether two buffers share bytes while both are alive, other than by a pair of `in_place`.
+    fn overlaps(lives: &[Option<Life>], plan: &MemoryPlan, in_place: &[(usize, usize, usize)]) -> bool {
+        let all: Vec<(usize, Life, usize)> = (0..lives.len())
+            .filter_map(|i| Some((i, lives[i]?, plan.offsets[i]?)))
+            .filter(|(_, life, _)| life.bytes > 0)
+            .collect();
+        let takes_over = |w: (usize, Life, usize), r: (usize, Life, usize)| {
+            w.2 == r.2 && w.1.first == r.1.last && in_place.contains(&(w.1.first, w.0, r.0))
+        };
+        (0..all.len()).any(|i| {
+            (0..i).any(|j| {
+                let (a, b) = (all[i], all[j]);
+                let together = a.1.first <= b.1.last && b.1.first <= a.1.last;
+                let shared = a.2 < b.2 + b.1.bytes && b.2 < a.2 + a.1.bytes;
+                together && shared && !takes_over(a, b) && !takes_over(b, a)
+            })
+        })
+    }
 
     fn life(first: usize, last: usize, bytes: usize) -> Life {
         Life { first, last, bytes }

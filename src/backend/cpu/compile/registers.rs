@@ -149,9 +149,8 @@ impl Gen<'_> {
                 numbers.push((register, word(dtype, f64::from_bits(bits))));
                 continue;
             }
-            let (loc, access, wide) = (input.loc, input.access, input.elem == Elem::F64);
-            let to = if access == Access::Write { &mut written } else { &mut ports };
-            to.push(Port { loc, register, wide, access });
+            let to = if input.access == Access::Write { &mut written } else { &mut ports };
+            to.push(Port { loc: input.loc, register, wide: input.elem == Elem::F64 });
         }
         let num_read = ports.len();
         ports.append(&mut written);

@@ -76,7 +76,7 @@ struct Unsigned;
 impl StripKernel for Unsigned {
     #[inline(always)]
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: as for each kernel in the table of `cast`, the strip has `n` elements.
         unsafe { convert::<u32, f32>(dst, a, b, c, imm, n) }
     }
 }

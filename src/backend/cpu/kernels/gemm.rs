@@ -53,63 +53,55 @@ pub struct Gemm {
     pub packed: bool,
 }
 
-/// A product in f32.
-///
-/// # Numerics
-/// An element is the sum of `fma` chains over at most 128 terms each, in ascending order, with the same bits
-/// for any `m`, `n` and strides. A sum without terms is 0. If `m` or `n` is 0, nothing is read or written.
-///
-/// # Safety
-/// A and B are readable and C is writable at the addresses that `shape` describes, C is disjoint from both, and
-/// `level` is available.
-pub unsafe fn gemm_f32(level: Level, shape: &Gemm, a: *const f32, b: *const f32, c: *mut f32) {
-    // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, None, a, b, c) }
+/// Defines the products of an element type.
+macro_rules! products {
+    ($($(#[$doc:meta])* $name:ident($($epilogue:ident: $of:ty)?), $t:ty => $end:expr;)*) => {$(
+        $(#[$doc])*
+        pub unsafe fn $name(
+            level: Level,
+            shape: &Gemm,
+            $($epilogue: $of,)?
+            a: *const $t,
+            b: *const $t,
+            c: *mut $t,
+        ) {
+            // SAFETY: the extents of the matrices follow from `shape`. For steps, `check_plan` has compared them with the
+            // buffers.
+            unsafe { gemm(level, shape, $end, a, b, c) }
+        }
+    )*};
 }
 
-/// A product in f64, like [`gemm_f32`].
-///
-/// # Safety
-/// As for [`gemm_f32`].
-pub unsafe fn gemm_f64(level: Level, shape: &Gemm, a: *const f64, b: *const f64, c: *mut f64) {
-    // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, None, a, b, c) }
-}
-
-/// A product in f32 with the epilogue of a layer: `C = activation(((C +) A B + bias) gate + shift)`.
-///
-/// # Numerics
-/// The result is bitwise equal to that of [`gemm_f32`] followed by the strip kernels for the sums, the gate
-/// and the activation.
-///
-/// # Safety
-/// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
-pub unsafe fn gemm_layer_f32(
-    level: Level,
-    shape: &Gemm,
-    epilogue: &Epilogue<f32>,
-    a: *const f32,
-    b: *const f32,
-    c: *mut f32,
-) {
-    // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, Some(epilogue), a, b, c) }
-}
-
-/// A product in f64 with an epilogue, like [`gemm_layer_f32`].
-///
-/// # Safety
-/// As for [`gemm_layer_f32`].
-pub unsafe fn gemm_layer_f64(
-    level: Level,
-    shape: &Gemm,
-    epilogue: &Epilogue<f64>,
-    a: *const f64,
-    b: *const f64,
-    c: *mut f64,
-) {
-    // SAFETY: the caller promises it.
-    unsafe { gemm(level, shape, Some(epilogue), a, b, c) }
+products! {
+    /// A product in f32.
+    ///
+    /// # Numerics
+    /// An element is the sum of `fma` chains over at most 128 terms each, in ascending order, with the same bits
+    /// for any `m`, `n` and strides. A sum without terms is 0. If `m` or `n` is 0, nothing is read or written.
+    ///
+    /// # Safety
+    /// A and B are readable and C is writable at the addresses that `shape` describes, C is disjoint from both, and
+    /// `level` is available.
+    gemm_f32(), f32 => None;
+    /// A product in f64, like [`gemm_f32`].
+    ///
+    /// # Safety
+    /// As for [`gemm_f32`].
+    gemm_f64(), f64 => None;
+    /// A product in f32 with the epilogue of a layer: `C = activation(((C +) A B + bias) gate + shift)`.
+    ///
+    /// # Numerics
+    /// The result is bitwise equal to that of [`gemm_f32`] followed by the strip kernels for the sums, the gate
+    /// and the activation.
+    ///
+    /// # Safety
+    /// As for [`gemm_f32`]; the rows of the epilogue are null or valid for `n` elements, and disjoint from C.
+    gemm_layer_f32(epilogue: &Epilogue<f32>), f32 => Some(epilogue);
+    /// A product in f64 with an epilogue, like [`gemm_layer_f32`].
+    ///
+    /// # Safety
+    /// As for [`gemm_layer_f32`].
+    gemm_layer_f64(epilogue: &Epilogue<f64>), f64 => Some(epilogue);
 }
 
 unsafe fn gemm<T: Math<Word: Word>>(
@@ -126,7 +118,7 @@ unsafe fn gemm<T: Math<Word: Word>>(
         return;
     }
     if m == 1 && packed && (1..=K_BLOCK).contains(&k) {
-        // SAFETY: the caller's promise.
+        // SAFETY: there is one row, and B is packed and has one block.
         return unsafe { row(level, shape, epilogue, a, b, c) };
     }
     let finish = epilogue.map(|e| {
@@ -137,7 +129,7 @@ unsafe fn gemm<T: Math<Word: Word>>(
     // than the tiles, and it must transpose A (4 x 4 x 4 on AVX2: 49 ns, with tiles 24 ns). If `rsa` is 1, A
     // is already stored transposed.
     let thin = n <= gemm_thin::MAX_COLS && (m > n || rsa == 1);
-    // SAFETY: offsets stay within the matrices that the caller promises.
+    // SAFETY: rows stay below `m`, columns below `n` and terms below `k`, within the matrices that `shape` describes.
     unsafe {
         if k == 0 && !accumulate {
             for i in 0..m {
@@ -278,7 +270,7 @@ unsafe fn copied_panel<T: Math>(
 
 /// A panel over `m` rows, with their epilogue.
 unsafe fn whole_panel<T: Math>(level: Level, vectors: usize, m: usize, panel: Panel<T>, finish: Finish<T>) {
-    // SAFETY: the caller promises `m` rows of A and C.
+    // SAFETY: rows stay below `m`, and `k_block` passes all rows of the product.
     unsafe {
         let Some((finish, of)) = finish else { return rows_of_tiles(level, vectors, m, panel) };
         let mut i = 0;
@@ -302,7 +294,7 @@ unsafe fn rows_of_tiles<T: Math>(level: Level, vectors: usize, m: usize, mut pan
         // Skips the division if it is not needed: it costs a fifth of a product of one row.
         panel.tiles = if rows == left { 1 } else { left / rows };
         let done = panel.tiles * rows;
-        // SAFETY: the caller promises `m` rows of A and C.
+        // SAFETY: the panel has `left` more rows of A and C, and the tiles have at most as many.
         unsafe { tile(&panel) };
         panel.a = panel.a.wrapping_add(done * panel.rsa);
         panel.c = panel.c.wrapping_add(done * panel.ldc);

@@ -74,7 +74,7 @@ impl<T: Copy> Written<T> {
     pub(super) unsafe fn part(&self, i: usize, rows: usize, j: usize, cols: usize) -> Self {
         let &Self { c, ldc, ends, .. } = self;
         let ends = ends.map(|row| row.wrapping_add(j));
-        // SAFETY: the caller promises that the part lies within.
+        // SAFETY: `k_block` takes columns below `n`, and `whole_panel` takes rows below `m`.
         Self { rows, cols, c: unsafe { c.add(i * ldc + j) }, ldc, ends }
     }
 }
@@ -137,7 +137,7 @@ impl<T: Math, F: Function> Layer<T, F> {
         j: usize,
         count: usize,
     ) {
-        // SAFETY: the caller promises `rows x cols` elements at each address that is not null.
+        // SAFETY: `run` takes rows and columns of `rows`. An address that is not null has these columns.
         unsafe {
             let c = rows.c.add(r * rows.ldc + j);
             let load = |p: *const T| if WHOLE { V::load(p) } else { V::load_part(p, count) };

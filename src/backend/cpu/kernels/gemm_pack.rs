@@ -50,7 +50,7 @@ pub unsafe fn pack(
     from: *const u8,
     to: *mut u8,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `pack_of` reads `k` rows of `n` columns, and writes at most the elements that `packed_len` counts.
     unsafe {
         match double {
             false => pack_of::<f32>(level, (k, n, ldb), from.cast(), to.cast()),

@@ -38,7 +38,7 @@ pub(super) struct Thin<T> {
 pub(super) unsafe fn run<T: Math<Word: Word>>(level: Level, thin: Thin<T>) {
     let Gemm { n, k, .. } = thin.shape;
     assert!((1..=MAX_COLS).contains(&n) && k <= K_BLOCK, "invariant: a thin product has n = {n}, k = {k}");
-    // SAFETY: the caller promises it.
+    // SAFETY: the task stays below the rows, columns and terms of its shape.
     unsafe { enter(level, thin) }
 }
 
@@ -90,7 +90,7 @@ unsafe fn put<T: Math, const N: usize>(
 ) {
     for r in 0..rows {
         for j in 0..N {
-            // SAFETY: the caller promises `rows` elements of each column and `N` of each row.
+            // SAFETY: `block` has stored `N` columns of at least `rows` elements, and C has these rows and `N` columns.
             unsafe {
                 let (at, x) = (c.add(r * ldc + j), columns.add(j * ld + r).read());
                 at.write_unaligned(if add { at.read_unaligned().plus(x) } else { x });
@@ -104,7 +104,8 @@ impl<T: Math<Word: Word>> Thin<T> {
     #[inline(always)]
     unsafe fn gather<S: Simd>(&self, i: usize, rows: usize, columns: *mut T, ld: usize) {
         let Gemm { k, rsa, csa, .. } = self.shape;
-        // SAFETY: rows of A and the scratch are as the caller promises.
+        // SAFETY: rows `i..i + rows` lie within A. The scratch has `ld` rows and `K_BLOCK` columns, and `run` has asserted
+        // that `k` is at most `K_BLOCK`.
         unsafe {
             let a = self.a.add(i * rsa);
             if csa == 1 {
@@ -123,7 +124,7 @@ impl<T: Math<Word: Word>> Thin<T> {
     /// Computes rows `i..i + rows` of C from contiguous columns of A, `ld` apart.
     #[inline(always)]
     unsafe fn rows<S: Simd>(&self, i: usize, rows: usize, columns: *const T, ld: usize) {
-        // SAFETY: as the caller promises; `run` has checked that `n` is 1 to 4.
+        // SAFETY: `run` has asserted that `n` is 1 to 4, so `columns` is chosen for all columns of B and C.
         unsafe {
             match self.shape.n {
                 1 => self.columns::<S, 1, 4>(i, rows, columns, ld),
@@ -169,7 +170,8 @@ impl<T: Math<Word: Word>> Thin<T> {
         ld: usize,
     ) {
         let Gemm { k, ldb, ldc, accumulate, .. } = self.shape;
-        // SAFETY: `rows` elements of each column, `N` of each row of B and C are as the caller promises.
+        // SAFETY: `columns` passes rows below its own `rows`, and `N` is the number of columns of B and C. A part of a
+        // vector is loaded only for the rows that remain.
         unsafe {
             let zero = V::splat(T::ZERO);
             let mut acc = [[zero; Q]; N];

@@ -103,7 +103,7 @@ impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> Tile<T, R, Q, W
     /// The vector `q` of a row of B or C.
     #[inline(always)]
     unsafe fn load<V: Float<Elem = T>>(row: *const T, q: usize, rest: usize) -> V {
-        // SAFETY: the caller promises the row's columns.
+        // SAFETY: a panel has `Q` vectors of columns, and the last one has `rest` columns.
         unsafe {
             let p = row.add(q * V::LEN);
             if WHOLE || q + 1 < Q { V::load(p) } else { V::load_part(p, rest) }
@@ -156,7 +156,7 @@ impl<T: Math, const R: usize, const Q: usize, const WHOLE: bool> TileKernel<T> f
     #[inline(always)]
     unsafe fn run<S: Simd>(panel: &Panel<T>) {
         for i in 0..panel.tiles {
-            // SAFETY: the caller promises `tiles * R` rows.
+            // SAFETY: `rows_of_tiles` has divided the rows that are left by `R`, so the panel has `tiles * R` rows.
             unsafe {
                 let (a, c) = (panel.a.add(i * R * panel.rsa), panel.c.add(i * R * panel.ldc));
                 Self::tile::<T::Of<S>>(panel, a, c);

@@ -68,14 +68,14 @@ int_compare_op! {
 /// Reads `n <= LEN` words.
 #[inline(always)]
 unsafe fn load_up_to<V: Int>(p: *const u32, n: usize) -> V {
-    // SAFETY: the caller promises `n` elements.
+    // SAFETY: kernels pass the number of words that remain in the strip.
     unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
 }
 
 /// Writes `n <= LEN` words.
 #[inline(always)]
 unsafe fn store_up_to<V: Int>(x: V, p: *mut u32, n: usize) {
-    // SAFETY: the caller promises `n` elements.
+    // SAFETY: as for `load_up_to`.
     unsafe { if n == V::LEN { x.store(p) } else { x.store_part(p, n) } }
 }
 

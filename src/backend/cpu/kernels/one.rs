@@ -43,17 +43,18 @@ pub struct OneInstr {
 type Words = crate::simd::portable::Array<u32, 1>;
 
 unsafe fn get<T: Copy>(registers: *mut u64, instr: &OneInstr, k: usize) -> T {
-    // SAFETY: the caller's promise.
+    // SAFETY: `Gen::ones` has checked that all registers are in the file. An instruction reads operands of its type, each of
+    // which is loaded or written before.
     unsafe { registers.add(instr.args[k] as usize).cast::<T>().read() }
 }
 
 unsafe fn put<T>(registers: *mut u64, instr: &OneInstr, x: T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `Gen::ones` has checked that all registers are in the file. A register holds any element.
     unsafe { registers.add(instr.dst as usize).cast::<T>().write(x) }
 }
 
 unsafe fn map<T: Math, O: FloatOp>(registers: *mut u64, instr: &OneInstr) {
-    // SAFETY: the caller's promise; single elements need no level.
+    // SAFETY: as for `get` and `put`; vectors of one element need no level.
     unsafe {
         let of = |k: usize| T::Of::<One>::splat(get(registers, instr, k));
         let imm = [T::Of::<One>::splat(T::from_f64(instr.imm[0])); 2];
@@ -148,7 +149,8 @@ cast! {
 /// As for [`OneFn`]; the kernel's level is available, and if the written register is also an operand, the result is
 /// no wider than this operand.
 pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as for `get` and `put`. `Gen::assign` reuses the register of an operand only if its elements are at least as
+    // wide as those of the result, and the kernel is one of the plan's level.
     unsafe {
         let at = |register: u16| registers.add(register as usize).cast::<u8>();
         let [a, b, c] = instr.args;

@@ -84,7 +84,7 @@ impl<T: Math, O: FloatOp> StripKernel for Map<T, O> {
     unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, imm: [f64; 2], n: usize) {
         let (dst, a, b, c) = (dst.cast::<T>(), a.cast::<T>(), b.cast::<T>(), c.cast::<T>());
         let len = T::Of::<S>::LEN;
-        // SAFETY: offsets stay below `n`, which the caller promises for the operands that are read.
+        // SAFETY: offsets stay below `n`, the length of the strip, and only the first `ARITY` operands are read.
         unsafe {
             let imm = [T::Of::<S>::splat(T::from_f64(imm[0])), T::Of::<S>::splat(T::from_f64(imm[1]))];
             let mut i = 0;
@@ -133,7 +133,7 @@ compare_op! {
 /// Reads `n <= LEN` lanes.
 #[inline(always)]
 unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
-    // SAFETY: the caller promises `n` elements.
+    // SAFETY: kernels pass the number of elements that remain in the strip.
     unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
 }
 

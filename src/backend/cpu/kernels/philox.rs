@@ -41,7 +41,7 @@ impl Fill<'_> {
     /// `LEN` blocks whose counters do not carry out of the low word.
     #[inline(always)]
     unsafe fn vector<S: Simd>(&self, block: u64) -> [S::U32; 4] {
-        // SAFETY: the caller promises that the level is available.
+        // SAFETY: `philox_fill` has asserted that the level is available.
         let zero = unsafe { S::U32::splat(0) };
         let [mut k0, mut k1] = self.key;
         let mut c =
@@ -64,7 +64,7 @@ impl Task for Fill<'_> {
         let mut block = self.block;
         for out in dst.chunks_mut(4 * len) {
             if out.len() == 4 * len && (block as u32).checked_add(len as u32).is_some() {
-                // SAFETY: the caller promises that the level is available; `out` holds `4 LEN` words.
+                // SAFETY: `philox_fill` has asserted that the level is available; `out` holds `4 LEN` words.
                 unsafe { S::U32::store_blocks(self.vector::<S>(block), out.as_mut_ptr()) };
             } else {
                 for (l, four) in out.chunks_mut(4).enumerate() {

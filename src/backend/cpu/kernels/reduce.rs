@@ -97,7 +97,7 @@ impl<T: Math> Reduce for Sum<T> {
     #[inline(always)]
     unsafe fn run<S: Simd>(acc: *mut u8, a: *const u8, n: usize) {
         let acc = acc.cast::<T>();
-        // SAFETY: as the caller promises.
+        // SAFETY: the strip has `n` elements, and `acc` is one element.
         unsafe {
             let total = sum_lanes::<T::Of<S>>(a.cast(), n).reduce_add();
             acc.write_unaligned(acc.read_unaligned().plus(total));
@@ -190,7 +190,7 @@ impl<F: Fold> Reduce for FoldWords<F> {
     #[inline(always)]
     unsafe fn run<S: Simd>(acc: *mut u8, a: *const u8, n: usize) {
         let (acc, a) = (acc.cast::<u32>(), a.cast::<u32>());
-        // SAFETY: as the caller promises.
+        // SAFETY: `i` stays below `n`, and `acc` is one word.
         unsafe {
             let mut out = acc.read_unaligned();
             for i in 0..n {

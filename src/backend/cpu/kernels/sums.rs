@@ -86,7 +86,7 @@ impl<T: Math> ColumnSums<T> {
     #[inline(always)]
     unsafe fn block<S: Simd, const Q: usize>(dst: *mut T, a: *const T, rows: usize, stride: usize) {
         let len = T::Of::<S>::LEN;
-        // SAFETY: the caller promises `Q * len` columns.
+        // SAFETY: `run` passes columns of which `Q * len` remain.
         unsafe {
             let mut v = [T::Of::<S>::splat(T::ZERO); Q];
             for q in 0..Q {
@@ -145,7 +145,7 @@ impl<T: Math> RowSums<T> {
         accumulate: bool,
     ) {
         for r in 0..rows {
-            // SAFETY: the caller promises the rows.
+            // SAFETY: rows stay below `rows`, and `run` chose this function for rows of `COLS` elements.
             unsafe {
                 let mut out = a.add(r * stride).read_unaligned();
                 for c in 1..COLS {
@@ -211,7 +211,7 @@ impl<T: Math<Word: Word>> SumCols for RowSums<T> {
         accumulate: bool,
     ) {
         let (dst, a) = (dst.cast::<T>(), a.cast::<T>());
-        // SAFETY: as the caller promises.
+        // SAFETY: the functions read `rows` rows of `cols` elements, and write `rows` elements.
         unsafe {
             match cols {
                 1 => Self::tiny::<1>(dst, a, rows, stride, accumulate),
@@ -238,7 +238,7 @@ impl SumRows for WordSums {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<u32>());
         for r in 0..rows {
             for c in 0..cols {
-                // SAFETY: as the caller promises.
+                // SAFETY: rows stay below `rows`, and columns below `cols`.
                 unsafe {
                     let sum =
                         dst.add(c).read_unaligned().wrapping_add(a.add(r * stride + c).read_unaligned());
@@ -261,7 +261,7 @@ impl SumCols for WordSums {
     ) {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<u32>());
         for r in 0..rows {
-            // SAFETY: as the caller promises.
+            // SAFETY: rows stay below `rows`, and columns below `cols`.
             unsafe {
                 let mut out = if accumulate { dst.add(r).read_unaligned() } else { 0 };
                 for c in 0..cols {

@@ -29,7 +29,7 @@ impl Word for u32 {
     const BLOCK: usize = 8;
     #[inline(always)]
     unsafe fn block<S: Simd>(src: *const Self, lds: usize, dst: *mut Self, ldd: usize) {
-        // SAFETY: the caller promises it.
+        // SAFETY: `Transpose::run` passes whole blocks below its `rows` and `cols`.
         unsafe { S::transpose_8x8(src, lds, dst, ldd) }
     }
 }
@@ -38,7 +38,7 @@ impl Word for u64 {
     const BLOCK: usize = 4;
     #[inline(always)]
     unsafe fn block<S: Simd>(src: *const Self, lds: usize, dst: *mut Self, ldd: usize) {
-        // SAFETY: the caller promises it.
+        // SAFETY: as above.
         unsafe { S::transpose_4x4(src, lds, dst, ldd) }
     }
 }
@@ -79,7 +79,7 @@ pub unsafe fn transpose_4(
     dst: *mut u32,
     ldd: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the task stays below `rows` and `cols`. For steps, `check_plan` has compared them with the buffers.
     unsafe { enter(level, Transpose { rows, cols, src, lds, dst, ldd }) }
 }
 
@@ -96,6 +96,6 @@ pub unsafe fn transpose_8(
     dst: *mut u64,
     ldd: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: the task stays below `rows` and `cols`. For steps, `check_plan` has compared them with the buffers.
     unsafe { enter(level, Transpose { rows, cols, src, lds, dst, ldd }) }
 }

@@ -5,7 +5,7 @@
 
 use super::bind::Body;
 use super::exec::Workspace;
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::plan::Plan;
 
 /// Runs one of two bodies; see [`crate::graph::Cond`].
@@ -21,22 +21,13 @@ pub(crate) struct Cond {
 }
 
 impl Cond {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.pred, Access::Read);
-        self.inputs.iter_mut().for_each(|l| f(l, Access::Read));
-        self.outputs.iter_mut().for_each(|l| f(l, Access::Write));
-    }
-
-    /// # Safety
-    /// The locations are valid in `env`, and the workspaces are prepared for the bodies.
-    pub unsafe fn run(&self, env: Env, inner: &mut [Workspace]) {
-        // SAFETY: locations of this plan; a truth value is a `u32`.
-        unsafe {
-            let chosen = usize::from(env.at(self.pred).cast::<u32>().read() == 0);
-            let mut body = Body { plan: &self.branches[chosen], ws: &mut inner[self.space + chosen] };
-            body.inputs(0, &self.inputs, env);
-            body.outputs(0, &self.outputs, env);
-            body.run();
-        }
+    /// Runs a branch in one of the workspaces of the plan's bodies.
+    pub fn run(&self, env: Env, inner: &mut [Workspace]) {
+        // A truth value is a `u32`.
+        let chosen = usize::from(env.bound(self.pred).read::<u32>(0) == 0);
+        let mut body = Body { plan: &self.branches[chosen], ws: &mut inner[self.space + chosen] };
+        body.inputs(0, &self.inputs, env);
+        body.outputs(0, &self.outputs, env);
+        body.run();
     }
 }

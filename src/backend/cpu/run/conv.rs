@@ -13,7 +13,7 @@
 //! after the other; each product has the order of a matrix product.
 
 use super::batch::Batch;
-use crate::backend::cpu::address::{Access, Address, Cost, Env};
+use crate::backend::cpu::address::{Address, Cost, Env};
 use crate::backend::cpu::kernels::{Elem, Gemm, gemm_f32, gemm_f64, transpose_4, transpose_8};
 use crate::backend::cpu::memory::aligned;
 use crate::simd::Level;
@@ -102,15 +102,6 @@ impl Conv {
         Cost { flops: count * flops, bytes: count * (from + s.taps() + to) * self.elem() }
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        let is_kernel = self.form == Form::Kernel;
-        let access = |written: bool| if written { Access::Write } else { Access::Read };
-        f(&mut self.image, Access::Read);
-        f(&mut self.kernel, access(is_kernel));
-        f(&mut self.result, access(!is_kernel));
-        f(&mut self.scratch, Access::Write);
-    }
-
     /// # Safety
     /// The locations are valid for the shapes, the written ones overlap no other, and the level is available.
     ///
@@ -123,7 +114,7 @@ impl Conv {
             "invariant: a convolution has no window: {s:?}"
         );
         let [padded, positions, _] = s.parts(elem);
-        // SAFETY: the caller's promise; the parts of the scratch follow one another.
+        // SAFETY: `Conv::each_span` gives the bytes of all entries and of the scratch, whose parts follow one another.
         unsafe {
             let scratch = env.at(self.scratch);
             let run = Run { conv: self, level, elem, padded: scratch, positions: scratch.add(padded) };
@@ -174,7 +165,8 @@ impl Run<'_> {
     }
 
     unsafe fn gemm(&self, shape: &Gemm, a: *const u8, b: *const u8, c: *mut u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `results` and `kernel` describe rows of taps by their windows in the padded image, results at its
+        // positions, and rows of a kernel. These are parts of the scratch and of the entry.
         unsafe {
             match self.conv.double {
                 false => gemm_f32(self.level, shape, a.cast(), b.cast(), c.cast()),
@@ -205,7 +197,7 @@ impl Run<'_> {
             packed: false,
         };
         for n in 0..s.num {
-            // SAFETY: the caller's promise; windows lie within the padded image.
+            // SAFETY: image `n` and result `n` are below `s.num`; windows lie within the padded image.
             unsafe {
                 self.pad(image.add(n * size));
                 for i in 0..s.kernel[0] {
@@ -235,7 +227,7 @@ impl Run<'_> {
             accumulate: false,
             packed: false,
         };
-        // SAFETY: the caller's promise; the gaps between the rows of a result remain zero.
+        // SAFETY: image `n` and result `n` are below `s.num`; the gaps between the rows of a result remain zero.
         unsafe {
             if s.num == 0 {
                 write_bytes(kernel, 0, s.taps() * self.elem);

@@ -4,7 +4,7 @@
 
 use super::batch::{Axis, Batch};
 use crate::backend::cpu::access::{Dim, View};
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::kernels::{Elem, philox_fill, sum_rows, transpose_4, transpose_8};
 use crate::simd::Level;
 use std::ptr::{copy_nonoverlapping, write_bytes};
@@ -51,18 +51,10 @@ impl Move {
         self.dims.iter().map(|d| d.len).product::<usize>() * self.elem
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.src, Access::Read);
-        f(&mut self.dst, Access::Write);
-        if let Some((loc, _)) = &mut self.zero {
-            f(loc, Access::Write);
-        }
-    }
-
     /// # Safety
     /// The locations are valid for the views, and the two do not overlap.
     pub unsafe fn run(&self, env: Env) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Move::each_span` gives the bytes of both views, which do not overlap, and of the zeros.
         unsafe {
             if let Some((loc, bytes)) = self.zero {
                 write_bytes(env.at(loc), 0, bytes);
@@ -144,7 +136,7 @@ impl TransposeCopy {
     /// The locations are valid for the elements, the two do not overlap, and the level is available.
     pub unsafe fn run(&self, env: Env, level: Level) {
         let TransposeCopy { elem, rows, cols, stride, .. } = *self;
-        // SAFETY: the caller's promise, of each entry.
+        // SAFETY: `TransposeCopy::each_span` gives the bytes of all entries, and the two sides do not overlap.
         self.batch.each(|[from, to]| unsafe {
             let (src, dst) =
                 (env.at(self.src).add(from * elem).cast_const(), env.at(self.dst).add(to * elem));
@@ -176,7 +168,7 @@ pub(crate) struct Gather {
 /// # Safety
 /// The index array has more than `i` elements.
 unsafe fn clamped(index: *const i32, i: usize, rows: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: `i` is below the number of indices, which `Step::each_span` gives.
     let k = unsafe { index.add(i).read_unaligned() };
     (k.max(0) as usize).min(rows - 1)
 }
@@ -189,7 +181,7 @@ impl Gather {
     /// If rows are copied from a source without rows.
     pub unsafe fn run(&self, env: Env) {
         assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are read from none", self.num);
-        // SAFETY: the caller's promise; rows are clamped.
+        // SAFETY: `Step::each_span` gives the bytes of `rows` and of `num` rows, and the clamped row is below `rows`.
         unsafe {
             let (src, dst, index) = (env.at(self.src), env.at(self.dst), env.at(self.index).cast());
             for i in 0..self.num {
@@ -226,7 +218,7 @@ impl ScatterAdd {
         assert!(self.rows > 0 || self.num == 0, "invariant: {} rows are added to none", self.num);
         let add = sum_rows(level, self.elem);
         let bytes = self.len * self.elem.size();
-        // SAFETY: the caller's promise; rows are clamped.
+        // SAFETY: `Step::each_span` gives the bytes of `rows` and of `num` rows, and the clamped row is below `rows`.
         unsafe {
             let (dst, updates, index) = (env.at(self.dst), env.at(self.updates), env.at(self.index).cast());
             for i in 0..self.num {
@@ -254,7 +246,7 @@ impl Random {
         if self.len == 0 {
             return;
         }
-        // SAFETY: the caller's promise; a buffer that is not empty is aligned for its elements.
+        // SAFETY: `Step::each_span` gives two words, one word, and `len` words that `check_plan` has found aligned.
         unsafe {
             let key = env.at(self.key).cast::<[u32; 2]>().read_unaligned();
             let start = env.at(self.start).cast::<u32>().read_unaligned();

@@ -2,7 +2,7 @@
 
 use super::batch::{Axis, Batch};
 use crate::backend::cpu::access::{Dim, View};
-use crate::backend::cpu::address::{Access, Address, Cost, Env};
+use crate::backend::cpu::address::{Address, Cost, Env};
 use crate::backend::cpu::kernels::{
     Activation, Elem, Epilogue, Gemm, RowFactors, gemm_f32, gemm_f64, gemm_layer_f32, gemm_layer_f64,
 };
@@ -96,17 +96,6 @@ impl Dot {
         }
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.a, Access::Read);
-        f(&mut self.b, Access::Read);
-        if let Some(layer) = &mut self.layer {
-            let term = layer.term.as_mut().map(|(Term::Bias(at) | Term::Matrix(at))| at);
-            let rows = [term, layer.gate.as_mut(), layer.shift.as_mut()];
-            rows.into_iter().flatten().for_each(|at| f(at, Access::Read));
-        }
-        f(&mut self.c, Access::Write);
-    }
-
     /// # Safety
     /// The locations are valid for the shapes, the written location overlaps no other except a
     /// [`Term::Matrix`], and the level is available.
@@ -115,7 +104,7 @@ impl Dot {
         let mut s = self.shape;
         if let Some(Layer { term: Some(Term::Matrix(addend)), .. }) = self.layer {
             s.accumulate = true;
-            // SAFETY: the caller's promise; a product that is added to a matrix is one product.
+            // SAFETY: `Dot::each_span` gives the matrix and C, which are equal or do not overlap; `Layer` is for one product.
             unsafe {
                 let (from, to) = (env.at(addend), env.at(self.c));
                 if from != to {
@@ -124,7 +113,8 @@ impl Dot {
             }
         }
         let s = &s;
-        // SAFETY: the caller's promise, of each entry.
+        // SAFETY: `Dot::each_span` gives the bytes of all entries of A, B and C and of the rows of the layer. C overlaps
+        // none of them.
         self.batch.each(|at| unsafe {
             let of = |loc, i: usize| env.at(loc).add(i * elem);
             let (a, b, c) = (of(self.a, at[0]), of(self.b, at[1]), of(self.c, at[2]));
@@ -154,10 +144,8 @@ impl Layer {
         terms.into_iter().chain([is_function]).filter(|there| *there).count()
     }
 
-    unsafe fn end<T>(&self, env: Env) -> Epilogue<T> {
-        // SAFETY: the caller's promise.
-        let row =
-            |at: Option<Address>| at.map_or(null(), |at| unsafe { env.at(at) }.cast::<T>().cast_const());
+    fn end<T>(&self, env: Env) -> Epilogue<T> {
+        let row = |at: Option<Address>| at.map_or(null(), |at| env.at(at).cast::<T>().cast_const());
         let bias = if let Some(Term::Bias(at)) = self.term { Some(at) } else { None };
         let rows = RowFactors { bias: row(bias), gate: row(self.gate), shift: row(self.shift) };
         Epilogue { rows, activation: self.activation }

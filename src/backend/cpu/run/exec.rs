@@ -6,7 +6,9 @@ use super::step::Step;
 use super::tape::{Schedule, Slots, Tape};
 use super::tiles::TileSpace;
 use crate::array::Array;
-use crate::backend::cpu::address::Env;
+use crate::backend::cpu::address::{Bound, Env};
+#[cfg(debug_assertions)]
+use crate::backend::cpu::compile::extents::Span;
 use crate::backend::cpu::compile::lower_loops::Spaces;
 use crate::backend::cpu::memory::{Storage, aligned};
 use crate::backend::cpu::plan::{ARENA, INPUTS, Inner, Plan};
@@ -25,7 +27,7 @@ use std::sync::Arc;
 pub struct Workspace {
     pub(crate) plan: Option<Plan>,
     arena: Option<Storage>,
-    pub(crate) bases: Vec<*mut u8>,
+    pub(crate) bases: Vec<Bound>,
     table: Vec<*mut u8>,
     pub(crate) loops: LoopSpace,
     pub(crate) tiles: Vec<TileSpace>,
@@ -92,12 +94,16 @@ impl Workspace {
         }
         let inner = &plan.0;
         let arena = Storage::new("workspace", aligned(inner.arena_bytes) + inner.scratch_bytes);
-        self.bases = vec![null_mut(); inner.num_bases()];
-        self.bases[ARENA as usize] = arena.ptr();
-        self.bases[ARENA as usize + 1] = inner.pool.ptr();
+        self.bases = vec![Bound::NONE; inner.num_bases()];
         let first = inner.first_output() + inner.outputs.len();
-        for (k, array) in inner.consts.iter().enumerate() {
-            self.bases[first + k] = array.data().as_ptr().cast_mut();
+        // SAFETY: the workspace owns the arena, and the plan, which the workspace holds, owns the pool and the constant
+        // arrays. Steps write only the arena: `check_plan` has refused others.
+        unsafe {
+            self.bases[ARENA as usize] = Bound::new(arena.ptr(), inner.arena_bytes);
+            self.bases[ARENA as usize + 1] = Bound::new(inner.pool.ptr(), inner.pool.bytes());
+            for (k, array) in inner.consts.iter().enumerate() {
+                self.bases[first + k] = Bound::new(array.data().as_ptr().cast_mut(), array.bytes());
+            }
         }
         self.table = vec![null_mut(); inner.slots];
         let Spaces { inner: bodies, tapes, restorers, sequences, schedules, tiles } = &inner.spaces;
@@ -126,16 +132,19 @@ impl Plan {
         ws.prepare(self);
         ws.reset_counters();
         let inner = &*self.0;
-        for (k, a) in inputs.iter().enumerate() {
-            ws.bases[INPUTS as usize + k] = a.data().as_ptr().cast_mut();
-        }
-        for (k, a) in outputs.iter_mut().enumerate() {
-            ws.bases[inner.first_output() + k] = a.data_mut().as_mut_ptr();
-        }
         let _mode = Denormals::flushed();
-        // SAFETY: the arrays have the types' sizes, outputs are borrowed exclusively, and no kernel
-        // writes through the address of an input.
-        unsafe { execute(inner, ws) }
+        // SAFETY: the arrays have the sizes of the types, as `check` has asserted. Outputs are borrowed exclusively, and
+        // `check_plan` has refused steps that write an input.
+        unsafe {
+            for (k, a) in inputs.iter().enumerate() {
+                ws.bases[INPUTS as usize + k] = Bound::new(a.data().as_ptr().cast_mut(), a.bytes());
+            }
+            for (k, a) in outputs.iter_mut().enumerate() {
+                let bytes = a.bytes();
+                ws.bases[inner.first_output() + k] = Bound::new(a.data_mut().as_mut_ptr(), bytes);
+            }
+            execute(inner, ws);
+        }
     }
 }
 
@@ -151,13 +160,14 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 /// Each base is bound to memory that is readable, and writable where steps write, for the bytes of its buffer, and
 /// aligned for its elements. An output overlaps no other output and no input. The thread flushes denormals.
 pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
-    let arena = ws.bases[ARENA as usize];
-    // SAFETY: the registers follow the arena in the same allocation.
-    let scratch = unsafe { arena.add(aligned(inner.arena_bytes)) };
+    // The registers follow the arena in the same allocation.
+    let scratch = ws.bases[ARENA as usize].ptr().wrapping_add(aligned(inner.arena_bytes));
     let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
-    for step in &inner.steps {
-        // SAFETY: locations were laid out for this plan's buffers, and the caller guarantees that its buffers
-        // are valid.
+    for (i, step) in inner.steps.iter().enumerate() {
+        check_bound(inner, i, &ws.bases);
+        // SAFETY: `check_plan` has checked that what the step uses lies inside of the plan's bases, was written before and
+        // does not overlap what it writes, and the bases are bound to memory of these lengths. `Plan::of_body` has asserted
+        // that the level is available.
         unsafe {
             match step {
                 Step::Strip(p) => p.run(env),
@@ -178,3 +188,21 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
         }
     }
 }
+
+/// In debug builds, checks that step `i` stays inside of what is bound, and that its addresses are aligned.
+#[cfg(debug_assertions)]
+fn check_bound(inner: &Inner, i: usize, bases: &[Bound]) {
+    for Span { at, extent } in inner.spans.step(i).iter().filter(|span| span.extent.bytes > 0) {
+        let (base, bytes) = (bases[at.base as usize], extent.bytes);
+        let is_inside = at.offset.checked_add(bytes).is_some_and(|end| end <= base.bytes());
+        let is_aligned = (base.ptr().addr() + at.offset).is_multiple_of(extent.align);
+        assert!(
+            is_inside && is_aligned,
+            "invariant: step {i} ({}) uses {extent:?} at {at:?}, which is bound to {base:?}",
+            inner.steps[i].name()
+        );
+    }
+}
+
+#[cfg(not(debug_assertions))]
+fn check_bound(_: &Inner, _: usize, _: &[Bound]) {}

@@ -12,8 +12,7 @@ use super::bind::Body;
 use super::loops;
 use super::tape::{Schedule, SlotLayout, Tape};
 use super::taps::{self, Tap, TapCotangent};
-use crate::backend::cpu::address::{Access, Address, Env};
-use std::ptr::{copy_nonoverlapping, null, write_bytes};
+use crate::backend::cpu::address::{Address, Bound, Env};
 
 /// Additional buffers of a loop in lockstep.
 #[derive(Debug)]
@@ -39,57 +38,40 @@ pub enum Along<'a> {
 }
 
 impl LockstepRows {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        let all = self
-            .flags
-            .iter_mut()
-            .chain(&mut self.step_times)
-            .chain(&mut self.verdicts)
-            .chain(&mut self.parked);
-        all.for_each(|l| f(l, Access::Write));
-    }
-
     /// Copies a row's part of a state.
-    pub unsafe fn copy(
+    pub fn copy(
         &self,
         row: usize,
         layout: &SlotLayout,
-        from: impl Fn(usize) -> *mut u8,
-        to: impl Fn(usize) -> *mut u8,
+        from: impl Fn(usize) -> Bound,
+        to: impl Fn(usize) -> Bound,
     ) {
         for (k, (_, bytes)) in layout.parts.iter().enumerate() {
             let bytes = bytes / self.num;
-            // SAFETY: both are states of this layout, and different ones.
-            unsafe { copy_nonoverlapping(from(k).add(row * bytes), to(k).add(row * bytes), bytes) };
+            from(k).from(row * bytes).copy_to(to(k).from(row * bytes), bytes);
         }
     }
 
     /// Copies a row's parked state to a slot.
-    pub unsafe fn unpark(&self, row: usize, layout: &SlotLayout, slot: *mut u8, env: Env) {
-        // SAFETY: the slot has the layout's bytes.
-        unsafe { self.copy(row, layout, |k| env.at(self.parked[k]), |k| slot.add(layout.parts[k].0)) };
+    pub fn unpark(&self, row: usize, layout: &SlotLayout, slot: Bound, env: Env) {
+        self.copy(row, layout, |k| env.bound(self.parked[k]), |k| layout.part(slot, k));
     }
 
     /// Parks a row of the state in `state`.
-    pub unsafe fn park(&self, row: usize, layout: &SlotLayout, state: &[Address], env: Env) {
-        // SAFETY: the state lies elsewhere.
-        unsafe { self.copy(row, layout, |k| env.at(state[k]), |k| env.at(self.parked[k])) };
+    pub fn park(&self, row: usize, layout: &SlotLayout, state: &[Address], env: Env) {
+        self.copy(row, layout, |k| env.bound(state[k]), |k| env.bound(self.parked[k]));
     }
 
     /// For rows without a trip, fills every slot with the first state of row `furthest`. These rows also use
     /// the first step times of row `furthest`.
-    pub unsafe fn lend(&self, layout: &SlotLayout, tape: &mut Tape, schedules: &[Schedule], furthest: usize) {
+    pub fn lend(&self, layout: &SlotLayout, tape: &mut Tape, schedules: &[Schedule], furthest: usize) {
         let first = tape.slots.at(0);
         for row in (0..self.num).filter(|&r| schedules[r].count() == 0 && schedules[furthest].count() > 0) {
             for i in 0..tape.recorder.kept().len() {
                 let to = tape.slots.at(tape.recorder.kept()[i].slot);
-                for &(offset, bytes) in &layout.parts {
-                    let bytes = bytes / self.num;
-                    // SAFETY: parts of slots of this layout, of different rows.
-                    unsafe {
-                        let (from, to) = (first.add(offset + furthest * bytes), to.add(offset + row * bytes));
-                        copy_nonoverlapping(from, to, bytes);
-                    }
+                for (k, (_, bytes)) in layout.parts.iter().enumerate() {
+                    let (bytes, from, to) = (bytes / self.num, layout.part(first, k), layout.part(to, k));
+                    from.from(furthest * bytes).copy_to(to.from(row * bytes), bytes);
                 }
             }
         }
@@ -130,80 +112,66 @@ impl<'a> Along<'a> {
 
     /// Binds the inputs of a body that precede the carried values, for trip `n`. In a trip that recomputes the state before
     /// the next one, rows in their last trip are not live.
-    pub unsafe fn bind(&self, body: &mut Body<'_>, n: usize, recomputes: bool, env: Env) {
+    pub fn bind(&self, body: &mut Body<'_>, n: usize, recomputes: bool, env: Env) {
         let (rows, schedules, furthest) = match self {
             Along::One(schedule) => return body.step(schedule, n),
             Along::Each(rows, schedules, furthest) => (rows, schedules, *furthest),
         };
-        // SAFETY: each of these locations holds a word or a number for each row.
-        unsafe {
-            let [first, last, live] = rows.flags.map(|l| env.at(l).cast::<u32>());
-            let [t, t_next] = rows.step_times.map(|l| env.at(l).cast::<f64>());
-            for r in 0..rows.num {
-                let count = schedules[r].count();
-                let own = if count == 0 { &schedules[furthest] } else { &schedules[r] };
-                let i = n.min(count.max(1) - 1);
-                first.add(r).write(u32::from(i == 0));
-                last.add(r).write(u32::from(i + 1 == own.count() && own.reached));
-                live.add(r).write(u32::from(n + usize::from(recomputes) < count));
-                t.add(r).write(own.step_times[i]);
-                t_next.add(r).write(own.step_times[i + 1]);
-            }
-            body.inputs(
-                0,
-                &[rows.flags[0], rows.flags[1], rows.step_times[0], rows.step_times[1], rows.flags[2]],
-                env,
-            );
+        let [first, last, live] = rows.flags.map(|l| env.bound(l));
+        let [t, t_next] = rows.step_times.map(|l| env.bound(l));
+        for r in 0..rows.num {
+            let count = schedules[r].count();
+            let own = if count == 0 { &schedules[furthest] } else { &schedules[r] };
+            let i = n.min(count.max(1) - 1);
+            first.write(r, u32::from(i == 0));
+            last.write(r, u32::from(i + 1 == own.count() && own.reached));
+            live.write(r, u32::from(n + usize::from(recomputes) < count));
+            t.write(r, own.step_times[i]);
+            t_next.write(r, own.step_times[i + 1]);
         }
+        [first, last, t, t_next, live].into_iter().enumerate().for_each(|(k, at)| body.input(k, at));
     }
 
     /// Stores the state before trip `n` of a forward pass, given in `state`, if the checkpoint rule selects
     /// it. In lockstep, also parks the rows that take part in the trip, and stores the parked states of
     /// ended rows.
-    pub unsafe fn keep(&self, tape: &mut Tape, n: usize, layout: &SlotLayout, state: &[Address], env: Env) {
-        // SAFETY: the caller's promise; a slot has the layout's bytes.
-        unsafe {
-            let slot = loops::keep(tape, n, layout, state, env);
-            let Along::Each(rows, schedules, _) = self else { return };
-            for (r, schedule) in schedules.iter().enumerate() {
-                match slot {
-                    _ if n < schedule.count() => rows.park(r, layout, state, env),
-                    Some(slot) if schedule.count() > 0 => rows.unpark(r, layout, slot, env),
-                    _ => {}
-                }
+    pub fn keep(&self, tape: &mut Tape, n: usize, layout: &SlotLayout, state: &[Address], env: Env) {
+        let slot = loops::keep(tape, n, layout, state, env);
+        let Along::Each(rows, schedules, _) = self else { return };
+        for (r, schedule) in schedules.iter().enumerate() {
+            match slot {
+                _ if n < schedule.count() => rows.park(r, layout, state, env),
+                Some(slot) if schedule.count() > 0 => rows.unpark(r, layout, slot, env),
+                _ => {}
             }
         }
     }
 
     /// Completes a tape after its forward pass.
-    pub unsafe fn finish(&self, tape: &mut Tape, layout: &SlotLayout) {
+    pub fn finish(&self, tape: &mut Tape, layout: &SlotLayout) {
         if let Along::Each(rows, schedules, furthest) = self {
-            // SAFETY: the caller's promise.
-            unsafe { rows.lend(layout, tape, schedules, *furthest) };
+            rows.lend(layout, tape, schedules, *furthest);
         }
     }
 
     /// Copies the taps of trip `n` to the tapped rows that it holds. In lockstep, each row of the batch has
     /// `num` tapped rows.
-    pub unsafe fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
+    pub fn keep_taps(&self, all: &[Tap], num: usize, n: usize, env: Env) {
         // Most loops have no taps, and the rows of a trip are found by a search.
         if all.is_empty() {
             return;
         }
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Along::One(schedule) => taps::keep(all, schedule, n, env),
-                Along::Each(rows, schedules, _) => {
-                    (0..rows.num).for_each(|r| keep_taps(all, rows.num, num, r, &schedules[r], n, env));
-                }
+        match self {
+            Along::One(schedule) => taps::keep(all, schedule, n, env),
+            Along::Each(rows, schedules, _) => {
+                (0..rows.num).for_each(|r| keep_taps(all, rows.num, num, r, &schedules[r], n, env));
             }
         }
     }
 
     /// Binds the cotangents of the taps of trip `n` as inputs of a body, from `first` on. In lockstep, each
     /// row of the batch has `num` tapped rows.
-    pub unsafe fn bind_cotangents(
+    pub fn bind_cotangents(
         &self,
         body: &mut Body<'_>,
         first: usize,
@@ -212,51 +180,36 @@ impl<'a> Along<'a> {
         env: Env,
     ) {
         let (rows, schedules) = match self {
-            // SAFETY: the caller's promise.
-            Along::One(one) => return unsafe { taps::bind_cotangents(body, first, cotangents, one, n, env) },
+            Along::One(one) => return taps::bind_cotangents(body, first, cotangents, one, n, env),
             Along::Each(rows, schedules, _) => (rows, schedules),
         };
         for (i, ct) in cotangents.iter().enumerate() {
             let (bytes, len) = (ct.bytes / rows.num, ct.len / rows.num);
-            // SAFETY: there are `num` places for each row; the sum is read and written at the same address.
-            unsafe {
-                let sum = env.at(ct.sum);
-                write_bytes(sum, 0, ct.bytes);
-                for (r, schedule) in schedules.iter().enumerate() {
-                    let to = sum.add(r * bytes);
-                    for (m, k) in schedule.held.rows_of(n).enumerate() {
-                        let from = env.at(ct.rows).add((r * num + k) * bytes);
-                        match m {
-                            0 => copy_nonoverlapping(from, to, bytes),
-                            _ => (ct.add)(to, to, from, null(), [0.0; 2], len),
-                        }
+            let sum = env.bound(ct.sum);
+            sum.zero(ct.bytes);
+            for (r, schedule) in schedules.iter().enumerate() {
+                let to = sum.part(r * bytes, bytes);
+                for (m, k) in schedule.held.rows_of(n).enumerate() {
+                    let from = env.bound(ct.rows).part((r * num + k) * bytes, bytes);
+                    match m {
+                        0 => from.copy_to(to, bytes),
+                        _ => ct.add(from, to, len),
                     }
                 }
-                body.input(first + i, sum);
             }
+            body.input(first + i, sum);
         }
     }
 }
 
 /// Copies the taps of trip `n` of row `r` to the tapped rows that the trip holds.
-pub unsafe fn keep_taps(
-    all: &[Tap],
-    rows: usize,
-    num: usize,
-    r: usize,
-    schedule: &Schedule,
-    n: usize,
-    env: Env,
-) {
+pub fn keep_taps(all: &[Tap], rows: usize, num: usize, r: usize, schedule: &Schedule, n: usize, env: Env) {
     for k in schedule.held.rows_of(n) {
         for tap in all {
             let bytes = tap.bytes / rows;
-            // SAFETY: there are `num` places for each row, elsewhere.
-            unsafe {
-                let (from, to) =
-                    (env.at(tap.trip).add(r * bytes), env.at(tap.rows).add((r * num + k) * bytes));
-                copy_nonoverlapping(from, to, bytes);
-            }
+            env.bound(tap.trip)
+                .from(r * bytes)
+                .copy_to(env.bound(tap.rows).from((r * num + k) * bytes), bytes);
         }
     }
 }

@@ -8,8 +8,7 @@ use super::lockstep::{LockstepRows, furthest, keep_taps};
 use super::loops::{LoopSpace, Solve};
 use super::tape::{Schedule, Tape};
 use super::taps;
-use crate::backend::cpu::address::{Address, Env};
-use std::ptr::copy_nonoverlapping;
+use crate::backend::cpu::address::{Address, Bound, Env};
 
 /// A search in progress.
 struct Search<'a> {
@@ -21,83 +20,73 @@ struct Search<'a> {
     /// Number of states offered to the checkpoint rule.
     visited: usize,
     /// A word for each row: 1 while the row runs, else 0.
-    live: *mut u32,
+    live: Bound,
     /// accept, running and reached of each row.
-    verdicts: [*mut u32; 3],
+    verdicts: [Bound; 3],
     /// The step times before and after an attempt; the two buffers alternate.
-    step_times: [*mut f64; 2],
+    step_times: [Bound; 2],
 }
 
 impl LoopSpace {
     /// [`LoopSpace::solve`] in lockstep.
-    ///
-    /// # Safety
-    /// As for [`LoopSpace::solve`].
-    pub unsafe fn solve_rows(&mut self, s: &Solve, rows: &LockstepRows, env: Env) {
+    pub fn solve_rows(&mut self, s: &Solve, rows: &LockstepRows, env: Env) {
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let schedules = &mut schedules[s.schedule..s.schedule + rows.num];
         let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
         let num_carried = s.carried.bytes.len();
-        // SAFETY: locations of this plan; each of these locations holds a word or a number for each row.
-        unsafe {
-            let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
-            taps::clear(&s.taps, search.num_tapped_rows(), env);
-            taps::bind(&mut body, 4 + num_carried, &s.taps, env);
-            body.inputs(2 + num_carried, &s.captures, env);
-            body.pack();
-            (0..3).for_each(|k| body.output(k, search.verdicts[k].cast()));
-            body.input(1, search.live.cast());
-            let (live, accepts) = (search.live, search.verdicts[0]);
-            let (mut trips, mut running) = (0, rows.num);
-            while running > 0 {
-                let [from, to] = [trips, trips + 1].map(|k| search.step_times[k % 2]);
-                body.input(0, from.cast());
-                body.inputs(2, s.carried.before(trips), env);
-                body.output(3, to.cast());
-                body.outputs(4, s.carried.after(trips), env);
-                body.run();
-                for r in (0..rows.num).filter(|&r| *live.add(r) != 0) {
-                    counters.attempts += 1;
-                    if *accepts.add(r) != 0 {
-                        counters.accepted += 1;
-                        search.accept(r, s.carried.before(trips), *to.add(r));
-                    }
+        let mut search = Search::start(s, rows, (schedules, &mut tapes[s.tape]), env);
+        taps::clear(&s.taps, search.num_tapped_rows(), env);
+        taps::bind(&mut body, 4 + num_carried, &s.taps, env);
+        body.inputs(2 + num_carried, &s.captures, env);
+        body.pack();
+        (0..3).for_each(|k| body.output(k, search.verdicts[k]));
+        body.input(1, search.live);
+        let (live, accepts) = (search.live, search.verdicts[0]);
+        let (mut trips, mut running) = (0, rows.num);
+        while running > 0 {
+            let [from, to] = [trips, trips + 1].map(|k| search.step_times[k % 2]);
+            body.input(0, from);
+            body.inputs(2, s.carried.before(trips), env);
+            body.output(3, to);
+            body.outputs(4, s.carried.after(trips), env);
+            body.run();
+            for r in (0..rows.num).filter(|&r| live.read::<u32>(r) != 0) {
+                counters.attempts += 1;
+                if accepts.read::<u32>(r) != 0 {
+                    counters.accepted += 1;
+                    search.accept(r, s.carried.before(trips), to.read(r));
                 }
-                running -= search.end();
-                trips += 1;
             }
-            s.carried.settle(env, trips);
-            if s.records {
-                let furthest = furthest(search.schedules);
-                rows.lend(&s.layout, search.tape, search.schedules, furthest);
-                counters.note_kept(search.tape, search.schedules[furthest].count());
-            }
+            running -= search.end();
+            trips += 1;
+        }
+        s.carried.settle(env, trips);
+        if s.records {
+            let furthest = furthest(search.schedules);
+            rows.lend(&s.layout, search.tape, search.schedules, furthest);
+            counters.note_kept(search.tape, search.schedules[furthest].count());
         }
     }
 }
 
 impl<'a> Search<'a> {
     /// All rows are live and at their first step time.
-    unsafe fn start(
+    fn start(
         s: &'a Solve,
         rows: &'a LockstepRows,
         (schedules, tape): (&'a mut [Schedule], &'a mut Tape),
         env: Env,
     ) -> Search<'a> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let expected = env.at(s.expected).cast::<u32>().read() as usize;
-            tape.recorder.reset((expected > 0).then_some(expected));
-            let (live, verdicts) =
-                (env.at(rows.flags[2]).cast::<u32>(), rows.verdicts.map(|l| env.at(l).cast()));
-            let step_times = rows.step_times.map(|l| env.at(l).cast::<f64>());
-            copy_nonoverlapping(env.at(s.step_time).cast(), step_times[0], rows.num);
-            for (r, schedule) in schedules.iter_mut().enumerate() {
-                schedule.start(step_times[0].add(r).read());
-                live.add(r).write(1);
-            }
-            Search { s, rows, env, schedules, tape, visited: 0, live, verdicts, step_times }
+        let expected = env.bound(s.expected).read::<u32>(0) as usize;
+        tape.recorder.reset((expected > 0).then_some(expected));
+        let (live, verdicts) = (env.bound(rows.flags[2]), rows.verdicts.map(|l| env.bound(l)));
+        let step_times = rows.step_times.map(|l| env.bound(l));
+        env.bound(s.step_time).copy_to(step_times[0], rows.num * size_of::<f64>());
+        for (r, schedule) in schedules.iter_mut().enumerate() {
+            schedule.start(step_times[0].read(r));
+            live.write(r, 1u32);
         }
+        Search { s, rows, env, schedules, tape, visited: 0, live, verdicts, step_times }
     }
 
     /// Number of tapped rows.
@@ -106,65 +95,56 @@ impl<'a> Search<'a> {
     }
 
     /// Records that a row accepted a trip, from `state` to the step time `to`.
-    unsafe fn accept(&mut self, row: usize, state: &[Address], to: f64) {
+    fn accept(&mut self, row: usize, state: &[Address], to: f64) {
         let (n, num, env) = (self.schedules[row].count(), self.num_tapped_rows(), self.env);
-        // SAFETY: locations of this plan.
-        unsafe {
-            if self.s.records {
-                self.keep(row, n, state);
-            }
-            let schedule = &mut self.schedules[row];
-            if let Some(tapped) = self.s.tapped {
-                tapped.note(schedule, row, to, env);
-                keep_taps(&self.s.taps, self.rows.num, num, row, schedule, n, env);
-            }
-            if self.s.is_replayed {
-                schedule.step_times.push(to);
-            }
+        if self.s.records {
+            self.keep(row, n, state);
+        }
+        let schedule = &mut self.schedules[row];
+        if let Some(tapped) = self.s.tapped {
+            tapped.note(schedule, row, to, env);
+            keep_taps(&self.s.taps, self.rows.num, num, row, schedule, n, env);
+        }
+        if self.s.is_replayed {
+            schedule.step_times.push(to);
         }
     }
 
     /// Stores a row of the state before its trip `n` if the checkpoint rule selects this state, and parks the
     /// row.
-    unsafe fn keep(&mut self, row: usize, n: usize, state: &[Address]) {
+    fn keep(&mut self, row: usize, n: usize, state: &[Address]) {
         let Search { s, rows, env, schedules, tape, visited, live, .. } = self;
         let (layout, env) = (&s.layout, *env);
-        // SAFETY: slots have the layout's bytes; the state lies elsewhere.
-        unsafe {
-            if n == *visited {
-                *visited += 1;
-                if let Some(slot) = tape.recorder.visit(n) {
-                    let slot = tape.slots.at(slot);
-                    let ended = |&r: &usize| *live.add(r) == 0 && schedules[r].count() > 0;
-                    (0..rows.num).filter(ended).for_each(|r| rows.unpark(r, layout, slot, env));
-                }
+        if n == *visited {
+            *visited += 1;
+            if let Some(slot) = tape.recorder.visit(n) {
+                let slot = tape.slots.at(slot);
+                let ended = |&r: &usize| live.read::<u32>(r) == 0 && schedules[r].count() > 0;
+                (0..rows.num).filter(ended).for_each(|r| rows.unpark(r, layout, slot, env));
             }
-            if let Ok(i) = tape.recorder.kept().binary_search_by_key(&n, |kept| kept.index) {
-                let slot = tape.slots.at(tape.recorder.kept()[i].slot);
-                rows.copy(row, layout, |k| env.at(state[k]), |k| slot.add(layout.parts[k].0));
-            }
-            rows.park(row, layout, state, env);
         }
+        if let Ok(i) = tape.recorder.kept().binary_search_by_key(&n, |kept| kept.index) {
+            let slot = tape.slots.at(tape.recorder.kept()[i].slot);
+            rows.copy(row, layout, |k| env.bound(state[k]), |k| layout.part(slot, k));
+        }
+        rows.park(row, layout, state, env);
     }
 
     /// Marks rows that stopped as not live, and fills all later slots with their parked states; returns the
     /// number of such rows.
-    unsafe fn end(&mut self) -> usize {
+    fn end(&mut self) -> usize {
         let Search { s, rows, env, schedules, tape, live, verdicts, .. } = self;
         let mut ended = 0;
-        // SAFETY: a word for each row; a slot has the layout's bytes.
-        unsafe {
-            for r in (0..rows.num).filter(|&r| *live.add(r) != 0 && *verdicts[1].add(r) == 0) {
-                schedules[r].reached = *verdicts[2].add(r) != 0;
-                live.add(r).write(0);
-                ended += 1;
-                let count = schedules[r].count();
-                if s.records && count > 0 {
-                    let behind = tape.recorder.kept().partition_point(|kept| kept.index < count);
-                    for i in behind..tape.recorder.kept().len() {
-                        let slot = tape.slots.at(tape.recorder.kept()[i].slot);
-                        rows.unpark(r, &s.layout, slot, *env);
-                    }
+        for r in (0..rows.num).filter(|&r| live.read::<u32>(r) != 0 && verdicts[1].read::<u32>(r) == 0) {
+            schedules[r].reached = verdicts[2].read::<u32>(r) != 0;
+            live.write(r, 0u32);
+            ended += 1;
+            let count = schedules[r].count();
+            if s.records && count > 0 {
+                let behind = tape.recorder.kept().partition_point(|kept| kept.index < count);
+                for i in behind..tape.recorder.kept().len() {
+                    let slot = tape.slots.at(tape.recorder.kept()[i].slot);
+                    rows.unpark(r, &s.layout, slot, *env);
                 }
             }
         }
@@ -174,7 +154,7 @@ impl<'a> Search<'a> {
 
 impl Schedule {
     /// Clears the schedule and adds the first step time.
-    fn start(&mut self, step_time: f64) {
+    pub fn start(&mut self, step_time: f64) {
         self.step_times.clear();
         self.step_times.push(step_time);
         self.held.clear();

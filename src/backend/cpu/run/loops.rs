@@ -13,9 +13,8 @@ use super::tape::{Schedule, SlotLayout, Slots, Tape};
 use super::taps::{self, Tap, Tapped};
 use crate::backend::Counters;
 use crate::backend::checkpoint::Replayer;
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::plan::Plan;
-use std::ptr::copy_nonoverlapping;
 
 /// Values that each trip receives from the previous one.
 #[derive(Debug)]
@@ -91,12 +90,6 @@ impl Restorer {
 }
 
 impl Carried {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.initial.iter_mut().for_each(|l| f(l, Access::Read));
-        self.result.iter_mut().for_each(|l| f(l, Access::Write));
-        self.other.iter_mut().for_each(|l| f(l, Access::Write));
-    }
-
     /// The buffers of the values before trip `n`.
     pub fn before(&self, n: usize) -> &[Address] {
         match n {
@@ -112,43 +105,22 @@ impl Carried {
     }
 
     /// Copies the values after `trips` trips to the result buffers, if they are in the other buffers.
-    pub unsafe fn settle(&self, env: Env, trips: usize) {
+    pub fn settle(&self, env: Env, trips: usize) {
         if trips % 2 == 1 {
             return;
         }
         for ((from, to), &bytes) in self.before(trips).iter().zip(&self.result).zip(&self.bytes) {
-            // SAFETY: the buffers have these bytes and are different ones.
-            unsafe { copy_nonoverlapping(env.at(*from), env.at(*to), bytes) };
+            env.bound(*from).copy_to(env.bound(*to), bytes);
         }
     }
 }
 
-impl Solve {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.expected, Access::Read);
-        f(&mut self.step_time, Access::Read);
-        self.tapped.iter_mut().flat_map(|tapped| &mut tapped.times).for_each(|l| f(l, Access::Read));
-        taps::each_tap(&mut self.taps, f);
-        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
-        self.rows.iter_mut().for_each(|rows| rows.each_address(f));
-        self.left.iter_mut().for_each(|left| left.each_address(f));
-        self.carried.each_address(f);
-    }
-}
-
 /// Stores the state before step `n` if the checkpoint rule selects it; returns its slot.
-pub unsafe fn keep(
-    tape: &mut Tape,
-    n: usize,
-    layout: &SlotLayout,
-    state: &[Address],
-    env: Env,
-) -> Option<*mut u8> {
+pub fn keep(tape: &mut Tape, n: usize, layout: &SlotLayout, state: &[Address], env: Env) -> Option<Bound> {
     let to = tape.recorder.visit(n).map(|slot| tape.slots.at(slot))?;
     tape.make_room();
-    for (&(offset, bytes), loc) in layout.parts.iter().zip(state) {
-        // SAFETY: a slot has the layout's bytes; the state lies elsewhere.
-        unsafe { copy_nonoverlapping(env.at(*loc), to.add(offset), bytes) };
+    for (k, (&(_, bytes), loc)) in layout.parts.iter().zip(state).enumerate() {
+        env.bound(*loc).copy_to(layout.part(to, k), bytes);
     }
     Some(to)
 }
@@ -161,76 +133,74 @@ impl Counters {
 }
 
 impl LoopSpace {
-    /// # Safety
-    /// The locations are valid in `env`, and the workspaces are prepared for the bodies.
-    pub unsafe fn solve(&mut self, s: &Solve, env: Env) {
+    /// Runs a search of the plan that `env` belongs to.
+    pub fn solve(&mut self, s: &Solve, env: Env) {
         if let Some(rows) = &s.rows {
-            // SAFETY: the caller's promise.
-            return unsafe { self.solve_rows(s, rows, env) };
+            return self.solve_rows(s, rows, env);
         }
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
         let (own, others) = inner[s.space..].split_first_mut().expect("invariant: a loop has a workspace");
         let mut body = Body { plan: &s.attempt, ws: own };
         let num_carried = s.carried.bytes.len();
-        let (mut step_times, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
-        let (step_time_at, flag_at) = (step_times.as_mut_ptr(), flags.as_mut_ptr());
-        // SAFETY: locations of this plan; step times and flags outlive the loop and are only used through
-        // these addresses.
-        unsafe {
-            *step_time_at = env.at(s.step_time).cast::<f64>().read();
-            let expected = env.at(s.expected).cast::<u32>().read() as usize;
-            schedule.step_times.clear();
-            schedule.step_times.push(*step_time_at);
-            schedule.held.clear();
-            if let Some(tapped) = &s.tapped {
-                taps::clear(&s.taps, tapped.taps.num_rows(), env);
-                taps::bind(&mut body, 4 + num_carried, &s.taps, env);
-            }
-            if s.records {
-                tape.start((expected > 0).then_some(expected));
-            }
-            if let Some(left) = &s.left {
-                left.open(tape, others, (step_time_at, &s.carried.initial, &s.captures), env);
-            }
-            body.inputs(1 + num_carried, &s.captures, env);
-            body.pack();
-            (0..3).for_each(|k| body.output(k, flag_at.add(k).cast()));
-            let mut trips = 0;
-            loop {
-                let (from, to) = (step_time_at.add(trips % 2), step_time_at.add((trips + 1) % 2));
-                body.input(0, from.cast());
-                body.inputs(1, s.carried.before(trips), env);
-                body.output(3, to.cast());
-                body.outputs(4, s.carried.after(trips), env);
-                let is_left = s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, accepted, env));
-                body.run();
-                if *flag_at != 0 {
-                    if is_left {
-                        tape.keep_residuals(accepted);
-                    }
-                    if s.records {
-                        keep(tape, accepted, &s.layout, s.carried.before(trips), env);
-                    }
-                    if let Some(tapped) = &s.tapped {
-                        tapped.note(schedule, 0, *to, env);
-                        taps::keep(&s.taps, schedule, accepted, env);
-                    }
-                    if s.is_replayed {
-                        schedule.step_times.push(*to);
-                    }
-                    accepted += 1;
-                }
-                trips += 1;
-                if *flag_at.add(1) == 0 {
-                    break;
-                }
-            }
-            schedule.reached = *flag_at.add(2) != 0;
-            s.carried.settle(env, trips);
-            counters.attempts += trips as u64;
-            counters.accepted += accepted as u64;
+        let (mut times, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
+        // SAFETY: the two arrays outlive the loop, and are only used through these bounds.
+        let (times, flags) = unsafe {
+            let bytes = [2 * size_of::<f64>(), 3 * size_of::<u32>()];
+            (Bound::new((&raw mut times).cast(), bytes[0]), Bound::new((&raw mut flags).cast(), bytes[1]))
+        };
+        let time = |k: usize| times.part(k % 2 * size_of::<f64>(), size_of::<f64>());
+        let flag = |k: usize| flags.part(k * size_of::<u32>(), size_of::<u32>());
+        env.bound(s.step_time).copy_to(time(0), size_of::<f64>());
+        let expected = env.bound(s.expected).read::<u32>(0) as usize;
+        schedule.start(time(0).read(0));
+        if let Some(tapped) = &s.tapped {
+            taps::clear(&s.taps, tapped.taps.num_rows(), env);
+            taps::bind(&mut body, 4 + num_carried, &s.taps, env);
         }
+        if s.records {
+            tape.start((expected > 0).then_some(expected));
+        }
+        if let Some(left) = &s.left {
+            left.open(tape, others, (time(0), &s.carried.initial, &s.captures), env);
+        }
+        body.inputs(1 + num_carried, &s.captures, env);
+        body.pack();
+        (0..3).for_each(|k| body.output(k, flag(k)));
+        let mut trips = 0;
+        loop {
+            let (from, to) = (time(trips), time(trips + 1));
+            body.input(0, from);
+            body.inputs(1, s.carried.before(trips), env);
+            body.output(3, to);
+            body.outputs(4, s.carried.after(trips), env);
+            let is_left = s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, accepted, env));
+            body.run();
+            if flags.read::<u32>(0) != 0 {
+                if is_left {
+                    tape.keep_residuals(accepted);
+                }
+                if s.records {
+                    keep(tape, accepted, &s.layout, s.carried.before(trips), env);
+                }
+                if let Some(tapped) = &s.tapped {
+                    tapped.note(schedule, 0, to.read(0), env);
+                    taps::keep(&s.taps, schedule, accepted, env);
+                }
+                if s.is_replayed {
+                    schedule.step_times.push(to.read(0));
+                }
+                accepted += 1;
+            }
+            trips += 1;
+            if flags.read::<u32>(1) == 0 {
+                break;
+            }
+        }
+        schedule.reached = flags.read::<u32>(2) != 0;
+        s.carried.settle(env, trips);
+        counters.attempts += trips as u64;
+        counters.accepted += accepted as u64;
         if s.records {
             counters.note_kept(tape, accepted);
         }

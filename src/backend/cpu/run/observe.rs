@@ -3,7 +3,7 @@
 //! The kernel allocates memory for each value, because callbacks are for debugging and need not be fast.
 
 use crate::array::Data;
-use crate::backend::cpu::address::{Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::graph::{Observer, Type};
 use crate::simd::denormals::Denormals;
 
@@ -17,17 +17,14 @@ pub(crate) struct Observe {
 }
 
 impl Observe {
-    /// # Safety
-    /// Both locations are valid for the type's bytes and do not overlap.
-    pub unsafe fn run(&self, env: Env) {
+    /// Copies the value and calls the observer.
+    pub fn run(&self, env: Env) {
         let (shape, bytes) = (self.ty.shape(), self.ty.bytes());
         let mut seen = Data::zeros(self.ty.dtype(), shape.size());
-        // SAFETY: the caller's promise; `seen` has the type's bytes.
-        unsafe {
-            let src = env.at(self.src).cast_const();
-            std::ptr::copy_nonoverlapping(src, env.at(self.dst), bytes);
-            std::ptr::copy_nonoverlapping(src, seen.as_mut_ptr(), bytes);
-        }
+        let src = env.bound(self.src);
+        src.copy_to(env.bound(self.dst), bytes);
+        // SAFETY: `seen` has the bytes of the type, and nothing else refers to it yet.
+        src.copy_to(unsafe { Bound::new(seen.as_mut_ptr(), bytes) }, bytes);
         // User code runs with standard IEEE 754 denormals.
         let _mode = Denormals::kept();
         self.observer.see(shape, &seen);

@@ -3,7 +3,7 @@
 //! Operands are loaded into a register file, instructions work from register to register, and results are
 //! stored at the end. A strip program would load and store the operands of every instruction.
 
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::kernels::OneInstr;
 use std::mem::MaybeUninit;
 
@@ -17,7 +17,6 @@ pub(crate) struct Port {
     pub register: u16,
     /// Whether the element has 8 bytes instead of 4.
     pub wide: bool,
-    pub access: Access,
 }
 
 /// A fused kernel over one element.
@@ -32,10 +31,6 @@ pub(crate) struct Ones {
 }
 
 impl Ones {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.ports.iter_mut().for_each(|port| f(&mut port.loc, port.access));
-    }
-
     /// # Safety
     /// The locations are valid for their elements, registers are below [`REGISTERS`] and are written before they
     /// are read, and the level of the kernels is available.
@@ -43,8 +38,9 @@ impl Ones {
         let mut file = [const { MaybeUninit::<u64>::uninit() }; REGISTERS];
         let registers = file.as_mut_ptr().cast::<u64>();
         let (read, written) = self.ports.split_at(self.num_read);
-        // SAFETY: the caller's promise. All loads come before all stores, because a load and a store may use the
-        // same location.
+        // SAFETY: ports have the locations of the streams, whose bytes `Program::each_span` gives. `Gen::ones` has checked
+        // that registers are below `REGISTERS`, and a register is written before it is read. All loads come before all
+        // stores, because a load and a store may use the same location.
         unsafe {
             for &(register, bits) in &self.numbers {
                 registers.add(register as usize).write(bits);

@@ -5,7 +5,7 @@
 //! trips.
 
 use super::bind::Body;
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::kernels::{pack, packed_len};
 use crate::simd::Level;
 
@@ -25,22 +25,16 @@ impl Packed {
         packed_len(level, double, k, n) * if double { size_of::<f64>() } else { size_of::<f32>() }
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.from, Access::Read);
-        f(&mut self.to, Access::Write);
-    }
-
-    unsafe fn run(&self, env: Env, level: Level) {
-        // SAFETY: the locations are valid for the shape, and the copy is in the body's own arena.
+    fn run(&self, env: Env, level: Level) {
+        // SAFETY: `check_plan` has checked both spans, which `Packed::each_span` gives. The copy is in the body's own arena.
         unsafe { pack(level, self.double, self.shape, env.at(self.from), env.at(self.to)) }
     }
 }
 
 impl Body<'_> {
     /// Packs the captured values, which must be bound.
-    pub unsafe fn pack(&mut self) {
+    pub fn pack(&mut self) {
         let inner = &self.plan.0;
-        // SAFETY: captured values are bound, and the workspace is prepared for the plan.
-        inner.packed.iter().for_each(|packed| unsafe { packed.run(self.bound(), inner.level) });
+        inner.packed.iter().for_each(|packed| packed.run(self.bound(), inner.level));
     }
 }

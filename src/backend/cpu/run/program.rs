@@ -149,21 +149,6 @@ impl Program {
         self.registers as usize * self.register_bytes
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        for s in &mut self.streams {
-            f(&mut s.loc, s.access);
-        }
-        for (loc, s) in self.direct.iter_mut().zip(&self.streams) {
-            *loc = s.loc;
-        }
-        for r in &mut self.reductions {
-            f(&mut r.dst, Access::Write);
-        }
-        if let Some(ones) = &mut self.ones {
-            ones.each_address(f);
-        }
-    }
-
     pub fn cost(&self) -> Cost {
         let n = self.cut.size();
         let bytes = |s: &Stream| match s.mode {
@@ -185,7 +170,8 @@ impl Program {
     /// at the same address and is read by no later instruction, scratch and table are as long as
     /// [`Program::scratch_bytes`] and `slots`, and the level of the kernels is available.
     pub unsafe fn run(&self, env: Env) {
-        // SAFETY: the caller's promise; strips stay inside the rows.
+        // SAFETY: `Program::each_span` gives the bytes of the operands and results, and strips stay inside the rows.
+        // `Plan::of_body` sizes registers and table for its largest program.
         unsafe {
             if let Some(ones) = &self.ones {
                 return ones.run(env);

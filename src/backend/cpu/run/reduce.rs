@@ -9,7 +9,7 @@ use crate::backend::cpu::compile::places::Geometry;
 use crate::backend::cpu::kernels::{self, Elem, ReduceFn, StripFn, StripOp, SumColsFn, SumRowsFn, strip};
 use crate::graph::ReduceOp;
 use crate::simd::Level;
-use std::ptr::null;
+use std::ptr::{from_ref, null};
 
 /// Maximum number of neighbors that are reduced at once.
 pub(crate) const BLOCK: usize = 256;
@@ -53,7 +53,7 @@ impl Reducer {
 
     /// Stores a number in one element. Integers wrap, since a sum in double precision may be out of range.
     unsafe fn store(&self, dst: *mut u8, x: f64) {
-        // SAFETY: the caller promises an element at `dst`.
+        // SAFETY: `dst` is a result, of which `Program::each_span` gives `outer x inner`, or the word of `part`.
         unsafe {
             match self.elem {
                 Elem::F32 => dst.cast::<f32>().write_unaligned(x as f32),
@@ -63,8 +63,10 @@ impl Reducer {
         }
     }
 
-    unsafe fn read(&self, src: *const u8) -> f64 {
-        // SAFETY: the caller promises an element at `src`.
+    /// The element in the first bytes of a word.
+    fn read(&self, word: &u64) -> f64 {
+        let src = from_ref(word).cast::<u8>();
+        // SAFETY: a word is as long as the longest element.
         unsafe {
             match self.elem {
                 Elem::F32 => src.cast::<f32>().read_unaligned().into(),
@@ -81,7 +83,7 @@ impl Reducer {
     /// `dst` holds all results.
     pub unsafe fn clear(&self, dst: *mut u8) {
         for i in 0..self.geometry.outer * self.geometry.inner {
-            // SAFETY: the caller's promise.
+            // SAFETY: `i` counts the results, which `Program::each_span` gives.
             unsafe { self.store(dst.add(i * self.elem.size()), self.neutral()) };
         }
     }
@@ -92,7 +94,8 @@ impl Reducer {
     /// `src` holds the groups, `dst` their results, and the level is available.
     pub unsafe fn groups(&self, dst: *mut u8, src: *const u8, count: usize) {
         let (len, size) = (self.geometry.reduced, self.elem.size());
-        // SAFETY: the caller's promise.
+        // SAFETY: `Cut::of` makes each strip whole groups of `len` elements, and each group has one result. The kernels are
+        // those of the plan's level.
         unsafe {
             if self.op == ReduceOp::Sum {
                 return (self.rows)(dst, src, count, len, len, false);
@@ -111,17 +114,18 @@ impl Reducer {
     /// `src` holds `n` elements, `dst` one, `acc` one f64, and the level is available.
     pub unsafe fn part(&self, dst: *mut u8, acc: *mut u8, src: *const u8, from: usize, n: usize) {
         let acc = acc.cast::<f64>();
-        // SAFETY: the caller's promise.
+        // SAFETY: blocks stay below `n`, the length of the strip, and `word` holds one element. `acc` is a register, which
+        // holds at least one f64 because programs with reductions have wide registers (`Gen::widest`).
         unsafe {
             let mut sum = if from == 0 { self.neutral() } else { acc.read() };
             let mut i = 0;
             while i < n {
                 let len = BLOCK.min(n - i);
-                let mut block = 0u64;
-                let at = (&raw mut block).cast::<u8>();
+                let mut word = 0u64;
+                let at = (&raw mut word).cast::<u8>();
                 self.store(at, self.neutral());
                 (self.neighbors)(at, src.add(i * self.elem.size()), len);
-                let x = self.read(at);
+                let x = self.read(&word);
                 sum = match self.op {
                     ReduceOp::Sum => sum + x,
                     ReduceOp::Max if sum > x || sum.is_nan() => sum,
@@ -142,7 +146,8 @@ impl Reducer {
     /// # Safety
     /// `src` holds `rows` lines, `dst` holds one line, and the level is available.
     pub unsafe fn lines(&self, dst: *mut u8, src: *const u8, rows: usize, len: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `Cut::of` makes each strip whole lines, or a part of one, and `dst` is the same part of an output line.
+        // The kernels are those of the plan's level.
         unsafe {
             if self.op == ReduceOp::Sum {
                 return (self.lines)(dst, src, rows, len, len);

@@ -13,9 +13,8 @@ use super::tape::{SlotLayout, Slots, Tape};
 use super::taps::{self, Tap, TapCotangent};
 use super::totals::Total;
 use crate::backend::checkpoint::Action;
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::plan::Plan;
-use std::ptr::copy_nonoverlapping;
 
 /// The destination of a trip's output.
 #[derive(Clone, Copy, Debug)]
@@ -79,29 +78,14 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.carried.each_address(f);
-        self.captures.iter_mut().for_each(|l| f(l, Access::Read));
-        self.tap_rows.iter_mut().for_each(|row| row.each_address(f));
-        for y in &mut self.ys {
-            if let Output::Dropped(at) = y {
-                f(at, Access::Write);
-            }
-        }
-        self.sums.iter_mut().for_each(|sum| f(&mut sum.at, Access::Write));
-        taps::each_tap(&mut self.taps, f);
-        self.lockstep.iter_mut().for_each(|rows| rows.each_address(f));
-        let stored = self.record.iter_mut().filter_map(|record| record.stored.as_mut());
-        stored.for_each(|stored| stored.each_address(f));
-        if let Some(restore) = &mut self.restore {
-            restore.running.iter_mut().flatten().for_each(|l| f(l, Access::Write));
-            restore.residuals.iter_mut().for_each(|residuals| residuals.each_address(f));
-        }
-    }
-
     /// The number of values of a state that the loop reads.
     fn num_states(&self) -> usize {
         self.restore.as_ref().map_or(0, |restore| restore.layout.parts.len())
+    }
+
+    /// The positions of the values of the body.
+    pub fn positions(&self) -> Positions {
+        Positions::of(self, if self.lockstep.is_some() { 5 } else { 4 })
     }
 
     fn stores_sequences(&self) -> bool {
@@ -111,15 +95,15 @@ impl Replay {
 
 /// The positions of the groups of a body's inputs and outputs.
 #[derive(Clone, Copy)]
-struct Positions {
-    carry: usize,
-    states: usize,
-    xs: usize,
-    captures: usize,
-    rows: usize,
-    ys: usize,
-    sums: usize,
-    taps: usize,
+pub(crate) struct Positions {
+    pub carry: usize,
+    pub states: usize,
+    pub xs: usize,
+    pub captures: usize,
+    pub rows: usize,
+    pub ys: usize,
+    pub sums: usize,
+    pub taps: usize,
 }
 
 impl Positions {
@@ -148,93 +132,71 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Binds what is the same in all trips.
-    ///
-    /// # Safety
-    /// As for [`LoopSpace::replay`]; so for the other methods, which run after this one.
-    unsafe fn start(&mut self) {
+    fn start(&mut self) {
         let Run { l, at, body, env, .. } = self;
-        // SAFETY: locations of this plan.
-        unsafe {
-            body.inputs(at.captures, &l.captures, *env);
-            body.pack();
-            body.start_totals(&l.sums, at.sums, *env);
-            taps::clear_zeros(&l.tap_rows, *env);
-            // In lockstep, there are `num_tap_rows` rows for each row of the batch, and a tap has all of them.
-            taps::clear(&l.taps, l.num_tap_rows, *env);
-            taps::bind(body, at.taps, &l.taps, *env);
-        }
+        body.inputs(at.captures, &l.captures, *env);
+        body.pack();
+        body.start_totals(&l.sums, at.sums, *env);
+        taps::clear_zeros(&l.tap_rows, *env);
+        // In lockstep, there are `num_tap_rows` rows for each row of the batch, and a tap has all of them.
+        taps::clear(&l.taps, l.num_tap_rows, *env);
+        taps::bind(body, at.taps, &l.taps, *env);
     }
 
     /// Binds the values of trip `n`, but the states that it reads from a tape; stores its own.
-    unsafe fn bind(&mut self, n: usize) {
+    fn bind(&mut self, n: usize) {
         let Run { l, at, along, body, sequences, env, trips } = self;
         let (before, after) = (l.carried.before(*trips), l.carried.after(*trips));
-        // SAFETY: locations of this plan; a slot has the bytes of what it holds and lies outside of the arena.
-        unsafe {
-            along.bind(body, n, false, *env);
-            body.inputs(at.carry, before, *env);
-            for (i, &x) in l.xs.iter().enumerate() {
-                body.input(at.xs + i, sequences[x].at(n));
-            }
-            along.bind_cotangents(body, at.rows, (&l.tap_rows, l.num_tap_rows), n, *env);
-            for &(j, to) in &l.stored_states {
-                copy_nonoverlapping(env.at(before[j]), sequences[to].at(n), l.carried.bytes[j]);
-            }
-            body.outputs(0, after, *env);
-            for (i, y) in l.ys.iter().enumerate() {
-                let to = match *y {
-                    Output::Stored(to) => sequences[to].at(n),
-                    Output::Dropped(at) => env.at(at),
-                };
-                body.output(at.ys + i, to);
-            }
+        along.bind(body, n, false, *env);
+        body.inputs(at.carry, before, *env);
+        for (i, &x) in l.xs.iter().enumerate() {
+            body.input(at.xs + i, sequences[x].at(n));
+        }
+        along.bind_cotangents(body, at.rows, (&l.tap_rows, l.num_tap_rows), n, *env);
+        for &(j, to) in &l.stored_states {
+            env.bound(before[j]).copy_to(sequences[to].at(n), l.carried.bytes[j]);
+        }
+        body.outputs(0, after, *env);
+        for (i, y) in l.ys.iter().enumerate() {
+            let to = match *y {
+                Output::Stored(to) => sequences[to].at(n),
+                Output::Dropped(at) => env.bound(at),
+            };
+            body.output(at.ys + i, to);
         }
     }
 
     /// Runs trip `n`, whose values are bound.
-    unsafe fn trip(&mut self, n: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.body.run();
-            self.along.keep_taps(&self.l.taps, self.l.num_tap_rows, n, self.env);
-        }
+    fn trip(&mut self, n: usize) {
+        self.body.run();
+        self.along.keep_taps(&self.l.taps, self.l.num_tap_rows, n, self.env);
         self.trips += 1;
     }
 
     /// Runs all trips, and fills a tape if there is one.
-    unsafe fn all(&mut self, mut record: Option<(&Record, &mut Tape)>) {
+    fn all(&mut self, mut record: Option<(&Record, &mut Tape)>) {
         let count = self.along.count();
         if let Some((_, tape)) = &mut record {
             tape.start(Some(count));
         }
         for trip in 0..count {
             let n = if self.l.is_reversed { count - 1 - trip } else { trip };
-            // SAFETY: the caller's promise.
-            unsafe {
-                self.bind(n);
-                if let Some((of, tape)) = &mut record {
-                    self.along.keep(tape, n, &of.layout, self.l.carried.before(trip), self.env);
-                    if of.stored.as_ref().is_some_and(|of| of.bind(&mut self.body, tape, n, self.env)) {
-                        tape.keep_residuals(n);
-                    }
+            self.bind(n);
+            if let Some((of, tape)) = &mut record {
+                self.along.keep(tape, n, &of.layout, self.l.carried.before(trip), self.env);
+                if of.stored.as_ref().is_some_and(|of| of.bind(&mut self.body, tape, n, self.env)) {
+                    tape.keep_residuals(n);
                 }
-                self.trip(n);
             }
+            self.trip(n);
         }
         if let Some((of, tape)) = &mut record {
-            // SAFETY: the tape has the states of this pass.
-            unsafe { self.along.finish(tape, &of.layout) };
+            self.along.finish(tape, &of.layout);
         }
     }
 
     /// Runs the trips at the states that the replayer delivers, from the last one to the first one.
-    unsafe fn restored(
-        &mut self,
-        r: &Restore,
-        tape: &mut Tape,
-        restorer: &mut Restorer,
-        spaces: &mut [Workspace],
-    ) {
+    fn restored(&mut self, r: &Restore, tape: &mut Tape, restorer: &mut Restorer, spaces: &mut [Workspace]) {
         let [step_ws, others @ ..] = spaces else { unreachable!("invariant: the step has a workspace") };
         let mut step = Body { plan: &r.step, ws: step_ws };
         let Restorer { replayer, slots, own, recomputed_residuals, .. } = restorer;
@@ -243,80 +205,73 @@ impl Run<'_> {
         own.clear();
         let mut state = State::new(&r.layout);
         let mut is_packed = false;
-        // SAFETY: locations of this plan; slots have the layout of a state.
-        unsafe {
-            step.inputs(head + r.layout.parts.len(), captures, env);
-            let mut residuals =
-                r.residuals.as_ref().map(|of| ResidualReader::new(of, &mut others[0], captures, env));
-            while let Some(action) = replayer.next() {
-                match action {
-                    Action::Load { slot } => {
-                        let is_own = own.get(slot).copied().unwrap_or(false);
-                        state.in_slot(if is_own { slots.at(slot) } else { tape.slots.at(slot) });
+        step.inputs(head + r.layout.parts.len(), captures, env);
+        let mut residuals =
+            r.residuals.as_ref().map(|of| ResidualReader::new(of, &mut others[0], captures, env));
+        while let Some(action) = replayer.next() {
+            match action {
+                Action::Load { slot } => {
+                    let is_own = own.get(slot).copied().unwrap_or(false);
+                    state.in_slot(if is_own { slots.at(slot) } else { tape.slots.at(slot) });
+                }
+                Action::Store { slot } => {
+                    if !r.is_last {
+                        own.resize(own.len().max(slot + 1), false);
+                        own[slot] = true;
                     }
-                    Action::Store { slot } => {
-                        if !r.is_last {
-                            own.resize(own.len().max(slot + 1), false);
-                            own[slot] = true;
-                        }
-                        state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
+                    state.copy_to(if r.is_last { tape.slots.at(slot) } else { slots.at(slot) });
+                }
+                Action::Advance { step: n } => {
+                    if !std::mem::replace(&mut is_packed, true) {
+                        step.pack();
                     }
-                    Action::Advance { step: n } => {
-                        if !std::mem::replace(&mut is_packed, true) {
-                            step.pack();
-                        }
-                        self.along.bind(&mut step, n, true, env);
-                        state.bind(&mut step, head);
-                        let to = &r.running[n % 2];
-                        step.outputs(0, to, env);
-                        step.run();
-                        state.in_buffer(to, env);
+                    self.along.bind(&mut step, n, true, env);
+                    state.bind(&mut step, head);
+                    let to = &r.running[n % 2];
+                    step.outputs(0, to, env);
+                    step.run();
+                    state.in_buffer(to, env);
+                }
+                Action::Deliver { step: n } => {
+                    self.bind(n);
+                    state.bind(&mut self.body, self.at.states);
+                    let ahead = replayer.next_slot();
+                    ahead.inspect(|&slot| prefetch_next(tape.slots.at(slot).ptr(), r.layout.bytes));
+                    if let Some(residuals) = &mut residuals {
+                        residuals.bind(&mut self.body, tape, (&self.along, n, &state), env);
                     }
-                    Action::Deliver { step: n } => {
-                        self.bind(n);
-                        state.bind(&mut self.body, self.at.states);
-                        let ahead = replayer.next_slot();
-                        ahead.inspect(|&slot| prefetch_next(tape.slots.at(slot), r.layout.bytes));
-                        if let Some(residuals) = &mut residuals {
-                            residuals.bind(&mut self.body, tape, (&self.along, n, &state), env);
-                        }
-                        self.trip(n);
-                    }
+                    self.trip(n);
                 }
             }
-            *recomputed_residuals += residuals.map_or(0, |residuals| residuals.made);
         }
+        *recomputed_residuals += residuals.map_or(0, |residuals| residuals.made);
     }
 }
 
 impl LoopSpace {
-    /// # Safety
-    /// As for [`LoopSpace::solve`]; the sequences and the tape that the loop reads were stored in this run, along the same
-    /// schedule, with its layout. The rows that trips of the schedule hold are fewer than the loop's tap rows.
-    pub unsafe fn replay(&mut self, l: &Replay, env: Env) {
+    /// Runs a replay of the plan that `env` belongs to. The sequences and the tape that it reads were stored in this run,
+    /// along the same schedule. The rows that trips of the schedule hold are fewer than the loop's tap rows.
+    pub fn replay(&mut self, l: &Replay, env: Env) {
         let LoopSpace { schedules, tapes, sequences, restorers, inner, counters } = self;
         let along = Along::new(l.lockstep.as_ref(), schedules, l.schedule);
         let (own, others) = inner[l.space..].split_first_mut().expect("invariant: a loop has a workspace");
-        let (at, count) = (Positions::of(l, along.head()), along.count());
+        let (at, count) = (l.positions(), along.count());
         let body = Body { plan: &l.body, ws: own };
         let mut run = Run { l, at, along, body, sequences, env, trips: 0 };
-        // SAFETY: the caller's promise.
-        unsafe {
-            run.start();
-            match &l.restore {
-                None => run.all(l.record.as_ref().map(|of| (of, &mut tapes[of.tape]))),
-                Some(of) => {
-                    let restorer = &mut restorers[of.restorer];
-                    let before = restorer.recomputed_residuals;
-                    run.restored(of, &mut tapes[of.tape], restorer, others);
-                    counters.recomputed_residuals += restorer.recomputed_residuals - before;
-                    restorer.recomputed += restorer.replayer.num_extra();
-                    counters.recomputed += restorer.replayer.num_extra();
-                }
+        run.start();
+        match &l.restore {
+            None => run.all(l.record.as_ref().map(|of| (of, &mut tapes[of.tape]))),
+            Some(of) => {
+                let restorer = &mut restorers[of.restorer];
+                let before = restorer.recomputed_residuals;
+                run.restored(of, &mut tapes[of.tape], restorer, others);
+                counters.recomputed_residuals += restorer.recomputed_residuals - before;
+                restorer.recomputed += restorer.replayer.num_extra();
+                counters.recomputed += restorer.replayer.num_extra();
             }
-            run.body.finish_totals();
-            l.carried.settle(env, run.trips);
         }
+        run.body.finish_totals();
+        l.carried.settle(env, run.trips);
         if let Some(of) = &l.record {
             counters.note_kept(&mut tapes[of.tape], count);
         }

@@ -8,7 +8,7 @@ use super::bind::{Body, State};
 use super::exec::Workspace;
 use super::lockstep::Along;
 use super::tape::{SlotLayout, Tape};
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::plan::Plan;
 use crate::simd::prefetch::prefetch;
 use std::slice::from_raw_parts;
@@ -49,28 +49,18 @@ pub(crate) struct Opening {
 impl Opening {
     /// Computes the residuals that the first trip reads. Opens the tape for residuals only if the search
     /// starts from the values that a step would produce.
-    unsafe fn run(
-        &self,
-        tape: &mut Tape,
-        layout: &SlotLayout,
-        body: &mut Body<'_>,
-        initial: &[Address],
-        env: Env,
-    ) {
+    fn run(&self, tape: &mut Tape, layout: &SlotLayout, body: &mut Body<'_>, initial: &[Address], env: Env) {
         let Some(at) = tape.lead() else { return };
-        for (k, &(offset, _)) in layout.parts[layout.parts.len() - self.num..].iter().enumerate() {
-            // SAFETY: the place has the layout's bytes.
-            body.output(k, unsafe { at.add(offset) });
+        for k in 0..self.num {
+            body.output(k, layout.part(at, layout.parts.len() - self.num + k));
         }
         let mut is_equal = true;
-        // SAFETY: inputs and outputs are bound; both values have these bytes.
-        unsafe {
-            self.carried.iter().enumerate().for_each(|(k, c)| body.output(self.num + k, env.at(c.2)));
-            body.run();
-            for &(position, bytes, made) in &self.carried {
-                let [made, given] = [made, initial[position]].map(|l| from_raw_parts(env.at(l), bytes));
-                is_equal &= made == given;
-            }
+        self.carried.iter().enumerate().for_each(|(k, c)| body.output(self.num + k, env.bound(c.2)));
+        body.run();
+        for &(position, bytes, made) in &self.carried {
+            let [made, given] = [made, initial[position]].map(|l| env.bound(l).part(0, bytes).ptr());
+            // SAFETY: `StoredResiduals::each_span` and `Carried::each_span` give these bytes of both values.
+            is_equal &= unsafe { from_raw_parts(made, bytes) == from_raw_parts(given, bytes) };
         }
         if is_equal {
             tape.open();
@@ -79,44 +69,33 @@ impl Opening {
 }
 
 impl StoredResiduals {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.spare.iter_mut().for_each(|l| f(l, Access::Write));
-        let made = self.opening.iter_mut().flat_map(|o| &mut o.carried);
-        made.for_each(|(_, _, l)| f(l, Access::Write));
-    }
-
     /// Runs the opening, if any, for a search that starts from `step_time` and `initial`.
-    pub unsafe fn open(
+    pub fn open(
         &self,
         tape: &mut Tape,
         others: &mut [Workspace],
-        (step_time, initial, captures): (*const f64, &[Address], &[Address]),
+        (step_time, initial, captures): (Bound, &[Address], &[Address]),
         env: Env,
     ) {
         let Some(opening) = &self.opening else { return };
         let mut body = Body { plan: &opening.body, ws: &mut others[0] };
-        body.input(0, step_time.cast());
-        // SAFETY: locations of the surrounding plan.
-        unsafe {
-            body.inputs(1, initial, env);
-            body.inputs(1 + initial.len(), captures, env);
-            opening.run(tape, &self.layout, &mut body, initial, env);
-        }
+        body.input(0, step_time);
+        body.inputs(1, initial, env);
+        body.inputs(1 + initial.len(), captures, env);
+        opening.run(tape, &self.layout, &mut body, initial, env);
     }
 
     /// Binds the residual outputs of a trip that becomes step `n` if it is accepted; returns whether they are
     /// stored.
-    pub unsafe fn bind(&self, body: &mut Body<'_>, tape: &mut Tape, n: usize, env: Env) -> bool {
+    pub fn bind(&self, body: &mut Body<'_>, tape: &mut Tape, n: usize, env: Env) -> bool {
         if let Some(at) = tape.residuals_of_next(n) {
-            prefetch_next(at.wrapping_add(self.layout.bytes), self.layout.bytes);
-            for (k, &(offset, _)) in self.layout.parts.iter().enumerate() {
-                // SAFETY: the place has the layout's bytes.
-                body.output(self.first + k, unsafe { at.add(offset) });
+            prefetch_next(at.ptr().wrapping_add(self.layout.bytes), self.layout.bytes);
+            for k in 0..self.layout.parts.len() {
+                body.output(self.first + k, self.layout.part(at, k));
             }
             return true;
         }
-        // SAFETY: locations of the surrounding plan.
-        unsafe { body.outputs(self.first, &self.spare, env) };
+        body.outputs(self.first, &self.spare, env);
         false
     }
 }
@@ -135,12 +114,6 @@ pub(crate) struct ReadResiduals {
     pub first: usize,
 }
 
-impl ReadResiduals {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.spare.iter_mut().for_each(|l| f(l, Access::Write));
-    }
-}
-
 /// A backward pass that reads residuals.
 pub struct ResidualReader<'a> {
     taken: &'a ReadResiduals,
@@ -151,7 +124,7 @@ pub struct ResidualReader<'a> {
 }
 
 impl<'a> ResidualReader<'a> {
-    pub unsafe fn new(
+    pub fn new(
         taken: &'a ReadResiduals,
         ws: &'a mut Workspace,
         captures: &[Address],
@@ -159,16 +132,13 @@ impl<'a> ResidualReader<'a> {
     ) -> ResidualReader<'a> {
         let mut body = Body { plan: &taken.recompute, ws };
         let first = taken.recompute.input_types().len() - captures.len();
-        // SAFETY: locations of the surrounding plan.
-        unsafe {
-            body.inputs(first, captures, env);
-            body.outputs(0, &taken.spare, env);
-        }
+        body.inputs(first, captures, env);
+        body.outputs(0, &taken.spare, env);
         ResidualReader { taken, body, is_packed: false, made: 0 }
     }
 
     /// Binds the residuals of step `n`, which starts from `state`, as inputs of `bwd`.
-    pub unsafe fn bind(
+    pub fn bind(
         &mut self,
         bwd: &mut Body<'_>,
         tape: &mut Tape,
@@ -177,24 +147,21 @@ impl<'a> ResidualReader<'a> {
     ) {
         let ReadResiduals { layout, num_before, spare, first, .. } = self.taken;
         if let Some([before, own]) = tape.residuals(n) {
-            prefetch_next(before.wrapping_sub(if *num_before > 0 { 0 } else { layout.bytes }), layout.bytes);
+            let next = before.ptr().wrapping_sub(if *num_before > 0 { 0 } else { layout.bytes });
+            prefetch_next(next, layout.bytes);
             let num_own = layout.parts.len() - num_before;
-            for (k, &(offset, _)) in layout.parts.iter().enumerate() {
-                // SAFETY: the places have the layout's bytes.
-                bwd.input(first + k, unsafe { if k < num_own { own } else { before }.add(offset) });
+            for k in 0..layout.parts.len() {
+                bwd.input(first + k, layout.part(if k < num_own { own } else { before }, k));
             }
             return;
         }
-        // SAFETY: all inputs and outputs of the body are bound; locations of the surrounding plan.
-        unsafe {
-            if !std::mem::replace(&mut self.is_packed, true) {
-                self.body.pack();
-            }
-            along.bind(&mut self.body, n, false, env);
-            state.bind(&mut self.body, along.head());
-            self.body.run();
-            bwd.inputs(*first, spare, env);
+        if !std::mem::replace(&mut self.is_packed, true) {
+            self.body.pack();
         }
+        along.bind(&mut self.body, n, false, env);
+        state.bind(&mut self.body, along.head());
+        self.body.run();
+        bwd.inputs(*first, spare, env);
         self.made += 1;
     }
 }

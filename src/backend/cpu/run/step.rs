@@ -11,7 +11,7 @@ use super::program::Program;
 use super::replay::Replay;
 use super::tiles::Tiles;
 use super::totals::DeferredProduct;
-use crate::backend::cpu::address::{Access, Address, Cost};
+use crate::backend::cpu::address::Cost;
 
 /// One kernel.
 #[derive(Debug)]
@@ -33,41 +33,23 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Visits each location that the step uses.
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
+    /// The kind of the step, for messages.
+    pub fn name(&self) -> &'static str {
         match self {
-            Step::Strip(p) => p.each_address(f),
-            Step::Move(m) => m.each_address(f),
-            Step::TransposeCopy(t) => {
-                f(&mut t.src, Access::Read);
-                f(&mut t.dst, Access::Write);
-            }
-            Step::Gather(g) => {
-                f(&mut g.src, Access::Read);
-                f(&mut g.index, Access::Read);
-                f(&mut g.dst, Access::Write);
-            }
-            Step::ScatterAdd(s) => {
-                f(&mut s.index, Access::Read);
-                f(&mut s.updates, Access::Read);
-                f(&mut s.dst, Access::Write);
-            }
-            Step::Dot(d) => d.each_address(f),
-            Step::Conv(c) => c.each_address(f),
-            Step::DeferredProduct(l) => l.each_address(f),
-            Step::Random(r) => {
-                f(&mut r.key, Access::Read);
-                f(&mut r.start, Access::Read);
-                f(&mut r.dst, Access::Write);
-            }
-            Step::Observe(o) => {
-                f(&mut o.src, Access::Read);
-                f(&mut o.dst, Access::Write);
-            }
-            Step::Solve(s) => s.each_address(f),
-            Step::Replay(l) => l.each_address(f),
-            Step::Tiles(t) => t.each_address(f),
-            Step::Cond(c) => c.each_address(f),
+            Step::Strip(_) => "elementwise",
+            Step::Move(_) => "copy",
+            Step::TransposeCopy(_) => "transpose",
+            Step::Gather(_) => "gather",
+            Step::ScatterAdd(_) => "scatter",
+            Step::Dot(_) => "product",
+            Step::Conv(_) => "convolution",
+            Step::DeferredProduct(_) => "deferred product",
+            Step::Random(_) => "random words",
+            Step::Observe(_) => "observer",
+            Step::Solve(_) => "search",
+            Step::Replay(_) => "replay",
+            Step::Tiles(_) => "tiles",
+            Step::Cond(_) => "conditional",
         }
     }
 

@@ -7,6 +7,7 @@
 use crate::backend::LoopRun;
 use crate::backend::checkpoint::tape_shape::slots_per_chunk;
 use crate::backend::checkpoint::{Recorder, TapeShape};
+use crate::backend::cpu::address::Bound;
 use crate::backend::cpu::memory::{Storage, aligned};
 use crate::graph::TapRows;
 use std::ops::Range;
@@ -50,6 +51,13 @@ impl SlotLayout {
         }
         SlotLayout { parts: parts.into(), bytes }
     }
+
+    /// Part `k` of a slot.
+    #[inline]
+    pub fn part(&self, slot: Bound, k: usize) -> Bound {
+        let (offset, bytes) = self.parts[k];
+        slot.part(offset, bytes)
+    }
 }
 
 /// Slots of equal size, for states, residuals or the values of a sequence. They are allocated on first use
@@ -78,14 +86,16 @@ impl Slots {
         Slots { name, state_bytes, chunk, chunks: Vec::new(), near: 0..0, at: null_mut() }
     }
 
-    /// The address of slot `i`.
+    /// Slot `i`.
     #[inline]
-    pub fn at(&mut self, i: usize) -> *mut u8 {
+    pub fn at(&mut self, i: usize) -> Bound {
         if !self.near.contains(&i) {
             self.find(i);
         }
-        // SAFETY: the slot lies within its chunk.
-        unsafe { self.at.add((i - self.near.start) * self.state_bytes) }
+        let at = self.at.wrapping_add((i - self.near.start) * self.state_bytes);
+        // SAFETY: the slot lies within the chunk whose slots are `near`. A chunk stays in place until `shrink` drops it, and
+        // loops bind slots anew for each trip.
+        unsafe { Bound::new(at, self.state_bytes) }
     }
 
     #[cold]
@@ -153,7 +163,7 @@ impl Tape {
     }
 
     /// The slot for residuals that the first step reads from a previous one, if there is room for residuals.
-    pub fn lead(&mut self) -> Option<*mut u8> {
+    pub fn lead(&mut self) -> Option<Bound> {
         (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
     }
 
@@ -165,7 +175,7 @@ impl Tape {
     /// The slot for the residuals of step `n`, if they are stored: residuals are stored for the first steps,
     /// as many as fit beside the states.
     #[inline]
-    pub fn residuals_of_next(&mut self, n: usize) -> Option<*mut u8> {
+    pub fn residuals_of_next(&mut self, n: usize) -> Option<Bound> {
         let (is_next, place) = (self.is_open && n == self.num_residuals, n + self.lead);
         let is_there = is_next && (place < self.residuals.len() || self.fits_one_more());
         is_there.then(|| self.residuals.at(place))
@@ -195,7 +205,7 @@ impl Tape {
     /// The residuals of steps n - 1 and n, if they were stored; the same address twice if trips read no
     /// residuals of the previous trip.
     #[inline]
-    pub fn residuals(&mut self, n: usize) -> Option<[*mut u8; 2]> {
+    pub fn residuals(&mut self, n: usize) -> Option<[Bound; 2]> {
         (n < self.num_residuals).then(|| [self.residuals.at(n), self.residuals.at(n + self.lead)])
     }
 

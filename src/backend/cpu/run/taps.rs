@@ -6,10 +6,10 @@
 
 use super::bind::Body;
 use super::tape::Schedule;
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::kernels::StripFn;
 use crate::graph::Taps;
-use std::ptr::{copy_nonoverlapping, null, write_bytes};
+use std::ptr::null;
 
 /// One tapped value.
 #[derive(Debug)]
@@ -45,29 +45,25 @@ pub(crate) struct Tapped {
     pub times: Option<Address>,
 }
 
-pub fn each_tap(taps: &mut [Tap], f: &mut dyn FnMut(&mut Address, Access)) {
-    for tap in taps {
-        f(&mut tap.trip, Access::Write);
-        f(&mut tap.rows, Access::Write);
-    }
-}
-
 impl TapCotangent {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.rows, Access::Read);
-        f(&mut self.sum, Access::Write);
-        f(&mut self.zeros, Access::Write);
+    /// Adds `len` elements to a part of the sum.
+    pub fn add(&self, from: Bound, sum: Bound, len: usize) {
+        let (from, sum) = (from.ptr(), sum.ptr());
+        // SAFETY: `TapCotangent::each_span` gives the rows and the sum, in which the schedule's rows and lanes lie.
+        // The kernel reads and writes the sum at one address, and `lower_loops` chose it for the level of the plan.
+        unsafe { (self.add)(sum, sum, from, null(), [0.0; 2], len) }
     }
 }
 
 impl Tapped {
     /// Records in a schedule which remaining rows the trip to step time `to` holds. `lane` is the row of the
     /// batch in lockstep, else 0.
-    pub unsafe fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
+    pub fn note(&self, schedule: &mut Schedule, lane: usize, to: f64, env: Env) {
         let num = self.taps.times;
         let times = self.times.map_or(&[][..], |at| {
-            // SAFETY: the location holds an f64 array of this length per lane.
-            unsafe { std::slice::from_raw_parts(env.at(at).cast::<f64>().add(lane * num), num) }
+            let at = env.bound(at).part(lane * num * size_of::<f64>(), num * size_of::<f64>());
+            // SAFETY: `Solve::each_span` gives `num` aligned numbers per lane, and no step writes them during the search.
+            unsafe { std::slice::from_raw_parts(at.ptr().cast::<f64>(), num) }
         });
         let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);
         schedule.held.note(&self.taps, times, trip, (from, to));
@@ -75,41 +71,37 @@ impl Tapped {
 }
 
 /// Binds the taps as outputs of a body, from `first` on.
-pub unsafe fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: Env) {
+pub fn bind(body: &mut Body<'_>, first: usize, taps: &[Tap], env: Env) {
     for (i, tap) in taps.iter().enumerate() {
-        // SAFETY: a location of this plan.
-        body.output(first + i, unsafe { env.at(tap.trip) });
+        body.output(first + i, env.bound(tap.trip));
     }
 }
 
 /// Copies the taps of trip `n` to the rows that it holds.
-pub unsafe fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
+pub fn keep(taps: &[Tap], schedule: &Schedule, n: usize, env: Env) {
     for k in schedule.held.rows_of(n) {
         for tap in taps {
-            // SAFETY: row `k` exists, has these bytes and does not overlap the trip's location.
-            unsafe { copy_nonoverlapping(env.at(tap.trip), env.at(tap.rows).add(k * tap.bytes), tap.bytes) };
+            env.bound(tap.trip).copy_to(env.bound(tap.rows).from(k * tap.bytes), tap.bytes);
         }
     }
 }
 
 /// Sets all `num` rows to zero; rows that no trip holds stay zero.
-pub unsafe fn clear(taps: &[Tap], num: usize, env: Env) {
+pub fn clear(taps: &[Tap], num: usize, env: Env) {
     for tap in taps {
-        // SAFETY: there are `num` rows of these bytes.
-        unsafe { write_bytes(env.at(tap.rows), 0, num * tap.bytes) };
+        env.bound(tap.rows).zero(num * tap.bytes);
     }
 }
 
 /// Writes the zeros that trips without a row read.
-pub unsafe fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
+pub fn clear_zeros(cotangents: &[TapCotangent], env: Env) {
     for ct in cotangents {
-        // SAFETY: the location has these bytes.
-        unsafe { write_bytes(env.at(ct.zeros), 0, ct.bytes) };
+        env.bound(ct.zeros).zero(ct.bytes);
     }
 }
 
 /// Binds the cotangents of the taps of trip `n` as inputs of a body, from `first` on.
-pub unsafe fn bind_cotangents(
+pub fn bind_cotangents(
     body: &mut Body<'_>,
     first: usize,
     cotangents: &[TapCotangent],
@@ -119,22 +111,17 @@ pub unsafe fn bind_cotangents(
 ) {
     for (i, ct) in cotangents.iter().enumerate() {
         let mut rows = schedule.held.rows_of(n);
-        // SAFETY: these rows exist; the sum is as long as one row and is read and written at the same address.
-        unsafe {
-            let row = |k: usize| env.at(ct.rows).add(k * ct.bytes);
-            let at = match (rows.next(), rows.next()) {
-                (None, _) => env.at(ct.zeros),
-                (Some(k), None) => row(k),
-                (Some(k), Some(l)) => {
-                    let sum = env.at(ct.sum);
-                    copy_nonoverlapping(row(k), sum, ct.bytes);
-                    for k in std::iter::once(l).chain(rows) {
-                        (ct.add)(sum, sum, row(k), null(), [0.0; 2], ct.len);
-                    }
-                    sum
-                }
-            };
-            body.input(first + i, at);
-        }
+        let row = |k: usize| env.bound(ct.rows).part(k * ct.bytes, ct.bytes);
+        let at = match (rows.next(), rows.next()) {
+            (None, _) => env.bound(ct.zeros),
+            (Some(k), None) => row(k),
+            (Some(k), Some(l)) => {
+                let sum = env.bound(ct.sum);
+                row(k).copy_to(sum, ct.bytes);
+                std::iter::once(l).chain(rows).for_each(|k| ct.add(row(k), sum, ct.len));
+                sum
+            }
+        };
+        body.input(first + i, at);
     }
 }

@@ -6,11 +6,11 @@
 //! would allocate.
 
 use super::exec::{Workspace, execute};
-use crate::backend::cpu::address::{Access, Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::kernels::StripFn;
 use crate::backend::cpu::plan::{INPUTS, Plan};
 use crate::simd::denormals::Denormals;
-use std::ptr::{from_ref, null, write_bytes};
+use std::ptr::null;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A summation task with more additions than this, over more than 512 elements, is split. Scheduling a
@@ -68,27 +68,11 @@ unsafe impl Send for Shared<'_> {}
 unsafe impl Sync for Shared<'_> {}
 
 impl Tiles {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        self.rowed.iter_mut().for_each(|(l, _)| f(l, Access::Read));
-        self.shared.iter_mut().for_each(|l| f(l, Access::Read));
-        for out in &mut self.outs {
-            match out {
-                Out::Rows { at, .. } => f(at, Access::Write),
-                Out::Sum { at, parts, .. } => {
-                    f(at, Access::Write);
-                    f(parts, Access::Write);
-                }
-            }
-        }
-    }
-
-    /// # Safety
-    /// The locations are valid in `env`.
-    pub unsafe fn run(&self, env: Env, space: &mut TileSpace) {
+    /// Runs all tiles and adds their sums.
+    pub fn run(&self, env: Env, space: &mut TileSpace) {
         let num = self.row0.len();
         if num == 0 {
-            // SAFETY: sums without terms.
-            return unsafe { self.clear(env) };
+            return self.clear(env);
         }
         let whole = num - usize::from(self.tail.is_some());
         let workers = rayon::current_num_threads().min(whole).max(1);
@@ -103,84 +87,78 @@ impl Tiles {
         let tail = self.tail.as_ref().map(|plan| (plan, &mut space.tail));
         // A waiting thread may run other tasks, which expect standard denormals.
         let _mode = Denormals::kept();
-        // SAFETY: each tile is run once, by one worker with its own workspace.
-        unsafe { work(shared, &mut space.workers[..workers], tail) };
+        work(shared, &mut space.workers[..workers], tail);
         for out in &self.outs {
             if let Out::Sum { at, parts, stride, add, len, elem } = *out {
-                // SAFETY: all tiles have been run.
-                unsafe {
-                    let sum = Parts { to: env.at(at), from: env.at(parts), stride, num: num - 1, add, elem };
-                    sum.run(0, len);
-                }
+                let sum = Parts { to: env.at(at), from: env.at(parts), stride, num: num - 1, add, elem };
+                // SAFETY: all tiles have been run. `Tiles::each_span` gives the sum and the parts, which do not overlap.
+                unsafe { sum.run(0, len) };
             }
         }
     }
 
-    unsafe fn clear(&self, env: Env) {
+    fn clear(&self, env: Env) {
         for out in &self.outs {
             if let Out::Sum { at, len, elem, .. } = *out {
-                // SAFETY: the output has `len` elements.
-                unsafe { write_bytes(env.at(at), 0, len * elem) };
+                env.bound(at).zero(len * elem);
             }
         }
     }
 
     /// Runs tile `i` with the plan of its size.
-    unsafe fn tile(&self, i: usize, plan: &Plan, ws: &mut Workspace, env: Env) {
+    fn tile(&self, i: usize, plan: &Plan, ws: &mut Workspace, env: Env) {
         let row = i * self.rows;
         ws.prepare(plan);
         let input = |k: usize| INPUTS as usize + k;
         let first_shared = 1 + self.rowed.len();
-        // SAFETY: the rows of the tile lie inside the buffers.
-        unsafe {
-            ws.bases[input(0)] = from_ref(&self.row0[i]).cast_mut().cast();
-            for (k, (at, bytes)) in self.rowed.iter().enumerate() {
-                ws.bases[input(1 + k)] = env.at(*at).add(row * bytes);
-            }
-            for (k, at) in self.shared.iter().enumerate() {
-                ws.bases[input(first_shared + k)] = env.at(*at);
-            }
-            let first = plan.0.first_output();
-            for (k, out) in self.outs.iter().enumerate() {
-                ws.bases[first + k] = match *out {
-                    Out::Rows { at, row: bytes } => env.at(at).add(row * bytes),
-                    Out::Sum { at, .. } if i == 0 => env.at(at),
-                    Out::Sum { parts, stride, .. } => env.at(parts).add((i - 1) * stride),
-                };
-            }
-            execute(&plan.0, ws);
+        ws.bases[input(0)] = Bound::of(&self.row0[i]);
+        for (k, (at, bytes)) in self.rowed.iter().enumerate() {
+            ws.bases[input(1 + k)] = env.bound(*at).from(row * bytes);
         }
+        for (k, at) in self.shared.iter().enumerate() {
+            ws.bases[input(first_shared + k)] = env.bound(*at);
+        }
+        let first = plan.0.first_output();
+        for (k, out) in self.outs.iter().enumerate() {
+            ws.bases[first + k] = match *out {
+                Out::Rows { at, row: bytes } => env.bound(at).from(row * bytes),
+                Out::Sum { at, .. } if i == 0 => env.bound(at),
+                Out::Sum { parts, stride, .. } => env.bound(parts).from((i - 1) * stride),
+            };
+        }
+        // SAFETY: all inputs and outputs are bound. `Tiles::each_span` gives the bytes of all tiles, which `check_plan` has
+        // checked, and the tiles write disjoint rows and parts.
+        unsafe { execute(&plan.0, ws) };
     }
 }
 
 /// Splits the workers until each runs alone. Each worker then takes tiles until none is left. The first
 /// worker runs the tail first.
-unsafe fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Plan, &mut Workspace)>) {
+fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Plan, &mut Workspace)>) {
     let tiles = shared.tiles;
     if let [ws] = workers {
         let whole = tiles.row0.len() - usize::from(tiles.tail.is_some());
         let _mode = Denormals::flushed();
-        // SAFETY: the counter gives each tile to one worker.
-        unsafe {
-            if let Some((plan, ws)) = tail {
-                tiles.tile(whole, plan, ws, shared.env);
+        if let Some((plan, ws)) = tail {
+            tiles.tile(whole, plan, ws, shared.env);
+        }
+        // `Tiles::run` has prepared the workspace, so this call does nothing.
+        ws.prepare(&tiles.body);
+        // The counter gives each tile to one worker.
+        loop {
+            let i = shared.next.fetch_add(1, Relaxed);
+            if i >= whole {
+                return;
             }
-            // `Tiles::run` has prepared the workspace, so this call does nothing.
-            ws.prepare(&tiles.body);
-            loop {
-                let i = shared.next.fetch_add(1, Relaxed);
-                if i >= whole {
-                    return;
-                }
-                #[cfg(test)]
-                let i = tiles.order[i];
-                tiles.tile(i, &tiles.body, ws, shared.env);
+            #[cfg(test)]
+            let i = tiles.order[i];
+            tiles.tile(i, &tiles.body, ws, shared.env);
             }
+            tiles.tile(i, &tiles.body, ws, shared.env);
         }
     }
     let (left, right) = workers.split_at_mut(workers.len() / 2);
-    // SAFETY: as above, with disjoint workspaces.
-    rayon::join(|| unsafe { work(shared, left, tail) }, || unsafe { work(shared, right, None) });
+    rayon::join(|| work(shared, left, tail), || work(shared, right, None));
 }
 
 /// The sum over the tiles, in tile order for each element.

@@ -11,12 +11,12 @@
 //! which states a loop stores and which it recomputes.
 
 use super::bind::Body;
-use crate::backend::cpu::address::{Access, Address, Cost, Env};
+use crate::backend::cpu::address::{Address, Bound, Cost, Env};
 use crate::backend::cpu::kernels::{Gemm, gemm_f32, gemm_f64};
 use crate::graph::{BinaryOp, Builder, Func, NodeId, Op};
 use crate::simd::Level;
 use std::ops::Range;
-use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
+use std::ptr::null_mut;
 
 /// The maximum number of rows of a deferred product. With 8 rows, the pass over the sum takes only as long as
 /// the product.
@@ -69,26 +69,21 @@ pub(crate) struct Total {
 
 impl Body<'_> {
     /// Sets the sums of a loop to zero, binds them as the outputs from `first` on, and empties the rings.
-    pub unsafe fn start_totals(&mut self, totals: &[Total], first: usize, env: Env) {
+    pub fn start_totals(&mut self, totals: &[Total], first: usize, env: Env) {
         let first_input = self.plan.0.inputs.len() - totals.len();
         for (k, total) in totals.iter().enumerate() {
-            // SAFETY: locations of the surrounding plan.
-            unsafe {
-                let at = env.at(total.at);
-                write_bytes(at, 0, total.bytes);
-                self.input(first_input + k, at);
-                self.output(first + k, at);
-            }
+            let at = env.bound(total.at);
+            at.zero(total.bytes);
+            self.input(first_input + k, at);
+            self.output(first + k, at);
         }
-        // SAFETY: the workspace is prepared for the plan.
-        self.plan.0.rings.iter().for_each(|ring| unsafe { ring.clear(self.bound()) });
+        self.plan.0.rings.iter().for_each(|ring| ring.clear(self.bound()));
     }
 
     /// Adds the deferred products to the sums.
-    pub unsafe fn finish_totals(&mut self) {
+    pub fn finish_totals(&mut self) {
         let inner = &self.plan.0;
-        // SAFETY: as above; the sums are bound.
-        inner.rings.iter().for_each(|ring| unsafe { ring.flush(self.bound(), inner.level) });
+        inner.rings.iter().for_each(|ring| ring.flush(self.bound(), inner.level));
     }
 
     /// The addresses that the plan's locations refer to.
@@ -129,34 +124,30 @@ impl Ring {
         HEAD_BYTES + RING_ROWS * (m + n) * elem
     }
 
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.at, Access::Write);
-        f(&mut self.total, Access::Write);
-    }
-
     fn elem(&self) -> usize {
         if self.double { size_of::<f64>() } else { size_of::<f32>() }
     }
 
     /// Discards the waiting rows.
-    pub unsafe fn clear(&self, env: Env) {
-        // SAFETY: the ring has a counter.
-        unsafe { env.at(self.at).cast::<usize>().write(0) };
+    pub fn clear(&self, env: Env) {
+        env.bound(self.at).write::<usize>(0, 0);
     }
 
     /// Adds the product of the waiting rows to the total.
-    pub unsafe fn flush(&self, env: Env, level: Level) {
+    pub fn flush(&self, env: Env, level: Level) {
         let &Ring { m, n, .. } = self;
-        // SAFETY: the ring holds its counter and `RING_ROWS` rows of A and of B, and lies outside of the total.
+        let ring = env.bound(self.at);
+        let k = ring.read::<usize>(0);
+        if k == 0 {
+            return;
+        }
+        self.clear(env);
+        let shape = Gemm { m, n, k, rsa: 1, csa: m, ldb: n, ldc: n, accumulate: true, packed: false };
+        let a = ring.from(HEAD_BYTES).ptr();
+        let (b, c) = (ring.from(HEAD_BYTES + RING_ROWS * m * self.elem()).ptr(), env.at(self.total));
+        // SAFETY: `check_plan` has checked the ring and the total, which `Ring::each_span` gives and which do not overlap.
+        // `DeferredProduct::run` lets at most `RING_ROWS` rows wait. The level is that of the plan.
         unsafe {
-            let waiting = env.at(self.at).cast::<usize>();
-            let k = waiting.replace(0);
-            if k == 0 {
-                return;
-            }
-            let shape = Gemm { m, n, k, rsa: 1, csa: m, ldb: n, ldc: n, accumulate: true, packed: false };
-            let a = env.at(self.at).add(HEAD_BYTES);
-            let (b, c) = (a.add(RING_ROWS * m * self.elem()), env.at(self.total));
             match self.double {
                 false => gemm_f32(level, &shape, a.cast(), b.cast(), c.cast()),
                 true => gemm_f64(level, &shape, a.cast(), b.cast(), c.cast()),
@@ -166,50 +157,36 @@ impl Ring {
 }
 
 impl DeferredProduct {
-    pub fn each_address(&mut self, f: &mut dyn FnMut(&mut Address, Access)) {
-        f(&mut self.a, Access::Read);
-        f(&mut self.b, Access::Read);
-        self.ring.each_address(f);
-    }
-
     pub fn cost(&self) -> Cost {
         let Gemm { m, n, k, .. } = self.shape;
         Cost { flops: 2 * m * n * k, bytes: (2 * k * (m + n) + 2 * m * n * k / RING_ROWS) * self.ring.elem() }
     }
 
-    /// # Safety
-    /// The locations are valid for the shapes, the ring and the total overlap nothing else, and the level is available.
-    pub unsafe fn run(&self, env: Env, level: Level) {
+    /// Adds the rows of this trip to the ring.
+    pub fn run(&self, env: Env, level: Level) {
         let Gemm { m, n, k, rsa, csa, ldb, .. } = self.shape;
         let elem = self.ring.elem();
-        // SAFETY: the caller's promise; at most `RING_ROWS` rows wait.
-        unsafe {
-            let waiting = env.at(self.ring.at).cast::<usize>();
-            if *waiting + k > RING_ROWS {
-                self.ring.flush(env, level);
-            }
-            let rows = env.at(self.ring.at).add(HEAD_BYTES);
-            let (a, b) = (env.at(self.a), env.at(self.b));
-            for p in 0..k {
-                let row = *waiting + p;
-                gather(rows.add(row * m * elem), a.add(p * csa * elem), m, rsa, elem);
-                let to = rows.add((RING_ROWS * m + row * n) * elem);
-                copy_nonoverlapping(b.add(p * ldb * elem), to, n * elem);
-            }
-            *waiting += k;
+        let ring = env.bound(self.ring.at);
+        if ring.read::<usize>(0) + k > RING_ROWS {
+            self.ring.flush(env, level);
         }
+        let waiting = ring.read::<usize>(0);
+        let (rows, a, b) = (ring.from(HEAD_BYTES), env.bound(self.a), env.bound(self.b));
+        for row in waiting..waiting + k {
+            let p = row - waiting;
+            gather(rows.from(row * m * elem), a.from(p * csa * elem), m, rsa, elem);
+            b.from(p * ldb * elem).copy_to(rows.from((RING_ROWS * m + row * n) * elem), n * elem);
+        }
+        ring.write(0, waiting + k);
     }
 }
 
 /// Copies `len` elements that are `stride` apart.
-unsafe fn gather(to: *mut u8, from: *const u8, len: usize, stride: usize, elem: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if stride == 1 {
-            return copy_nonoverlapping(from, to, len * elem);
-        }
-        for i in 0..len {
-            copy_nonoverlapping(from.add(i * stride * elem), to.add(i * elem), elem);
-        }
+fn gather(to: Bound, from: Bound, len: usize, stride: usize, elem: usize) {
+    if stride == 1 {
+        return from.copy_to(to, len * elem);
+    }
+    for i in 0..len {
+        from.from(i * stride * elem).copy_to(to.from(i * elem), elem);
     }
 }

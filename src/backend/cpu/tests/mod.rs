@@ -2,6 +2,7 @@
 
 mod batched;
 mod bounds;
+mod broken;
 mod chains;
 mod chaos;
 mod cond;
@@ -32,12 +33,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-        // SAFETY: the caller's promise.
+        // SAFETY: the layout is passed on, and both allocators ask for the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `alloc` took the memory from the same allocator.
         unsafe { System.dealloc(at, layout) }
     }
 }

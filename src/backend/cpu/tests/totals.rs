@@ -3,7 +3,7 @@
 use super::{Rng, f32s};
 use crate::array::Array;
 use crate::backend::cpu::Workspace;
-use crate::backend::cpu::address::{Address, Env};
+use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::plan::{Plan, Trips};
 use crate::backend::cpu::run::bind::Body;
 use crate::backend::cpu::run::step::Step;
@@ -34,24 +34,24 @@ fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>
     let data: Vec<[Array; 2]> = (0..trips).map(|_| [draw([rows, m]), draw([rows, n])]).collect();
     let sizes = [m * n, n, m * n];
     let mut got = sizes.map(|size| vec![f32::NAN; size]);
-    let bases: Vec<*mut u8> = got.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
+    // SAFETY: arrays and results outlive the runs, and only the runs use the results until then.
+    let bound = |at: *mut u8, bytes: usize| unsafe { Bound::new(at, bytes) };
+    let bases: Vec<Bound> = got.iter_mut().map(|v| bound(v.as_mut_ptr().cast(), 4 * v.len())).collect();
     let env = Env { bases: bases.as_ptr(), scratch: null_mut(), table: null_mut() };
     let totals =
         [0, 1, 2].map(|k| Total { at: Address { base: k, offset: 0 }, bytes: sizes[k as usize] * 4 });
     let mut ws = Workspace::of(plan);
     let mut run = Body { plan, ws: &mut ws };
-    // SAFETY: inputs and outputs have the plan's types.
-    unsafe {
-        run.input(2, w.data().as_ptr());
-        run.pack();
-        run.start_totals(&totals, 0, env);
-        for [x, d] in &data {
-            run.input(0, x.data().as_ptr());
-            run.input(1, d.data().as_ptr());
-            run.run();
-        }
-        run.finish_totals();
+    let input = |a: &Array| bound(a.data().as_ptr().cast_mut(), a.bytes());
+    run.input(2, input(&w));
+    run.pack();
+    run.start_totals(&totals, 0, env);
+    for [x, d] in &data {
+        run.input(0, input(x));
+        run.input(1, input(d));
+        run.run();
     }
+    run.finish_totals();
     let mut want = vec![0.0; 2 * m * n + n];
     let w = w.to_f64();
     for [x, d] in data.iter().map(|pair| pair.each_ref().map(Array::to_f64)) {
