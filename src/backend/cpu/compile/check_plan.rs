@@ -1,15 +1,17 @@
 //! Checks a plan before it can run: bounds, alignment, order and overlap of all spans of its steps.
 //!
-//! Kernels trust their addresses. [`check`] therefore proves once per compilation, in release builds too:
+//! Kernels trust their addresses. [`check`] therefore asserts once per compilation, in release builds too:
 //!
-//! - each span lies inside its buffer, the buffer inside its base, and the address has the alignment that the kernel needs;
-//! - a step reads only bytes that an earlier step wrote, and none of them were overwritten since for another buffer;
+//! - each span lies inside its buffer, the buffer lies inside its base, and the address has the alignment that the
+//!   kernel needs;
+//! - a step reads only bytes that an earlier step wrote and that no step has overwritten since with another buffer;
 //! - what a step writes overlaps nothing that the step uses, except the operands that it declares as in place;
-//! - no step writes inputs, constants, or values that are kept between runs and belong to another buffer.
+//! - no step writes inputs, constants, or bytes of a buffer that is kept between runs.
 //!
-//! The check follows the steps in order. A buffer *owns* its bytes from its first write until another buffer is written
-//! over them. Two values that are alive together can thus share no bytes, however the memory plan was made. The span of a
-//! strided access covers the gaps between its elements, so the check may call a byte written that lies in a gap.
+//! The check follows the steps in order. A buffer *owns* its bytes from its first write until a step writes another
+//! buffer over them. Two values that are alive together can thus share no bytes, however the memory plan was made.
+//! The span of a strided access covers the gaps between its elements. The check therefore does not see a read of a
+//! byte in such a gap that no step wrote.
 
 use super::buffers::{Buffer, Home};
 use super::extents::{Span, Spans};
@@ -149,11 +151,11 @@ impl<'a> Check<'a> {
             let Address { offset, .. } = at;
             return Err(format!("{} uses {bytes} bytes from byte {offset} of {}", who(), self.buffer(b)));
         }
+        let place = self.plan.places[b];
+        let base = self.plan.bases[place.base as usize];
         if bytes == 0 {
             return Ok(());
         }
-        let place = self.plan.places[b];
-        let base = self.plan.bases[place.base as usize];
         if place.offset.checked_add(have).is_none_or(|end| end > base.bytes) {
             return Err(format!("{} uses {}, whose base has {} bytes", who(), self.buffer(b), base.bytes));
         }

@@ -3,7 +3,8 @@
 //! Each plan is one of a random function (without loops) of 10 to 60 operations on inputs with up to 1,600 elements, in f32
 //! and in f64. One random defect is made in it: a step that uses bytes past the end of a buffer, a buffer past the end of
 //! the arena, a buffer at an odd address, a step that comes after the step that reads its result, or two buffers alive
-//! together at one place. The test draws until it has refused each kind forty times.
+//! together at one place. The test draws until it has refused each kind forty times. Another test binds too little memory
+//! to a good plan.
 
 use super::Rng;
 use super::random::{function, grown};
@@ -197,4 +198,38 @@ fn the_message_of_an_overlap_names_both_steps_and_both_buffers() {
     let [a, b] = [arena[0], arena[1]].map(|b| format!("buffer {b} (256 bytes at byte 0 of the arena)"));
     let all = message.contains("step 1 (product) writes one of two values that overlap: ");
     assert!(all && message.contains(&a) && message.contains(&b), "{message}");
+}
+
+/// Runs a plan of 16 numbers on an input of `bytes` bytes that starts `skip` bytes after an aligned address.
+#[cfg(debug_assertions)]
+fn run_on(bytes: usize, skip: usize) {
+    use crate::backend::cpu::address::Bound;
+    use crate::backend::cpu::run::bind::Body;
+    use crate::backend::cpu::{Plan, Workspace};
+    use crate::graph::{Builder, UnaryOp};
+    let (mut b, x) = Builder::with_inputs(&[Type::array(DType::F32, [16])]);
+    let out = b.unary(UnaryOp::Exp, x[0]);
+    let plan = Plan::compile(&b.finish(&[out]), Level::Portable);
+    let (mut from, mut to) = ([0u64; 9], [0f32; 16]);
+    let mut ws = Workspace::of(&plan);
+    let mut body = Body { plan: &plan, ws: &mut ws };
+    // SAFETY: the arrays outlive the run, and the input has 72 bytes.
+    unsafe {
+        let from = Bound::new((&raw mut from).cast(), 72);
+        body.input(0, from.part(skip, bytes));
+        body.output(0, Bound::new((&raw mut to).cast(), 64));
+    }
+    body.run();
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn debug_builds_compare_each_step_with_what_is_bound() {
+    run_on(64, 0);
+    run_on(64, 4);
+    for (bytes, skip) in [(60, 0), (0, 0), (64, 1), (64, 6)] {
+        let message = refusal(|| run_on(bytes, skip));
+        assert!(message.contains("step 0 (elementwise) uses "), "{bytes} bytes, skip {skip}: {message}");
+    }
+    assert!(refusal(|| run_on(64, 12)).contains("76 bytes are used, 72 are bound"));
 }
