@@ -4,9 +4,9 @@
 //! the run's bases (the arena, the pool of constants, an input, an output, a constant array), and a run only
 //! adds the offset.
 //!
-//! Before a plan exists, [`compile::check_plan`](super::compile::check_plan) has compared each [`Extent`] of its steps
-//! with the base that it refers to. A run therefore does not check addresses again. Debug builds do: there, a
-//! [`Bound`] has a length, and [`run::exec`](super::run::exec) compares it with the step before each step.
+//! Before a plan exists, [`compile::check_plan`](super::compile::check_plan) has compared each [`Extent`] of its
+//! steps with the base that it refers to. A run therefore does not check addresses again. Debug builds do: there,
+//! a [`Bound`] has a length, and [`run::exec`](super::run::exec) compares it with the step before each step.
 
 use std::ptr::{copy_nonoverlapping, null_mut, write_bytes};
 
@@ -45,8 +45,8 @@ pub(crate) struct Cost {
     pub bytes: usize,
 }
 
-/// Memory that a run uses: the start of a base, or of a part of one. In debug builds also its length, which each access
-/// checks.
+/// Memory that a run uses: the start of a base, or of a part of one. In debug builds also its length, which each
+/// access checks.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(debug_assertions), repr(transparent))]
 pub(crate) struct Bound {

@@ -18,7 +18,6 @@ use super::extents::{Span, Spans};
 use crate::backend::cpu::address::{Access, Address};
 use crate::backend::cpu::plan::INPUTS;
 use crate::backend::cpu::run::step::Step;
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The memory of a base.
@@ -54,13 +53,26 @@ pub(crate) fn check(plan: &Placed<'_>) {
 }
 
 /// What the steps so far have done to a buffer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Value {
-    /// Byte ranges that were written: sorted, disjoint and not adjacent.
-    written: Vec<(usize, usize)>,
+    /// The first bytes that were written, as start and end. Most values are written at once.
+    written: (usize, usize),
+    /// Other ranges of bytes that were written, in order and not adjacent.
+    apart: Vec<(usize, usize)>,
     owns: bool,
     /// The step that overwrote the buffer, and the buffer that it wrote.
     taken: Option<(usize, usize)>,
+    /// The last step that used the buffer.
+    used: Option<usize>,
+}
+
+/// A buffer and the bytes that it owns: the base, the first byte and the end.
+#[derive(Clone, Copy, Debug)]
+struct Owner {
+    base: u32,
+    start: usize,
+    end: usize,
+    buffer: usize,
 }
 
 struct Check<'a> {
@@ -68,26 +80,35 @@ struct Check<'a> {
     /// The places, with sums over runs at the same place as the inputs that hold them.
     places: Vec<Address>,
     values: Vec<Value>,
-    /// The buffers that own bytes, by base and first byte: the end, and the buffer.
-    owners: BTreeMap<(u32, usize), (usize, usize)>,
-    /// The spans of a step by position.
-    sorted: Vec<(u32, Range<usize>, Span)>,
+    /// By base and first byte. They do not overlap.
+    owners: Vec<Owner>,
 }
 
 impl Value {
+    const NEW: Value = Value { written: (0, 0), apart: Vec::new(), owns: false, taken: None, used: None };
+
     fn holds(&self, start: usize, end: usize) -> bool {
-        self.written.iter().any(|&(from, to)| from <= start && end <= to)
+        let holds = |&(from, to): &(usize, usize)| from <= start && end <= to;
+        holds(&self.written) || self.apart.iter().any(holds)
     }
 
-    fn write(&mut self, mut start: usize, mut end: usize) {
-        self.written.retain(|&(from, to)| {
-            let is_apart = to < start || end < from;
-            if !is_apart {
-                (start, end) = (start.min(from), end.max(to));
+    fn write(&mut self, start: usize, end: usize) {
+        if self.written.0 == self.written.1 {
+            self.written = (start, end);
+        }
+        if self.holds(start, end) {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.apart);
+        all.extend([self.written, (start, end)]);
+        all.sort_unstable();
+        self.written = all[0];
+        for (from, to) in all {
+            match self.apart.last_mut().unwrap_or(&mut self.written) {
+                last if from <= last.1 => last.1 = last.1.max(to),
+                _ => self.apart.push((from, to)),
             }
-            is_apart
-        });
-        self.written.push((start, end));
+        }
     }
 }
 
@@ -102,8 +123,8 @@ impl<'a> Check<'a> {
             _ => *place,
         };
         let places = plan.places.iter().zip(plan.buffers).map(alias).collect();
-        let values = vec![Value::default(); plan.buffers.len()];
-        let mut check = Check { plan, places, values, owners: BTreeMap::new(), sorted: vec![] };
+        let values = vec![Value::NEW; plan.buffers.len()];
+        let mut check = Check { plan, places, values, owners: Vec::new() };
         for (b, buffer) in plan.buffers.iter().enumerate().filter(|(_, buffer)| buffer.bytes > 0) {
             let (is_there, owns) = match buffer.home {
                 Home::Arena => (false, false),
@@ -131,7 +152,6 @@ impl<'a> Check<'a> {
             plan.spans.step(i).iter().try_for_each(|&span| self.place(Some(i), span))?;
         }
         for i in 0..plan.spans.len() {
-            self.apart(i)?;
             let used = || plan.spans.step(i).iter().filter(|span| span.extent.bytes > 0);
             used()
                 .filter(|span| span.extent.access != Access::Write)
@@ -160,7 +180,8 @@ impl<'a> Check<'a> {
             return Err(format!("{} uses {}, whose base has {} bytes", who(), self.buffer(b), base.bytes));
         }
         let start = place.offset + at.offset;
-        if !start.is_multiple_of(extent.align) || !base.align.is_multiple_of(extent.align) {
+        // All alignments are powers of two.
+        if start & (extent.align - 1) != 0 || extent.align > base.align {
             return Err(format!(
                 "{} needs byte {} of {} at a multiple of {} bytes",
                 who(),
@@ -172,38 +193,33 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// What a step writes overlaps nothing else that it uses, except in place. A step may write parts of a buffer twice.
-    fn apart(&mut self, i: usize) -> Result<(), String> {
-        let mut sorted = std::mem::take(&mut self.sorted);
-        sorted.clear();
-        sorted.extend(self.plan.spans.step(i).iter().filter(|span| span.extent.bytes > 0).map(|&span| {
-            let place = self.places[span.at.base as usize];
-            let start = place.offset + span.at.offset;
-            (place.base, start..start + span.extent.bytes, span)
-        }));
-        sorted.sort_unstable_by_key(|(base, range, _)| (*base, range.start));
-        for (k, (base, range, a)) in sorted.iter().enumerate() {
-            let meets = |(of, other, _): &&(u32, Range<usize>, Span)| of == base && other.start < range.end;
-            for (_, other, b) in sorted[k + 1..].iter().take_while(meets) {
-                let is_allowed = match (a.extent.access, b.extent.access) {
-                    (Access::Read, Access::Read) => true,
-                    (Access::Read, _) => range.start == other.start && self.is_in_place(i, b, a),
-                    (_, Access::Read) => range.start == other.start && self.is_in_place(i, a, b),
-                    _ => a.at.base == b.at.base,
+    /// What step `i` writes to a buffer overlaps nothing that it uses of a buffer, except in place. A step may write
+    /// parts of a buffer twice.
+    fn apart(&self, i: usize, written: usize, used: usize) -> Result<(), String> {
+        let spans = |b: usize| {
+            let spans = self.plan.spans.step(i).iter();
+            spans.filter(move |span| span.at.base as usize == b && span.extent.bytes > 0)
+        };
+        let start = |span: &Span| self.places[span.at.base as usize].offset + span.at.offset;
+        for w in spans(written).filter(|span| span.extent.access != Access::Read) {
+            for x in spans(used) {
+                let (of, other) = (start(w), start(x));
+                let meet = of < other + x.extent.bytes && other < of + w.extent.bytes;
+                let is_allowed = match x.extent.access {
+                    Access::Read => of == other && self.is_in_place(i, w, x),
+                    Access::Write | Access::Update => written == used,
                 };
-                if !is_allowed {
-                    let (step, [a, b]) =
-                        (self.step(Some(i)), [a, b].map(|x| self.buffer(x.at.base as usize)));
-                    return Err(format!("{step} writes one of two values that overlap: {a}, {b}"));
+                if meet && !is_allowed {
+                    let (step, [w, x]) = (self.step(Some(i)), [written, used].map(|b| self.buffer(b)));
+                    return Err(format!("{step} writes {w} over {x}, which it also uses"));
                 }
             }
         }
-        self.sorted = sorted;
         Ok(())
     }
 
-    /// Whether a step may write over its operand. Elementwise steps read a sum over runs in one place; a sum of one element
-    /// needs no declaration, because it is read before the result is stored.
+    /// Whether a step may write over its operand. Elementwise steps read a sum over runs in one place; a sum of
+    /// one element needs no declaration, because it is read before the result is stored.
     fn is_in_place(&self, i: usize, written: &Span, read: &Span) -> bool {
         let home = &self.plan.buffers[read.at.base as usize].home;
         let is_sum = matches!(home, Home::Input(_)) && matches!(self.plan.steps[i], Step::Strip(_));
@@ -211,8 +227,9 @@ impl<'a> Check<'a> {
         is_sum && is_one || self.plan.in_place[i].contains(&(written.at, read.at))
     }
 
-    fn read(&self, i: usize, Span { at, extent }: &Span) -> Result<(), String> {
+    fn read(&mut self, i: usize, Span { at, extent }: &Span) -> Result<(), String> {
         let b = at.base as usize;
+        self.values[b].used = Some(i);
         let value = &self.values[b];
         if let Some((by, over)) = value.taken {
             return Err(format!(
@@ -243,31 +260,39 @@ impl<'a> Check<'a> {
         if !self.values[b].owns {
             self.own(Some(i), b)?;
         }
-        self.values[b].write(at.offset, at.offset + extent.bytes);
+        if self.values[b].used == Some(i) {
+            self.apart(i, b, b)?;
+        }
+        let value = &mut self.values[b];
+        value.used = Some(i);
+        value.write(at.offset, at.offset + extent.bytes);
         Ok(())
     }
 
     /// From now on, the bytes of a buffer are its own.
     fn own(&mut self, step: Option<usize>, b: usize) -> Result<(), String> {
-        let (place, bytes) = (self.places[b], self.plan.buffers[b].bytes);
-        let end = place.offset + bytes;
-        while let Some((&at, &(to, other))) = self.owners.range(..(place.base, end)).next_back()
-            && at.0 == place.base
-            && to > place.offset
-        {
+        let (Address { base, offset: start }, bytes) = (self.places[b], self.plan.buffers[b].bytes);
+        let end = start + bytes;
+        let first = self.owners.partition_point(|of| (of.base, of.end) <= (base, start));
+        let met = self.owners[first..].iter().take_while(|of| of.base == base && of.start < end);
+        let last = first + met.count();
+        for k in first..last {
+            let other = self.owners[k].buffer;
+            if let Some(i) = step.filter(|_| self.values[other].used == step) {
+                self.apart(i, b, other)?;
+            }
             if !matches!(self.plan.buffers[other].home, Home::Arena | Home::Input(_)) {
                 let (step, [b, other]) = (self.step(step), [b, other].map(|x| self.buffer(x)));
                 return Err(format!("{step} writes {b} over {other}"));
             }
-            self.owners.remove(&at);
             self.values[other].owns = false;
             self.values[other].taken = step.map(|step| (step, b));
         }
-        self.owners.insert((place.base, place.offset), (end, b));
+        self.owners.splice(first..last, [Owner { base, start, end, buffer: b }]);
         let value = &mut self.values[b];
         value.owns = true;
         if value.taken.take().is_some() {
-            value.written.clear();
+            (value.written, value.apart) = ((0, 0), Vec::new());
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The bytes that each kernel uses at its addresses.
 //!
-//! Kernels read and write raw addresses, as far as lengths and strides say. [`Step::each_span`] derives the bytes from the
-//! same lengths and strides. The memory plan uses these spans for lifetimes, [`check_plan`](super::check_plan) compares
-//! them with the buffers, and the plan replaces the addresses by those of its bases. [`loop_extents`](super::loop_extents)
-//! has the steps that run other plans.
+//! Kernels read and write raw addresses, as far as lengths and strides say. [`Step::each_span`] derives the bytes
+//! from the same lengths and strides. The memory plan uses these spans for lifetimes,
+//! [`check_plan`](super::check_plan) compares them with the buffers, and the plan replaces the addresses by those
+//! of its bases. [`loop_extents`](super::loop_extents) has the steps that run other plans.
 
 use crate::backend::cpu::address::{Access, Address, Extent, Visit};
 use crate::backend::cpu::kernels::{Elem, Gemm};
@@ -35,7 +35,8 @@ pub(crate) struct Spans {
 
 impl Spans {
     pub fn of(steps: &mut [Step], level: Level) -> Spans {
-        let mut spans = Spans::default();
+        let all = Vec::with_capacity(8 * steps.len());
+        let mut spans = Spans { all, ends: Vec::with_capacity(steps.len()) };
         for step in steps {
             step.each_span(level, &mut |at, extent| spans.all.push(Span { at: *at, extent }));
             spans.ends.push(spans.all.len());
@@ -81,8 +82,8 @@ pub(super) fn elements(len: usize, elem: usize, access: Access) -> Extent {
     Extent { bytes: len * elem, align: elem, access }
 }
 
-/// The bytes of the entries of a batch, each of which has `len` elements. The last entry starts at element `last`; there
-/// are no entries without it.
+/// The bytes of the entries of a batch, each of which has `len` elements. The last entry starts at element `last`;
+/// there are no entries without it.
 fn entries(last: Option<usize>, len: usize, elem: usize, access: Access) -> Extent {
     let all = last.filter(|_| len > 0).map_or(0, |last| last + len);
     elements(all, elem, access)

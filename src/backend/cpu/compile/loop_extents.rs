@@ -1,6 +1,7 @@
 //! The bytes that loops, tiles and conditionals use at their addresses.
 //!
-//! These steps bind their values to the inputs and outputs of other plans, so the types of these plans give the bytes.
+//! These steps bind their values to the inputs and outputs of other plans, so the types of these plans give the
+//! bytes.
 
 use super::extents::{bytes, elements};
 use crate::backend::cpu::address::{Access, Address, Extent, Visit};

@@ -1,10 +1,10 @@
 //! From a function to steps on addresses. Each pass is a file; [`Plan::compile`](super::Plan::compile) calls them in order.
 //!
 //! [`prepare`] replaces flags by plain operations; [`places`] decides which values move no data; [`fuse`] with
-//! [`layers`] groups nodes into units, and [`recompute`] lets units recompute cheap values. [`lower`] turns units into
-//! steps on [`buffers`], with [`codegen`] for fused units. [`extents`] and [`loop_extents`] say which bytes each step uses,
-//! [`memory_plan`] assigns memory to the buffers, and [`check_plan`] refuses a plan whose steps could read or write
-//! what they must not. In tests, [`chaos`] draws the decisions of these passes.
+//! [`layers`] groups nodes into units, and [`recompute`] lets units recompute cheap values. [`lower`] turns units
+//! into steps on [`buffers`], with [`codegen`] for fused units. [`extents`] and [`loop_extents`] say which bytes
+//! each step uses, [`memory_plan`] assigns memory to the buffers, and [`check_plan`] refuses a plan whose steps
+//! could read or write what they must not. In tests, [`chaos`] draws the decisions of these passes.
 
 pub mod bits;
 pub mod buffers;

@@ -65,8 +65,8 @@ macro_rules! products {
             b: *const $t,
             c: *mut $t,
         ) {
-            // SAFETY: the extents of the matrices follow from `shape`. For steps, `check_plan` has compared them with the
-            // buffers.
+            // SAFETY: the extents of the matrices follow from `shape`. For steps, `check_plan` has compared them
+            // with the buffers.
             unsafe { gemm(level, shape, $end, a, b, c) }
         }
     )*};

@@ -90,7 +90,8 @@ unsafe fn put<T: Math, const N: usize>(
 ) {
     for r in 0..rows {
         for j in 0..N {
-            // SAFETY: `block` has stored `N` columns of at least `rows` elements, and C has these rows and `N` columns.
+            // SAFETY: `block` has stored `N` columns of at least `rows` elements, and C has these rows and `N`
+            // columns.
             unsafe {
                 let (at, x) = (c.add(r * ldc + j), columns.add(j * ld + r).read());
                 at.write_unaligned(if add { at.read_unaligned().plus(x) } else { x });
@@ -104,8 +105,8 @@ impl<T: Math<Word: Word>> Thin<T> {
     #[inline(always)]
     unsafe fn gather<S: Simd>(&self, i: usize, rows: usize, columns: *mut T, ld: usize) {
         let Gemm { k, rsa, csa, .. } = self.shape;
-        // SAFETY: rows `i..i + rows` lie within A. The scratch has `ld` rows and `K_BLOCK` columns, and `run` has asserted
-        // that `k` is at most `K_BLOCK`.
+        // SAFETY: rows `i..i + rows` lie within A. The scratch has `ld` rows and `K_BLOCK` columns, and `run` has
+        // asserted that `k` is at most `K_BLOCK`.
         unsafe {
             let a = self.a.add(i * rsa);
             if csa == 1 {
@@ -170,8 +171,8 @@ impl<T: Math<Word: Word>> Thin<T> {
         ld: usize,
     ) {
         let Gemm { k, ldb, ldc, accumulate, .. } = self.shape;
-        // SAFETY: `columns` passes rows below its own `rows`, and `N` is the number of columns of B and C. A part of a
-        // vector is loaded only for the rows that remain.
+        // SAFETY: `columns` passes rows below its own `rows`, and `N` is the number of columns of B and C. A part
+        // of a vector is loaded only for the rows that remain.
         unsafe {
             let zero = V::splat(T::ZERO);
             let mut acc = [[zero; Q]; N];

@@ -43,8 +43,8 @@ pub struct OneInstr {
 type Words = crate::simd::portable::Array<u32, 1>;
 
 unsafe fn get<T: Copy>(registers: *mut u64, instr: &OneInstr, k: usize) -> T {
-    // SAFETY: `Gen::ones` has checked that all registers are in the file. An instruction reads operands of its type, each of
-    // which is loaded or written before.
+    // SAFETY: `Gen::ones` has checked that all registers are in the file. An instruction reads operands of its
+    // type, each of which is loaded or written before.
     unsafe { registers.add(instr.args[k] as usize).cast::<T>().read() }
 }
 
@@ -149,8 +149,8 @@ cast! {
 /// As for [`OneFn`]; the kernel's level is available, and if the written register is also an operand, the result is
 /// no wider than this operand.
 pub unsafe fn by_strip(registers: *mut u64, instr: &OneInstr) {
-    // SAFETY: as for `get` and `put`. `Gen::assign` reuses the register of an operand only if its elements are at least as
-    // wide as those of the result, and the kernel is one of the plan's level.
+    // SAFETY: as for `get` and `put`. `Gen::assign` reuses the register of an operand only if its elements are at
+    // least as wide as those of the result, and the kernel is one of the plan's level.
     unsafe {
         let at = |register: u16| registers.add(register as usize).cast::<u8>();
         let [a, b, c] = instr.args;

@@ -46,9 +46,9 @@ impl Body<'_> {
 
     /// Runs the body. All inputs and outputs are bound.
     pub fn run(&mut self) {
-        // SAFETY: loops bind each input and output to a slot, or to an address of the surrounding plan. `loop_extents`
-        // gives the type of the value for each of these addresses, and `check_plan` has checked that the value fits there
-        // and that results overlap nothing else.
+        // SAFETY: loops bind each input and output to a slot, or to an address of the surrounding plan.
+        // `loop_extents` gives the type of the value for each of these addresses, and `check_plan` has checked
+        // that the value fits there and that results overlap nothing else.
         unsafe { execute(&self.plan.0, self.ws) };
     }
 }

@@ -114,7 +114,8 @@ impl Conv {
             "invariant: a convolution has no window: {s:?}"
         );
         let [padded, positions, _] = s.parts(elem);
-        // SAFETY: `Conv::each_span` gives the bytes of all entries and of the scratch, whose parts follow one another.
+        // SAFETY: `Conv::each_span` gives the bytes of all entries and of the scratch, whose parts follow one
+        // another.
         unsafe {
             let scratch = env.at(self.scratch);
             let run = Run { conv: self, level, elem, padded: scratch, positions: scratch.add(padded) };

@@ -104,7 +104,8 @@ impl Dot {
         let mut s = self.shape;
         if let Some(Layer { term: Some(Term::Matrix(addend)), .. }) = self.layer {
             s.accumulate = true;
-            // SAFETY: `Dot::each_span` gives the matrix and C, which are equal or do not overlap; `Layer` is for one product.
+            // SAFETY: `Dot::each_span` gives the matrix and C, which are equal or do not overlap; `Layer` is for
+            // one product.
             unsafe {
                 let (from, to) = (env.at(addend), env.at(self.c));
                 if from != to {
@@ -113,8 +114,8 @@ impl Dot {
             }
         }
         let s = &s;
-        // SAFETY: `Dot::each_span` gives the bytes of all entries of A, B and C and of the rows of the layer. C overlaps
-        // none of them.
+        // SAFETY: `Dot::each_span` gives the bytes of all entries of A, B and C and of the rows of the layer. C
+        // overlaps none of them.
         self.batch.each(|at| unsafe {
             let of = |loc, i: usize| env.at(loc).add(i * elem);
             let (a, b, c) = (of(self.a, at[0]), of(self.b, at[1]), of(self.c, at[2]));

@@ -96,8 +96,8 @@ impl Workspace {
         let arena = Storage::new("workspace", aligned(inner.arena_bytes) + inner.scratch_bytes);
         self.bases = vec![Bound::NONE; inner.num_bases()];
         let first = inner.first_output() + inner.outputs.len();
-        // SAFETY: the workspace owns the arena, and the plan, which the workspace holds, owns the pool and the constant
-        // arrays. Steps write only the arena: `check_plan` has refused others.
+        // SAFETY: the workspace owns the arena, and the plan, which the workspace holds, owns the pool and the
+        // constant arrays. Steps write only the arena: `check_plan` has refused others.
         unsafe {
             self.bases[ARENA as usize] = Bound::new(arena.ptr(), inner.arena_bytes);
             self.bases[ARENA as usize + 1] = Bound::new(inner.pool.ptr(), inner.pool.bytes());
@@ -133,8 +133,8 @@ impl Plan {
         ws.reset_counters();
         let inner = &*self.0;
         let _mode = Denormals::flushed();
-        // SAFETY: the arrays have the sizes of the types, as `check` has asserted. Outputs are borrowed exclusively, and
-        // `check_plan` has refused steps that write an input.
+        // SAFETY: the arrays have the sizes of the types, as `check` has asserted. Outputs are borrowed
+        // exclusively, and `check_plan` has refused steps that write an input.
         unsafe {
             for (k, a) in inputs.iter().enumerate() {
                 ws.bases[INPUTS as usize + k] = Bound::new(a.data().as_ptr().cast_mut(), a.bytes());
@@ -165,9 +165,9 @@ pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
     for (i, step) in inner.steps.iter().enumerate() {
         check_bound(inner, i, &ws.bases);
-        // SAFETY: `check_plan` has checked that what the step uses lies inside of the plan's bases, was written before and
-        // does not overlap what it writes, and the bases are bound to memory of these lengths. `Plan::of_body` has asserted
-        // that the level is available.
+        // SAFETY: `check_plan` has checked that what the step uses lies inside of the plan's bases, was written
+        // before and does not overlap what it writes, and the bases are bound to memory of these lengths.
+        // `Plan::of_body` has asserted that the level is available.
         unsafe {
             match step {
                 Step::Strip(p) => p.run(env),

@@ -38,9 +38,9 @@ impl Ones {
         let mut file = [const { MaybeUninit::<u64>::uninit() }; REGISTERS];
         let registers = file.as_mut_ptr().cast::<u64>();
         let (read, written) = self.ports.split_at(self.num_read);
-        // SAFETY: ports have the locations of the streams, whose bytes `Program::each_span` gives. `Gen::ones` has checked
-        // that registers are below `REGISTERS`, and a register is written before it is read. All loads come before all
-        // stores, because a load and a store may use the same location.
+        // SAFETY: ports have the locations of the streams, whose bytes `Program::each_span` gives. `Gen::ones` has
+        // checked that registers are below `REGISTERS`, and a register is written before it is read. All loads
+        // come before all stores, because a load and a store may use the same location.
         unsafe {
             for &(register, bits) in &self.numbers {
                 registers.add(register as usize).write(bits);

@@ -26,7 +26,8 @@ impl Packed {
     }
 
     fn run(&self, env: Env, level: Level) {
-        // SAFETY: `check_plan` has checked both spans, which `Packed::each_span` gives. The copy is in the body's own arena.
+        // SAFETY: `check_plan` has checked both spans, which `Packed::each_span` gives. The copy is in the body's
+        // own arena.
         unsafe { pack(level, self.double, self.shape, env.at(self.from), env.at(self.to)) }
     }
 }

@@ -94,8 +94,8 @@ impl Reducer {
     /// `src` holds the groups, `dst` their results, and the level is available.
     pub unsafe fn groups(&self, dst: *mut u8, src: *const u8, count: usize) {
         let (len, size) = (self.geometry.reduced, self.elem.size());
-        // SAFETY: `Cut::of` makes each strip whole groups of `len` elements, and each group has one result. The kernels are
-        // those of the plan's level.
+        // SAFETY: `Cut::of` makes each strip whole groups of `len` elements, and each group has one result. The
+        // kernels are those of the plan's level.
         unsafe {
             if self.op == ReduceOp::Sum {
                 return (self.rows)(dst, src, count, len, len, false);
@@ -114,8 +114,9 @@ impl Reducer {
     /// `src` holds `n` elements, `dst` one, `acc` one f64, and the level is available.
     pub unsafe fn part(&self, dst: *mut u8, acc: *mut u8, src: *const u8, from: usize, n: usize) {
         let acc = acc.cast::<f64>();
-        // SAFETY: blocks stay below `n`, the length of the strip, and `word` holds one element. `acc` is a register, which
-        // holds at least one f64 because programs with reductions have wide registers (`Gen::widest`).
+        // SAFETY: blocks stay below `n`, the length of the strip, and `word` holds one element. `acc` is a
+        // register, which holds at least one f64 because programs with reductions have wide registers
+        // (`Gen::widest`).
         unsafe {
             let mut sum = if from == 0 { self.neutral() } else { acc.read() };
             let mut i = 0;
@@ -146,8 +147,8 @@ impl Reducer {
     /// # Safety
     /// `src` holds `rows` lines, `dst` holds one line, and the level is available.
     pub unsafe fn lines(&self, dst: *mut u8, src: *const u8, rows: usize, len: usize) {
-        // SAFETY: `Cut::of` makes each strip whole lines, or a part of one, and `dst` is the same part of an output line.
-        // The kernels are those of the plan's level.
+        // SAFETY: `Cut::of` makes each strip whole lines, or a part of one, and `dst` is the same part of an
+        // output line. The kernels are those of the plan's level.
         unsafe {
             if self.op == ReduceOp::Sum {
                 return (self.lines)(dst, src, rows, len, len);

@@ -249,8 +249,9 @@ impl Run<'_> {
 }
 
 impl LoopSpace {
-    /// Runs a replay of the plan that `env` belongs to. The sequences and the tape that it reads were stored in this run,
-    /// along the same schedule. The rows that trips of the schedule hold are fewer than the loop's tap rows.
+    /// Runs a replay of the plan that `env` belongs to. The sequences and the tape that it reads were stored in
+    /// this run, along the same schedule. The rows that trips of the schedule hold are fewer than the loop's tap
+    /// rows.
     pub fn replay(&mut self, l: &Replay, env: Env) {
         let LoopSpace { schedules, tapes, sequences, restorers, inner, counters } = self;
         let along = Along::new(l.lockstep.as_ref(), schedules, l.schedule);

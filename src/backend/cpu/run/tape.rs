@@ -93,8 +93,8 @@ impl Slots {
             self.find(i);
         }
         let at = self.at.wrapping_add((i - self.near.start) * self.state_bytes);
-        // SAFETY: the slot lies within the chunk whose slots are `near`. A chunk stays in place until `shrink` drops it, and
-        // loops bind slots anew for each trip.
+        // SAFETY: the slot lies within the chunk whose slots are `near`. A chunk stays in place until `shrink`
+        // drops it, and loops bind slots anew for each trip.
         unsafe { Bound::new(at, self.state_bytes) }
     }
 

@@ -62,7 +62,8 @@ impl Tapped {
         let num = self.taps.times;
         let times = self.times.map_or(&[][..], |at| {
             let at = env.bound(at).part(lane * num * size_of::<f64>(), num * size_of::<f64>());
-            // SAFETY: `Solve::each_span` gives `num` aligned numbers per lane, and no step writes them during the search.
+            // SAFETY: `Solve::each_span` gives `num` aligned numbers per lane, and no step writes them during the
+            // search.
             unsafe { std::slice::from_raw_parts(at.ptr().cast::<f64>(), num) }
         });
         let (trip, from) = (schedule.count(), schedule.step_times[schedule.count()]);

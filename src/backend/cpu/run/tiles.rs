@@ -91,7 +91,8 @@ impl Tiles {
         for out in &self.outs {
             if let Out::Sum { at, parts, stride, add, len, elem } = *out {
                 let sum = Parts { to: env.at(at), from: env.at(parts), stride, num: num - 1, add, elem };
-                // SAFETY: all tiles have been run. `Tiles::each_span` gives the sum and the parts, which do not overlap.
+                // SAFETY: all tiles have been run. `Tiles::each_span` gives the sum and the parts, which do not
+                // overlap.
                 unsafe { sum.run(0, len) };
             }
         }
@@ -126,8 +127,8 @@ impl Tiles {
                 Out::Sum { parts, stride, .. } => env.bound(parts).from((i - 1) * stride),
             };
         }
-        // SAFETY: all inputs and outputs are bound. `Tiles::each_span` gives the bytes of all tiles, which `check_plan` has
-        // checked, and the tiles write disjoint rows and parts.
+        // SAFETY: all inputs and outputs are bound. `Tiles::each_span` gives the bytes of all tiles, which
+        // `check_plan` has checked, and the tiles write disjoint rows and parts.
         unsafe { execute(&plan.0, ws) };
     }
 }
@@ -152,8 +153,6 @@ fn work(shared: Shared<'_>, workers: &mut [Workspace], tail: Option<(&Plan, &mut
             }
             #[cfg(test)]
             let i = tiles.order[i];
-            tiles.tile(i, &tiles.body, ws, shared.env);
-            }
             tiles.tile(i, &tiles.body, ws, shared.env);
         }
     }

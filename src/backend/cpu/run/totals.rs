@@ -145,8 +145,8 @@ impl Ring {
         let shape = Gemm { m, n, k, rsa: 1, csa: m, ldb: n, ldc: n, accumulate: true, packed: false };
         let a = ring.from(HEAD_BYTES).ptr();
         let (b, c) = (ring.from(HEAD_BYTES + RING_ROWS * m * self.elem()).ptr(), env.at(self.total));
-        // SAFETY: `check_plan` has checked the ring and the total, which `Ring::each_span` gives and which do not overlap.
-        // `DeferredProduct::run` lets at most `RING_ROWS` rows wait. The level is that of the plan.
+        // SAFETY: `check_plan` has checked the ring and the total, which `Ring::each_span` gives and which do not
+        // overlap. `DeferredProduct::run` lets at most `RING_ROWS` rows wait. The level is that of the plan.
         unsafe {
             match self.double {
                 false => gemm_f32(level, &shape, a.cast(), b.cast(), c.cast()),

@@ -15,8 +15,8 @@ const SHORT: usize = 16;
 /// # Safety
 /// The pattern's elements exist at `src`, `dst` holds `n`, and the two do not overlap.
 pub(crate) unsafe fn load(dst: *mut u8, src: *const u8, elem: Elem, dims: &[Dim], start: usize, n: usize) {
-    // SAFETY: a strip is a range of the pattern, whose bytes `Program::each_span` gives, and its register holds a strip. The
-    // words have the elements' sizes.
+    // SAFETY: a strip is a range of the pattern, whose bytes `Program::each_span` gives, and its register holds a
+    // strip. The words have the elements' sizes.
     unsafe {
         if elem.size() == 8 {
             words::<u64>(dst.cast(), src.cast(), dims, start, n);
