@@ -18,9 +18,10 @@ pub use crate::{
     },
     eval::{EvalError, stopped},
     train::{
-        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, ImagesFrame, MEASURE_TOLERANCE,
-        MODEL_FILE, ModelConfig, PhasePlan, Recorded, Scores, Steps, ToleranceRow, check_free, check_output,
-        check_tolerances, default_folder,
+        DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,
+        MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, RUN, Recorded,
+        SOLVER, Scores, Steps, ToleranceRow, TrainOption, Values, check_free, check_output, check_tolerances,
+        default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
             PixelTransformKind, PlotsKind, RunInfo, StartKind, TargetKind, TimesKind, TrainConfig,

@@ -4,7 +4,7 @@
 //! change what another option sets: `--rtol` alone sets `--atol`. The error shows what differs, with both values.
 
 use super::config::DataShape;
-use super::options::plain;
+use super::options::{OPTIONS, Resume, TrainOption, plain};
 use super::{Preset, TrainConfig, TrainError, TrainOptions};
 use crate::error::Error;
 use serde_json::Value;
@@ -30,8 +30,9 @@ impl TrainOptions {
         shape: DataShape,
         folder: &Path,
     ) -> Result<TrainOptions, Error> {
-        for (option, value) in &self.to_map() {
-            if let Some(Change { what, was, asked }) = run.change((option, value), config, shape) {
+        for (name, value) in &self.to_map() {
+            let change = run.change((TrainOption::named(name), value), config, shape);
+            if let Some(Change { what, was, asked }) = change {
                 let folder = folder.to_owned();
                 return Err(TrainError::OtherOption { folder, option: what, was, asked }.into());
             }
@@ -42,70 +43,69 @@ impl TrainOptions {
     /// What one more option changes in the configuration of a run with these options.
     fn change(
         &self,
-        (option, value): (&str, &Value),
+        (option, value): (&TrainOption, &Value),
         config: &TrainConfig,
         shape: DataShape,
     ) -> Option<Change> {
-        let given = self.to_map().get(option).cloned();
-        let was = plain(&given.unwrap_or_else(|| config.default_of(option)));
-        let change = |was: String| Some(Change { what: flag(option), was, asked: plain(value) });
         let mut with = self.to_map();
-        with.insert(option.to_owned(), value.clone());
+        let given = with.insert(option.name.to_owned(), value.clone());
+        let was = plain(&given.unwrap_or_else(|| option.value_in(config)));
+        let change = |was: String| Some(Change { what: option.flag.to_owned(), was, asked: plain(value) });
         let with = TrainOptions::from_map(with);
-        match option {
-            "updates" => match self.time_limit {
-                Some(limit_s) => change(format!("none (--time-limit {limit_s})")),
-                None => change(config.updates().to_string()).filter(|c| c.was != c.asked),
-            },
-            "time_limit" => change(was).filter(|_| with.time_limit != self.time_limit),
-            // The run may have this preset of an earlier version.
-            "preset" if with.preset.as_ref() == Some(&config.preset) => None,
-            _ if with.check().is_err() => change(was),
-            _ => {
-                let found = match &with.preset {
-                    // A configuration given by the user is known only from the checkpoint.
-                    Some(given @ Preset::Given(_)) if *given != config.preset => return change(was),
-                    Some(Preset::Given(_)) => config.clone().with(&with),
-                    // These choose a part of the preset. The run may have the presets of an earlier version, so
-                    // other options are applied to its own configuration.
-                    _ if ["preset", "field", "pixels"].contains(&option) => {
-                        TrainConfig::of(&with, shape).with_start_of(config)
-                    }
-                    _ => config.clone().with(&with),
+        match option.resume {
+            Resume::Change => return None,
+            Resume::Updates => {
+                return match self.time_limit {
+                    Some(limit_s) => change(format!("none (--time-limit {limit_s})")),
+                    None => change(config.updates().to_string()).filter(|c| c.was != c.asked),
                 };
-                let found = found.with_updates_of(config);
-                (found != *config).then(|| differing((option, value), config, &found))
             }
+            Resume::TimeLimit => return change(was).filter(|_| with.time_limit != self.time_limit),
+            // The run may have this preset of an earlier version.
+            Resume::Preset if with.preset.as_ref() == Some(&config.preset) => return None,
+            Resume::Preset | Resume::PartOfPreset | Resume::Config => {}
         }
+        if with.check().is_err() {
+            return change(was);
+        }
+        let found = match &with.preset {
+            // A configuration given by the user is known only from the checkpoint.
+            Some(given @ Preset::Given(_)) if *given != config.preset => return change(was),
+            // The run may have the presets of an earlier version, so only an option that chooses a part of the preset
+            // applies to that of this version.
+            None | Some(Preset::Default | Preset::Points | Preset::Images)
+                if option.resume != Resume::Config =>
+            {
+                TrainConfig::of(&with, shape).with_start_of(config)
+            }
+            _ => config.clone().with(&with),
+        };
+        let found = found.with_updates_of(config);
+        (found != *config).then(|| differing((option, value), config, &found))
     }
 }
 
 /// The first difference between the configurations of a run before and after an option: the option itself, another one
 /// that it sets, or a field that no option sets.
-fn differing((option, value): (&str, &Value), config: &TrainConfig, found: &TrainConfig) -> Change {
-    let differs = |name: &&str| config.default_of(name) != found.default_of(name);
-    let by = format!(" (by {}={})", flag(option), plain(value));
-    if let Some(name) = std::iter::once(option).chain(TrainConfig::SET_BY_OPTIONS).find(differs) {
-        let [was, asked] = [config, found].map(|config| plain(&config.default_of(name)));
+fn differing((option, value): (&TrainOption, &Value), config: &TrainConfig, found: &TrainConfig) -> Change {
+    let differs = |other: &&TrainOption| other.value_in(config) != other.value_in(found);
+    let by = format!(" (by {}={})", option.flag, plain(value));
+    if let Some(other) = std::iter::once(option).chain(OPTIONS).find(differs) {
+        let [was, asked] = [config, found].map(|config| plain(&other.value_in(config)));
         // The value as it was typed, unless it is only a part of what differs.
         let typed = plain(value);
-        let asked = match name == option {
+        let asked = match other.name == option.name {
             true if typed != was => typed,
             true => asked,
             false => asked + &by,
         };
-        return Change { what: flag(name), was, asked };
+        return Change { what: other.flag.to_owned(), was, asked };
     }
     let json =
         |config: &TrainConfig| serde_json::to_value(config).expect("invariant: plain values with text keys");
     let (what, was, asked) = difference("config".to_owned(), &json(config), &json(found))
         .expect("invariant: configurations that differ have a field that differs");
     Change { what, was, asked: asked + &by }
-}
-
-/// An option as on the command line.
-pub(super) fn flag(option: &str) -> String {
-    format!("--{}", option.replace('_', "-"))
 }
 
 /// The path of the first difference, and both values.
@@ -202,7 +202,7 @@ mod tests {
                     };
                     let message = e.to_string();
                     assert!(
-                        !is_same && message.contains(&flag(name)),
+                        !is_same && message.contains(TrainOption::named(name).flag),
                         "{options:?}: {name}={value}: {message}"
                     );
                     let rest = message.strip_prefix("the run in run was begun with ").unwrap();

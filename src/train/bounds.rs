@@ -3,8 +3,7 @@
 //!
 //! [`super::TrainOptions::check`] checks each option by itself; this module checks combinations.
 
-use super::agree::flag;
-use super::options::plain;
+use super::options::{TrainOption, plain};
 use super::{DivergenceKind, Kept, Steps, TrainConfig, TrainError, TrainOptions};
 use crate::error::Result;
 use crate::io::process;
@@ -55,7 +54,8 @@ fn check_fits((options, config): (&TrainOptions, &TrainConfig), what: &str, need
 /// Those of these options that were given, as the beginning of a message.
 fn typed(options: &TrainOptions, names: &[&str]) -> String {
     let given = options.to_map();
-    let option = |name: &&str| Some(format!("{}={}", flag(name), plain(given.get(*name)?)));
+    let option =
+        |name: &&str| Some(format!("{}={}", TrainOption::named(name).flag, plain(given.get(*name)?)));
     let found: Vec<String> = names.iter().filter_map(option).collect();
     if found.is_empty() { String::new() } else { format!("{}: ", found.join(" ")) }
 }

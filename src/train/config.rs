@@ -201,99 +201,64 @@ impl TrainConfig {
         }
     }
 
-    /// The options that set a part of the configuration.
-    pub(super) const SET_BY_OPTIONS: [&str; 27] = [
-        "preset",
-        "updates",
-        "batch",
-        "width",
-        "depth",
-        "blocks",
-        "divergence",
-        "probes",
-        "solver",
-        "rtol",
-        "atol",
-        "fixed_steps",
-        "checkpoints",
-        "optimizer",
-        "objective",
-        "times",
-        "target",
-        "start",
-        "field",
-        "pixels",
-        "dequantize",
-        "kinetic",
-        "jacobian",
-        "lr",
-        "seed",
-        "shards",
-        "patience",
-    ];
-
-    /// The objectives of the phases as the value of an option.
-    fn objective(&self) -> Value {
+    /// The objectives of the phases, as the value of an option.
+    pub(super) fn objective(&self) -> String {
         let objectives: Vec<Objective> = self.phases.iter().map(|phase| phase.objective).collect();
         match &objectives[..] {
-            [Objective::FlowMatching] => ObjectiveKind::FlowMatching.name().into(),
-            [Objective::MaximumLikelihood] => ObjectiveKind::MaximumLikelihood.name().into(),
-            [Objective::FlowMatching, Objective::MaximumLikelihood] => ObjectiveKind::Both.name().into(),
-            others => format!("{} phases", others.len()).into(),
+            [Objective::FlowMatching] => ObjectiveKind::FlowMatching.name().to_owned(),
+            [Objective::MaximumLikelihood] => ObjectiveKind::MaximumLikelihood.name().to_owned(),
+            [Objective::FlowMatching, Objective::MaximumLikelihood] => ObjectiveKind::Both.name().to_owned(),
+            others => format!("{} phases", others.len()),
         }
     }
 
-    /// The value of an option in this configuration, for messages.
-    pub(super) fn default_of(&self, option: &str) -> Value {
-        let (model, solve) = (&self.model, &self.model.solve);
-        let tolerance = |pick: fn(f64, f64) -> f64| match solve.steps {
-            Steps::Adaptive { rtol, atol } => Value::from(pick(rtol, atol)),
+    /// The batches of the phases, separated by `/`.
+    pub(super) fn batches(&self) -> String {
+        self.phases.iter().map(|p| p.batch.to_string()).collect::<Vec<_>>().join("/")
+    }
+
+    /// The network of image sets, as the value of an option.
+    pub(super) fn field(&self) -> &'static str {
+        match self.model.field {
+            FieldConfig::UNet { .. } => ModelKind::UNet.name(),
+            FieldConfig::Mlp { .. } => ModelKind::Mlp.name(),
+            FieldConfig::ConcatSquash => ModelKind::ConcatSquash.name(),
+            FieldConfig::Fourier { .. } => "none",
+        }
+    }
+
+    /// The number of probes, as the value of an option.
+    pub(super) fn probes(&self) -> Value {
+        match self.model.solve.divergence {
+            DivergenceKind::Exact => "none (exact divergence)".into(),
+            DivergenceKind::Hutchinson => self.model.solve.probes.into(),
+        }
+    }
+
+    /// One of the tolerances, `pick(rtol, atol)`, as the value of an option.
+    pub(super) fn tolerance(&self, pick: fn(f64, f64) -> f64) -> Value {
+        match self.model.solve.steps {
+            Steps::Adaptive { rtol, atol } => pick(rtol, atol).into(),
             Steps::Fixed { .. } => "none (fixed steps)".into(),
-        };
-        match option {
-            "preset" => self.preset.name().into(),
-            "updates" => self.updates().into(),
-            "batch" => self.phases.iter().map(|p| p.batch.to_string()).collect::<Vec<_>>().join("/").into(),
-            "width" => model.hidden[0].into(),
-            "depth" => model.hidden.len().into(),
-            "blocks" => model.blocks.into(),
-            "divergence" => solve.divergence.name().into(),
-            "probes" if solve.divergence == DivergenceKind::Exact => "none (exact divergence)".into(),
-            "probes" => solve.probes.into(),
-            "solver" => solve.solver.clone().into(),
-            "rtol" => tolerance(|rtol, _| rtol),
-            "atol" => tolerance(|_, atol| atol),
-            "fixed_steps" => match solve.steps {
-                Steps::Fixed { steps } => steps.into(),
-                Steps::Adaptive { .. } => "none (tolerances)".into(),
-            },
-            "checkpoints" => match solve.kept {
-                Kept::Count(n) => n.into(),
-                Kept::Automatic | Kept::Bytes(_) | Kept::All => "automatic".into(),
-                Kept::Nothing { .. } => "none (solved backward)".into(),
-                Kept::Last { .. } => "the last (run backward)".into(),
-                Kept::Forward => "none (forward derivatives)".into(),
-            },
-            "optimizer" => self.optimizer.name().into(),
-            "objective" => self.objective(),
-            "times" => self.times.name().into(),
-            "target" => self.target.name().into(),
-            "start" => self.start.name().into(),
-            "field" => match model.field {
-                FieldConfig::UNet { .. } => ModelKind::UNet.name().into(),
-                FieldConfig::Mlp { .. } => ModelKind::Mlp.name().into(),
-                FieldConfig::ConcatSquash => ModelKind::ConcatSquash.name().into(),
-                _ => "none".into(),
-            },
-            "kinetic" => solve.path_regularization[0].into(),
-            "jacobian" => solve.path_regularization[1].into(),
-            "lr" => self.phases[0].lr.into(),
-            "seed" => self.seed.into(),
-            "pixels" => self.pixels.map_or("none".into(), |kind| kind.name().into()),
-            "dequantize" => self.dequantize.into(),
-            "shards" => self.shards.into(),
-            "patience" => self.patience.map_or("none".into(), Value::from),
-            _ => "none".into(),
+        }
+    }
+
+    /// The number of equal steps, as the value of an option.
+    pub(super) fn fixed_steps(&self) -> Value {
+        match self.model.solve.steps {
+            Steps::Fixed { steps } => steps.into(),
+            Steps::Adaptive { .. } => "none (tolerances)".into(),
+        }
+    }
+
+    /// The number of stored states, as the value of an option.
+    pub(super) fn checkpoints(&self) -> Value {
+        match self.model.solve.kept {
+            Kept::Count(n) => n.into(),
+            Kept::Automatic | Kept::Bytes(_) | Kept::All => "automatic".into(),
+            Kept::Nothing { .. } => "none (solved backward)".into(),
+            Kept::Last { .. } => "the last (run backward)".into(),
+            Kept::Forward => "none (forward derivatives)".into(),
         }
     }
 }

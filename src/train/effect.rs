@@ -3,61 +3,9 @@
 //! An option without effect for the data is refused. An option of solves is stored with the flow, so in a run without
 //! maximum likelihood it is accepted, and a note says that the training does not use it.
 
-use super::options::plain;
+use super::options::{Needs, OPTIONS, TrainOption, plain};
 use super::{Objective, TargetKind, TrainConfig, TrainError, TrainOptions, TrainingData};
 use crate::error::Error;
-
-/// What an option needs to have an effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    /// A phase of maximum likelihood.
-    Solves,
-    /// A phase of flow matching.
-    Paths,
-    /// The same, and for exact targets data whose density is known.
-    Density,
-    /// A set of images.
-    Images,
-    /// Points, a set of images or exact targets alone, whose best weights are kept.
-    Checks,
-    /// Points.
-    Points,
-    /// Points, and a phase of flow matching.
-    Start,
-}
-
-/// Every option: field name and command-line option.
-const NEEDS: [(&str, &str, Needs); 28] = [
-    ("preset", "--preset", Needs::Nothing),
-    ("updates", "--updates", Needs::Nothing),
-    ("time_limit", "--time-limit", Needs::Nothing),
-    ("batch", "--batch", Needs::Nothing),
-    ("width", "--width", Needs::Nothing),
-    ("depth", "--depth", Needs::Nothing),
-    ("blocks", "--blocks", Needs::Nothing),
-    ("divergence", "--divergence", Needs::Solves),
-    ("probes", "--probes", Needs::Solves),
-    ("solver", "--solver", Needs::Solves),
-    ("rtol", "--rtol", Needs::Solves),
-    ("atol", "--atol", Needs::Solves),
-    ("fixed_steps", "--fixed-steps", Needs::Solves),
-    ("checkpoints", "--checkpoints", Needs::Solves),
-    ("optimizer", "--optimizer", Needs::Nothing),
-    ("objective", "--objective", Needs::Nothing),
-    ("times", "--times", Needs::Paths),
-    ("target", "--target", Needs::Density),
-    ("start", "--start", Needs::Start),
-    ("field", "--field", Needs::Images),
-    ("pixels", "--pixels", Needs::Images),
-    ("dequantize", "--dequantize", Needs::Points),
-    ("kinetic", "--kinetic", Needs::Solves),
-    ("jacobian", "--jacobian", Needs::Solves),
-    ("patience", "--patience", Needs::Checks),
-    ("lr", "--lr", Needs::Nothing),
-    ("shards", "--shards", Needs::Nothing),
-    ("seed", "--seed", Needs::Nothing),
-];
 
 impl TrainConfig {
     /// Refuses exact targets for data whose density is not known.
@@ -100,7 +48,7 @@ impl TrainOptions {
         let is_held_out = is_images || is_points;
         let given = self.to_map();
         let is_exact = self.target == Some(TargetKind::Exact);
-        for (name, option, needs) in NEEDS {
+        for &TrainOption { name, flag: option, needs, .. } in OPTIONS {
             let reason = match needs {
                 Needs::Density if is_exact && is_held_out => {
                     "it needs an image or a toy density; the density of other data is not known"
@@ -131,8 +79,8 @@ impl TrainOptions {
             _ => return None,
         };
         let given = self.to_map();
-        let unused = NEEDS.iter().filter(|(name, _, of)| needs.contains(of) && given.contains_key(*name));
-        let options: Vec<&str> = unused.map(|(_, option, _)| *option).collect();
+        let unused = OPTIONS.iter().filter(|of| needs.contains(&of.needs) && given.contains_key(of.name));
+        let options: Vec<&str> = unused.map(|option| option.flag).collect();
         let verb = if options.len() == 1 { "has" } else { "have" };
         let text = format!("note: {} {verb} no effect on the training: {reason}", options.join(", "));
         (!options.is_empty()).then_some(text)
@@ -144,6 +92,7 @@ mod tests {
     use super::*;
     use crate::data::tests::boxes;
     use crate::data::{Given, ImageSet, Points, ToyDensity};
+    use crate::train::options::Resume;
     use crate::train::{ObjectiveKind, SolveConfig, Trainer};
     use serde_json::{Map, Value, json};
     use std::collections::BTreeMap;
@@ -193,7 +142,8 @@ mod tests {
     #[test]
     fn an_option_without_effect_is_refused_or_noted() {
         let all: Vec<String> = values().keys().cloned().collect();
-        let mut known: Vec<&str> = NEEDS.map(|(name, ..)| name).to_vec();
+        let stored = || OPTIONS.iter().filter(|option| option.resume != Resume::Change);
+        let mut known: Vec<&str> = stored().map(|option| option.name).collect();
         known.sort_unstable();
         assert_eq!(known, all.iter().map(String::as_str).collect::<Vec<_>>());
         let mut found = BTreeMap::<(&str, usize), u32>::new();
@@ -204,7 +154,7 @@ mod tests {
                 let settled = |options: &TrainOptions| Trainer::new(data.clone()).options(options).settle();
                 let (_, plain) = settled(&base).unwrap();
                 assert_eq!(base.unused(&plain), None);
-                for (name, option, _) in NEEDS {
+                for &TrainOption { name, flag: option, .. } in stored() {
                     let is_images = matches!(data, TrainingData::Images(..));
                     if name == "objective" || (name == "preset" && is_images) {
                         continue;

@@ -1,13 +1,12 @@
 //! Ranks other than 0: they hold the state of the run and follow the orders of rank 0.
 
-use super::agree::flag;
 use super::data::Prepared;
-use super::options::plain;
+use super::options::{OPTIONS, TrainOption, plain};
 use super::run::{RunInfo, Trainer};
 use super::state::{Stored, TrainState};
 use super::step::{self, Step};
 use super::team::{Order, Team};
-use super::{MODEL_FILE, PixelTables, TrainConfig, TrainError, TrainedFlow};
+use super::{MODEL_FILE, PixelTables, TrainError, TrainedFlow};
 use crate::data::{PixelTransform, Rule};
 use crate::error::{Error, Result};
 use crate::io::{Fnv, checkpoint_bytes, checkpoint_of};
@@ -35,8 +34,8 @@ fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
             of("--time-limit", options.time_limit.map_or("none".to_owned(), |limit_s| limit_s.to_string())),
         ];
         // The first option that differs is named, in one line. The whole configuration comes after them.
-        let value = |name: &str| (flag(name), plain(&config.default_of(name)));
-        values.extend(TrainConfig::SET_BY_OPTIONS.map(value));
+        let value = |option: &TrainOption| Some(of(option.flag, plain(&option.value?(&config))));
+        values.extend(OPTIONS.iter().filter_map(value));
         values.push(of("configuration", json.to_string()));
         values.push(of("data", format!("{:016x}", trainer.data.fingerprint()?)));
         Ok(values)

@@ -93,6 +93,7 @@ pub(crate) use extra::*;
 #[doc(hidden)]
 pub use self::{
     feed::Feed,
+    options::{INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, Values},
     plan::{FlopsOf, PhasePlan, StatesPlan},
     recorded::Recorded,
     scores::Scores,

@@ -1,7 +1,14 @@
-//! The options of a run as given by the user; options that are not given are `None`.
+//! The options of a run as given by the user; options that are not given are `None`. The [`table`] lists them.
 //!
 //! The run folder stores the options with the resulting [`TrainConfig`](super::TrainConfig). A resumed run may repeat
 //! any of them: see `agree`.
+
+mod table;
+
+pub use table::{
+    INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, TrainOptions, Values,
+};
+pub(super) use table::{Needs, Resume};
 
 use super::{DivergenceKind, PixelTransformKind, TrainError};
 use crate::error::Error;
@@ -9,99 +16,7 @@ use crate::names::names;
 use crate::ode::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// The options of a run; every field is optional.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrainOptions {
-    /// The preset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preset: Option<Preset>,
-    /// Total number of updates over all phases.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub updates: Option<u64>,
-    /// Total time budget in seconds, in place of `updates`: training, evaluation and figures.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub time_limit: Option<f64>,
-    /// Points or images per update, in every phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch: Option<usize>,
-    /// Width of the hidden layers; of a U-Net, the channels at its finest level.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub width: Option<usize>,
-    /// Number of hidden layers; of a U-Net, the number of levels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub depth: Option<usize>,
-    /// Number of vector fields, composed in sequence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blocks: Option<usize>,
-    /// How the divergence is computed in training.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub divergence: Option<DivergenceKind>,
-    /// Probes of the Hutchinson estimator, which this option selects.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub probes: Option<usize>,
-    /// The ODE method in training.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub solver: Option<String>,
-    /// Relative tolerance in training; 1e-4 if only `atol` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rtol: Option<f64>,
-    /// Absolute tolerance in training; 1e-4 if only `rtol` is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub atol: Option<f64>,
-    /// Number of equal steps in training, instead of tolerances.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fixed_steps: Option<usize>,
-    /// Maximum number of states stored for the gradient of a solve.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub checkpoints: Option<usize>,
-    /// The optimizer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub optimizer: Option<OptimizerKind>,
-    /// The training objective.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub objective: Option<ObjectiveKind>,
-    /// The law of the times of flow matching.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub times: Option<TimesKind>,
-    /// The target of flow matching.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub target: Option<TargetKind>,
-    /// The density from which the flow of a table starts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start: Option<StartKind>,
-    /// The model for image sets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub field: Option<ModelKind>,
-    /// The pixel transform of image sets.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pixels: Option<PixelTransformKind>,
-    /// On points: whether columns that are rounded to a step get uniform noise of one step, in training and in scores.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dequantize: Option<bool>,
-    /// Weight of the kinetic energy of the path in the maximum-likelihood loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kinetic: Option<f64>,
-    /// Weight of the squared Frobenius norm of the Jacobian along the path in the maximum-likelihood loss.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jacobian: Option<f64>,
-    /// Early stopping, on points, image sets and exact targets alone: checks in a row without improvement that end the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patience: Option<u64>,
-    /// Peak learning rate of the first phase; later phases scale with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lr: Option<f64>,
-    /// Number of parts of a batch, so that ranks can share an update.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shards: Option<usize>,
-    /// The seed of all random numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Which figures to draw: without effect on the weights, except under a time limit; not in checkpoints.
-    #[serde(skip)]
-    pub plots: Option<PlotsKind>,
-}
+use std::ops::RangeBounds;
 
 /// A set of defaults.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -250,71 +165,13 @@ names! {
     }
 }
 
-/// Allowed time limits in seconds: up to three years.
-const TIME_LIMITS_S: (f64, f64) = (1e-3, 1e8);
-/// Allowed relative tolerances: from the precision of f32 to below 1.
-const RTOLS: (f64, f64) = (f32::EPSILON as f64, 1.0 - f64::EPSILON);
-
-/// Options of the model and its solver: field name and command-line option.
-const OF_A_FLOW: [(&str, &str); 14] = [
-    ("width", "--width"),
-    ("depth", "--depth"),
-    ("blocks", "--blocks"),
-    ("field", "--field"),
-    ("start", "--start"),
-    ("divergence", "--divergence"),
-    ("probes", "--probes"),
-    ("solver", "--solver"),
-    ("rtol", "--rtol"),
-    ("atol", "--atol"),
-    ("fixed_steps", "--fixed-steps"),
-    ("checkpoints", "--checkpoints"),
-    ("kinetic", "--kinetic"),
-    ("jacobian", "--jacobian"),
-];
-
 impl TrainOptions {
     /// Refuses values out of range and options that exclude each other.
     ///
     /// # Errors
     /// [`TrainError::Option`], [`TrainError::Exclusive`], or an error of the solver's settings.
     pub fn check(&self) -> Result<(), Error> {
-        let count = |value: Option<usize>| value.map(|x| x as u64);
-        let counts = [
-            ("--updates", self.updates, u64::from(u32::MAX), "a whole number from 1 to 4294967295"),
-            ("--batch", count(self.batch), 1 << 20, "a whole number from 1 to 1048576"),
-            ("--width", count(self.width), 4096, "a whole number from 1 to 4096"),
-            ("--depth", count(self.depth), 64, "a whole number from 1 to 64"),
-            ("--blocks", count(self.blocks), 64, "a whole number from 1 to 64"),
-            ("--probes", count(self.probes), 64, "a whole number from 1 to 64"),
-            ("--fixed-steps", count(self.fixed_steps), 10_000, "a whole number from 1 to 10000"),
-            ("--shards", count(self.shards), 1 << 20, "a whole number from 1 to 1048576"),
-            ("--checkpoints", count(self.checkpoints), 1 << 20, "a whole number from 1 to 1048576"),
-        ];
-        for (option, value, most, range) in counts {
-            if value.is_some_and(|x| x == 0 || x > most) {
-                return Err(out_of_range(option, value, range));
-            }
-        }
-        let sizes = [
-            ("--lr", self.lr, (f64::MIN_POSITIVE, f64::MAX), "finite and above 0"),
-            ("--time-limit", self.time_limit, TIME_LIMITS_S, "from 0.001 to 1e8 seconds"),
-            ("--rtol", self.rtol, RTOLS, "at least 1.2e-7, the precision of the weights, and below 1"),
-            ("--atol", self.atol, (0.0, 1.0), "at least 0 and at most 1, in standard deviations of the data"),
-        ];
-        for (option, value, (least, most), range) in sizes {
-            if value.is_some_and(|x| !(least..=most).contains(&x)) {
-                return Err(out_of_range(option, value.map(in_short), range));
-            }
-        }
-        for (option, value) in [("--kinetic", self.kinetic), ("--jacobian", self.jacobian)] {
-            if value.is_some_and(|x| !(x.is_finite() && x >= 0.0)) {
-                return Err(out_of_range(option, value.map(in_short), "finite and at least 0"));
-            }
-        }
-        if self.patience == Some(0) {
-            return Err(out_of_range("--patience", self.patience, "at least 1"));
-        }
+        self.check_ranges()?;
         self.check_pairs()?;
         self.check_solver()
     }
@@ -351,26 +208,14 @@ impl TrainOptions {
         Ok(())
     }
 
-    /// These options, overridden by those given in `others`.
-    pub(super) fn with(&self, others: &TrainOptions) -> TrainOptions {
-        macro_rules! either {
-            ($($field:ident)*) => {
-                TrainOptions { $($field: others.$field.clone().or_else(|| self.$field.clone())),* }
-            };
-        }
-        either! {
-            preset updates time_limit batch width depth blocks divergence probes solver rtol atol fixed_steps checkpoints
-            optimizer objective times target start field pixels dequantize kinetic jacobian patience shards lr seed plots
-        }
-    }
-
     /// Refuses options of the model and its solver when a flow is given.
     ///
     /// # Errors
     /// [`TrainError::Useless`] for the first such option.
     pub(super) fn check_given_flow(&self) -> Result<(), Error> {
         let given = self.to_map();
-        let found = OF_A_FLOW.iter().find_map(|(name, flag)| Some((*flag, given.get(*name)?)));
+        let mut of_a_flow = OPTIONS.iter().filter(|option| option.is_of_a_flow());
+        let found = of_a_flow.find_map(|option| Some((option.flag, given.get(option.name)?)));
         match found {
             None => Ok(()),
             Some((option, value)) => {
@@ -392,9 +237,18 @@ impl TrainOptions {
     }
 }
 
-fn out_of_range<T: std::fmt::Display>(option: &'static str, value: Option<T>, range: &'static str) -> Error {
-    let value = value.map_or_else(String::new, |x| x.to_string());
-    TrainError::Option { option, value, range }.into()
+/// Refuses a value out of a range; `allowed` names the range, `text` formats the value.
+fn in_range<T: PartialOrd>(
+    given: Option<T>,
+    range: &impl RangeBounds<T>,
+    option: &'static str,
+    allowed: &'static str,
+    text: fn(T) -> String,
+) -> Result<(), Error> {
+    match given.filter(|x| !range.contains(x)) {
+        None => Ok(()),
+        Some(x) => Err(TrainError::Option { option, value: text(x), range: allowed }.into()),
+    }
 }
 
 /// A number of any magnitude in a few digits.

@@ -1,24 +1,18 @@
-//! Options of `flowline train`, under the headings of its help.
+//! Arguments of `flowline train`. Those of the library come from its table of options, [`OPTIONS`].
 
 use super::super::documented::DiffraxExample;
 use super::super::input::{Delimiter, delimiter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use flowline::__internal::{
-    DivergenceKind, ModelKind, ObjectiveKind, OptimizerKind, PixelTransformKind, PlotsKind, StartKind,
-    TargetKind, TimesKind,
+    INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, Values,
 };
-use flowline::train::{Preset, TrainOptions};
+use flowline::train::TrainOptions;
 use std::path::PathBuf;
 
 /// Headings that `-h` omits.
 pub const ADVANCED: [&str; 4] = [MODEL, OBJECTIVE, SOLVER, OPTIMIZER];
-const INPUT: &str = "Input";
-const MODEL: &str = "Model";
-const OBJECTIVE: &str = "Objective";
-const SOLVER: &str = "Solver (maximum likelihood)";
-const OPTIMIZER: &str = "Optimizer";
-const RUN: &str = "Run";
-const OUTPUT: &str = "Output";
 
 /// Duration of a run with `--quick`, in seconds.
 const QUICK_S: f64 = 15.0;
@@ -69,207 +63,200 @@ pub struct Args {
     /// Class of each image in --test; required with --labels
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
-    /// For tables: add uniform noise of one step to columns whose values are rounded to a step, in training and in
-    /// scores
-    #[arg(long, help_heading = INPUT)]
-    pub dequantize: bool,
-    /// For image sets: transform of pixel values, marginals (by the distribution of each pixel) or logit
-    /// [default: marginals]
-    #[arg(long, value_name = "NAME", help_heading = INPUT, hide_possible_values = true,
-        value_parser = names(PixelTransformKind::NAMES, PixelTransformKind::ALL))]
-    pub pixels: Option<PixelTransformKind>,
 
-    /// Network for image sets: unet, mlp, concatsquash [default: unet]
-    #[arg(long, value_name = "NAME", visible_alias = "model", help_heading = MODEL, hide_possible_values = true,
-        value_parser = names(ModelKind::NAMES, ModelKind::ALL))]
-    pub field: Option<ModelKind>,
-    /// For tables: density from which the flow starts, mixture (normal densities fitted to the training rows) or
-    /// normal [default: mixture for at most 64 columns and a single block]
-    #[arg(long, value_name = "NAME", help_heading = MODEL, hide_possible_values = true,
-        value_parser = names(StartKind::NAMES, StartKind::ALL))]
-    pub start: Option<StartKind>,
-    /// Width of the hidden layers; for unet, channels of the finest level [default: 72, or 128 for an image
-    /// with fine structures; tables, toy densities 52, or 96 if not 2-D; image sets 32 for unet, otherwise 1024]
-    #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
-    pub width: Option<usize>,
-    /// Number of hidden layers; for unet, number of levels [default: 3; unet 2]
-    #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
-    pub depth: Option<usize>,
-    /// Number of vector fields, applied in sequence [default: 1]
-    #[arg(long, value_name = "N", help_heading = MODEL, allow_negative_numbers = true)]
-    pub blocks: Option<usize>,
+    #[command(flatten)]
+    table: TableArgs,
 
-    /// Loss: flow-matching, maximum-likelihood, or both in this order [default: flow-matching]
-    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
-        value_parser = names(ObjectiveKind::NAMES, ObjectiveKind::ALL))]
-    pub objective: Option<ObjectiveKind>,
-    /// Times of flow matching: uniform; likelihood, in proportion to their weight in the likelihood; half, one
-    /// half of each [default: uniform for image sets, otherwise half]
-    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
-        value_parser = names(TimesKind::NAMES, TimesKind::ALL))]
-    pub times: Option<TimesKind>,
-    /// Target of flow matching: drawn, the velocity of a drawn path; exact, its mean by a formula, for one image
-    /// or a toy density [default: exact for one image, otherwise drawn]
-    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
-        value_parser = names(TargetKind::NAMES, TargetKind::ALL))]
-    pub target: Option<TargetKind>,
-    /// Divergence in maximum likelihood: exact, hutchinson [default: exact up to 8 dimensions, otherwise
-    /// hutchinson]
-    #[arg(long, value_name = "NAME", help_heading = OBJECTIVE, hide_possible_values = true,
-        value_parser = names(DivergenceKind::NAMES, DivergenceKind::ALL))]
-    pub divergence: Option<DivergenceKind>,
-    /// Number of random probes of the Hutchinson estimator; implies --divergence hutchinson [default: 1]
-    #[arg(long, value_name = "K", help_heading = OBJECTIVE, allow_negative_numbers = true)]
-    pub probes: Option<usize>,
-    /// Weight of the kinetic energy of the paths in the maximum-likelihood loss [default: 0]
-    #[arg(long, value_name = "X", visible_alias = "kinetic-weight", help_heading = OBJECTIVE,
-        allow_hyphen_values = true)]
-    pub kinetic: Option<f64>,
-    /// Weight of the squared Frobenius norm of the Jacobian in the maximum-likelihood loss [default: 0]
-    #[arg(long, value_name = "X", visible_alias = "jacobian-weight", help_heading = OBJECTIVE,
-        allow_hyphen_values = true)]
-    pub jacobian: Option<f64>,
-
-    /// Explicit Runge-Kutta method, for example tsit5, dopri5, vern7, rk4 [default: tsit5]
-    #[arg(long, value_name = "NAME", visible_alias = "method", help_heading = SOLVER)]
-    pub solver: Option<String>,
-    /// Relative tolerance [default: 1e-3; 1e-4 if --atol is given]
-    #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
-    pub rtol: Option<f64>,
-    /// Absolute tolerance in standardized coordinates [default: 1e-3; 1e-4 if --rtol is given]
-    #[arg(long, value_name = "X", help_heading = SOLVER, allow_hyphen_values = true)]
-    pub atol: Option<f64>,
-    /// Take N equal steps per vector field, without error control [default: 16 for methods without an error
-    /// estimate]
-    #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
-    pub fixed_steps: Option<usize>,
-    /// Number of states that a gradient stores; the others are recomputed [default: as many as fit into 32
-    /// MiB]
-    #[arg(long, value_name = "N", help_heading = SOLVER, allow_negative_numbers = true)]
-    pub checkpoints: Option<usize>,
-
-    /// Optimizer: adam, adamw, sgd, momentum, nesterov, rmsprop, adagrad, adabelief, nadam, radam, lion, lamb
-    /// [default: adamw]
-    #[arg(long, value_name = "NAME", help_heading = OPTIMIZER, hide_possible_values = true,
-        value_parser = names(OptimizerKind::NAMES, OptimizerKind::ALL))]
-    pub optimizer: Option<OptimizerKind>,
-    /// Peak learning rate of the first phase; later phases scale with it [default: 6e-3; image sets 2e-3;
-    /// maximum-likelihood alone 1e-3]
-    #[arg(long, value_name = "X", help_heading = OPTIMIZER, allow_hyphen_values = true)]
-    pub lr: Option<f64>,
-    /// Points or images per update [default: 256 for one image, 4096 for it with drawn targets, 2048 for tables
-    /// and toy densities; 512 in maximum likelihood; image sets 128]
-    #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
-    pub batch: Option<usize>,
-    /// Number of updates of all phases together [default: flow matching 16000 (tables, toy densities 12000;
-    /// image sets 4000); with --objective, maximum likelihood 160 (image sets 100)]
-    #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
-    pub updates: Option<u64>,
-    /// For tables and image sets: stop after N validations in a row without improvement. A phase has 10 on image
-    /// sets and 30 on tables, each after a quarter more updates than the one before. For exact targets: after N
-    /// estimates of the KL divergence, of 50 [default: never]
-    #[arg(long, value_name = "N", help_heading = OPTIMIZER, allow_negative_numbers = true)]
-    pub patience: Option<u64>,
-
-    /// Divide each batch into N equal parts, so that up to N MPI ranks share an update; the weights depend on
-    /// N [default: 1]
-    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
-    pub shards: Option<usize>,
     /// First look: the same as --time-limit 15; figures may be coarse
-    #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
+    #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"], display_order = place("shards") + 1)]
     pub quick: bool,
-    /// Time limit of the whole run in seconds, including scores and figures; replaces the number of updates
-    #[arg(long, value_name = "SECONDS", help_heading = RUN, allow_hyphen_values = true)]
-    pub time_limit: Option<f64>,
-    /// Set of defaults: default, points, images or, for a single image, diffrax (the CNF example of diffrax)
-    /// [default: chosen by DATA]
-    #[arg(long, value_name = "NAME", help_heading = RUN, hide_possible_values = true, value_parser = presets())]
-    pub preset: Option<Preset>,
     /// TOML file of options; options on the command line take precedence
-    #[arg(long, value_name = "FILE", help_heading = RUN)]
+    #[arg(long, value_name = "FILE", help_heading = RUN, display_order = place("preset") + 1)]
     pub config: Option<PathBuf>,
-    /// Random seed of the split of DATA, of initial weights, batches and noise [default: 0]
-    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
-    pub seed: Option<u64>,
     /// Number of threads, 1 to 1024; the results do not depend on it [default: RAYON_NUM_THREADS, or one per
     /// core]
-    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true, display_order = place("seed") + 1)]
     pub threads: Option<usize>,
     /// Continue the run in --out, or begin it if there is none; without a time limit, the result has the bits
     /// of an uninterrupted run
-    #[arg(long, help_heading = RUN, conflicts_with = "restart")]
+    #[arg(long, help_heading = RUN, conflicts_with = "restart", display_order = place("seed") + 2)]
     pub resume: bool,
     /// Start a new run in --out; the files of the old run move to DIR.1, or DIR.2, ... if that exists
-    #[arg(long, help_heading = RUN)]
+    #[arg(long, help_heading = RUN, display_order = place("seed") + 3)]
     pub restart: bool,
     /// Print the operations and the memory of an update of each phase, without training
-    #[arg(long, help_heading = RUN)]
+    #[arg(long, help_heading = RUN, display_order = place("seed") + 4)]
     pub plan: bool,
-
     /// Folder of the run [default: runs/ and the name of DATA; -2, -3, ... is added if it exists; to resume
     /// or restart, the last that exists]
-    #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
+    #[arg(short, long, value_name = "DIR", help_heading = OUTPUT, display_order = place("plots") - 1)]
     pub out: Option<PathBuf>,
-    /// Figures to draw: all, density (only the density and the loss curve), none [default: all]
-    #[arg(long, value_name = "WHICH", help_heading = OUTPUT, hide_possible_values = true,
-        value_parser = names(PlotsKind::NAMES, PlotsKind::ALL))]
-    pub plots: Option<PlotsKind>,
     /// Format of progress on standard error: text, jsonl [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = OUTPUT, hide_possible_values = true,
-        value_parser = names(&["text", "jsonl"], &[false, true]))]
+        value_parser = PossibleValuesParser::new(["text", "jsonl"]).map(|name| name == "jsonl"), display_order = place("plots") + 1)]
     pub log_format: Option<bool>,
 }
 
-fn names<T: Copy + Send + Sync + 'static>(
-    names: &'static [&'static str],
-    all: &'static [T],
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names.iter().copied()).map(move |name| {
-        let at =
-            names.iter().position(|n| *n == name).expect("invariant: the parser allows these names alone");
-        all[at]
-    })
+/// The arguments of the table of options.
+struct TableArgs(TrainOptions);
+
+impl clap::Args for TableArgs {
+    fn augment_args(command: Command) -> Command {
+        command.args(OPTIONS.iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
 }
 
-fn presets() -> impl TypedValueParser<Value = Preset> {
-    let mut names = Preset::NAMES.to_vec();
-    names.splice(1..1, DiffraxExample::NAMES);
-    PossibleValuesParser::new(names).map(Preset::from)
+impl clap::FromArgMatches for TableArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<TableArgs, clap::Error> {
+        let mut args = TableArgs(TrainOptions::default());
+        args.update_from_arg_matches(matches).map(|()| args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for &TrainOption { name, values, .. } in OPTIONS {
+            let options = &mut self.0;
+            let set = match values {
+                Values::Whole => matches.get_one::<u64>(name).map(|&x| options.set(name, x)),
+                Values::Number => matches.get_one::<f64>(name).map(|&x| options.set(name, x)),
+                Values::Names(_) | Values::Text => {
+                    matches.get_one::<String>(name).map(|text| options.set(name, text.as_str()))
+                }
+                Values::Flag => matches.get_flag(name).then(|| options.set(name, true)),
+            };
+            set.transpose().map_err(|e| clap::Error::raw(ErrorKind::ValueValidation, e))?;
+        }
+        Ok(())
+    }
+}
+
+/// The argument of an option of the table.
+fn argument(option: &TrainOption) -> Arg {
+    let TrainOption { name, flag, alias, heading, help, .. } = *option;
+    let long = |flag: &'static str| flag.trim_start_matches('-');
+    let arg = Arg::new(name).long(long(flag)).visible_aliases(alias.map(long)).help_heading(heading);
+    let arg = arg.help(help.trim_start()).display_order(place(name));
+    let arg = if option.values == Values::Flag {
+        arg.action(ArgAction::SetTrue)
+    } else {
+        arg.value_name(option.value_name)
+    };
+    match option.values {
+        Values::Whole => arg.value_parser(value_parser!(u64)).allow_negative_numbers(true),
+        Values::Number => arg.value_parser(value_parser!(f64)).allow_hyphen_values(true),
+        Values::Names(names) => arg.value_parser(parser(name, names)).hide_possible_values(true),
+        Values::Text | Values::Flag => arg,
+    }
+}
+
+/// The names of an option; those of presets with the example of diffrax.
+fn parser(option: &str, names: &[&'static str]) -> PossibleValuesParser {
+    let mut names = names.to_vec();
+    if option == "preset" {
+        names.splice(1..1, DiffraxExample::NAMES);
+    }
+    PossibleValuesParser::new(names)
+}
+
+/// The place of an option of the table in the help. The places after it are free for other options.
+fn place(name: &str) -> usize {
+    let at = OPTIONS.iter().position(|option| option.name == name).expect("invariant: it is in the table");
+    10 * (at + 1)
 }
 
 impl Args {
-    /// Converts the arguments to the library's [`TrainOptions`].
+    /// The library's [`TrainOptions`].
     pub fn options(&self) -> TrainOptions {
-        TrainOptions {
-            preset: self.preset.clone(),
-            updates: self.updates,
-            time_limit: self.time_limit.or(self.quick.then_some(QUICK_S)),
-            batch: self.batch,
-            width: self.width,
-            depth: self.depth,
-            blocks: self.blocks,
-            divergence: self.divergence,
-            probes: self.probes,
-            solver: self.solver.clone(),
-            rtol: self.rtol,
-            atol: self.atol,
-            fixed_steps: self.fixed_steps,
-            checkpoints: self.checkpoints,
-            optimizer: self.optimizer,
-            lr: self.lr,
-            seed: self.seed,
-            objective: self.objective,
-            times: self.times,
-            target: self.target,
-            start: self.start,
-            field: self.field,
-            pixels: self.pixels,
-            dequantize: self.dequantize.then_some(true),
-            kinetic: self.kinetic,
-            jacobian: self.jacobian,
-            patience: self.patience,
-            shards: self.shards,
-            plots: self.plots,
+        let options = self.table.0.clone();
+        let time_limit = options.time_limit.or(self.quick.then_some(QUICK_S));
+        TrainOptions { time_limit, ..options }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+    use std::collections::BTreeSet;
+
+    fn command() -> Command {
+        Args::augment_args(Command::new("train"))
+    }
+
+    /// An argument of every option with a value: it sets this option, and no other.
+    #[test]
+    fn every_option_of_the_table_is_read() {
+        let mut read = 0;
+        for option in OPTIONS {
+            let text = match option.values {
+                Values::Whole => Some("7"),
+                Values::Number => Some("0.5"),
+                Values::Names(names) => names.last().copied(),
+                Values::Text => Some("rk4"),
+                Values::Flag => None,
+            };
+            for flag in [Some(option.flag), option.alias].into_iter().flatten() {
+                let arguments = ["train", flag].into_iter().chain(text);
+                let matches = command().try_get_matches_from(arguments).unwrap();
+                let found = <Args as clap::FromArgMatches>::from_arg_matches(&matches).unwrap().options();
+                let mut expected = TrainOptions::default();
+                match (option.values, text) {
+                    (Values::Whole, _) => expected.set(option.name, 7_u64).unwrap(),
+                    (Values::Number, _) => expected.set(option.name, 0.5).unwrap(),
+                    (_, Some(text)) => expected.set(option.name, text).unwrap(),
+                    (_, None) => expected.set(option.name, true).unwrap(),
+                }
+                assert_eq!(found, expected, "{flag}");
+                assert_ne!(found, TrainOptions::default(), "{flag}");
+                read += 1;
+            }
+        }
+        assert!(read > OPTIONS.len(), "{read}");
+    }
+
+    /// The names of an argument as in the tables of the page, and the page's row of the argument.
+    fn names(arg: &Arg) -> Vec<String> {
+        let aliases = arg.get_visible_aliases().unwrap_or_default();
+        let long = arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}"));
+        let mut names: Vec<String> =
+            arg.get_short().map(|letter| format!("-{letter}")).into_iter().chain(long).collect();
+        if let (Some([value]), Some(last)) = (arg.get_value_names(), names.last_mut()) {
+            if arg.get_action().takes_values() {
+                *last += &format!(" <{value}>");
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_page_of_the_command_line_has_every_option_with_its_names() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/cli.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let section = page.split("\n## ").find(|section| section.starts_with("train\n")).unwrap();
+        for heading in [INPUT, MODEL, OBJECTIVE, SOLVER, OPTIMIZER, RUN, OUTPUT] {
+            let word = heading.split(' ').next().unwrap();
+            let is_start = |line: &&str| line.starts_with(word) && line.ends_with(':');
+            let after = section.lines().skip_while(|line| !is_start(line)).skip(2);
+            let rows: Vec<&str> = after.take_while(|line| line.starts_with('|')).skip(2).collect();
+            let cell = |row: &str| row.split(" | ").next().unwrap().to_owned();
+            let spans = |text: &str| -> Vec<String> {
+                text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+            };
+            let found: BTreeSet<String> = rows.iter().flat_map(|row| spans(&cell(row))).collect();
+            let command = command();
+            let args = || command.get_arguments().filter(|arg| arg.get_help_heading() == Some(heading));
+            let expected: BTreeSet<String> = args().flat_map(names).collect();
+            assert_eq!(found, expected, "{heading}");
+            for arg in args() {
+                let first = &names(arg)[0];
+                let row = rows.iter().find(|row| spans(&cell(row)).contains(first)).unwrap();
+                for value in arg.get_possible_values() {
+                    assert!(spans(row).iter().any(|span| span == value.get_name()), "{first}: {row}");
+                }
+            }
         }
     }
 }
