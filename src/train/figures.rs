@@ -34,8 +34,8 @@ const TARGET_CELLS: usize = 1024;
 
 /// Adds what the figures of a run need.
 pub(super) fn needed(session: &Session, end: End) -> End {
-    let (rows, has_plane) = (session.draw.rows_per_call(), end.cells > 0);
-    let estimates = if session.estimator.is_some() { 2.0 * LOSS } else { 0.0 };
+    let (rows, has_plane) = (session.judging.draw.rows_per_call(), end.cells > 0);
+    let estimates = if session.judging.estimator.is_some() { 2.0 * LOSS } else { 0.0 };
     match session.plots {
         _ if session.folder.is_none() => end,
         PlotsKind::None => end,
@@ -65,7 +65,7 @@ pub(super) fn images(session: &mut Session, ema: &Flow, by: &Deadline) -> Result
     gallery.bits(metrics::read(&gallery.folder.file(METRICS_FILE))?.into_iter())?;
     loss(session)?;
     // One program for samples, and one for trajectories, which is counted even if there was no time for them.
-    session.compiles += 2;
+    session.programs.compiles += 2;
     Ok(())
 }
 
@@ -80,14 +80,14 @@ pub(super) fn space(session: &mut Session) -> Result<()> {
     };
     let (flow, standard) = (&session.state.ema, session.header.standard());
     // One program is compiled: for samples, or for the density of points with one coordinate.
-    session.compiles += 1;
+    session.programs.compiles += 1;
     if points.dim() == 1 {
         return figures::line(folder, points, figures::over_line(flow, &standard, figures::on_line(points))?);
     }
-    let by = session.budget.deadline(&session.watch);
+    let by = session.timing.budget.deadline(&session.timing.watch);
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let (rows, mut samples) =
-        (session.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
+        (session.judging.draw.rows_per_call(), Vec::with_capacity(CORNER_POINTS * points.dim()));
     let mut parts = Sampler::of_rows(rows).draw(flow, CORNER_POINTS, &key);
     by.share(0.5).in_chunks(
         (Work::Samples, CORNER_POINTS, rows, 0),
@@ -117,8 +117,9 @@ pub(super) fn plane(
         return Ok(());
     }
     session.stage(Activity::Drawing)?;
-    let update = (session.kept.map_or(session.update, |kept| kept.update), session.update);
-    let (by, rows) = (session.budget.deadline(&session.watch), session.draw.rows_per_call());
+    let update = (session.judging.kept.map_or(session.update, |kept| kept.update), session.update);
+    let (by, rows) =
+        (session.timing.budget.deadline(&session.timing.watch), session.judging.draw.rows_per_call());
     let key = session.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
     let Some(folder) = &session.folder else { return Ok(()) };
     let artist = Artist::new(&session.header.frames, image, session.trainer.data.title());
@@ -169,7 +170,7 @@ pub(super) fn plane(
         (session.trainer.on_note)(&text);
     }
     // One program for samples, one for trajectories, and one for the velocity.
-    session.compiles += usize::from(!points.is_empty()) + 2 * usize::from(way.is_some());
+    session.programs.compiles += usize::from(!points.is_empty()) + 2 * usize::from(way.is_some());
     Ok(())
 }
 
@@ -180,8 +181,8 @@ pub(super) fn loss(session: &Session) -> Result<()> {
     };
     let frames = &session.header.frames;
     let (unit, shift) = (session.trainer.data.mean_weight(), frames.reported_nats());
-    session.watch.run(Work::Figures, LOSS, || {
-        loss_curve(folder, &session.header.config, (unit, shift), session.kept, frames.entropy_nats())
+    session.timing.watch.run(Work::Figures, LOSS, || {
+        loss_curve(folder, &session.header.config, (unit, shift), session.judging.kept, frames.entropy_nats())
     })
 }
 

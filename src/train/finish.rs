@@ -27,16 +27,16 @@ const PLANE: f64 = 0.5;
 pub(super) fn finish(mut session: Session) -> Result<TrainedFlow> {
     let validation = validation(&mut session)?;
     let nll = validation.best_nll(session.header.frames.entropy_nats());
-    let update = session.kept.map_or(session.update, |kept| kept.update);
+    let update = session.judging.kept.map_or(session.update, |kept| kept.update);
     let by = Criterion::Validation { nll_nats: nll.mean, nll_stderr_nats: nll.stderr };
-    session.kept = Some(Measured { by, update, rows: None });
+    session.judging.kept = Some(Measured { by, update, rows: None });
     if session.header.selects_by_estimate() {
-        let estimator = session.estimator.as_ref();
-        session.last_estimate = estimator.map(|of| of.estimate(&session.state.ema)).transpose()?;
+        let estimator = session.judging.estimator.as_ref();
+        session.judging.last_estimate = estimator.map(|of| of.estimate(&session.state.ema)).transpose()?;
     }
     session.stage(Activity::Testing)?;
     let share = if session.header.frames.images.is_some() { PLANE } else { MEASURES };
-    let by = session.budget.deadline(&session.watch).share(share);
+    let by = session.timing.budget.deadline(&session.timing.watch).share(share);
     let scores = (validation, session.test(&by)?);
     if session.header.frames.images.is_some() {
         return images(session, scores);
@@ -63,16 +63,16 @@ fn validation(session: &mut Session) -> Result<Score> {
     if start::is_fitted_again(session) {
         return before_fitting_again(session);
     }
-    if session.budget.is_limited() || session.header.selects_by_estimate() {
+    if session.timing.budget.is_limited() || session.header.selects_by_estimate() {
         let is_earlier = |measured: &Measured, session: &Session| measured.update < session.update;
         if let Some((measured, flow)) = best(session).filter(|(measured, _)| is_earlier(measured, session)) {
             restore(session, measured, flow)?;
-            session.last_score = None;
+            session.judging.last_score = None;
         }
-        let known = session.last_score.filter(|_| !session.budget.is_limited());
+        let known = session.judging.last_score.filter(|_| !session.timing.budget.is_limited());
         return known.map_or_else(|| measured(session), Ok);
     }
-    let last = match session.last_score {
+    let last = match session.judging.last_score {
         Some(score) => score,
         None => measured(session)?,
     };
@@ -91,7 +91,7 @@ fn before_fitting_again(session: &mut Session) -> Result<Score> {
     let fitted = std::mem::replace(&mut session.state.ema, flow);
     let score = measured(session);
     session.state.ema = fitted;
-    session.kept = Some(chosen);
+    session.judging.kept = Some(chosen);
     score
 }
 
@@ -107,16 +107,16 @@ fn estimate(by: &Criterion, count: u64) -> Estimate {
 /// Scores the weights on the validation part.
 fn measured(session: &mut Session) -> Result<Score> {
     session.stage(Activity::Measuring)?;
-    let by = session.budget.deadline(&session.watch).share(MEASURES);
+    let by = session.timing.budget.deadline(&session.timing.watch).share(MEASURES);
     let score = session.measure(usize::MAX, &by)?;
     let nll = score.best_nll(session.header.frames.entropy_nats());
-    session.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
+    session.programs.tallies.measured(session.last_phase(), nll.mean, nll.stderr);
     Ok(score)
 }
 
 /// The best weights of the checks during training.
 fn best(session: &mut Session) -> Option<(Measured, Flow)> {
-    session.best.take().and_then(|best| Some((best.measured?, best.flow)))
+    session.judging.best.take().and_then(|best| Some((best.measured?, best.flow)))
 }
 
 /// Replaces the last weights with the best ones.
@@ -124,7 +124,7 @@ fn restore(session: &mut Session, measured: Measured, flow: Flow) -> Result<()> 
     let Measured { update, by, .. } = measured;
     let nats = estimate(&by, 0);
     session.state.ema = start::fitted_again(session, &measured, flow);
-    session.kept = Some(measured);
+    session.judging.kept = Some(measured);
     session.save()?;
     let [at, updates] = [update, session.update].map(grouped);
     let name = match by {
@@ -158,11 +158,11 @@ fn is_early(update: u64, updates: u64) -> bool {
 /// Evaluates a run on a set of images.
 fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
     session.stage(Activity::Measuring)?;
-    let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
+    let (ema, by) = (session.state.ema.clone(), session.timing.budget.deadline(&session.timing.watch));
     let HeldOut::Images(images) = &mut session.held_out else {
         unreachable!("invariant: a run on images has images");
     };
-    session.tallies.counters.tolerances = images.tolerances(&ema, &by.share(MEASURES))?;
+    session.programs.tallies.counters.tolerances = images.tolerances(&ema, &by.share(MEASURES))?;
     #[cfg(feature = "plot")]
     figures::images(&mut session, &ema, &by)?;
     let report = report(&mut session, scores, None);
@@ -174,12 +174,12 @@ fn images(mut session: Session, scores: (Score, Score)) -> Result<TrainedFlow> {
 /// Computes the total probability over the plane, and draws the figures.
 fn plane(session: &mut Session, image: &ImageFrame) -> Result<TotalProbability> {
     session.stage(Activity::Evaluating)?;
-    let (ema, by) = (session.state.ema.clone(), session.budget.deadline(&session.watch));
+    let (ema, by) = (session.state.ema.clone(), session.timing.budget.deadline(&session.timing.watch));
     // The total probability of a large image does not need the cells.
     let finest = if image.is_large() && !has_figures(session) { 1 } else { side_at_most(image.finest()) };
     let Trainer { on_stage, data, .. } = &mut session.trainer;
     let of = if let TrainingData::Image(image) = data { Some(&*image) } else { None };
-    let plane = OnPlane { density: &session.draw, flow: &ema, frame: image, image: of };
+    let plane = OnPlane { density: &session.judging.draw, flow: &ema, frame: image, image: of };
     let progress = &mut |share| on_stage(Activity::Evaluating, share);
     #[cfg_attr(not(feature = "plot"), expect(unused_variables, reason = "only figures show the values"))]
     let (learned, mass) = plane.over_domain(finest, &by.share(PLANE), progress)?;
@@ -205,7 +205,7 @@ fn tell_missing(session: &mut Session, mass: &TotalProbability) {
         let text = format!(
             "warning: the total probability is known only to ± {:.1e}: the density is too thin for the grid{}",
             mass.error,
-            if session.budget.is_limited() { ", and the time limit allows no finer one" } else { "" }
+            if session.timing.budget.is_limited() { ", and the time limit allows no finer one" } else { "" }
         );
         (session.trainer.on_note)(&text);
     }
@@ -233,12 +233,12 @@ fn report(
     let bits =
         |nll: Estimate| header.frames.images.as_ref().map(|_| nll.times(bits_of_nats(1.0, header.dim())));
     let (bits_of_validation, bits_of_test) = (bits(validation.nll), bits(test.nll));
-    let estimate = session.last_estimate.filter(|_| header.selects_by_estimate());
+    let estimate = session.judging.last_estimate.filter(|_| header.selects_by_estimate());
     let is_toy = matches!(session.trainer.data, TrainingData::Toy(_));
     TrainReport {
         updates: session.update,
         weights: crate::nn::num_params(&session.state.model),
-        loss: session.tallies.loss,
+        loss: session.programs.tallies.loss,
         nll_nats: nll.mean,
         nll_stderr_nats: nll.stderr,
         entropy_nats,
@@ -265,13 +265,13 @@ fn report(
         total_probability_points: mass.and_then(|mass| mass.points),
         outer_probability: mass.map(|mass| mass.outer),
         first_update_s: counters.first_update_s,
-        phases: session.tallies.phase_reports(),
-        compiles: session.compiles + session.measure_traces() + session.draw.traces(),
+        phases: session.programs.tallies.phase_reports(),
+        compiles: session.programs.compiles + session.measure_traces() + session.judging.draw.traces(),
         resumed_from_update: session.resumed_from,
         states_kept_max: counters.states_kept_max,
         plan_peak_bytes: counters.plan_peak_bytes,
         peak_rss_mb: counters.peak_rss_mb,
-        seconds_to_gap: session.tallies.seconds_to_gap.clone(),
+        seconds_to_gap: session.programs.tallies.seconds_to_gap.clone(),
         dequantized: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
         threads: rayon::current_num_threads(),
         seed: config.seed,

@@ -5,41 +5,36 @@
 //! times is bit-identical to an uninterrupted one. The exception is a time limit: the schedule then follows the time
 //! ([`budget`](super::budget)), and a resumed run has the rest of its seconds.
 //!
-//! This file holds the state and its updates. [`look`] validates and draws, [`keep`] writes to the folder,
-//! [`alarm`] determines when to do so, [`checks`] selects the best weights, [`ahead`] says what remains.
+//! This file holds the state and its updates; [`parts`] has the programs, the time and the scores. [`look`] validates
+//! and draws, [`keep`] writes to the folder, [`alarm`] determines when to do so, [`checks`] selects the best weights,
+//! [`ahead`] says what remains.
 
 mod ahead;
 mod alarm;
-mod before;
 mod checks;
 mod keep;
 mod look;
+mod parts;
 
 #[cfg(feature = "plot")]
 use super::PlotsKind;
-use super::best::{Best, Criterion, Measured};
-use super::budget::{Before, Budget};
+use super::budget::Before;
 use super::data::Prepared;
 use super::metrics::{Metrics, Row};
-use super::progress::Pace;
 use super::run::{RunInfo, Trainer};
 use super::state::{Source, TrainState};
 use super::step::{self, Means, Step};
-use super::tally::Tallies;
 use super::team::{Order, Team};
-use super::{
-    Activity, DRAW_TOLERANCE, MEASURE_TOLERANCE, PixelTables, TrainError, TrainedFlow, bounds, estimator,
-};
+use super::{Activity, PixelTables, TrainError, TrainedFlow, bounds, estimator};
 use crate::array::memory;
-use crate::cnf::{FlowMatching, KlEstimate, KlEstimator};
+use crate::cnf::FlowMatching;
 use crate::error::{Error, Result};
-use crate::eval::{HeldOut, LogDensity, Score, Stopwatch, Work};
+use crate::eval::{HeldOut, Work};
 use crate::io::process;
 use crate::io::run::RunFolder;
 use crate::ode::SolveError;
 use crate::world::WorldError;
-use alarm::Alarm;
-use checks::keeps_best;
+use parts::{Judging, PhasePrograms, Timing};
 use std::rc::Rc;
 
 /// A run in progress.
@@ -57,44 +52,14 @@ pub(super) struct Session<'a> {
     pub(super) folder: Option<RunFolder>,
     pub(super) source: Source,
     matching: FlowMatching,
-    pub(super) budget: Budget,
-    /// Measures the work of the run.
-    pub(super) watch: Stopwatch,
     /// The pixel transform as stored in a checkpoint.
     pub(super) pixels: Option<PixelTables>,
-    /// The programs of each phase, from compilation to the end of the phase.
-    pub(super) steps: Vec<Option<Step>>,
-    pub(super) tallies: Tallies,
     metrics: Option<Metrics>,
-    pub(super) measure: LogDensity,
-    pub(super) draw: LogDensity,
     pub(super) held_out: HeldOut,
     pub(super) resumed_from: Option<u64>,
-    pub(super) compiles: usize,
-    /// The last validation score.
-    pub(super) last_score: Option<Score>,
-    /// In a run that learns from exact targets, the estimator of its KL divergence, and the last estimate.
-    pub(super) estimator: Option<KlEstimator>,
-    pub(super) last_estimate: Option<KlEstimate>,
-    /// The best weights, for runs on points and sets of images, which may overfit, and on exact targets alone.
-    pub(super) best: Option<Best>,
-    /// The validation NLL of the final weights and their update, at the end of the run.
-    pub(super) kept: Option<Measured>,
-    /// Whether early stopping has ended the run.
-    stopped: bool,
-    /// When the phase began in this process, and whether its first validation is done.
-    begun_s: f64,
-    looked: bool,
-    /// The share of the phase's seconds before its first update, and the checks due that had passed at the last one.
-    begun_share: f64,
-    passed: u64,
-    /// Under a time limit, the number of validation rows of each check, once it is known.
-    rows_checked: Option<usize>,
-    pace: Pace,
-    saving: Alarm,
-    measuring: Alarm,
-    #[cfg(feature = "plot")]
-    drawing: Alarm,
+    pub(super) programs: PhasePrograms,
+    pub(super) timing: Timing,
+    pub(super) judging: Judging,
 }
 
 impl<'a> Session<'a> {
@@ -107,28 +72,19 @@ impl<'a> Session<'a> {
         folder: Option<RunFolder>,
         resumed: bool,
     ) -> Result<Session<'a>> {
-        let (update, time) = (state.update.item() as u64, trainer.time.clone());
-        let (prepared_s, pixels) = (time.now_s(), prepared.pixels());
+        let (update, prepared_s) = (state.update.item() as u64, trainer.time.now_s());
+        let pixels = prepared.pixels();
         let Prepared { source, matching, exact, mut held_out, .. } = prepared;
         let exact = exact.filter(|_| header.kl_estimate);
         let estimator = exact.map(|exact| exact.estimator(&trainer.data, &header));
-        let best = keeps_best(&trainer.data, &header).then(|| Best::room(&state.ema));
-        let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
-        let [measure, draw] = if limit_s.is_some() {
-            if let HeldOut::Images(images) = &mut held_out {
-                images.in_short_calls();
-            }
-            LogDensity::in_short_calls(MEASURE_TOLERANCE, DRAW_TOLERANCE)
-        } else {
-            [
-                LogDensity::for_measures(MEASURE_TOLERANCE, MEASURE_TOLERANCE),
-                LogDensity::new(DRAW_TOLERANCE, DRAW_TOLERANCE),
-            ]
-        };
+        if let (Some(_), HeldOut::Images(images)) = (header.options.time_limit, &mut held_out) {
+            images.in_short_calls();
+        }
         let mut session = Session {
-            steps: header.config.phases.iter().map(|_| None).collect(),
             resumed_from: resumed.then_some(update),
-            tallies: Tallies::new(&header.config, header.frames.entropy_nats()),
+            programs: PhasePrograms::new(&header),
+            timing: Timing::new(&trainer, &header, prepared_s),
+            judging: Judging::new(&trainer, &header, &state, estimator),
             state,
             update,
             folder,
@@ -136,43 +92,26 @@ impl<'a> Session<'a> {
             matching,
             #[cfg(feature = "plot")]
             plots: trainer.plots(),
-            budget: Budget::new(time.clone(), limit_s, &shares, trainer.plots()),
-            watch: Stopwatch::new(time),
             pixels,
             metrics: None,
-            measure,
-            draw,
             held_out,
-            compiles: 0,
-            last_score: None,
-            estimator,
-            last_estimate: None,
-            best,
-            kept: None,
             trainer,
             team,
             header,
-            stopped: false,
-            begun_s: prepared_s,
-            looked: false,
-            begun_share: 0.0,
-            passed: 0,
-            rows_checked: None,
-            pace: Pace::default(),
-            saving: Alarm::of_saving(prepared_s),
-            measuring: Alarm::of_measuring(),
-            #[cfg(feature = "plot")]
-            drawing: Alarm::of_drawing(),
         };
         if resumed {
             session.reopen_files()?;
         } else {
-            if session.budget.is_limited() {
+            if session.timing.budget.is_limited() {
                 session.header.config.phases.iter_mut().for_each(|phase| phase.updates = 0);
                 session.prepare(0)?;
                 let reading = session.trainer.read_s;
-                let compiling = session.budget.time.now_s() - prepared_s;
-                session.budget.check(Before { reading, preparing: prepared_s - reading, compiling })?;
+                let compiling = session.timing.now_s() - prepared_s;
+                session.timing.budget.check(Before {
+                    reading,
+                    preparing: prepared_s - reading,
+                    compiling,
+                })?;
             }
             session.begin_files()?;
         }
@@ -192,9 +131,9 @@ impl<'a> Session<'a> {
     }
 
     fn run_phases(mut self) -> Result<TrainedFlow> {
-        self.stopped = self.is_out_of_patience();
+        self.judging.stopped = self.is_out_of_patience();
         for phase in 0..self.header.config.phases.len() {
-            if self.stopped {
+            if self.judging.stopped {
                 break;
             }
             if self.is_over(phase) {
@@ -204,11 +143,11 @@ impl<'a> Session<'a> {
             self.check_start(phase)?;
             // The reserve for the end may change, but a phase that has ended stays so.
             let mut is_over = false;
-            while !is_over && !self.stopped {
+            while !is_over && !self.judging.stopped {
                 self.check_stop()?;
                 is_over = self.advance(phase)?;
             }
-            self.end(phase);
+            self.programs.end(phase);
         }
         super::finish::finish(self)
     }
@@ -243,10 +182,10 @@ impl<'a> Session<'a> {
     /// Whether all updates of a phase are done, or all of its seconds but less than half of an update, or a later
     /// phase has begun. The first update of a run is always made.
     fn is_over(&self, phase: usize) -> bool {
-        match self.budget.left_s(phase) {
+        match self.timing.budget.left_s(phase) {
             None => self.update >= self.first(phase) + self.header.config.phases[phase].updates,
             Some(left_s) => {
-                let is_past = left_s <= 0.5 * self.watch.expected_s(Work::Update, 1.0);
+                let is_past = left_s <= 0.5 * self.timing.watch.expected_s(Work::Update, 1.0);
                 self.update > 0 && (is_past || self.update > self.first(phase + 1))
             }
         }
@@ -254,18 +193,18 @@ impl<'a> Session<'a> {
 
     /// The number by which the schedule of a phase divides the updates done, for the next update.
     fn updates_of(&self, phase: usize) -> f64 {
-        let of_seconds = self.budget.updates(phase, self.update - self.first(phase));
+        let of_seconds = self.timing.budget.updates(phase, self.update - self.first(phase));
         of_seconds.unwrap_or(self.header.config.phases[phase].updates as f64)
     }
 
     /// Total number of updates: under a time limit, of the phases begun so far.
     fn updates(&self) -> u64 {
         let phases = 0..self.header.config.phases.len();
-        let begun = |&phase: &usize| !self.budget.is_limited() || self.update > self.first(phase);
+        let begun = |&phase: &usize| !self.timing.budget.is_limited() || self.update > self.first(phase);
         phases
             .filter(begun)
             .map(|phase| {
-                let is_last = self.budget.is_limited() && self.update == self.first(phase + 1);
+                let is_last = self.timing.budget.is_limited() && self.update == self.first(phase + 1);
                 if is_last {
                     self.updates_of(phase).round() as u64
                 } else {
@@ -277,7 +216,7 @@ impl<'a> Session<'a> {
 
     /// Compiles the programs of a phase, and checks that there is enough free memory to run them.
     fn prepare(&mut self, phase: usize) -> Result<()> {
-        if self.steps[phase].is_some() {
+        if self.programs.steps[phase].is_some() {
             return Ok(());
         }
         let (config, plan) = (&self.header.config, self.header.config.phases[phase]);
@@ -285,9 +224,9 @@ impl<'a> Session<'a> {
         let planned = step.plan(&self.state, self.team.own_shards())?;
         let peak_bytes = planned.peak_bytes(config.steps().1) as u64;
         bounds::check_update((&self.header.options, config), plan.objective.name(), peak_bytes)?;
-        self.tallies.counters.plan_peak_bytes = peak_bytes;
-        self.tallies.planned(phase, planned);
-        self.steps[phase] = Some(step);
+        self.programs.tallies.counters.plan_peak_bytes = peak_bytes;
+        self.programs.tallies.planned(phase, planned);
+        self.programs.steps[phase] = Some(step);
         Ok(())
     }
 
@@ -298,8 +237,7 @@ impl<'a> Session<'a> {
         if is_new {
             self.state = step::begin_phase(config, &config.phases[phase], self.state.clone());
         }
-        (self.pace, self.begun_s, self.looked) = (Pace::default(), self.budget.time.now_s(), false);
-        self.watch.forget(Work::Update);
+        self.timing.begin();
         self.prepare(phase)?;
         self.begin_checks(phase);
         Ok(())
@@ -310,49 +248,45 @@ impl<'a> Session<'a> {
         let mut row = self.step(phase)?;
         let last = self.is_over(phase);
         if last && phase + 1 == self.header.config.phases.len() {
-            self.budget.end_training();
+            self.timing.budget.end_training();
         }
-        let first_look = !self.looked && self.first_look(phase);
-        self.looked |= first_look;
+        let first_look = !self.timing.looked && self.first_look(phase);
+        self.timing.looked |= first_look;
         let mut due = self.is_due(phase, last);
         // Under a time limit the final evaluation scores the end of the last phase.
-        let now_s = self.budget.time.now_s();
-        let ends = last && !self.budget.is_limited();
-        self.last_score = self.last_score.filter(|_| !last);
-        if due && self.estimator.is_some() {
+        let now_s = self.timing.now_s();
+        let ends = last && !self.timing.budget.is_limited();
+        self.judging.last_score = self.judging.last_score.filter(|_| !last);
+        if due && self.judging.estimator.is_some() {
             row.kl_estimate = self.estimate()?.map(estimator::to_row);
             due = false;
         }
-        if ends || first_look || due || self.measuring.rings(now_s) {
+        if ends || first_look || due || self.timing.measuring.rings(now_s) {
             let score = self.check(phase)?;
             let nll = score.best_nll(self.header.frames.entropy_nats());
             (row.nll_nats, row.nll_stderr_nats) = (Some(nll.mean), nll.stderr);
-            // A score that leaves rows out cannot be compared with the others.
-            if let Some(best) = self.best.as_mut().filter(|_| due && score.lost.is_none()) {
-                let (nll_nats, nll_stderr_nats) = (nll.mean, nll.stderr);
-                let by = Criterion::Validation { nll_nats, nll_stderr_nats };
-                let measured = Measured { by, update: self.update, rows: self.rows_checked };
-                best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
-                self.stopped = self.is_out_of_patience();
+            if due {
+                self.keep_by_score(&score)?;
             }
         }
-        self.tallies.update(phase, &row);
+        self.programs.tallies.update(phase, &row);
         if let Some(metrics) = &mut self.metrics {
             metrics.push(&row)?;
         }
-        if last || self.stopped || self.saving.rings(self.budget.time.now_s()) {
+        if last || self.judging.stopped || self.timing.saving.rings(self.timing.now_s()) {
             self.save()?;
         }
         #[cfg(feature = "plot")]
         if self.folder.is_some() && self.plots != PlotsKind::None {
             // Under a time limit, the first figure tells how long the final ones will take.
-            let first = first_look && !(self.budget.is_limited() && self.watch.knows(Work::Figures));
-            if first || self.drawing.rings(self.budget.time.now_s()) {
+            let first =
+                first_look && !(self.timing.budget.is_limited() && self.timing.watch.knows(Work::Figures));
+            if first || self.timing.drawing.rings(self.timing.now_s()) {
                 self.draw()?;
             }
         }
-        if self.budget.is_limited() {
-            self.budget.reserve(self.end_of_run().expected_s(&self.watch));
+        if self.timing.budget.is_limited() {
+            self.timing.budget.reserve(self.end_of_run().expected_s(&self.timing.watch));
         }
         let progress = self.progress(phase, &row);
         (self.trainer.on_update)(&progress);
@@ -362,26 +296,26 @@ impl<'a> Session<'a> {
     /// Makes an update and counts its cost.
     fn step(&mut self, phase: usize) -> Result<Row> {
         let plan = self.header.config.phases[phase];
-        let (started_s, updates) = (self.budget.time.now_s(), self.updates_of(phase));
-        let step = self.steps[phase].take().expect("invariant: a phase that has begun has a step");
-        let watch = self.watch.clone();
+        let (started_s, updates) = (self.timing.now_s(), self.updates_of(phase));
+        let step = self.programs.steps[phase].take().expect("invariant: a phase that has begun has a step");
+        let watch = self.timing.watch.clone();
         let means = watch.run(Work::Update, 1.0, || self.make_update(phase, &step, updates))?;
         let Means { loss, steps, field_evals } = means;
-        let ms = (self.budget.time.now_s() - started_s) * 1e3;
-        if self.pace.is_new() {
+        let ms = (self.timing.now_s() - started_s) * 1e3;
+        if self.timing.pace.is_new() {
             // The time of the first update is not typical.
-            self.watch.forget(Work::Update);
+            self.timing.watch.forget(Work::Update);
         }
         self.update += 1;
-        if self.budget.is_limited() {
+        if self.timing.budget.is_limited() {
             self.header.config.phases[phase].updates += 1;
         }
         if self.update == self.resumed_from.unwrap_or(0) + 1 {
-            self.tallies.counters.first_update_s = Some(self.budget.time.now_s());
+            self.programs.tallies.counters.first_update_s = Some(self.timing.now_s());
         }
-        self.tallies.solves(phase, step.last_run(), steps);
+        self.programs.tallies.solves(phase, step.last_run(), steps);
         let traces = step.traces();
-        self.steps[phase] = Some(step);
+        self.programs.steps[phase] = Some(step);
         Ok(Row {
             update: self.update,
             phase: plan.objective.name().to_owned(),
@@ -413,10 +347,5 @@ impl<'a> Session<'a> {
         drop(state);
         step.apply(&mut self.state, gradient, updates)?;
         Ok(means)
-    }
-
-    /// Counts the traces of a phase's gradient for the report, and drops the programs.
-    fn end(&mut self, phase: usize) {
-        self.compiles += self.steps[phase].take().map_or(0, |step| step.traces());
     }
 }

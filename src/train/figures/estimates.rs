@@ -20,12 +20,13 @@ pub(in crate::train) fn draw(session: &Session) -> Result<()> {
     let Some(folder) = session.folder.as_ref().filter(|_| session.plots == PlotsKind::All) else {
         return Ok(());
     };
-    if session.estimator.is_none() {
+    if session.judging.estimator.is_none() {
         return Ok(());
     }
-    let (entropy, kept) = (session.header.frames.entropy_nats(), session.kept.map(|kept| kept.update));
+    let (entropy, kept) =
+        (session.header.frames.entropy_nats(), session.judging.kept.map(|kept| kept.update));
     let earlier = kept.filter(|&update| update < session.update && session.header.selects_by_estimate());
-    session.watch.run(Work::Figures, 2.0 * LOSS, || {
+    session.timing.watch.run(Work::Figures, 2.0 * LOSS, || {
         let rows = metrics::read(&folder.file(METRICS_FILE))?;
         let estimates: Vec<(u64, [f64; 10])> =
             rows.iter().filter_map(|row| Some((row.update, row.kl_estimate?))).collect();

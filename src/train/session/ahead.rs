@@ -11,7 +11,7 @@ const CELLS: usize = 4_000;
 impl Session<'_> {
     /// What the end of this run needs under a time limit.
     pub(super) fn end_of_run(&self) -> End {
-        let (work, call, _) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
+        let (work, call, _) = self.held_out.checks(&self.judging.measure, self.state.ema.base.dim);
         let has_plane = self.header.frames.image.is_some();
         let end = End {
             scores: (work, 4 * call),
@@ -27,7 +27,7 @@ impl Session<'_> {
 
     pub(super) fn progress(&mut self, phase: usize, row: &Row) -> Progress {
         let config = &self.header.config;
-        let ms = self.pace.add(row.ms);
+        let ms = self.timing.pace.add(row.ms);
         let (plan, shares) = (config.phases[phase], config.time_shares());
         let is_matching = plan.objective == Objective::FlowMatching;
         let end = self.first(phase) + plan.updates;
@@ -35,11 +35,11 @@ impl Session<'_> {
         let later = config.phases.iter().zip(&shares).skip(phase + 1).filter(|(p, _)| p.updates > 0);
         let later: f64 = later.map(|(_, share)| share * whole).sum();
         let by_updates = (ms * end.saturating_sub(self.update) as f64 + later) / 1e3;
-        let (updates, left_s) = (self.updates(), self.budget.left_s(config.phases.len() - 1));
+        let (updates, left_s) = (self.updates(), self.timing.budget.left_s(config.phases.len() - 1));
         Progress {
             update: self.update,
             updates,
-            done: self.budget.done(self.update as f64 / updates as f64),
+            done: self.timing.budget.done(self.update as f64 / updates as f64),
             phase,
             phases: config.phases.len(),
             objective: plan.objective,
@@ -47,18 +47,20 @@ impl Session<'_> {
             loss_unit: loss_unit(plan.objective, self.header.frames.points.is_some()),
             ms,
             seconds_left: left_s.map_or(by_updates, |left_s| left_s.max(0.0)),
-            gap_nats: self.last_score.and_then(|score| score.gap),
+            gap_nats: self.judging.last_score.and_then(|score| score.gap),
             // Maximum likelihood has none, so there the measured divergence is the newest.
-            kl_estimate_nats: self.last_estimate.filter(|_| is_matching).map(|last| crate::data::Estimate {
-                mean: last.nats,
-                stderr: Some(last.stderr),
-                count: 0,
-            }),
+            kl_estimate_nats: self
+                .judging
+                .last_estimate
+                .filter(|_| is_matching)
+                .map(|last| crate::data::Estimate { mean: last.nats, stderr: Some(last.stderr), count: 0 }),
             validation_nats: self
+                .judging
                 .last_score
                 .filter(|score| self.header.frames.points.is_some() && score.gap.is_none())
                 .map(|score| score.nll),
             bits_per_dim: self
+                .judging
                 .last_score
                 .filter(|_| self.header.frames.images.is_some())
                 .map(|score| score.nll.times(bits_of_nats(1.0, self.header.dim()))),

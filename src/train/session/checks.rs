@@ -1,29 +1,24 @@
-//! Checks for the best weights: when they are due, the estimate of the KL divergence, and early stopping.
+//! Checks for the best weights: before the first update, when they are due, the estimate of the KL divergence, and early
+//! stopping.
 
 use super::Session;
 use crate::cnf::KlEstimate;
 use crate::error::Result;
+use crate::eval::Score;
 use crate::train::best::{self, Criterion, Measured};
 use crate::train::run::RunInfo;
-use crate::train::{Objective, TrainingData};
+use crate::train::{Objective, StartKind, TrainingData};
 
 /// Under a time limit, a check for the best weights waits until this many times its duration has passed, so that checks
 /// take at most a fifth of the time.
 const CHECK_SHARE: f64 = 4.0;
 
 impl Session<'_> {
-    /// The share of a phase's seconds that has passed since its first update; 0 without a time limit. What comes before,
-    /// reading and compiling, would take the place of the first checks.
-    fn trained_share(&self, phase: usize) -> f64 {
-        let share = self.budget.share(phase).unwrap_or(0.0);
-        ((share - self.begun_share) / (1.0 - self.begun_share).max(f64::EPSILON)).clamp(0.0, 1.0)
-    }
-
     /// Notes where in its seconds a phase begins, and the checks that an earlier process has made.
     pub(super) fn begin_checks(&mut self, phase: usize) {
         let is_new = self.update == self.first(phase);
-        self.begun_share = if is_new { self.budget.share(phase).unwrap_or(0.0) } else { 0.0 };
-        self.passed = self.header.checks().passed(self.trained_share(phase));
+        self.timing.begun_share = if is_new { self.timing.budget.share(phase).unwrap_or(0.0) } else { 0.0 };
+        self.timing.passed = self.header.checks().passed(self.timing.trained_share(phase));
     }
 
     /// Whether a check for the best weights is due: of the estimate of the KL divergence if there is one, otherwise of the
@@ -32,21 +27,22 @@ impl Session<'_> {
     pub(super) fn is_due(&mut self, phase: usize, last: bool) -> bool {
         let (plan, checks) = (&self.header.config.phases[phase], self.header.checks());
         let done = self.update - self.first(phase);
-        let is_checked = match &self.estimator {
+        let is_checked = match &self.judging.estimator {
             Some(_) => plan.objective == Objective::FlowMatching,
-            None => self.best.is_some(),
+            None => self.judging.best.is_some(),
         };
-        if !is_checked || !self.budget.is_limited() {
+        if !is_checked || !self.timing.budget.is_limited() {
             return is_checked && best::is_due(plan, done, checks);
         }
-        let (share, now_s) = (self.trained_share(phase), self.budget.time.now_s());
+        let (share, now_s) = (self.timing.trained_share(phase), self.timing.now_s());
         let passed = checks.passed(share);
-        let measured_at = &mut self.tallies.counters.measured_at;
-        let is_affordable =
-            self.estimator.is_some() || measured_at.is_empty() || self.measuring.is_past(CHECK_SHARE, now_s);
-        let due = last || (passed > self.passed && is_affordable && !checks.is_too_early(done, share));
+        let measured_at = &mut self.programs.tallies.counters.measured_at;
+        let is_affordable = self.judging.estimator.is_some()
+            || measured_at.is_empty()
+            || self.timing.measuring.is_past(CHECK_SHARE, now_s);
+        let due = last || (passed > self.timing.passed && is_affordable && !checks.is_too_early(done, share));
         if due {
-            self.passed = passed;
+            self.timing.passed = passed;
             measured_at.push(self.update);
         }
         due
@@ -54,33 +50,59 @@ impl Session<'_> {
 
     /// Estimates the KL divergence of the averaged weights, and keeps them if they are the best.
     pub(super) fn estimate(&mut self) -> Result<Option<KlEstimate>> {
-        let Some(estimator) = &self.estimator else { return Ok(None) };
+        let Some(estimator) = &self.judging.estimator else { return Ok(None) };
         let found = estimator.estimate(&self.state.ema)?;
-        self.last_estimate = Some(found);
-        if let Some(best) = &mut self.best {
-            // Infinity is not a number of JSON.
-            let [nats, stderr] = [found.nats, found.stderr].map(|x| if x.is_finite() { x } else { f64::MAX });
-            let by = Criterion::Estimate { kl_estimate_nats: nats, kl_estimate_stderr_nats: stderr };
-            let measured = Measured { by, update: self.update, rows: None };
-            best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
-            self.stopped = self.is_out_of_patience();
-            if self.stopped {
-                // The final weights are scored anew.
-                self.last_score = None;
-            }
+        self.judging.last_estimate = Some(found);
+        // Infinity is not a number of JSON.
+        let [nats, stderr] = [found.nats, found.stderr].map(|x| if x.is_finite() { x } else { f64::MAX });
+        let by = Criterion::Estimate { kl_estimate_nats: nats, kl_estimate_stderr_nats: stderr };
+        self.keep_best(by, None)?;
+        if self.judging.stopped {
+            // The final weights are scored anew.
+            self.judging.last_score = None;
         }
         Ok(Some(found))
+    }
+
+    /// Checks the flow before the first update, once per run, if it starts from a mixture: the weights of later checks must
+    /// be better. A run that was killed after this check and resumed from update 0 has its result already.
+    pub(super) fn check_start(&mut self, phase: usize) -> Result<()> {
+        let is_unknown = self.judging.best.as_ref().is_some_and(|best| best.measured.is_none());
+        if self.update > 0 || !is_unknown || self.header.config.start == StartKind::Normal {
+            return Ok(());
+        }
+        let score = self.check(phase)?;
+        self.keep_by_score(&score)
+    }
+
+    /// [`Session::keep_best`] by a validation score. A score that leaves rows out cannot be compared with the others.
+    pub(super) fn keep_by_score(&mut self, score: &Score) -> Result<()> {
+        if score.lost.is_some() {
+            return Ok(());
+        }
+        let nll = score.best_nll(self.header.frames.entropy_nats());
+        let by = Criterion::Validation { nll_nats: nll.mean, nll_stderr_nats: nll.stderr };
+        self.keep_best(by, self.judging.rows_checked)
+    }
+
+    /// Keeps the averaged weights if they are the best of a run that chooses them, and applies early stopping.
+    fn keep_best(&mut self, by: Criterion, rows: Option<usize>) -> Result<()> {
+        let Some(best) = &mut self.judging.best else { return Ok(()) };
+        let measured = Measured { by, update: self.update, rows };
+        best.keep(measured, &self.state.ema, self.folder.as_ref(), &self.header.run)?;
+        self.judging.stopped = self.is_out_of_patience();
+        Ok(())
     }
 
     /// Early stopping: whether `patience` checks have passed since the best one. A resumed run reaches the same result
     /// from the best weights and the update.
     pub(super) fn is_out_of_patience(&self) -> bool {
         let config = &self.header.config;
-        let kept = self.best.as_ref().and_then(|best| best.measured);
+        let kept = self.judging.best.as_ref().and_then(|best| best.measured);
         let is_over = |(patience, kept): (u64, Measured)| {
-            let since = if self.budget.is_limited() {
-                self.tallies.counters.measured_at.iter().filter(|&&update| update > kept.update).count()
-                    as u64
+            let since = if self.timing.budget.is_limited() {
+                let measured_at = &self.programs.tallies.counters.measured_at;
+                measured_at.iter().filter(|&&update| update > kept.update).count() as u64
             } else {
                 best::checks_since(config, self.header.checks(), kept.update, self.update)
             };

@@ -27,7 +27,7 @@ const WITHOUT_BOTH: &str =
 impl Session<'_> {
     /// Writes the first checkpoint, without rows.
     pub(super) fn begin_files(&mut self) -> Result<()> {
-        self.header.run = self.header.id(&self.state, &self.budget.time);
+        self.header.run = self.header.id(&self.state, &self.timing.budget.time);
         let Some(folder) = &mut self.folder else { return Ok(()) };
         if let Some(aside) = self.trainer.restart.then(|| folder.move_aside()).transpose()?.flatten() {
             let (from, to) = (folder.path().display(), aside.display());
@@ -52,7 +52,11 @@ impl Session<'_> {
             Error::Train(TrainError::OtherRows { .. }) => unusable(WITHOUT_BOTH)(e),
             e => unusable(WITHOUT)(e),
         })?;
-        let best = self.best.as_ref().map(|_| Best::read(folder, &self.header, self.update, &self.state.ema));
+        let best = self
+            .judging
+            .best
+            .as_ref()
+            .map(|_| Best::read(folder, &self.header, self.update, &self.state.ema));
         let best = best.transpose().map_err(unusable(RESTART))?.flatten();
         // All files are read and consistent: writing starts here.
         folder.sweep();
@@ -70,12 +74,12 @@ impl Session<'_> {
         let mut earlier = Counters { run, metrics, ..counters.unwrap_or_default() };
         // The counters must cover fewer rows before rows are removed.
         write_sealed(&folder.target(COUNTERS_FILE)?, &earlier)?;
-        self.budget.resume(earlier.seconds);
+        self.timing.budget.resume(earlier.seconds);
         earlier.measured_at.retain(|&update| update <= self.update);
-        self.tallies.restore(earlier);
-        rows.rows.iter().for_each(|row| self.tallies.read(&self.header.config, row));
-        self.best = best.or(self.best.take());
-        self.rows_checked = self.best.as_ref().and_then(|best| best.measured?.rows);
+        self.programs.tallies.restore(earlier);
+        rows.rows.iter().for_each(|row| self.programs.tallies.read(&self.header.config, row));
+        self.judging.best = best.or(self.judging.best.take());
+        self.judging.rows_checked = self.judging.best.as_ref().and_then(|best| best.measured?.rows);
         self.metrics = Some(rows.resume()?);
         Ok(())
     }
@@ -88,7 +92,7 @@ impl Session<'_> {
     }
 
     pub(super) fn write(&mut self) -> Result<()> {
-        let since_s = self.budget.time.now_s();
+        let since_s = self.timing.now_s();
         let target = |folder: &Option<RunFolder>, name| folder.as_ref().map(|folder| folder.target(name));
         let Some(path) = target(&self.folder, COUNTERS_FILE).transpose()? else { return Ok(()) };
         let finite = |t: &Tensor| !t.dtype().is_float() || t.to_vec().iter().all(|x| x.is_finite());
@@ -102,13 +106,13 @@ impl Session<'_> {
         let stored = Stored::of(&self.state, self.pixels.clone());
         let Some(path) = target(&self.folder, MODEL_FILE).transpose()? else { return Ok(()) };
         write_checkpoint(path, &self.header, &stored)?;
-        self.saving.done(since_s, self.budget.time.now_s());
+        self.timing.saving.done(since_s, self.timing.now_s());
         Ok(())
     }
 
     /// Writes the final scores to `counters.json`.
     pub(in crate::train) fn keep_scores(&mut self, scores: Scores) -> Result<()> {
-        self.tallies.counters.scores = Some(scores);
+        self.programs.tallies.counters.scores = Some(scores);
         let path = self.folder.as_ref().map(|folder| folder.target(COUNTERS_FILE)).transpose()?;
         let Some(path) = path else { return Ok(()) };
         Ok(write_sealed(&path, self.counters())?)
@@ -116,10 +120,10 @@ impl Session<'_> {
 
     /// The counters for the report, over this process and earlier ones, as of now.
     pub(in crate::train) fn counters(&mut self) -> &Counters {
-        self.tallies.settle();
-        let counters = &mut self.tallies.counters;
+        self.programs.tallies.settle();
+        let counters = &mut self.programs.tallies.counters;
         counters.run.clone_from(&self.header.run);
-        counters.seconds = Some(self.budget.trained_s());
+        counters.seconds = Some(self.timing.budget.trained_s());
         counters.metrics = self.metrics.as_ref().map(Metrics::extent);
         counters.peak_rss_mb = process::peak_rss_mb().max(counters.peak_rss_mb);
         counters.threads = rayon::current_num_threads();

@@ -37,8 +37,8 @@ impl Session<'_> {
     /// the latest, because it measures how long the end of the run will take.
     pub(super) fn first_look(&self, phase: usize) -> bool {
         let begun = self.first(phase).max(self.resumed_from.unwrap_or(0));
-        let spent_s = self.budget.time.now_s() - self.begun_s;
-        match self.budget.phase_s(phase) {
+        let spent_s = self.timing.now_s() - self.timing.begun_s;
+        match self.timing.budget.phase_s(phase) {
             None => self.update - begun >= FIRST_LOOK_UPDATES || spent_s >= FIRST_LOOK_S,
             Some(phase_s) => spent_s >= FIRST_LOOK_S.min(phase_s / MEASURES as f64),
         }
@@ -48,48 +48,48 @@ impl Session<'_> {
     /// a run scores the same random rows of the validation part: so many that all checks together take `1 / LOOK_SHARE`
     /// of the phase, and at least one call.
     pub(super) fn check(&mut self, phase: usize) -> Result<Score> {
-        let open = self.watch.no_deadline();
-        let Some(phase_s) = self.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
-        let (work, call, all) = self.held_out.checks(&self.measure, self.state.ema.base.dim);
-        let rows = if let Some(rows) = self.rows_checked {
+        let open = self.timing.watch.no_deadline();
+        let Some(phase_s) = self.timing.budget.phase_s(phase) else { return self.measure(usize::MAX, &open) };
+        let (work, call, all) = self.held_out.checks(&self.judging.measure, self.state.ema.base.dim);
+        let rows = if let Some(rows) = self.judging.rows_checked {
             rows
         } else {
-            if !self.watch.knows(work) {
+            if !self.timing.watch.knows(work) {
                 // The first call compiles the program, the second one measures its time.
                 self.measure(2 * call, &open)?;
             }
             let most_s = phase_s / self.header.checks().count() as f64 / LOOK_SHARE;
-            let calls = (most_s / self.watch.expected_s(work, call as f64).max(1e-9)) as usize;
+            let calls = (most_s / self.timing.watch.expected_s(work, call as f64).max(1e-9)) as usize;
             (calls.max(1).saturating_mul(call)).min(all)
         };
-        self.rows_checked = Some(rows);
+        self.judging.rows_checked = Some(rows);
         self.measure(rows, &open)
     }
 
     /// The validation score of the averaged weights, over the first `most` rows or as many as there is time for.
     pub(in crate::train) fn measure(&mut self, most: usize, by: &Deadline) -> Result<Score> {
         self.team.order(&Order::Wait)?;
-        let (since_s, on_stage) = (self.budget.time.now_s(), &mut self.trainer.on_stage);
+        let (since_s, on_stage) = (self.timing.now_s(), &mut self.trainer.on_stage);
         on_stage(Activity::Measuring, 0.0);
         let progress = |share| on_stage(Activity::Measuring, share);
-        let found = self.held_out.validation(&self.measure, &self.state.ema, most, by, progress)?;
+        let found = self.held_out.validation(&self.judging.measure, &self.state.ema, most, by, progress)?;
         let found = self.reported(found);
-        self.measuring.done(since_s, self.budget.time.now_s());
-        if self.last_score.is_none_or(|last| last.lost.is_none()) {
+        self.timing.measuring.done(since_s, self.timing.now_s());
+        if self.judging.last_score.is_none_or(|last| last.lost.is_none()) {
             self.held_out.lost(&found, false).iter().for_each(|text| (self.trainer.on_note)(text));
         }
-        self.last_score = Some(found);
+        self.judging.last_score = Some(found);
         Ok(found)
     }
 
     /// The test score of the averaged weights, over as many points as there is time for.
     pub(in crate::train) fn test(&mut self, by: &Deadline) -> Result<Score> {
         let (seed, standard) = (self.header.config.seed, self.header.standard());
-        let drawn = if by.is_limited() { self.measure.rows_per_call() } else { at_most(DRAWN) };
+        let drawn = if by.is_limited() { self.judging.measure.rows_per_call() } else { at_most(DRAWN) };
         let Trainer { data, on_stage, .. } = &mut self.trainer;
         let fresh = |part| data.fresh(&standard, drawn, seed, part);
         let progress = |share| on_stage(Activity::Testing, share);
-        let found = self.held_out.test(fresh, &self.measure, &self.state.ema, by, progress)?;
+        let found = self.held_out.test(fresh, &self.judging.measure, &self.state.ema, by, progress)?;
         self.held_out.lost(&found, true).iter().for_each(|text| (self.trainer.on_note)(text));
         Ok(self.reported(found))
     }
@@ -106,24 +106,24 @@ impl Session<'_> {
             return Ok(());
         }
         self.team.order(&Order::Wait)?;
-        let (since_s, open) = (self.budget.time.now_s(), self.watch.no_deadline());
+        let (since_s, open) = (self.timing.now_s(), self.timing.watch.no_deadline());
         if let (Some(gallery), true) = (self.gallery(), self.update > 0) {
             let key = self.state.key.fold_in(Tensor::from(SAMPLE_STREAM));
             gallery.samples(&self.state.ema, &key, self.update, &open)?;
-            self.drawing.done(since_s, self.budget.time.now_s());
+            self.timing.drawing.done(since_s, self.timing.now_s());
             return Ok(());
         }
         let Some((artist, folder)) = self.artist() else { return Ok(()) };
         let image = artist.frame();
         let count = |side: usize| (side * self.coarse()).div_ceil(image.side()).max(2);
         let cells = image.cells(0.0, count(image.height), count(image.width));
-        let plane = OnPlane { density: &self.draw, flow: &self.state.ema, frame: image, image: None };
+        let plane = OnPlane { density: &self.judging.draw, flow: &self.state.ema, frame: image, image: None };
         let density = plane.on_cells(&cells, &open, &mut |_| ())?;
         let density = density.expect("invariant: without a deadline all cells are evaluated");
         let learned = (density, cells.rows, cells.cols);
         let update = (self.update, self.update);
-        self.watch.run(Work::Figures, 1.0, || artist.density(folder, &learned, update))?;
-        self.drawing.done(since_s, self.budget.time.now_s());
+        self.timing.watch.run(Work::Figures, 1.0, || artist.density(folder, &learned, update))?;
+        self.timing.drawing.done(since_s, self.timing.now_s());
         Ok(())
     }
 
@@ -131,8 +131,8 @@ impl Session<'_> {
     /// most `1 / LOOK_SHARE` of a tenth of the training time, unless the number is the smallest.
     #[cfg(feature = "plot")]
     fn coarse(&self) -> usize {
-        let Some(phase_s) = self.budget.phase_s(self.last_phase()) else { return COARSE };
-        let cell_s = self.watch.expected_s(Work::Grid, 1.0).max(1e-9);
+        let Some(phase_s) = self.timing.budget.phase_s(self.last_phase()) else { return COARSE };
+        let cell_s = self.timing.watch.expected_s(Work::Grid, 1.0).max(1e-9);
         let most = phase_s / MEASURES as f64 / LOOK_SHARE / cell_s;
         (most.sqrt() as usize).clamp(COARSE_LEAST, COARSE)
     }
@@ -147,7 +147,7 @@ impl Session<'_> {
 
     /// Number of programs traced for scoring.
     pub(in crate::train) fn measure_traces(&self) -> usize {
-        self.held_out.images().map_or_else(|| self.measure.traces(), Images::traces)
+        self.held_out.images().map_or_else(|| self.judging.measure.traces(), Images::traces)
     }
 
     /// Draws figures over the plane, if there is a plane and a folder.
