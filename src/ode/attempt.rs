@@ -9,14 +9,11 @@
 //! Nothing here may loop over steps, save, print or allocate: drivers loop, and recorders save. A branch on a
 //! value of the clock needs [`Clock::known`], and may only skip work whose result is unused.
 
-use super::controller::History;
+use super::controller::{ErrorControl, History, of_error};
 use super::stages::{First, Times, eval, stages};
 use super::step_end::{SLACK, StepEnd, next_step_end};
 use super::stiff::stiff_stages;
-use super::{
-    Carry, Clock, Compiled, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField,
-    status,
-};
+use super::{Carry, Clock, Compiled, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
 
 /// The number of consecutive rejections because of non-finite numbers that ends a solve.
 pub(super) const NON_FINITE_MAX: f64 = 20.0;
@@ -284,13 +281,11 @@ fn count<S: State>(
     let accept = S::Clock::select(accepted, &one, &zero);
     carry.num_steps = carry.num_steps.add(&step);
     carry.num_accepted = carry.num_accepted.add(&accept);
-    let rejected = match scheme.controller {
-        // The published codes count no rejection before the first accepted step.
-        Controller::Hairer(_) => {
-            let started = one.le(&carry.num_accepted);
-            S::Clock::and(&started, &S::Clock::and(running, &S::Clock::not(accepted)))
-        }
-        _ => S::Clock::and(running, &S::Clock::not(accepted)),
+    let rejected = if scheme.controller.properties().counts_first_rejections {
+        S::Clock::and(running, &S::Clock::not(accepted))
+    } else {
+        let started = one.le(&carry.num_accepted);
+        S::Clock::and(&started, &S::Clock::and(running, &S::Clock::not(accepted)))
     };
     carry.num_rejected = carry.num_rejected.add(&S::Clock::select(&rejected, &one, &zero));
     carry.num_fn_evals = carry.num_fn_evals.add(&step.mul(&evals));
@@ -328,15 +323,11 @@ fn adapt<const UNROLLED: bool, S: State>(
         slack: &carry.slack,
         is_stiff: !scheme.tableau.is_explicit(),
     };
-    let (factor, history) = match scheme.controller {
-        Controller::Pid(pid) => {
-            (pid.next::<UNROLLED, _>(order, error_ratio, &past), pid.history(error_ratio))
-        }
-        Controller::Hairer(hairer) => {
-            (hairer.next(order, error_ratio, &past), HairerController::history(error_ratio))
-        }
-        Controller::Constant(_) | Controller::StepTo(_) => return,
-    };
+    let (factor, history) = of_error!(
+        scheme.controller,
+        control => (control.next::<UNROLLED, _>(order, error_ratio, &past), control.history(error_ratio)),
+        return
+    );
     let mut dt = carry.h.mul(&factor);
     if !scheme.limits.stops.is_empty() {
         // If a stop cut the step short, the next step has the size proposed before, unless the controller now

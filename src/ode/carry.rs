@@ -5,7 +5,7 @@
 //! step. The exception is the memory of stiff methods, which are never recorded.
 
 use super::step_end::SLACK;
-use super::{Clock, Controller, Scheme, State, StiffStages};
+use super::{Clock, Scheme, State, StiffStages};
 
 /// The data that one step passes to the next.
 #[derive(Clone)]
@@ -160,12 +160,11 @@ impl<S: State> Carry<S> {
         if !scheme.limits.stops.is_empty() {
             clocks.extend([&mut self.num_stops, &mut self.num_off_grid]);
         }
-        match scheme.controller {
-            Controller::Pid(pid) if pid.ratio_coeff != 0.0 => {
-                clocks.extend([&mut self.slack, &mut self.h_prev]);
-            }
-            Controller::Hairer(_) | Controller::Pid(_) => clocks.push(&mut self.slack),
-            Controller::Constant(_) | Controller::StepTo(_) => {}
+        if scheme.is_adaptive() {
+            clocks.push(&mut self.slack);
+        }
+        if scheme.controller.properties().reads_last_size {
+            clocks.push(&mut self.h_prev);
         }
         clocks
     }

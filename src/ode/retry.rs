@@ -7,7 +7,7 @@
 
 use super::attempt::{NON_FINITE_MAX, count_stiff};
 use super::stages::eval;
-use super::{Carry, Clock, Controller, FieldFailure, Scheme, Span, State, VectorField, status};
+use super::{Carry, Clock, FieldFailure, Scheme, Span, State, VectorField, status};
 
 /// The values of the carry before an accepted step, with which the step can be undone, cut short or
 /// interpolated.
@@ -118,11 +118,7 @@ pub(super) fn refuse<S: State<Clock = f64>>(scheme: &Scheme<S>, h: f64, carry: &
 
 /// Sets the next step size where `bad` holds: there the step was rejected because of non-finite numbers.
 fn shorten<S: State>(scheme: &Scheme<S>, bad: &<S::Clock as Clock>::Mask, carry: &mut Carry<S>) {
-    let factor = match scheme.controller {
-        Controller::Pid(pid) => pid.factor_min,
-        Controller::Hairer(hairer) => hairer.factor_min,
-        Controller::Constant(_) | Controller::StepTo(_) => 1.0,
-    };
+    let factor = scheme.controller.properties().factor_after_failure;
     let number = |x: f64| carry.t.like(x);
     carry.dt = S::Clock::select(bad, &carry.h.mul(&number(factor)), &carry.dt);
     carry.error_ratio = S::Clock::select(bad, &number(f64::INFINITY), &carry.error_ratio);
@@ -173,7 +169,8 @@ pub(crate) fn resume<S: State, F: VectorField<S>>(
         let most = t.sub(t_start).abs().mul(&number(GROWTH)).max(&scheme.dt_min(&t).mul(&number(2.0)));
         let dt = carry.dt.abs().min(&most).mul(&span.direction);
         carry.dt = short(&dt, &carry.dt);
-        if !scheme.tableau.is_explicit() && matches!(scheme.controller, Controller::Pid(_)) {
+        let forgets = scheme.controller.properties().forgets_at_events;
+        if !scheme.tableau.is_explicit() && forgets {
             // Stiff methods may shorten an accepted step by the ratio of the last two step sizes. The size of
             // the step before the cut would shorten each of the next steps, down to rounding of t.
             let one = number(1.0);

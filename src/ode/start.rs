@@ -3,9 +3,7 @@
 use super::attempt::measure;
 use super::stages::eval;
 use super::step_end::next_wall;
-use super::{
-    Carry, Clock, Controller, FieldFailure, HairerController, Scheme, Span, State, VectorField, status,
-};
+use super::{Carry, Clock, FieldFailure, Scheme, Span, State, VectorField, status};
 
 /// The carry before the first step.
 ///
@@ -44,8 +42,8 @@ pub(super) fn start_in<S: State, F: VectorField<S>>(
     if scheme.limits.max_steps == 0 {
         carry.status = S::Clock::select(&carry.is_running(), &code(status::MAX_STEPS), &carry.status);
     }
-    if let Controller::Hairer(_) = scheme.controller {
-        carry.inv_prev = code(HairerController::INV_PREV_MAX);
+    if let Some(history) = scheme.controller.properties().first_history {
+        carry.inv_prev = code(history);
     }
     if scheme.carries_first() || scheme.is_adaptive() {
         let t = scheme.after(span, &carry.t);

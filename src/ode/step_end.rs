@@ -133,16 +133,15 @@ pub(super) fn next_step_end<S: State>(
             let on_grid = S::Clock::not(&S::Clock::and(&at_wall, &apart));
             (grid, at_wall, on_grid)
         }
-        Controller::Pid(_) => {
+        other => {
             let proposed = carry.t.add(&carry.dt);
-            let at_wall = passes(span, &wall, &proposed, &slack_of_attempt);
-            (proposed, at_wall, span.t0.lt(&span.t0))
-        }
-        Controller::Hairer(_) => {
-            let proposed = carry.t.add(&carry.dt);
-            // The published codes extend a step by up to 1 % to avoid a remainder of this size.
-            let stretched = carry.t.add(&carry.dt.mul(&one.like(1.01)));
-            let at_wall = passes(span, &wall, &stretched, &slack_of_attempt);
+            let at_wall = match other.properties().stretch {
+                None => passes(span, &wall, &proposed, &slack_of_attempt),
+                Some(stretch) => {
+                    let stretched = carry.t.add(&carry.dt.mul(&one.like(stretch)));
+                    passes(span, &wall, &stretched, &slack_of_attempt)
+                }
+            };
             (proposed, at_wall, span.t0.lt(&span.t0))
         }
     };
