@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stays_with_the_buffer_of_a_state_and_not_with_one_given_up() {
+    fn a_name_stays_with_the_array_of_a_state_and_not_with_one_given_up() {
         let step = jit(|(w, n): (Tensor, Tensor), x: Tensor| ((w + &x, n + 1), x));
         let mut state = (Tensor::from([1.0, 2.0, 3.0]), Tensor::from(0u32));
         set_names("tests.state", &state);

@@ -247,7 +247,7 @@ impl Array {
         self.counted.rename(Some(name.into()));
     }
 
-    /// Removes the name, for a buffer that is reused for another value.
+    /// Removes the name, for an array that is reused for another value.
     pub(crate) fn forget_name(&self) {
         self.counted.rename(None);
     }

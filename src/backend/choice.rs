@@ -18,9 +18,9 @@ const VARIABLE: &str = "FLOWLINE_BACKEND";
 /// If `FLOWLINE_LEVEL` or, where it is read, `FLOWLINE_BACKEND` has an invalid value.
 pub fn current() -> &'static dyn Backend {
     static CURRENT: OnceLock<Box<dyn Backend>> = OnceLock::new();
-    &**CURRENT.get_or_init(|| match is_oracle() {
-        true => Box::new(Oracle),
-        false => Box::new(Cpu::new(Level::detect())),
+    &**CURRENT.get_or_init(|| match choice() {
+        Choice::Cpu => Box::new(Cpu::new(Level::detect())),
+        Choice::Oracle => Box::new(Oracle),
     })
 }
 
@@ -29,26 +29,33 @@ pub fn available() -> Vec<Box<dyn Backend>> {
     Level::available().into_iter().map(|level| Box::new(Cpu::new(level)) as Box<dyn Backend>).collect()
 }
 
-/// Whether the oracle runs the programs of this process.
-#[cfg(any(debug_assertions, test))]
-pub fn is_oracle() -> bool {
-    static IS_ORACLE: OnceLock<bool> = OnceLock::new();
-    let read = || named(&std::env::var_os(VARIABLE).unwrap_or_default().to_string_lossy());
-    *IS_ORACLE.get_or_init(read)
+/// A backend that can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Cpu,
+    #[cfg_attr(not(any(debug_assertions, test)), expect(dead_code, reason = "only tests choose the oracle"))]
+    Oracle,
 }
 
-/// Whether the oracle runs the programs of this process: never in a build without debug assertions.
+/// The backend that the environment variable names.
+#[cfg(any(debug_assertions, test))]
+fn choice() -> Choice {
+    static CHOICE: OnceLock<Choice> = OnceLock::new();
+    *CHOICE.get_or_init(|| named(&std::env::var_os(VARIABLE).unwrap_or_default().to_string_lossy()))
+}
+
+/// The CPU: other builds do not read the variable.
 #[cfg(not(any(debug_assertions, test)))]
-pub fn is_oracle() -> bool {
-    false
+fn choice() -> Choice {
+    Choice::Cpu
 }
 
-/// Whether this value of the variable names the oracle.
+/// The backend that a value of the variable names.
 #[cfg(any(debug_assertions, test))]
-fn named(value: &str) -> bool {
+fn named(value: &str) -> Choice {
     match value {
-        "" | "cpu" => false,
-        "oracle" => true,
+        "" | "cpu" => Choice::Cpu,
+        "oracle" => Choice::Oracle,
         other => panic!("{VARIABLE}={other} is not a backend; use cpu or oracle"),
     }
 }
@@ -56,10 +63,11 @@ fn named(value: &str) -> bool {
 /// Whether a test must be skipped, because the oracle runs the programs and has no `what`.
 #[cfg(test)]
 pub(crate) fn oracle_lacks(what: &str) -> bool {
-    if is_oracle() {
+    let lacks = choice() == Choice::Oracle;
+    if lacks {
         println!("skipped: the oracle has no {what}");
     }
-    is_oracle()
+    lacks
 }
 
 #[cfg(test)]
@@ -68,8 +76,9 @@ mod tests {
 
     #[test]
     fn the_variable_names_a_backend() {
-        assert_eq!(["", "cpu", "oracle"].map(named), [false, false, true]);
+        assert_eq!(["", "cpu", "oracle"].map(named), [Choice::Cpu, Choice::Cpu, Choice::Oracle]);
         assert!(std::panic::catch_unwind(|| named("gpu")).is_err());
-        assert_eq!(current().name() == "oracle", is_oracle());
+        let is_asked = std::env::var(VARIABLE).is_ok_and(|value| value == "oracle");
+        assert_eq!(current().name() == "oracle", is_asked);
     }
 }

@@ -37,7 +37,8 @@ pub trait Executable: Send + Sync {
 /// A compiled function and the memory of its runs.
 pub trait Runner: Send {
     /// Runs the function. `outputs` have the types of the outputs and any contents; afterwards they hold the results.
-    /// The results depend only on the inputs, not on earlier runs.
+    /// The results depend only on the inputs, not on earlier runs. The next run may get other arrays, and a caller may
+    /// hand the arrays of this one to a user: a runner keeps no address of an input or an output after a run.
     ///
     /// # Panics
     /// If an array does not have the type that the function expects. A debug callback of the function may panic;
@@ -47,7 +48,7 @@ pub trait Runner: Send {
     /// Counters of the loops in the last run.
     fn counters(&self) -> Counters;
 
-    /// The report of the program, and how its loops stored their states in the last run.
+    /// The report of the program, and how its loops stored their states in the last run. It does not panic.
     fn report(&self) -> PlanReport;
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod work;
 
 #[cfg(test)]
 pub(crate) use choice::oracle_lacks;
-pub use choice::{available, current, is_oracle};
+pub use choice::{available, current};
 pub use cpu::Peak;
 pub use interface::{Backend, Counters, Executable, Runner};
 pub use loop_report::{LoopReport, LoopRun};

@@ -65,6 +65,7 @@ impl Runner for Interpretation {
             found.unwrap_or_else(|e| panic!("invariant: a program can be interpreted: {e}"));
         assert_eq!(values.len(), outputs.len(), "invariant: the program has {} outputs", values.len());
         for (value, output) in values.iter().zip(outputs) {
+            assert!(output.is_like(value.array()), "invariant: an output has the type of its value");
             output.data_mut().copy_from(value.array().data());
         }
         self.counts = counts;

@@ -73,7 +73,7 @@ pub(super) trait ErrorControl: Sized {
     const NAME: &'static str;
 
     /// The first step size, if it is given.
-    fn dt0(&self) -> &Option<f64>;
+    fn dt0(&self) -> Option<f64>;
 
     /// This controller with a first step size.
     fn starting_with(self, dt0: f64) -> Self;
@@ -142,7 +142,7 @@ impl Controller {
     pub fn dt0(&self) -> Option<f64> {
         match self {
             Controller::Constant(constant) => Some(constant.dt0),
-            other => of_error!(other, control => *control.dt0(), None),
+            other => of_error!(other, control => control.dt0(), None),
         }
     }
 

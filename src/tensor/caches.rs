@@ -7,7 +7,8 @@
 //! ten thousand times.
 //!
 //! Caches of both kinds have a maximum number of entries and evict the least recently used entry. No result
-//! depends on the caches: a plan is a function of its program and of the processor. The cache of this module
+//! depends on the caches: a plan is a function of its program, the processor and the backend, which a process
+//! never changes. The cache of this module
 //! keeps no data alive: constant arrays of a function outside `jit` become inputs of its plan. Arrays that the body
 //! of a loop, a branch or a tile captures are operands of it (`trace::align`), so they are constants of the
 //! function, too. A function with an observer is not cached, because the observer may hold data.

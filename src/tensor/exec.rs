@@ -1,6 +1,6 @@
 //! Compiles and runs functions with the backend in use, and single operations on concrete tensors.
 //!
-//! This is the only file above `backend/` that compiles or runs a program. A run writes its results to arrays of a
+//! Except for tests and fuzzing, this is the only file above `backend/` that compiles or runs a program. A run writes its results to arrays of a
 //! [`Space`], so that a failed run does not change a caller's buffers. After a run that succeeded, the caller exchanges
 //! these arrays for its own: no result is copied.
 

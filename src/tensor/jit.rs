@@ -264,8 +264,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         }
     }
 
-    /// Runs with owned arguments. A result reuses the buffer of an argument if the buffer fits and is not
-    /// shared.
+    /// Runs with owned arguments. A result keeps the buffer that it was computed in. In exchange, the program keeps the
+    /// buffer of an argument that has the same type and is not shared.
     fn call_tree(&self, args: Args) -> Result<T> {
         let leaves = args.leaves();
         if leaves.iter().any(Tensor::is_traced) {
@@ -337,8 +337,8 @@ macro_rules! arity {
             fn run(&self, ($($a,)+): ($($A,)+)) -> R { self($($a),+) }
         }
         impl<T: Tree, $($A: Tree),+> Jit<'_, ($($A,)+), T> {
-            /// Runs the program for these arguments; traces and compiles it if it is new. The result reuses
-            /// buffers of arguments that are not shared.
+            /// Runs the program for these arguments; traces and compiles it if it is new. The program keeps the
+            /// buffer of an argument that is not shared, in exchange for the buffer of a result of the same type.
             ///
             /// # Errors
             /// The function's own error, a solve that ended early, a retrace beyond [`Jit::max_traces`], or a

@@ -4,7 +4,7 @@
 //! change what another option sets: `--rtol` alone sets `--atol`. The error shows what differs, with both values.
 
 use super::config::DataShape;
-use super::options::{OPTIONS, Resume, TrainOption, plain};
+use super::options::{Resume, TrainOption, causes_first, plain};
 use super::{Preset, TrainConfig, TrainError, TrainOptions};
 use crate::error::Error;
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl TrainOptions {
 fn differing((option, value): (&TrainOption, &Value), config: &TrainConfig, found: &TrainConfig) -> Change {
     let differs = |other: &&TrainOption| other.value_in(config) != other.value_in(found);
     let by = format!(" (by {}={})", option.flag, plain(value));
-    if let Some(other) = std::iter::once(option).chain(OPTIONS).find(differs) {
+    if let Some(other) = std::iter::once(option).chain(causes_first()).find(differs) {
         let [was, asked] = [config, found].map(|config| plain(&other.value_in(config)));
         // The value as it was typed, unless it is only a part of what differs.
         let typed = plain(value);

@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(due(7), [1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(due(25).last(), Some(&25));
         let (updates, objective) = (Some(400), Some(ObjectiveKind::Both));
-        let mut config = TrainConfig::new(&TrainOptions { updates, objective, ..TrainOptions::default() });
+        let mut config = TrainConfig::new(&TrainOptions { objective, updates, ..TrainOptions::default() });
         config.phases[0].updates = 100;
         config.phases[1].updates = 300;
         assert_eq!(checks_since(&config, TENTHS, 10, 10), 0);

@@ -1,7 +1,7 @@
 //! Ranks other than 0: they hold the state of the run and follow the orders of rank 0.
 
 use super::data::Prepared;
-use super::options::{OPTIONS, TrainOption, plain};
+use super::options::{TrainOption, causes_first, plain};
 use super::run::{RunInfo, Trainer};
 use super::state::{Stored, TrainState};
 use super::step::{self, Step};
@@ -35,7 +35,7 @@ fn check(trainer: &Trainer<'_>, world: &World) -> Result<()> {
         ];
         // The first option that differs is named, in one line. The whole configuration comes after them.
         let value = |option: &TrainOption| Some(of(option.flag, plain(&option.value?(&config))));
-        values.extend(OPTIONS.iter().filter_map(value));
+        values.extend(causes_first().into_iter().filter_map(value));
         values.push(of("configuration", json.to_string()));
         values.push(of("data", format!("{:016x}", trainer.data.fingerprint()?)));
         Ok(values)

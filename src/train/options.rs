@@ -8,7 +8,7 @@ mod table;
 pub use table::{
     INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, TrainOptions, Values,
 };
-pub(super) use table::{Needs, Resume};
+pub(super) use table::{Needs, Resume, causes_first};
 
 use super::{DivergenceKind, PixelTransformKind, TrainError};
 use crate::error::Error;

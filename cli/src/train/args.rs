@@ -4,7 +4,7 @@ use super::super::documented::DiffraxExample;
 use super::super::input::{Delimiter, delimiter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
 use flowline::__internal::{
     INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, Values,
 };
@@ -64,45 +64,54 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub test_labels: Option<PathBuf>,
 
-    #[command(flatten)]
-    table: TableArgs,
-
     /// First look: the same as --time-limit 15; figures may be coarse
-    #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"], display_order = place("shards") + 1)]
+    #[arg(long, help_heading = RUN, conflicts_with_all = ["updates", "time_limit"])]
     pub quick: bool,
     /// TOML file of options; options on the command line take precedence
-    #[arg(long, value_name = "FILE", help_heading = RUN, display_order = place("preset") + 1)]
+    #[arg(long, value_name = "FILE", help_heading = RUN)]
     pub config: Option<PathBuf>,
     /// Number of threads, 1 to 1024; the results do not depend on it [default: RAYON_NUM_THREADS, or one per
     /// core]
-    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true, display_order = place("seed") + 1)]
+    #[arg(long, value_name = "N", help_heading = RUN, allow_negative_numbers = true)]
     pub threads: Option<usize>,
     /// Continue the run in --out, or begin it if there is none; without a time limit, the result has the bits
     /// of an uninterrupted run
-    #[arg(long, help_heading = RUN, conflicts_with = "restart", display_order = place("seed") + 2)]
+    #[arg(long, help_heading = RUN, conflicts_with = "restart")]
     pub resume: bool,
     /// Start a new run in --out; the files of the old run move to DIR.1, or DIR.2, ... if that exists
-    #[arg(long, help_heading = RUN, display_order = place("seed") + 3)]
+    #[arg(long, help_heading = RUN)]
     pub restart: bool,
     /// Print the operations and the memory of an update of each phase, without training
-    #[arg(long, help_heading = RUN, display_order = place("seed") + 4)]
+    #[arg(long, help_heading = RUN)]
     pub plan: bool,
     /// Folder of the run [default: runs/ and the name of DATA; -2, -3, ... is added if it exists; to resume
     /// or restart, the last that exists]
-    #[arg(short, long, value_name = "DIR", help_heading = OUTPUT, display_order = place("plots") - 1)]
+    #[arg(short, long, value_name = "DIR", help_heading = OUTPUT)]
     pub out: Option<PathBuf>,
     /// Format of progress on standard error: text, jsonl [default: text]
     #[arg(long, value_name = "FORMAT", help_heading = OUTPUT, hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(["text", "jsonl"]).map(|name| name == "jsonl"), display_order = place("plots") + 1)]
+        value_parser = PossibleValuesParser::new(["text", "jsonl"]).map(|name| name == "jsonl"))]
     pub log_format: Option<bool>,
+    /// The last field, because it orders all arguments.
+    #[command(flatten)]
+    table: TableArgs,
 }
 
 /// The arguments of the table of options.
 struct TableArgs(TrainOptions);
 
 impl clap::Args for TableArgs {
+    /// Adds the arguments of the table, and sorts all arguments by their [`place`].
     fn augment_args(command: Command) -> Command {
-        command.args(OPTIONS.iter().map(argument))
+        let command = command.args(OPTIONS.iter().map(argument));
+        let mut args: Vec<Arg> = command.get_arguments().cloned().collect();
+        args.sort_by_key(|arg| place(arg.get_id().as_str()));
+        let group = ArgGroup::new("Args").multiple(true).args(args.iter().map(Arg::get_id));
+        // Options are numbered from 0; DATA, which is before them, has no number of its own.
+        let numbers = std::iter::once(0).chain(0..);
+        let mut sorted = args.into_iter().zip(numbers).map(|(arg, i)| arg.display_order(i));
+        let command = command.mut_args(|_| sorted.next().expect("invariant: as many as before"));
+        command.mut_group("Args", |_| group)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -138,7 +147,7 @@ fn argument(option: &TrainOption) -> Arg {
     let TrainOption { name, flag, alias, heading, help, .. } = *option;
     let long = |flag: &'static str| flag.trim_start_matches('-');
     let arg = Arg::new(name).long(long(flag)).visible_aliases(alias.map(long)).help_heading(heading);
-    let arg = arg.help(help.trim_start()).display_order(place(name));
+    let arg = arg.help(help.trim_start());
     let arg = if option.values == Values::Flag {
         arg.action(ArgAction::SetTrue)
     } else {
@@ -161,10 +170,21 @@ fn parser(option: &str, names: &[&'static str]) -> PossibleValuesParser {
     PossibleValuesParser::new(names)
 }
 
-/// The place of an option of the table in the help. The places after it are free for other options.
-fn place(name: &str) -> usize {
-    let at = OPTIONS.iter().position(|option| option.name == name).expect("invariant: it is in the table");
-    10 * (at + 1)
+/// Options of the command line, and the option of the table after which the help has them. Others come first.
+const AFTER: [(&str, &[&str]); 4] = [
+    ("shards", &["quick"]),
+    ("preset", &["config"]),
+    ("seed", &["threads", "resume", "restart", "plan", "out"]),
+    ("plots", &["log_format"]),
+];
+
+/// The place of an option in the help: its row in the table from 1, or that of the option before it.
+fn place(name: &str) -> (usize, bool) {
+    let row = |name: &str| OPTIONS.iter().position(|option| option.name == name).map_or(0, |at| at + 1);
+    match AFTER.iter().find(|(_, names)| names.contains(&name)) {
+        Some((before, _)) => (row(before), true),
+        None => (row(name), false),
+    }
 }
 
 impl Args {
@@ -217,16 +237,15 @@ mod tests {
         assert!(read > OPTIONS.len(), "{read}");
     }
 
-    /// The names of an argument as in the tables of the page, and the page's row of the argument.
+    /// The names of an argument, as in the tables of the page.
     fn names(arg: &Arg) -> Vec<String> {
         let aliases = arg.get_visible_aliases().unwrap_or_default();
         let long = arg.get_long().into_iter().chain(aliases).map(|name| format!("--{name}"));
         let mut names: Vec<String> =
             arg.get_short().map(|letter| format!("-{letter}")).into_iter().chain(long).collect();
-        if let (Some([value]), Some(last)) = (arg.get_value_names(), names.last_mut()) {
-            if arg.get_action().takes_values() {
-                *last += &format!(" <{value}>");
-            }
+        let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+        if let (Some([value]), Some(last)) = (value, names.last_mut()) {
+            *last = format!("{last} <{value}>");
         }
         names
     }
@@ -253,7 +272,8 @@ mod tests {
             for arg in args() {
                 let first = &names(arg)[0];
                 let row = rows.iter().find(|row| spans(&cell(row)).contains(first)).unwrap();
-                for value in arg.get_possible_values() {
+                let takes_values = arg.get_action().takes_values();
+                for value in arg.get_possible_values().iter().filter(|_| takes_values) {
                     assert!(spans(row).iter().any(|span| span == value.get_name()), "{first}: {row}");
                 }
             }

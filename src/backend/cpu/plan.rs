@@ -96,7 +96,7 @@ impl Plan {
         let mut laid = lay_out(func, level, trips);
         laid.check();
         laid.relocate();
-        let Laid { func, mut lowered, memory, pool, consts, .. } = laid;
+        let Laid { func, lowered, memory, pool, consts, .. } = laid;
         let strips =
             || lowered.steps.iter().filter_map(|s| if let Step::Strip(p) = s { Some(p) } else { None });
         let scratch_bytes =

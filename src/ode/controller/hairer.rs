@@ -54,8 +54,8 @@ const INV_PREV_MAX: f64 = 1e4;
 impl ErrorControl for HairerController {
     const NAME: &'static str = "HairerController";
 
-    fn dt0(&self) -> &Option<f64> {
-        &self.dt0
+    fn dt0(&self) -> Option<f64> {
+        self.dt0
     }
 
     fn starting_with(self, dt0: f64) -> Self {

@@ -171,8 +171,8 @@ impl PidController {
 impl ErrorControl for PidController {
     const NAME: &'static str = "PidController";
 
-    fn dt0(&self) -> &Option<f64> {
-        &self.dt0
+    fn dt0(&self) -> Option<f64> {
+        self.dt0
     }
 
     fn starting_with(self, dt0: f64) -> Self {

@@ -77,7 +77,7 @@ fn a_step_exchanges_buffers_with_the_state_and_copies_nothing() {
     });
     let start = Tensor::from([1.0, 2.0]);
     let mut state = Model { memory: Adam::new(0.1).build().init(&start), w: start };
-    state.w.array().set_name("w");
+    state.w.array().set_name("tests.exchanged");
     let address = |x: &Tensor| x.array().data().as_ptr();
     let mut addresses = vec![];
     for n in 1..=6 {
@@ -88,7 +88,7 @@ fn a_step_exchanges_buffers_with_the_state_and_copies_nothing() {
     }
     // Two buffers take turns.
     assert!(addresses[0] != addresses[1] && addresses[..4] == addresses[2..], "{addresses:?}");
-    assert!(crate::memory::live_arrays().iter().any(|a| a.name.as_deref() == Some("w")));
+    assert!(crate::memory::live_arrays().iter().any(|a| a.name.as_deref() == Some("tests.exchanged")));
     // The buffer of a state that is shared stays with its other owner.
     let before = state.w.clone();
     step.step(&mut state, Tensor::from([1.0, 1.0])).unwrap();
@@ -102,6 +102,13 @@ fn a_result_takes_the_buffer_of_an_argument_and_other_results_keep_their_own() {
     let (first, second) = both.call(Tensor::from([1.0, 2.0])).unwrap();
     let (again, _) = both.call(Tensor::from([5.0, 6.0])).unwrap();
     assert_eq!([first.to_vec(), second.to_vec(), again.to_vec()], [[2.0, 4.0], [2.0, 3.0], [10.0, 12.0]]);
+    // One buffer, given twice.
+    let each = jit(|x: Tensor, y: Tensor| (x + 1.0, y + 2.0));
+    for n in 0..3 {
+        let x = Tensor::from([f64::from(n)]);
+        let (a, b) = each.call(x.clone(), x).unwrap();
+        assert_eq!((a.to_vec(), b.to_vec()), (vec![f64::from(n) + 1.0], vec![f64::from(n) + 2.0]));
+    }
 }
 
 #[test]

@@ -112,7 +112,9 @@ macro_rules! options {
         $kind:ident $(<$value_name:ident>)? $(($($range:tt)*))? $(default $default:literal)?,
         needs: $needs:ident, resume: $resume:ident, value: $value:expr;
     )+})+) => {
-        /// The options of a run; every field is optional.
+        /// The options of a run; every field is optional. A field has the help of the command line, where `DATA` are the
+        /// data of the run. The batch size is that of every phase; fixed steps replace the tolerances. `plots` has no
+        /// effect on the weights, except under a time limit, and is not in checkpoints.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct TrainOptions {$($(
@@ -125,6 +127,7 @@ macro_rules! options {
         pub const OPTIONS: &[TrainOption] = &[$($(TrainOption {
             name: stringify!($name),
             flag: $flag,
+            // The first element: the alias, or `None` without one.
             alias: [$(Some($alias),)? None][0],
             heading: $heading,
             help: concat!($($help,)+ $(" [default: ", $default, "]")?),
@@ -324,6 +327,19 @@ options! {
     }
 }
 
+/// The options in the order in which messages look for a difference: first those that set others, and last the start, which
+/// others set.
+pub(in crate::train) fn causes_first() -> Vec<&'static TrainOption> {
+    let mut options: Vec<&TrainOption> = OPTIONS.iter().collect();
+    options.sort_by_key(|option| match option.name {
+        "preset" => 0,
+        "objective" => 1,
+        "start" => 3,
+        _ => 2,
+    });
+    options
+}
+
 impl TrainOption {
     /// The option of this name.
     pub(in crate::train) fn named(name: &str) -> &'static TrainOption {
@@ -354,5 +370,29 @@ mod tests {
             let is_in_config = !matches!(option.resume, Resume::Change | Resume::TimeLimit);
             assert_eq!(option.value.is_some(), is_in_config, "{}", option.name);
         }
+        // All rows are there, each once.
+        assert_eq!(causes_first().len(), OPTIONS.len());
+    }
+
+    #[test]
+    fn a_flow_has_the_options_of_its_model_and_of_its_solves() {
+        let of_a_flow = OPTIONS.iter().filter(|option| option.is_of_a_flow()).map(|option| option.name);
+        let names = [
+            "field",
+            "start",
+            "width",
+            "depth",
+            "blocks",
+            "divergence",
+            "probes",
+            "kinetic",
+            "jacobian",
+            "solver",
+            "rtol",
+            "atol",
+            "fixed_steps",
+            "checkpoints",
+        ];
+        assert_eq!(of_a_flow.collect::<Vec<_>>(), names);
     }
 }

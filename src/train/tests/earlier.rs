@@ -37,7 +37,7 @@ fn options() -> TrainOptions {
 fn config() -> TrainConfig {
     let (preset, objective) = (Some(Preset::Points), Some(ObjectiveKind::Both));
     let shape = DataShape { dim: 3, ..DataShape::PLANE };
-    let mut config = TrainConfig::of(&TrainOptions { preset, objective, ..options() }, shape);
+    let mut config = TrainConfig::of(&TrainOptions { objective, preset, ..options() }, shape);
     let (features, log_frequency_max) = (32, 1.5);
     config.model.field =
         FieldConfig::Fourier { features, log_frequency_max, damping: 0.0, preconditioned: false, normals: 0 };

@@ -9,7 +9,7 @@ use crate::eval::with_at_most;
 use crate::io::{Scratch, scratch};
 use crate::tensor::{Tensor, Tree};
 use crate::time_source::TimeSource;
-use crate::train::{Given, ObjectiveKind, PlotsKind};
+use crate::train::{Given, ObjectiveKind, PlotsKind, Preset};
 use crate::world::{World, WorldError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -220,8 +220,13 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
             "--solver differs on rank 1 (this process): bosh3",
         ),
         (
-            TrainOptions { kinetic: Some(0.5), ..none },
+            TrainOptions { kinetic: Some(0.5), ..none.clone() },
             "--kinetic differs on rank 1 (this process): 0.5, but rank 0 has 0.0",
+        ),
+        // An option that sets others is named before them.
+        (
+            TrainOptions { preset: Some(Preset::Images), ..none },
+            "--preset differs on rank 1 (this process): images, but rank 0 has",
         ),
     ] {
         let errors = refusals(

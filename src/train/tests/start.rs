@@ -145,7 +145,7 @@ fn tables_with_fewer_than_two_rows_per_parameter_start_from_a_normal_density() {
 fn what_cannot_start_from_a_mixture_says_so_or_starts_as_before() {
     let settled = |data: TrainingData, options: &TrainOptions| Trainer::new(data).options(options).settle();
     let start = |options: &TrainOptions| settled(table(50).into(), options).unwrap().1.start;
-    let with = |start, blocks| TrainOptions { blocks, start, ..TrainOptions::default() };
+    let with = |start, blocks| TrainOptions { start, blocks, ..TrainOptions::default() };
     let (normal, mixture) = (Some(StartKind::Normal), Some(StartKind::Mixture));
     assert_eq!(start(&with(None, None)), StartKind::Mixture);
     assert_eq!(start(&with(normal, None)), StartKind::Normal);
