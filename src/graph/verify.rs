@@ -74,7 +74,7 @@ pub(super) fn check_node(before: &[Node], node: &Node) -> Check {
         Op::Solve(s) => check_solve(s)?,
         Op::Replay(l) => {
             check_replay(l)?;
-            check_rows_of_search(l, before, node)?;
+            check_search_and_tape(l, before, node)?;
         }
         Op::Tiles(t) => check_tiles(t)?,
         Op::Custom(c) => check_custom(c)?,
@@ -200,12 +200,25 @@ fn taps(taps: &[Type], rows: Taps) -> Result<Vec<Type>, String> {
     Ok(taps.to_vec())
 }
 
-/// A replay has the tap rows of the search whose schedule it follows.
-fn check_rows_of_search(l: &Replay, before: &[Node], node: &Node) -> Check {
+/// A replay has the rows of the search whose schedule it follows, and the states of the loop that fills its tape.
+fn check_search_and_tape(l: &Replay, before: &[Node], node: &Node) -> Check {
     let maker = |id: NodeId| before[id.index()].args.first().map(|a| &before[a.index()].op);
-    let Some(Op::Solve(s)) = node.args.first().and_then(|&schedule| maker(schedule)) else { return Ok(()) };
-    let (own, of_search) = (l.num_tap_rows, s.taps.num_rows());
-    need(own == 0 || own == of_search, || format!("it has {own} tap rows, but its search has {of_search}"))
+    let operands = l.operands(&node.args);
+    if let Some(Op::Solve(s)) = maker(operands.schedule[0]) {
+        let (own, of_search) = (l.num_tap_rows, s.taps.num_rows());
+        need(own == 0 || own == of_search, || {
+            format!("it has {own} tap rows, but its search has {of_search}")
+        })?;
+        let rows = |rows: Option<usize>| rows.map_or("one row".into(), |n| format!("{n} rows in lockstep"));
+        let (own, of_search) = (l.lockstep(), s.rows());
+        need(own == of_search, || format!("it runs {}, but its search {}", rows(own), rows(of_search)))?;
+    }
+    let stored = match operands.tape.first().and_then(|&tape| maker(tape)) {
+        Some(Op::Solve(s)) => s.attempt_inputs(&s.attempt.input_types()).carry,
+        Some(Op::Replay(made)) => made.inputs(&made.body.input_types()).carry,
+        _ => return Ok(()),
+    };
+    same("its state", &l.inputs(&l.body.input_types()).states, &stored)
 }
 
 /// Only forward loops that read no states fill a tape.

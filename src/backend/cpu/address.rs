@@ -181,7 +181,7 @@ impl Bound {
 #[derive(Clone, Copy)]
 pub(crate) struct Env {
     /// The bases that locations refer to.
-    pub bases: *const Bound,
+    bases: *const Bound,
     /// Registers of strip programs.
     pub scratch: *mut u8,
     /// The table of addresses of a strip program: its registers and operands.
@@ -189,11 +189,18 @@ pub(crate) struct Env {
 }
 
 impl Env {
+    /// # Safety
+    /// `bases` has the bases of one plan, and each is bound before a step uses it. Only locations of this plan are looked up.
+    /// The rest of the code that has an `Env` relies on this.
+    #[inline]
+    pub unsafe fn new(bases: *const Bound, scratch: *mut u8, table: *mut *mut u8) -> Env {
+        Env { bases, scratch, table }
+    }
+
     /// The memory at a location of the plan that runs, up to the end of its base.
     #[inline(always)]
     pub fn bound(&self, loc: Address) -> Bound {
-        // SAFETY: a workspace has all bases of its plan, and `check_plan` has checked that the plan's locations refer
-        // to them.
+        // SAFETY: by the contract of `Env::new` and by `check_plan`, the plan's locations refer to its bases.
         let base = unsafe { *self.bases.add(loc.base as usize) };
         base.from(loc.offset)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::array::Array;
-use crate::graph::{BinaryOp, Builder, Checkpoints};
+use crate::graph::{BinaryOp, Builder, Checkpoints, ReplayOperands};
 use std::sync::Arc;
 
 fn f32s(dims: &[usize]) -> Type {
@@ -227,6 +227,40 @@ fn a_replay_that_reads_states_has_the_documented_signature() {
         assert!(why.contains("its body has 7 inputs, fewer than"), "{why}");
         let why = fault(&|l| (l.num_ys, l.num_sums) = (n, n), &[4, 6]);
         assert!(why.contains("its body has 2 outputs, fewer than"), "{why}");
+    }
+}
+
+#[test]
+fn a_replay_has_the_rows_of_its_search_and_the_states_of_its_tape() {
+    for size in 1..=6 {
+        let (mut b, x) = Builder::with_inputs(&[Type::Schedule, f32s(&[3]), f32s(&[size])]);
+        let walk = pass(&[trip_types(), vec![f32s(&[3])]].concat(), &[4]);
+        let walk = Replay { num_carry: 1, ..Replay::new(walk) };
+        let tape = walk.places().tape[0];
+        let walked = b.push(Op::Replay(Arc::new(walk)), &[x[0], x[1]], None);
+        let tape = b.proj(walked, tape);
+        let types = [trip_types(), vec![f32s(&[size]); 2]].concat();
+        let back = Replay {
+            step: Some(pass(&types[..5], &[4])),
+            num_carry: 1,
+            num_states: 1,
+            is_reversed: true,
+            policy: Policy::Direct,
+            ..Replay::new(pass(&types, &[4]))
+        };
+        let operands = ReplayOperands {
+            schedule: vec![x[0]],
+            tape: vec![tape],
+            states: vec![x[2]],
+            carry: vec![x[2]],
+            ..ReplayOperands::default()
+        };
+        let all = b.push(Op::Replay(Arc::new(back)), &operands.join(), None);
+        let end = b.proj(all, 0);
+        let found = verify(&b.finish(&[end])).map_err(|e| e.to_string());
+        let why = format!("its state 0 is f32[{size}], not f32[3]");
+        assert_eq!(found.is_ok(), size == 3, "{found:?}");
+        assert!(found.map_or_else(|e| e.contains(&why), |()| true));
     }
 }
 

@@ -9,7 +9,8 @@
 //! - no step writes inputs, constants, or bytes of a buffer that is kept between runs.
 //!
 //! The check follows the steps in order. A buffer *owns* its bytes from its first write until a step writes another
-//! buffer over them. Two values that are alive together can thus share no bytes, however the memory plan was made.
+//! buffer over them. Two values that are alive together can thus share no bytes, however the memory plan was made,
+//! except for the operands that a step declares as in place.
 //! The span of a strided access covers the gaps between its elements. The check therefore does not see a read of a
 //! byte in such a gap that no step wrote.
 
@@ -61,7 +62,7 @@ struct Value {
     apart: Vec<(usize, usize)>,
     owns: bool,
     /// The step that overwrote the buffer, and the buffer that it wrote.
-    taken: Option<(usize, usize)>,
+    overwritten_by: Option<(usize, usize)>,
     /// The last step that used the buffer.
     used: Option<usize>,
 }
@@ -85,7 +86,8 @@ struct Check<'a> {
 }
 
 impl Value {
-    const NEW: Value = Value { written: (0, 0), apart: Vec::new(), owns: false, taken: None, used: None };
+    const NEW: Value =
+        Value { written: (0, 0), apart: Vec::new(), owns: false, overwritten_by: None, used: None };
 
     fn holds(&self, start: usize, end: usize) -> bool {
         let holds = |&(from, to): &(usize, usize)| from <= start && end <= to;
@@ -193,9 +195,9 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// What step `i` writes to a buffer overlaps nothing that it uses of a buffer, except in place. A step may write
-    /// parts of a buffer twice.
-    fn apart(&self, i: usize, written: usize, used: usize) -> Result<(), String> {
+    /// What step `i` writes to a buffer overlaps nothing that it uses of a buffer, except in place. A padded copy writes
+    /// zeros first.
+    fn require_apart(&self, i: usize, written: usize, used: usize) -> Result<(), String> {
         let spans = |b: usize| {
             let spans = self.plan.spans.step(i).iter();
             spans.filter(move |span| span.at.base as usize == b && span.extent.bytes > 0)
@@ -207,7 +209,10 @@ impl<'a> Check<'a> {
                 let meet = of < other + x.extent.bytes && other < of + w.extent.bytes;
                 let is_allowed = match x.extent.access {
                     Access::Read => of == other && self.is_in_place(i, w, x),
-                    Access::Write | Access::Update => written == used,
+                    // The zeros and the elements of a padded copy, or one span.
+                    Access::Write | Access::Update => {
+                        std::ptr::eq(w, x) || written == used && matches!(self.plan.steps[i], Step::Move(_))
+                    }
                 };
                 if meet && !is_allowed {
                     let (step, [w, x]) = (self.step(Some(i)), [written, used].map(|b| self.buffer(b)));
@@ -231,7 +236,7 @@ impl<'a> Check<'a> {
         let b = at.base as usize;
         self.values[b].used = Some(i);
         let value = &self.values[b];
-        if let Some((by, over)) = value.taken {
+        if let Some((by, over)) = value.overwritten_by {
             return Err(format!(
                 "{} reads {}, but {} wrote {} over it",
                 self.step(Some(i)),
@@ -261,7 +266,7 @@ impl<'a> Check<'a> {
             self.own(Some(i), b)?;
         }
         if self.values[b].used == Some(i) {
-            self.apart(i, b, b)?;
+            self.require_apart(i, b, b)?;
         }
         let value = &mut self.values[b];
         value.used = Some(i);
@@ -279,19 +284,19 @@ impl<'a> Check<'a> {
         for k in first..last {
             let other = self.owners[k].buffer;
             if let Some(i) = step.filter(|_| self.values[other].used == step) {
-                self.apart(i, b, other)?;
+                self.require_apart(i, b, other)?;
             }
             if !matches!(self.plan.buffers[other].home, Home::Arena | Home::Input(_)) {
                 let (step, [b, other]) = (self.step(step), [b, other].map(|x| self.buffer(x)));
                 return Err(format!("{step} writes {b} over {other}"));
             }
             self.values[other].owns = false;
-            self.values[other].taken = step.map(|step| (step, b));
+            self.values[other].overwritten_by = step.map(|step| (step, b));
         }
         self.owners.splice(first..last, [Owner { base, start, end, buffer: b }]);
         let value = &mut self.values[b];
         value.owns = true;
-        if value.taken.take().is_some() {
+        if value.overwritten_by.take().is_some() {
             (value.written, value.apart) = ((0, 0), Vec::new());
         }
         Ok(())

@@ -139,11 +139,14 @@ impl Program {
                 _ if is_empty => 0,
                 // Each strip reads the same elements.
                 Mode::Fixed => self.cut.strip.min(self.cut.row_len),
+                // Strips follow one another.
+                Mode::Linear => self.cut.rows * self.cut.row_len,
                 _ => reach(s.dims.iter().map(|d| (d.len, d.stride))),
             };
             f(&mut s.loc, elements(len, s.elem.size(), s.access));
         }
-        for (loc, s) in self.direct.iter_mut().zip(&self.streams) {
+        let streams = &self.streams[..self.direct.len()];
+        for (loc, s) in self.direct.iter_mut().zip(streams) {
             *loc = s.loc;
         }
         for port in self.ones.iter_mut().flat_map(|ones| &mut ones.ports) {
@@ -222,6 +225,9 @@ impl Conv {
 impl DeferredProduct {
     fn each_span(&mut self, f: &mut Visit<'_>) {
         let (elem, [a, b, _]) = (float(self.ring.double), matrices(&self.shape));
+        let is_of_ring =
+            (self.shape.m, self.shape.n) == (self.ring.m, self.ring.n) && Ring::suits(&self.shape);
+        assert!(is_of_ring, "invariant: rows have the lengths of the ring where they wait");
         f(&mut self.a, elements(a, elem, Access::Read));
         f(&mut self.b, elements(b, elem, Access::Read));
         self.ring.each_span(f);

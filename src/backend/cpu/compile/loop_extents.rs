@@ -31,6 +31,8 @@ fn values(all: &mut [Address], types: &[Type], access: Access, f: &mut Visit<'_>
 impl Carried {
     /// `types` starts with the types of the carried values.
     fn each_span(&mut self, types: &[Type], f: &mut Visit<'_>) {
+        let is_typed = self.bytes.iter().zip(types).all(|(&bytes, ty)| bytes == ty.bytes());
+        assert!(is_typed, "invariant: carried values have the bytes of their types");
         values(&mut self.initial, types, Access::Read, f);
         values(&mut self.result, types, Access::Write, f);
         values(&mut self.other, types, Access::Write, f);
@@ -38,7 +40,9 @@ impl Carried {
 }
 
 fn each_tap(taps: &mut [Tap], num_rows: usize, types: &[Type], f: &mut Visit<'_>) {
+    let types = &types[..taps.len()];
     for (tap, ty) in taps.iter_mut().zip(types) {
+        assert_eq!(tap.bytes, ty.bytes(), "invariant: a tap has the bytes of its type");
         f(&mut tap.trip, value(ty, Access::Write));
         f(&mut tap.rows, bytes(num_rows * tap.bytes, Access::Write));
     }
@@ -46,6 +50,7 @@ fn each_tap(taps: &mut [Tap], num_rows: usize, types: &[Type], f: &mut Visit<'_>
 
 impl TapCotangent {
     fn each_span(&mut self, num_rows: usize, ty: &Type, f: &mut Visit<'_>) {
+        assert_eq!((self.bytes, self.len), (ty.bytes(), ty.shape().size()), "invariant: of {ty}");
         let rows = Extent { bytes: num_rows * self.bytes, ..value(ty, Access::Read) };
         f(&mut self.rows, rows);
         f(&mut self.sum, value(ty, Access::Write));
@@ -59,7 +64,8 @@ impl LockstepRows {
         self.flags.iter_mut().chain(&mut self.verdicts).for_each(|at| f(at, words));
         let times = elements(self.num, size_of::<f64>(), Access::Write);
         self.step_times.iter_mut().for_each(|at| f(at, times));
-        let parts = layout.iter().flat_map(|layout| &layout.parts);
+        let parts = layout.map_or(&[][..], |layout| &layout.parts[..self.parked.len()]);
+        assert_eq!(self.parked.len(), parts.len(), "invariant: parked values are parts of a state");
         for (at, &(_, len)) in self.parked.iter_mut().zip(parts) {
             f(at, bytes(len, Access::Write));
         }
@@ -72,6 +78,7 @@ impl StoredResiduals {
         values(&mut self.spare, &outputs[self.first..], Access::Write, f);
         if let Some(opening) = &mut self.opening {
             let types = &opening.body.output_types()[opening.num..];
+            let types = &types[..opening.carried.len()];
             for ((_, _, at), ty) in opening.carried.iter_mut().zip(types) {
                 f(at, value(ty, Access::Write));
             }
@@ -120,15 +127,19 @@ impl Replay {
         let (inputs, outputs) = (self.body.input_types(), self.body.output_types());
         self.carried.each_span(&inputs[at.carry..], f);
         values(&mut self.captures, &inputs[at.captures..], Access::Read, f);
-        for (row, ty) in self.tap_rows.iter_mut().zip(&inputs[at.rows..]) {
+        let types = &inputs[at.rows..][..self.tap_rows.len()];
+        for (row, ty) in self.tap_rows.iter_mut().zip(types) {
             row.each_span(self.num_tap_rows, ty, f);
         }
-        for (y, ty) in self.ys.iter_mut().zip(&outputs[at.ys..]) {
+        let types = &outputs[at.ys..][..self.ys.len()];
+        for (y, ty) in self.ys.iter_mut().zip(types) {
             if let Output::Dropped(at) = y {
                 f(at, value(ty, Access::Write));
             }
         }
-        for (sum, ty) in self.sums.iter_mut().zip(&outputs[at.sums..]) {
+        let types = &outputs[at.sums..][..self.sums.len()];
+        for (sum, ty) in self.sums.iter_mut().zip(types) {
+            assert_eq!(sum.bytes, ty.bytes(), "invariant: a sum has the bytes of its type");
             f(&mut sum.at, value(ty, Access::Write));
         }
         each_tap(&mut self.taps, self.num_tap_rows, &outputs[at.taps..], f);
@@ -151,7 +162,8 @@ impl Tiles {
             f(at, Extent { bytes: whole * one.bytes + rest, ..one });
         }
         values(&mut self.shared, &inputs[1 + self.rowed.len()..], Access::Read, f);
-        for (k, (out, ty)) in self.outs.iter_mut().zip(self.body.output_types()).enumerate() {
+        let types = &self.body.output_types()[..self.outs.len()];
+        for (k, (out, ty)) in self.outs.iter_mut().zip(types).enumerate() {
             let one = value(ty, Access::Write);
             match out {
                 Out::Rows { at, .. } => {

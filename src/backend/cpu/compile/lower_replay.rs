@@ -108,14 +108,22 @@ impl Lower<'_> {
         let of_step = captured(l.first_step_capture(), l.num_captures());
         let step = self.body(BodyKind::RestoringStep, step, of_step.clone());
         let tape = self.made(id, tape).tape.expect("invariant: a tape that is read is filled");
+        let stored = self.spaces.tapes[tape];
+        assert_eq!(
+            layout.bytes, stored.state_bytes,
+            "invariant: %{id} reads the states that its tape stores"
+        );
         let half = self.halves.iter().position(|(of, _)| *of == tape).map(|k| self.halves.swap_remove(k).1);
         let body =
             self.body(BodyKind::BackwardStep, half.as_ref().map_or(&l.body, |half| &half.backward), trips);
         let residuals = half.map(|half| {
             let types = half.recompute.output_types();
+            let layout = SlotLayout::of(types.iter().map(Type::bytes));
+            let bytes = stored.residual_bytes;
+            assert_eq!(layout.bytes, bytes, "invariant: %{id} reads the residuals that its tape stores");
             ReadResiduals {
                 recompute: self.body(BodyKind::Stages, &half.recompute, of_step),
-                layout: SlotLayout::of(types.iter().map(Type::bytes)),
+                layout,
                 num_before: half.first.map_or(0, |first| first.num),
                 spare: self.temporaries(&types),
                 first: l.body.num_inputs(),

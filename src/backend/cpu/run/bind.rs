@@ -44,8 +44,13 @@ impl Body<'_> {
         self.input(3, Bound::of(&schedule.step_times[n + 1]));
     }
 
-    /// Runs the body. All inputs and outputs are bound.
+    /// Runs the body. All inputs and outputs are bound, and the workspace has been prepared for the plan.
     pub fn run(&mut self) {
+        debug_assert_eq!(
+            self.ws.bases.len(),
+            self.plan.0.num_bases(),
+            "invariant: the workspace of the plan"
+        );
         // SAFETY: loops bind each input and output to a slot, or to an address of the surrounding plan.
         // `loop_extents` gives the type of the value for each of these addresses, and `check_plan` has checked
         // that the value fits there and that results overlap nothing else.

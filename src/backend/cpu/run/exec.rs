@@ -158,11 +158,13 @@ fn check<'a>(what: &str, types: &[Type], arrays: impl ExactSizeIterator<Item = &
 
 /// # Safety
 /// Each base is bound to memory that is readable, and writable where steps write, for the bytes of its buffer, and
-/// aligned for its elements. An output overlaps no other output and no input. The thread flushes denormals.
+/// aligned for its elements. An output overlaps no other output and no input, except that the last inputs hold the sums over
+/// runs and are the memory of these outputs. The thread flushes denormals.
 pub(crate) unsafe fn execute(inner: &Inner, ws: &mut Workspace) {
     // The registers follow the arena in the same allocation.
     let scratch = ws.bases[ARENA as usize].ptr().wrapping_add(aligned(inner.arena_bytes));
-    let env = Env { bases: ws.bases.as_ptr(), scratch, table: ws.table.as_mut_ptr() };
+    // SAFETY: the bases are those of `inner`, whose steps use them below.
+    let env = unsafe { Env::new(ws.bases.as_ptr(), scratch, ws.table.as_mut_ptr()) };
     for (i, step) in inner.steps.iter().enumerate() {
         check_bound(inner, i, &ws.bases);
         // SAFETY: `check_plan` has checked that what the step uses lies inside of the plan's bases, was written

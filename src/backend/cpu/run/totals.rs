@@ -88,7 +88,8 @@ impl Body<'_> {
 
     /// The addresses that the plan's locations refer to.
     pub fn bound(&self) -> Env {
-        Env { bases: self.ws.bases.as_ptr(), scratch: null_mut(), table: null_mut() }
+        // SAFETY: the workspace has been prepared for the plan, so it has all bases of the plan.
+        unsafe { Env::new(self.ws.bases.as_ptr(), null_mut(), null_mut()) }
     }
 }
 

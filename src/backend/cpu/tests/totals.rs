@@ -37,7 +37,8 @@ fn sums(plan: &Plan, rows: usize, [m, n]: [usize; 2], trips: usize) -> [Vec<f64>
     // SAFETY: arrays and results outlive the runs, and only the runs use the results until then.
     let bound = |at: *mut u8, bytes: usize| unsafe { Bound::new(at, bytes) };
     let bases: Vec<Bound> = got.iter_mut().map(|v| bound(v.as_mut_ptr().cast(), 4 * v.len())).collect();
-    let env = Env { bases: bases.as_ptr(), scratch: null_mut(), table: null_mut() };
+    // SAFETY: the totals below name three bases.
+    let env = unsafe { Env::new(bases.as_ptr(), null_mut(), null_mut()) };
     let totals =
         [0, 1, 2].map(|k| Total { at: Address { base: k, offset: 0 }, bytes: sizes[k as usize] * 4 });
     let mut ws = Workspace::of(plan);
