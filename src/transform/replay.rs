@@ -1,7 +1,7 @@
 //! Derivatives of searches and replays: the derivative of a loop is a replay of the derivative of its body.
 //!
-//! The search itself is not differentiated: its accepted step times are data, and a step leads from one step
-//! time to the next. A search therefore has the derivatives of the [`Replay`] of its step.
+//! The search itself is not differentiated: its accepted step times are data, rejected attempts are left out, and a step
+//! leads from one step time to the next. A search therefore has the derivatives of the [`Replay`] of its step.
 //!
 //! [`tangents`] run in the direction of the loop, [`transpose`]d loops in the opposite one. Both are closed, so
 //! derivatives of any order and mix are replays. A transposed loop needs the carried values before each trip, its

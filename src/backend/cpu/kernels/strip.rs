@@ -1,4 +1,4 @@
-//! The table of strip kernels: from an operation and an element type to a function pointer.
+//! The table of strip kernels: from an operation, an element type and a CPU level to a function pointer.
 //!
 //! This file defines which pairs of operation and element type have a kernel. The operations are in `ops`
 //! (floats) and `int_ops`. The planner selects them.
