@@ -225,8 +225,8 @@ fn other_data_and_other_options_are_named_before_anything_is_written() {
         ),
         // An option that sets others is named before them.
         (
-            TrainOptions { preset: Some(Preset::Images), ..none },
-            "--preset differs on rank 1 (this process): images, but rank 0 has",
+            TrainOptions { preset: Some(Preset::Default), ..none },
+            "--preset differs on rank 1 (this process): default, but rank 0 has points",
         ),
     ] {
         let errors = refusals(
