@@ -5,6 +5,7 @@
 
 use super::algorithm::{self, Carry};
 use super::curve::{Rows, Step};
+use super::evaluations::Evaluations;
 use super::event::{Events, Mark, Past, Seen, marks_of};
 use super::leaves::Leaves;
 use super::problem::{Problem, failed};
@@ -18,14 +19,19 @@ pub(super) struct Bodies {
     pub(super) attempt: Traced,
     pub(super) step: Traced,
     pub(super) inverse: Option<Traced>,
+    /// The number of residuals that a step itself computes.
+    pub(super) num_own: usize,
+    /// The residuals of the first step that other steps take from the one before.
+    pub(super) first: Vec<Tensor>,
 }
 
 impl Problem<'_> {
     /// The body of the search, from step time, carry.., ext.., checks.. to accept, running, reached, step time',
-    /// carry'.., ext'.., checks'.., tap..; ext.. are the carried values of events, checks.. those of stiffness checks.
-    ///
+    /// carry'.., ext'.., checks'.., tap.., own.., last..; ext.. are the carried values of events, checks.. those of
+    /// stiffness checks. If `has_first`, the first stage of a step has residuals.
     pub(super) fn attempt(
         &self,
+        (field, has_first): (&Evaluations<'_>, bool),
         span: &Span<Tensor>,
         start: &mut Carry,
         past: Past<'_>,
@@ -43,8 +49,11 @@ impl Problem<'_> {
             carry.k[1..].fill(carry.y.clone());
             carry.y1 = carry.y.clone();
             let before = carry.clone();
-            algorithm::attempt_then(self.field, self.scheme, span, &mut carry, &mut |_, _, _| Ok(()))?;
-            let rows = self.trail_of_attempt(span, &before, &mut carry)?;
+            field.take();
+            algorithm::attempt_then(field, self.scheme, span, &mut carry, &mut |_, _, _| Ok(()))?;
+            let stages = field.take();
+            let rows = self.trail_of_attempt(field, span, &before, &mut carry)?;
+            let residuals = self.residuals_of_attempt(stages, field.take(), has_first);
             // `reached` is computed before events are checked: the last step ends at t1 even if it contains an
             // event.
             let reached = carry.status.eq(Clock::like(&carry.t, status::COMPLETED));
@@ -57,8 +66,26 @@ impl Problem<'_> {
             out.extend(ext);
             out.extend(checks);
             out.extend(rows.map_or(vec![], |rows| rows.leaves()));
+            out.extend(residuals);
             Ok(out)
         })
+    }
+
+    /// The residuals own.. and last.. of an attempt, from those of its evaluations for stages and for the trail. If
+    /// steps carry the first stage, an attempt evaluates the other ones, and last of all the first one of the next step.
+    fn residuals_of_attempt(
+        &self,
+        mut stages: Vec<Vec<Tensor>>,
+        of_trail: Vec<Vec<Tensor>>,
+        has_first: bool,
+    ) -> Vec<Tensor> {
+        let last = stages.last().filter(|_| has_first).cloned().unwrap_or_default();
+        if self.scheme.carries_first() {
+            // The step evaluates the last stage of a FSAL method only for the trail.
+            let reads_last = self.trail.curve.is_some() && self.scheme.tableau.is_fsal();
+            stages.truncate(self.scheme.num_stages_of_y1() - 1 + usize::from(reads_last));
+        }
+        [stages.concat(), of_trail.concat(), last].concat()
     }
 
     /// Whether steps store data.
@@ -125,6 +152,7 @@ impl Problem<'_> {
     /// The data that an attempt stores if it is accepted.
     fn trail_of_attempt(
         &self,
+        field: &Evaluations<'_>,
         span: &Span<Tensor>,
         before: &Carry,
         after: &mut Carry,
@@ -139,34 +167,48 @@ impl Problem<'_> {
             k[0] = before.k[0].clone();
         }
         let step = Step { t: &before.t, t_next: &after.t, y: &before.y, y1: &after.y1, k, has_last: first };
-        let rows = self.trail.of(self.field, self.scheme, span, step)?;
+        let rows = self.trail.of(field, self.scheme, span, step)?;
         let extra = Clock::like(&after.t, self.trail.num_extra() as f64);
         after.num_fn_evals = &after.num_fn_evals + extra;
         Ok(Some(rows))
     }
 
-    /// The body of the replay, from first, last, t, t_next, carry.. to carry'.., tap..
+    /// The body of the replay, from first, last, t, t_next, carry.. to carry'.., tap.., own.., first.., and the number
+    /// of own... The residuals first.. are those of the first stage, if `has_first`.
     ///
     /// The first step starts at the tensor t0 and the last step ends at the tensor t1, so gradients with respect
     /// to t0 and t1 need no special rule. The inner step times are constants of the replay.
-    pub(super) fn step(&self, span: &Span<Tensor>, t0: &Tensor, y0: &Leaves) -> Result<Traced, SolveError> {
+    pub(super) fn step(
+        &self,
+        (field, has_first): (&Evaluations<'_>, bool),
+        span: &Span<Tensor>,
+        (t0, y0): (&Tensor, &Leaves),
+    ) -> Result<(Traced, usize), SolveError> {
+        let mut num_own = 0;
         let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
         let mut types = vec![flag.clone(), flag, time.clone(), time];
         types.extend(y0.tensors().iter().map(Tensor::ty));
-        body(&types, &mut |x| {
+        let step = body(&types, &mut |x| {
+            field.take();
             let t = x[0].select(t0, &x[2].stop_gradient());
             let t_next = x[1].select(&span.t1, &x[3].stop_gradient());
             let y = y0.with(x[4..].to_vec());
             let mut k = vec![y.clone(); self.scheme.tableau.num_stages()];
             let mut y1 = y.clone();
-            algorithm::step(self.field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
+            algorithm::step(field, self.scheme, span, (&t, &t_next), &y, &mut k, &mut y1)?;
             let mut out = y1.leaves();
             if self.is_tapped() {
                 let step = Step { t: &t, t_next: &t_next, y: &y, y1: &y1, k, has_last: false };
-                out.extend(self.trail.of(self.field, self.scheme, span, step)?.leaves());
+                out.extend(self.trail.of(field, self.scheme, span, step)?.leaves());
             }
+            let mut stages = field.take();
+            // An attempt that is given the first stage does not evaluate it.
+            let first = if self.scheme.carries_first() { stages.remove(0) } else { vec![] };
+            num_own = stages.iter().map(Vec::len).sum();
+            out.extend(stages.into_iter().flatten().chain(first.into_iter().filter(|_| has_first)));
             Ok(out)
-        })
+        })?;
+        Ok((step, num_own))
     }
 }
 

@@ -19,6 +19,7 @@ mod clock;
 mod curve;
 mod dense;
 mod drive;
+mod evaluations;
 mod event;
 mod event_records;
 mod leaves;

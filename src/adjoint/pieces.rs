@@ -12,6 +12,7 @@ use super::algorithm::{self, Carry};
 use super::behind::Errors;
 use super::bodies::Bodies;
 use super::curve::{Rows, choose};
+use super::evaluations::Evaluations;
 use super::event::{Events, Past, always, marks_of, number};
 use super::event_records::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
@@ -188,7 +189,17 @@ impl Pieces<'_> {
         let (bodies, captures) = align(&[&attempt, &step]);
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
         let (taps, policy) = (Taps::default(), self.of.options.adjoint.policy());
-        let op = Solve { attempt, step, inverse: None, num_carry, num_ext, taps, policy };
+        let op = Solve {
+            attempt,
+            step,
+            inverse: None,
+            num_carry,
+            num_ext,
+            num_own: 0,
+            num_first: 0,
+            taps,
+            policy,
+        };
         let args = [&[Tensor::scalar(DType::U32, 0.0), number(0.0)], &leaves[..], &captures].concat();
         let out = tuple(Op::Solve(Arc::new(op)), args.iter());
         Ok(first.with_leaves(out[..leaves.len()].to_vec()))
@@ -201,9 +212,11 @@ impl Pieces<'_> {
         let num_steps = start.num_accepted.clone();
         let rhythms = self.rhythms(leg);
         let past = Past { rhythms: &rhythms, errors: Some(&leg.errors) };
-        let attempt = self.of.attempt(self.span, &mut start, past)?;
-        let step = self.of.step(self.span, &leg.t, &leg.y)?;
-        let bodies = Bodies { attempt, step, inverse: None };
+        // The first stage was evaluated in the piece before.
+        let field = Evaluations::of(self.of.field);
+        let attempt = self.of.attempt((&field, false), self.span, &mut start, past)?;
+        let (step, num_own) = self.of.step((&field, false), self.span, (&leg.t, &leg.y))?;
+        let bodies = Bodies { attempt, step, inverse: None, num_own, first: vec![] };
         let marks = [&leg.values[..], &leg.sides].concat();
         let own = [start.status.clone(), leg.num_off_grid.clone()];
         let ext = [&marks[..], &marks, &own, &leg.checks].concat();

@@ -85,7 +85,7 @@ impl<'a> Problem<'a> {
         bodies: Bodies,
         (ext, taps): (&[Tensor], Taps),
     ) -> (Carry, Vec<Tensor>, Vec<Tensor>) {
-        let Bodies { attempt, step, inverse } = bodies;
+        let Bodies { attempt, step, inverse, num_own, first } = bodies;
         let all: Vec<&Traced> = [&attempt, &step].into_iter().chain(&inverse).collect();
         let (bodies, captures) = align(&all);
         let mut bodies = bodies.into_iter();
@@ -95,12 +95,13 @@ impl<'a> Problem<'a> {
         let mut args = vec![self.expected_steps(span), start.t.clone()];
         args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
         args.extend(self.carried(&mut start));
-        args.extend(ext.iter().map(Tensor::stop_gradient));
+        args.extend(ext.iter().chain(&first).map(Tensor::stop_gradient));
         args.extend(captures);
         let num_carry = start.y.tensors().len();
         let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
         let policy = self.options.adjoint.policy();
-        let op = Solve { attempt, step, inverse, num_carry, num_ext, taps, policy };
+        let num_first = first.len();
+        let op = Solve { attempt, step, inverse, num_carry, num_ext, num_own, num_first, taps, policy };
         let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
         self.load(&mut start, &out);
         let tapped = out.split_off(num_carry + num_ext);

@@ -324,7 +324,7 @@ pub(super) fn record(
     let (step, inverse) = (solve.trip(&span, &both, false)?, solve.trip(&span, &both, true)?);
     let like = of.trail.like(t0, y0);
     let taps = of.saved.taps(false, &like)?;
-    let bodies = Bodies { attempt, step, inverse: Some(inverse) };
+    let bodies = Bodies { attempt, step, inverse: Some(inverse), num_own: 0, first: vec![] };
     let (end, _, tapped) = solve.problem.search(&span, start, bodies, (&[], taps));
     let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };
     let mut solution = solution(&end, limits.dt_min);

@@ -41,7 +41,17 @@ pub(super) fn search(
     let (bodies, captures) = align(&[&attempt, &step]);
     let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
     let (taps, policy) = (Taps::default(), Policy::Direct);
-    let op = Solve { attempt, step, inverse: None, num_carry: 0, num_ext: 5, taps, policy };
+    let op = Solve {
+        attempt,
+        step,
+        inverse: None,
+        num_carry: 0,
+        num_ext: 5,
+        num_own: 0,
+        num_first: 0,
+        taps,
+        policy,
+    };
     let args = [&[Tensor::scalar(DType::U32, 0.0), number(0.0)], &start[..], &captures].concat();
     Ok(tuple(Op::Solve(Arc::new(op)), args.iter()).swap_remove(2))
 }

@@ -4,6 +4,7 @@ use super::algorithm::{self, Carry};
 use super::behind::Errors;
 use super::bodies::Bodies;
 use super::curve::{Curve, Rows, choose};
+use super::evaluations::Evaluations;
 use super::event::{Events, Mark, Past, always};
 use super::event_records::{EventRecords, LastStep};
 use super::leaves::Leaves;
@@ -93,15 +94,21 @@ impl Problem<'_> {
         let span = Span::new(t0.clone(), t1.clone());
         let like = self.trail.like(t0, y0);
         let taps = self.saved.taps(!self.events.is_empty(), &like)?;
-        let mut start = algorithm::start(self.field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        let field = Evaluations::of(self.field);
+        let mut start = algorithm::start(&field, self.scheme, &span, y0.clone()).map_err(failed)?;
+        let first = field.take().into_iter().next().filter(|_| self.scheme.carries_first());
+        let has_first = first.is_some();
         if self.is_piece {
             self.skip(&span, &mut start);
         }
         let values = self.events.values(t0, y0);
         Events::refuse_nan(&values, &always(), &mut start);
         let errors = (!self.events.is_empty()).then(|| Errors::none(y0).of(y0));
-        let attempt = self.attempt(&span, &mut start, Past { rhythms: &[], errors: errors.as_ref() })?;
-        let bodies = Bodies { attempt, step: self.step(&span, t0, y0)?, inverse: None };
+        let past = Past { rhythms: &[], errors: errors.as_ref() };
+        let attempt = self.attempt((&field, has_first), &span, &mut start, past)?;
+        let (step, num_own) = self.step((&field, has_first), &span, (t0, y0))?;
+        let first = first.unwrap_or_default();
+        let bodies = Bodies { attempt, step, inverse: None, num_own, first };
         let ext = [&values[..], &self.stiffness.clocks()].concat();
         let (mut end, ext, tapped) = self.search(&span, start, bodies, (&ext, taps));
         let tapped = if taps.num_rows() == 0 { like } else { like.with_leaves(tapped) };

@@ -189,7 +189,20 @@ impl Sweep<'_> {
         let taps = Taps::default();
         let (bodies, captures) = align(&[&attempt, &step]);
         let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
-        (Solve { attempt, step, inverse: None, num_carry, num_ext: 0, taps, policy }, captures)
+        (
+            Solve {
+                attempt,
+                step,
+                inverse: None,
+                num_carry,
+                num_ext: 0,
+                num_own: 0,
+                num_first: 0,
+                taps,
+                policy,
+            },
+            captures,
+        )
     }
 
     /// The reverse rule: the function from t0, t1, ts, y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the

@@ -16,8 +16,6 @@ pub enum BodyKind {
     BackwardStep,
     /// The residuals of one accepted step, for a backward step that has no stored ones.
     Stages,
-    /// The residuals before the first attempt of a search.
-    FirstStage,
     /// One trip of another loop.
     Loop,
     /// The branch of a conditional whose condition is true.
@@ -39,7 +37,6 @@ impl fmt::Display for BodyKind {
             BodyKind::Step | BodyKind::RestoringStep => "step",
             BodyKind::BackwardStep => "backward step",
             BodyKind::Stages => "stages",
-            BodyKind::FirstStage => "first stage",
             BodyKind::Loop => "loop",
             BodyKind::Then => "then",
             BodyKind::Otherwise => "otherwise",

@@ -50,8 +50,7 @@ pub fn work(plan: &PlanReport, trips: Trips) -> Work {
             BodyKind::Attempt => trips.attempted,
             BodyKind::Step | BodyKind::BackwardStep => trips.accepted,
             BodyKind::Stages => recomputed_residuals,
-            BodyKind::FirstStage
-            | BodyKind::Loop
+            BodyKind::Loop
             | BodyKind::Then
             | BodyKind::Otherwise
             | BodyKind::Tile

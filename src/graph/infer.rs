@@ -308,7 +308,8 @@ fn loops(op: &Op, args: &[&Type]) -> Inferred {
             }
             s.fits()?;
             let takes = s.attempt_inputs(&s.attempt.input_types());
-            let wanted = [takes.carry, takes.ext, takes.captures].concat();
+            let first = s.step_outputs(&s.step.output_types()).residuals.split_off(s.num_own);
+            let wanted = [takes.carry, takes.ext, first, takes.captures].concat();
             let at = 2 + usize::from(s.taps.times > 0);
             is(args, at, &wanted, "operand of the attempt")?;
             need(args.len() == at + wanted.len(), || format!("it takes {} operands", at + wanted.len()))?;

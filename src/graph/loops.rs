@@ -7,7 +7,7 @@
 //! a [replay](super::Replay) runs the step, or its derivative, along it. The graph does not define the purpose of a
 //! search: `adjoint` builds an adaptive ODE solve from this operation.
 
-use super::{Func, Taps, Type};
+use super::{Func, Replay, Taps, Type};
 
 /// The number of states of a forward pass that are stored for the backward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,10 +37,10 @@ pub enum Policy {
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
-/// | `attempt` | step time: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, step time', carry'.., ext'.., tap.. |
-/// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.. |
+/// | `attempt` | step time: f64, carry.., ext.., captures.. | accept: bool, running: bool, reached: bool, step time', carry'.., ext'.., tap.., own.., last.. |
+/// | `step` | first: bool, last: bool, t: f64, t_next: f64, carry.., captures.. | carry'.., tap.., own.., first.. |
 /// | `inverse` | first: bool, last: bool, t: f64, t_next: f64, carry'.., captures.. | carry.. |
-/// | the node | expected count: u32, step time: f64, [times: f64\[n\]], carry.., ext.., captures.. | carry.., ext.., schedule, tape, tapped.. |
+/// | the node | expected count: u32, step time: f64, [times: f64\[n\]], carry.., ext.., first.., captures.. | carry.., ext.., schedule, tape, tapped.. |
 ///
 /// After each attempt the step time, the carry and the ext are replaced by the primed values (if the attempt
 /// is rejected, the body returns the old step time and carry). An accepted attempt appends step time' to the
@@ -55,6 +55,12 @@ pub enum Policy {
 /// the attempt holds ([`Taps`]). The times are sorted in the direction of the step times; a time equal to the
 /// first step time belongs to the first trip. Rows that no trip holds, including rows of times out of order,
 /// are zeros. The schedule records which trip holds which row.
+///
+/// # Residuals
+/// A *residual* is a value of a step that its derivative may read. Bit for bit, own of an accepted attempt is own of
+/// the step; last of an accepted attempt is first of the next step; and the operand first is first of the first step.
+/// For example, the first stage of a step is often the last stage of the step before it. A backward pass has the same
+/// residuals ([`Replay`](super::Replay)). A residual is therefore either stored on the tape or recomputed.
 ///
 /// # Lockstep
 /// If `first` is bool\[rows\], the loop runs this many independent rows, each with its own schedule. Every bool
@@ -82,10 +88,28 @@ pub struct Solve {
     pub num_carry: usize,
     /// The number of values that only the search carries (ext).
     pub num_ext: usize,
+    /// The number of residuals that an attempt computes for its own step.
+    pub num_own: usize,
+    /// The number of residuals that an attempt computes for the next step.
+    pub num_first: usize,
     /// The rows of taps.
     pub taps: Taps,
     /// What the tape stores.
     pub policy: Policy,
+}
+
+impl Solve {
+    /// The loop that repeats the step along the schedule of the search.
+    pub fn replay(&self) -> Replay {
+        Replay {
+            inverse: self.inverse.clone(),
+            num_carry: self.num_carry,
+            num_tap_rows: self.taps.num_rows(),
+            num_residuals: self.num_residuals(),
+            policy: self.policy,
+            ..Replay::new(self.step.clone())
+        }
+    }
 }
 
 /// How the outputs of all tiles are combined into one output.

@@ -11,8 +11,8 @@ use super::{Func, Policy};
 ///
 /// | function | inputs | outputs |
 /// | --- | --- | --- |
-/// | `body` | first: bool, last: bool, t: f64, t_next: f64, carry.., state.., x.., captures.., row.. | carry'.., y.., term.., tap.. |
-/// | `step` | first: bool, last: bool, t: f64, t_next: f64, state.., captures.. | state'.. |
+/// | `body` | first: bool, last: bool, t: f64, t_next: f64, carry.., state.., x.., captures.., row.. | carry'.., y.., term.., tap.., residual.. |
+/// | `step` | first: bool, last: bool, t: f64, t_next: f64, state.., captures.. | state'.., residual.. |
 /// | the node | schedule, [tape, states..], carry.., xs.., captures.., rows.. | carry.., tape, states.., ys.., sums.., tapped.. |
 ///
 /// [`TripInputs`](super::TripInputs) and the other named lists give these values their names.
@@ -28,6 +28,11 @@ use super::{Func, Policy};
 /// `step` reads the states that another loop left: the operand `tape`, filled by a search or a replay along the
 /// same schedule from the first state `states`. States that the tape does not store are recomputed by `step`, which
 /// must lead from each state to the next bit for bit.
+///
+/// **Residuals.** These are values of the body that another loop also computes. Residual k of a loop that reads a tape
+/// is, bit for bit, residual k of its step, and residual k of the trip that left the state: of the body of a replay, or
+/// of own.. and first.. of a search. They are not results. `transform::remat` decides which of them the trip reads
+/// from the tape instead of computing them.
 ///
 /// **Lockstep.** As in [`super::Solve`], with the input live: bool\[rows\] behind t_next. A loop in lockstep has
 /// no sequences.
@@ -56,6 +61,8 @@ pub struct Replay {
     pub num_rows: usize,
     /// The number of tap rows, equal to [`super::Taps::num_rows`] in the search.
     pub num_tap_rows: usize,
+    /// The number of residuals.
+    pub num_residuals: usize,
     /// What the tape stores, and so which derivatives exist. A loop that reads states has the policy of the loop
     /// that left them.
     pub policy: Policy,
@@ -76,7 +83,13 @@ impl Replay {
             num_sums: 0,
             num_rows: 0,
             num_tap_rows: 0,
+            num_residuals: 0,
             policy: Policy::Direct,
         }
+    }
+
+    /// Whether the loop reads states from a tape.
+    pub fn reads_states(&self) -> bool {
+        self.step.is_some()
     }
 }

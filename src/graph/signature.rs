@@ -66,12 +66,13 @@ macro_rules! named {
 
 named! {
     /// The operands of a [`Solve`].
-    SearchOperands[6] {
+    SearchOperands[7] {
         expected: "The expected number of trips: u32.",
         step_time: "The first step time.",
         times: "The times of tap rows, if there are any.",
         carry: "The state at the start.",
         ext: "The values that only the search carries.",
+        first: "The residuals of the first trip that a trip takes from the one before it.",
         captures: "Captured values.",
     }
 }
@@ -100,12 +101,14 @@ named! {
 
 named! {
     /// The outputs of an attempt.
-    AttemptOutputs[5] {
+    AttemptOutputs[7] {
         verdict: "Whether the attempt is accepted, whether the search goes on, and whether the step time is the target.",
         step_time: "The next step time.",
         carry: "The state after the attempt.",
         ext: "The values that only the search carries.",
         taps: "The taps of the trip.",
+        own: "The residuals of the step that it itself computes.",
+        last: "The residuals of the next step that it computes.",
     }
 }
 
@@ -149,11 +152,12 @@ named! {
 
 named! {
     /// The outputs of a trip.
-    TripOutputs[4] {
+    TripOutputs[5] {
         carry: "The carried values after the trip.",
         ys: "The values that are stored in sequences.",
         sums: "The terms of the sums.",
         taps: "The taps.",
+        residuals: "The residuals: those that the step itself computes, then those that the step before it computes.",
     }
 }
 
@@ -219,7 +223,18 @@ impl Solve {
 
     /// The number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
-        rest(self.step.num_outputs(), self.num_carry)
+        rest(self.step.num_outputs(), total(&[self.num_carry, self.num_residuals()]))
+    }
+
+    /// The number of residuals of a step.
+    pub fn num_residuals(&self) -> usize {
+        total(&[self.num_own, self.num_first])
+    }
+
+    /// The number of operands.
+    pub fn num_operands(&self) -> usize {
+        let times = usize::from(self.taps.times > 0);
+        total(&[2, times, self.num_carry, self.num_ext, self.num_first, self.num_captures()])
     }
 
     /// Checks that the bodies have as many inputs and outputs as the named groups.
@@ -231,22 +246,23 @@ impl Solve {
         })?;
         let (captures, of_step) = (f.num_inputs() - fixed, self.num_captures());
         need(captures == of_step, || format!("its attempt has {captures} captures, its step {of_step}"))?;
-        let outputs = total(&[4, self.num_carry, self.num_ext, self.num_taps()]);
+        let outputs = total(&[4, self.num_carry, self.num_ext, self.num_taps(), self.num_residuals()]);
         need(f.num_outputs() == outputs, || {
             format!("its attempt has {} outputs, not {outputs}", f.num_outputs())
         })?;
         let of_step = total(&[4, self.num_live(), self.num_carry]);
-        has_fixed("step", &self.step, (of_step, self.num_carry))?;
+        has_fixed("step", &self.step, (of_step, total(&[self.num_carry, self.num_residuals()])))?;
         are_arrays("attempt", f).and(are_arrays("step", &self.step))?;
         let times = Type::scalar(crate::array::DType::F64);
         fit_rows(&[times], self.taps.times, None)?;
-        fit_rows(&self.step.output_types()[self.num_carry..], self.taps.num_rows(), self.rows())
+        fit_rows(&self.step_outputs(&self.step.output_types()).taps, self.taps.num_rows(), self.rows())
     }
 
     /// The operands by name.
     pub fn operands<T: Clone>(&self, all: &[T]) -> SearchOperands<T> {
         let times = usize::from(self.taps.times > 0);
-        SearchOperands::split(all, [1, 1, times, self.num_carry, self.num_ext, self.num_captures()])
+        let lengths = [1, 1, times, self.num_carry, self.num_ext, self.num_first, self.num_captures()];
+        SearchOperands::split(all, lengths)
     }
 
     /// The results by name.
@@ -267,12 +283,18 @@ impl Solve {
 
     /// The outputs of the attempt by name.
     pub fn attempt_outputs<T: Clone>(&self, all: &[T]) -> AttemptOutputs<T> {
-        AttemptOutputs::split(all, [3, 1, self.num_carry, self.num_ext, self.num_taps()])
+        let lengths = [3, 1, self.num_carry, self.num_ext, self.num_taps(), self.num_own, self.num_first];
+        AttemptOutputs::split(all, lengths)
     }
 
     /// The inputs of the step, and of its inverse, by name.
     pub fn step_inputs<T: Clone>(&self, all: &[T]) -> TripInputs<T> {
         TripInputs::split(all, [4, self.num_live(), self.num_carry, 0, 0, self.num_captures(), 0])
+    }
+
+    /// The outputs of the step by name.
+    pub fn step_outputs<T: Clone>(&self, all: &[T]) -> TripOutputs<T> {
+        TripOutputs::split(all, [self.num_carry, 0, 0, self.num_taps(), self.num_residuals()])
     }
 
     /// The index of the first captured input of the attempt.
@@ -283,17 +305,6 @@ impl Solve {
     /// The index of the first captured input of the step.
     pub fn first_step_capture(&self) -> usize {
         self.step.num_inputs() - self.num_captures()
-    }
-
-    /// The loop that repeats the step along the schedule of the search.
-    pub fn replay(&self) -> Replay {
-        Replay {
-            inverse: self.inverse.clone(),
-            num_carry: self.num_carry,
-            num_tap_rows: self.taps.num_rows(),
-            policy: self.policy,
-            ..Replay::new(self.step.clone())
-        }
     }
 }
 
@@ -328,7 +339,9 @@ impl Replay {
         need(self.is_reversed, || "it reads states but runs forward".into())?;
         let wanted = total(&[4, self.num_live(), self.num_states, self.num_captures()]);
         let takes = step.num_inputs();
-        need(takes == wanted, || format!("its step has {takes} inputs, not {wanted}"))
+        need(takes == wanted, || format!("its step has {takes} inputs, not {wanted}"))?;
+        let (gives, wanted) = (step.num_outputs(), total(&[self.num_states, self.num_residuals]));
+        need(gives == wanted, || format!("its step has {gives} outputs, not {wanted}"))
     }
 
     /// The number of inputs of the body that are no captures.
@@ -338,7 +351,7 @@ impl Replay {
 
     /// The number of outputs of the body that are no taps.
     fn num_fixed_outputs(&self) -> usize {
-        total(&[self.num_carry, self.num_ys, self.num_sums])
+        total(&[self.num_carry, self.num_ys, self.num_sums, self.num_residuals])
     }
 
     /// Number of captured inputs.
@@ -349,11 +362,6 @@ impl Replay {
     /// The number of values that a trip taps.
     pub fn num_taps(&self) -> usize {
         rest(self.body.num_outputs(), self.num_fixed_outputs())
-    }
-
-    /// Whether the loop reads states from a tape.
-    pub fn reads_states(&self) -> bool {
-        self.step.is_some()
     }
 
     /// The index of the first captured input of the body.
@@ -402,7 +410,13 @@ impl Replay {
 
     /// The outputs of the body by name.
     pub fn outputs<T: Clone>(&self, all: &[T]) -> TripOutputs<T> {
-        TripOutputs::split(all, [self.num_carry, self.num_ys, self.num_sums, self.num_taps()])
+        let lengths = [self.num_carry, self.num_ys, self.num_sums, self.num_taps(), self.num_residuals];
+        TripOutputs::split(all, lengths)
+    }
+
+    /// The outputs of the step that recomputes states, by name: the states are its carry.
+    pub fn step_outputs<T: Clone>(&self, all: &[T]) -> TripOutputs<T> {
+        TripOutputs::split(all, [self.num_states, 0, 0, 0, self.num_residuals])
     }
 
     /// The types of the operands.

@@ -152,13 +152,15 @@ fn check_solve(s: &Solve) -> Check {
     same("its attempt's next step time", &gives.step_time, &takes.step_time)?;
     same("its attempt's carry", &gives.carry, &takes.carry)?;
     same("its attempt's ext", &gives.ext, &takes.ext)?;
-    let tapped = taps(&s.step.output_types()[s.num_carry..], s.taps)?;
+    let of_step = s.step_outputs(&s.step.output_types());
+    let tapped = taps(&of_step.taps, s.taps)?;
     same("its attempt's tap", &gives.taps, &tapped)?;
+    same("its attempt's residual", &[gives.own, gives.last].concat(), &of_step.residuals)?;
     check_rows("attempt's output", &s.attempt.output_types(), rows)?;
     check_trip("step", &step, rows)?;
     same("its step's carried input", &step.carry, &takes.carry)?;
     same("its step's capture", &step.captures, &takes.captures)?;
-    same("its step's carry", &s.step.output_types()[..s.num_carry], &takes.carry)?;
+    same("its step's carry", &of_step.carry, &takes.carry)?;
     check_inverse(s.inverse.as_ref(), s.policy, (&s.step, s.num_carry), false)
 }
 
@@ -200,7 +202,8 @@ fn taps(taps: &[Type], rows: Taps) -> Result<Vec<Type>, String> {
     Ok(taps.to_vec())
 }
 
-/// A replay has the rows of the search whose schedule it follows, and the states of the loop that fills its tape.
+/// A replay has the rows of the search whose schedule it follows, and the states and residuals of the loop that fills its
+/// tape.
 fn check_search_and_tape(l: &Replay, before: &[Node], node: &Node) -> Check {
     let maker = |id: NodeId| before[id.index()].args.first().map(|a| &before[a.index()].op);
     let operands = l.operands(&node.args);
@@ -213,12 +216,19 @@ fn check_search_and_tape(l: &Replay, before: &[Node], node: &Node) -> Check {
         let (own, of_search) = (l.lockstep(), s.rows());
         need(own == of_search, || format!("it runs {}, but its search {}", rows(own), rows(of_search)))?;
     }
-    let stored = match operands.tape.first().and_then(|&tape| maker(tape)) {
-        Some(Op::Solve(s)) => s.attempt_inputs(&s.attempt.input_types()).carry,
-        Some(Op::Replay(made)) => made.inputs(&made.body.input_types()).carry,
+    let (states, residuals) = match operands.tape.first().and_then(|&tape| maker(tape)) {
+        Some(Op::Solve(s)) => {
+            let of = s.step_outputs(&s.step.output_types());
+            (of.carry, of.residuals)
+        }
+        Some(Op::Replay(made)) => {
+            let of = made.outputs(&made.body.output_types());
+            (of.carry, of.residuals)
+        }
         _ => return Ok(()),
     };
-    same("its state", &l.inputs(&l.body.input_types()).states, &stored)
+    same("its state", &l.inputs(&l.body.input_types()).states, &states)?;
+    same("its residual", &l.outputs(&l.body.output_types()).residuals, &residuals)
 }
 
 /// Only forward loops that read no states fill a tape.
@@ -247,7 +257,7 @@ fn check_replay(l: &Replay) -> Check {
     if rows.is_some() {
         let sequences = l.num_xs + l.num_ys;
         need(sequences == 0, || format!("it has {sequences} sequences in lockstep"))?;
-        for types in [&takes.carry, &takes.states, &takes.rows, &gives.taps] {
+        for types in [&takes.carry, &takes.states, &takes.rows, &gives.taps, &gives.residuals] {
             check_rows("body's value", types, rows)?;
         }
     }
@@ -256,8 +266,12 @@ fn check_replay(l: &Replay) -> Check {
         check_trip("step", &of, rows)?;
         same("its step's state", &of.carry, &takes.states)?;
         same("its step's capture", &of.captures, &takes.captures)?;
-        same("its step's next state", &step.output_types(), &takes.states)?;
+        let of_step = l.step_outputs(&step.output_types());
+        same("its step's next state", &of_step.carry, &takes.states)?;
+        same("its step's residual", &of_step.residuals, &gives.residuals)?;
     }
+    let has_tape = !l.is_reversed || l.reads_states();
+    need(has_tape || l.num_residuals == 0, || format!("it has {} residuals but no tape", l.num_residuals))?;
     let is_plain = !l.is_reversed && !l.reads_states() && l.num_xs + l.num_rows == 0;
     need(l.inverse.is_none() || is_plain, || "it has an inverse but is more than a forward step".into())?;
     need(l.policy != Policy::Reversible || !l.reads_states(), || "it is reversible but reads states".into())?;

@@ -195,7 +195,7 @@ impl<'a, S: State> Scheme<'a, S> {
 
     /// The number of stages that y1 needs.
     #[inline(always)]
-    pub(super) fn num_stages_of_y1(&self) -> usize {
+    pub fn num_stages_of_y1(&self) -> usize {
         self.tableau.num_stages() - usize::from(self.is_fsal)
     }
 

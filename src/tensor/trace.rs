@@ -13,6 +13,7 @@ use crate::array::Array;
 use crate::error::Error;
 use crate::graph::{Builder, Func, GraphError, Literal, NodeId, Op, Type};
 use crate::ode::{Outcome, SolveError, status};
+use crate::transform::candidates;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -252,6 +253,15 @@ impl Traced {
         let (mut b, ids) = Builder::with_inputs(&self.func.input_types());
         let outputs = b.inline(&self.func, &ids);
         b.finish(&outputs[..self.num_outputs])
+    }
+
+    /// The function with further outputs, without checks: the values inside that a derivative with respect to its
+    /// arguments may read.
+    pub(crate) fn with_residuals(&self) -> Func {
+        let f = &self.func;
+        let inside = candidates(f, f.num_inputs() - self.captures.len());
+        let outputs = [&f.outputs()[..self.num_outputs], &inside].concat();
+        Func::new(f.nodes().to_vec(), f.inputs().to_vec(), outputs)
     }
 
     /// The same function with its constant arrays as captures.

@@ -1,6 +1,8 @@
 //! Helpers for the functions inside a node, and for functions with changed inputs or outputs.
 
-use crate::graph::{Builder, Cond, Custom, Func, NodeId, Op, Replay, Solve, Tiles, Type};
+use crate::graph::{
+    AttemptOutputs, Builder, Cond, Custom, Func, NodeId, Op, Replay, Solve, Tiles, TripOutputs, Type, indices,
+};
 use std::sync::Arc;
 
 /// The same operation with `g` applied to its bodies.
@@ -95,6 +97,37 @@ pub(super) fn with_inputs(
     let source = |k: usize| kept.iter().position(|&of| of == k).map_or_else(|| other(k), Source::Input);
     let sources: Vec<Source> = (0..f.num_inputs()).map(source).collect();
     resign(f, &types, &sources, outputs)
+}
+
+/// `f` with only the outputs `outputs`.
+pub(super) fn with_outputs(f: &Func, outputs: &[usize]) -> Func {
+    with_inputs(f, &indices(f.num_inputs()), &[], |_| unreachable!("invariant: all inputs stay"), outputs)
+}
+
+/// The search without residuals; its operands have no group `first`.
+pub fn plain_search(s: &Solve) -> Solve {
+    let attempt = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+    let attempt = AttemptOutputs { own: vec![], last: vec![], ..attempt };
+    let step = TripOutputs { residuals: vec![], ..s.step_outputs(&indices(s.step.num_outputs())) };
+    Solve {
+        attempt: with_outputs(&s.attempt, &attempt.join()),
+        step: with_outputs(&s.step, &step.join()),
+        num_own: 0,
+        num_first: 0,
+        ..s.clone()
+    }
+}
+
+/// The replay without residuals.
+pub fn plain_replay(l: &Replay) -> Replay {
+    let body = TripOutputs { residuals: vec![], ..l.outputs(&indices(l.body.num_outputs())) };
+    let step = |f: &Func| with_outputs(f, &indices(l.num_states));
+    Replay {
+        body: with_outputs(&l.body, &body.join()),
+        step: l.step.as_ref().map(step),
+        num_residuals: 0,
+        ..l.clone()
+    }
 }
 
 /// The values of `all` at which `kept` is set.

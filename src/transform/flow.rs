@@ -10,7 +10,8 @@
 //! input. One pass over the function therefore answers all queries.
 
 use crate::graph::{
-    Cond, Custom, Func, Node, Op, Replay, ReplayValues, SearchValues, Solve, Type, UnaryOp, indices,
+    Cond, Custom, Func, Node, Op, Replay, ReplayValues, SearchValues, Solve, TripOutputs, Type, UnaryOp,
+    indices,
 };
 
 /// A set of small integers: inputs of a function, or operands of a node.
@@ -177,15 +178,14 @@ fn pairs(inputs: &[usize], operands: &[usize]) -> Vec<(usize, usize)> {
 }
 
 fn solve_flows(s: &Solve) -> Vec<Set> {
-    let num_operands = 2 + usize::from(s.taps.times > 0) + s.num_carry + s.num_ext + s.num_captures();
     let (inputs, operands) =
-        (s.step_inputs(&indices(s.step.num_inputs())), s.operands(&indices(num_operands)));
+        (s.step_inputs(&indices(s.step.num_inputs())), s.operands(&indices(s.num_operands())));
     let of_input = of_inputs(
         s.step.num_inputs(),
         &[(&inputs.carry, &operands.carry), (&inputs.captures, &operands.captures)],
     );
-    let mut carry = after_trips(&s.step, &pairs(&inputs.carry, &operands.carry), &of_input);
-    let tapped = carry.split_off(s.num_carry);
+    let sets = after_trips(&s.step, &pairs(&inputs.carry, &operands.carry), &of_input);
+    let TripOutputs { carry, taps: tapped, .. } = s.step_outputs(&sets);
     let none = |n: usize| vec![Set::default(); n];
     SearchValues { carry, ext: none(s.num_ext), schedule: none(1), tape: none(1), tapped }.join()
 }
@@ -204,7 +204,8 @@ pub(super) fn state_flows(l: &Replay) -> Vec<Set> {
         step.num_inputs(),
         &[(&inputs.carry, &operands.states), (&inputs.captures, &operands.captures)],
     );
-    after_trips(step, &pairs(&inputs.carry, &operands.states), &of_input)
+    let sets = after_trips(step, &pairs(&inputs.carry, &operands.states), &of_input);
+    l.step_outputs(&sets).carry
 }
 
 /// A sequence of states depends on the same operands as the carry.

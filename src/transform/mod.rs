@@ -15,18 +15,19 @@ mod hoist;
 mod jvp;
 mod merge;
 mod partials;
+mod remat;
 mod replay;
-mod residuals;
 mod simplify;
 mod tiles;
 mod vjp;
 
 pub use batch::{Searches, batch, batch_with};
+pub use bodies::{plain_replay, plain_search};
 pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
-pub use residuals::{First, Residuals, residuals};
+pub use remat::{Residuals, candidates, residuals};
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 

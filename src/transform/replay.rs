@@ -15,13 +15,14 @@
 mod tangents;
 mod transpose;
 
-use super::bodies::{Source, resign};
+use super::bodies::{Source, plain_replay, resign, with_outputs};
 use super::flow::node_flows;
 use super::jvp::JvpRule;
 use super::vjp::VjpRule;
 use super::{Cotangents, Tangents, TransformError};
 use crate::graph::{
     Builder, NodeId, Op, Replay, ReplayOperands, ReplayValues, SearchOperands, SearchValues, Solve, Type,
+    indices,
 };
 use std::sync::Arc;
 use tangents::tangents;
@@ -119,7 +120,7 @@ fn vjp_of_two(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<Cotangents,
     let (mut f, x) = Builder::with_inputs(&types);
     let x = l.operands(&x);
     let step = l.step.clone().expect("invariant: a loop that reads states has a step");
-    let walk = Replay { num_carry: l.num_states, ..Replay::new(step) };
+    let walk = Replay { num_carry: l.num_states, ..Replay::new(with_outputs(&step, &indices(l.num_states))) };
     let places = walk.places();
     let operands = ReplayOperands {
         schedule: x.schedule.clone(),
@@ -133,7 +134,7 @@ fn vjp_of_two(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<Cotangents,
     // In a body, states come right before the entries of sequences.
     let num_xs = l.num_states + l.num_xs;
     let back = f.push(
-        Op::Replay(Arc::new(Replay { step: None, num_states: 0, num_xs, ..l.clone() })),
+        Op::Replay(Arc::new(Replay { step: None, num_states: 0, num_xs, ..plain_replay(l) })),
         &operands.join(),
         None,
     );

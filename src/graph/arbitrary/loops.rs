@@ -32,7 +32,8 @@ impl Grow<'_> {
         let (zero, none) = (self.b.splat(DType::F64, [], 0.0), self.b.splat(DType::U32, [], 0.0));
         let replayed = solve.replay();
         let times = times(self.b, taps.times);
-        let args = [&[none, zero], &times[..], &[y, none], &captures].concat();
+        let first = first_residuals(self.b, &solve, (&field, y), &captures);
+        let args = [&[none, zero], &times[..], &[y, none], &first, &captures].concat();
         let all = self.b.push(Op::Solve(Arc::new(solve)), &args, None);
         let end = self.b.proj(all, 0);
         if taps.num_rows() > 0 {
@@ -122,7 +123,7 @@ impl Grow<'_> {
 
 const SMALL: Policy = Policy::Checkpoint(Checkpoints::Count(2));
 
-/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded; its operations do not depend on `rows`.
+/// (t, y: [rows, 2], captures..) -> [rows, 2], bounded, and the values inside; its operations do not depend on `rows`.
 fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     let y = Type::array(float, [rows, 2]);
     let (mut b, x) = Builder::with_inputs(&[&[Type::scalar(DType::F64), y], captures].concat());
@@ -136,7 +137,7 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     g.pool.swap(INDEX, pool.len() + 2);
     (0..ops).for_each(|_| g.grow());
     let (fixed, mut draws) = (g.pool.clone(), g.draws);
-    let (shape, mut h) = (Shape::from([rows, 2]), x[1]);
+    let (shape, mut h, mut inside) = (Shape::from([rows, 2]), x[1], vec![]);
     for &id in fixed.iter().rev().take(4) {
         let ty = b.ty(id).clone();
         let dims: Option<Vec<usize>> = match &**ty.shape() {
@@ -151,13 +152,15 @@ fn field(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
             let wide = b.broadcast(id, &shape, dims);
             h = if draws.below(2) == 0 { b.add(h, wide) } else { b.mul(h, wide) };
         }
+        inside.push(h);
         h = b.unary(draws.of(&[UnaryOp::Tanh, UnaryOp::Sin]), h);
+        inside.push(h);
     }
     let t = b.cast(x[0], float);
     let t = b.broadcast(t, &shape, vec![]);
     let y = b.add(h, t);
     let y = b.unary(UnaryOp::Tanh, y);
-    b.finish(&[y])
+    b.finish(&[&[y], &inside[..]].concat())
 }
 
 /// The number of times to tap at.
@@ -185,25 +188,43 @@ pub(crate) fn times(b: &mut Builder, num: usize) -> Vec<NodeId> {
     vec![b.sub(time, quarter)]
 }
 
+/// Whether the residuals of a step are those that the step before it computes.
+fn has_first(field: &Func) -> bool {
+    field.nodes().len() % 2 == 1
+}
+
+/// The operands `first` of a search from time 0.
+fn first_residuals(
+    b: &mut Builder,
+    s: &Solve,
+    (field, y): (&Func, NodeId),
+    captures: &[NodeId],
+) -> Vec<NodeId> {
+    let zero = b.splat(DType::F64, [], 0.0);
+    let mut all = b.inline(field, &[&[zero, y], captures].concat());
+    all.split_off(all.len() - s.num_first)
+}
+
 /// An Euler search over [0, 1] that accepts every other attempt. Its taps are the start and end times of the
-/// trip, y and dy/dt.
+/// trip, y and dy/dt. Its residuals are the outputs of `field` after the first one.
 pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, policy: Policy) -> Solve {
     let time = Type::scalar(DType::F64);
     let flag = Type::scalar(DType::Bool);
     let euler = |b: &mut Builder, t: NodeId, next: NodeId, y: NodeId, captures: &[NodeId]| {
-        let rate = b.inline(field, &[&[t, y], captures].concat())[0];
+        let all = b.inline(field, &[&[t, y], captures].concat());
+        let (rate, inside) = (all[0], all[1..].to_vec());
         let h = b.sub(next, t);
         let (dtype, shape) = (b.ty(y).dtype(), b.ty(y).shape().clone());
         let h = b.cast(h, dtype);
         let h = b.broadcast(h, &shape, vec![]);
         let dy = b.mul(h, rate);
-        (b.add(y, dy), rate)
+        (b.add(y, dy), rate, inside)
     };
     let num_taps = if taps.num_rows() > 0 { 4 } else { 0 };
     let types = [&[flag.clone(), flag, time.clone(), time.clone(), y.clone()], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
-    let (next, rate) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
-    let step = b.finish(&[&[next], &[x[2], x[3], x[4], rate][..num_taps]].concat());
+    let (next, rate, inside) = euler(&mut b, x[2], x[3], x[4], &x[5..]);
+    let step = b.finish(&[&[next], &[x[2], x[3], x[4], rate][..num_taps], &inside].concat());
     let types = [&[time, y.clone(), Type::scalar(DType::U32)], captures].concat();
     let (mut b, x) = Builder::with_inputs(&types);
     let (one, end) = (b.splat(DType::U32, [], 1.0), b.splat(DType::F64, [], 1.0));
@@ -215,15 +236,20 @@ pub(crate) fn search(field: &Func, y: &Type, captures: &[Type], taps: Taps, poli
     let h = b.scale(times, 0.15);
     let aim = b.add(x[0], h);
     let aim = b.binary(BinaryOp::Min, aim, end);
-    let (new, rate) = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    let (new, rate, mut inside) = euler(&mut b, x[0], aim, x[1], &x[3..]);
+    if has_first(field) {
+        inside = b.inline(field, &[&[aim, new], &x[3..]].concat()).split_off(1);
+    }
     let wide = b.broadcast(accept, y.shape(), vec![]);
     let new = b.select(wide, new, x[1]);
     let step_time = b.select(accept, aim, x[0]);
     let running = b.compare(CompareOp::Lt, step_time, end);
     let reached = b.unary(UnaryOp::Not, running);
     let tapped = &[x[0], step_time, x[1], rate][..num_taps];
-    let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped].concat());
-    Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, taps, policy }
+    let attempt = b.finish(&[&[accept, running, reached, step_time, new, tries], tapped, &inside].concat());
+    let num = inside.len();
+    let (num_own, num_first) = if has_first(field) { (0, num) } else { (num, 0) };
+    Solve { attempt, step, inverse: None, num_carry: 1, num_ext: 1, num_own, num_first, taps, policy }
 }
 
 /// (row0, x: [rows, 2], y: [rows, 2], captures..) -> row results, a sum
@@ -238,7 +264,8 @@ fn tile(seed: u64, rows: usize, captures: &[Type], float: DType) -> Func {
     if draws.below(2) == 0 {
         let solve = search(&f, b.ty(y), captures, Taps::default(), SMALL);
         let (zero, none) = (b.splat(DType::F64, [], 0.0), b.splat(DType::U32, [], 0.0));
-        let args = [&[none, zero, y, none], &x[3..]].concat();
+        let residuals = first_residuals(&mut b, &solve, (&f, y), &x[3..]);
+        let args = [&[none, zero, y, none], &residuals[..], &x[3..]].concat();
         let all = b.push(Op::Solve(Arc::new(solve)), &args, None);
         y = b.proj(all, 0);
     }

@@ -245,8 +245,7 @@ impl<'a> Attempts<'a> {
         let Source::Input(input) = found else { return Ok(found) };
         let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
         let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
-        let num_operands = 2 + usize::from(s.taps.times > 0) + takes.carry.len() + takes.ext.len();
-        let operands = s.operands(&indices(num_operands + takes.captures.len()));
+        let operands = s.operands(&indices(s.num_operands()));
         let at = |group: &[usize]| group.iter().position(|&k| k == input);
         if let Some(i) = at(&takes.captures) {
             return Ok(Source::Input(operands.captures[i]));

@@ -1,7 +1,7 @@
 //! Loops in lockstep, trip by trip, as [`crate::graph::Solve`] documents them.
 //!
 //! For each trip and each row, the tape stores the state at the start of the trip. A row with fewer trips
-//! repeats the state before its last accepted trip. Rows are sliced from arrays and written back, so this
+//! repeats the state before its last accepted trip, and the residuals of that trip. Rows are sliced from arrays and written back, so this
 //! file does not depend on the bodies.
 
 use super::loops::{Schedule, Tape, add, cut, stack};
@@ -101,6 +101,7 @@ pub(super) fn solve(
         |&t: &f64| Schedule { step_times: vec![t], reached: false, held: TapRows::default(), rows: vec![] };
     let mut found: Vec<Schedule> = step_time[0].array().to_f64().iter().map(start).collect();
     let (mut states, mut taps): (Vec<Vec<Value>>, Vec<Vec<Value>>) = (vec![], vec![]);
+    let (mut own, mut first) = (vec![], vec![x.first]);
     let mut live = vec![1.0; rows];
     while live.contains(&1.0) {
         let inputs = AttemptInputs {
@@ -125,6 +126,8 @@ pub(super) fn solve(
                 found[r].step_times.push(step_times[r]);
                 put(&mut states, trip, &carry, r);
                 put(&mut taps, trip, &out.taps, r);
+                put(&mut own, trip, &out.own, r);
+                put(&mut first, trip + 1, &out.last, r);
             }
             if running[r] == 0.0 {
                 (live[r], found[r].reached) = (0.0, reached[r] != 0.0);
@@ -132,15 +135,17 @@ pub(super) fn solve(
         }
         (step_time, carry, ext) = (out.step_time, out.carry, out.ext);
     }
-    pad(&mut states, &found);
-    let types = &s.step.output_types()[s.num_carry..];
-    let tapped = Schedules(&found).tapped(s.taps.num_rows(), &taps, types);
+    first.truncate(states.len());
+    [&mut states, &mut own, &mut first].into_iter().for_each(|values| pad(values, &found));
+    let residuals = own.iter().zip(&first).map(|(own, first)| [&own[..], first].concat()).collect();
+    let types = s.step_outputs(&s.step.output_types()).taps;
+    let tapped = Schedules(&found).tapped(s.taps.num_rows(), &taps, &types);
     let schedule = Schedule { step_times: vec![], reached: false, held: TapRows::default(), rows: found };
     let values = SearchValues {
         carry,
         ext,
         schedule: vec![Value::Schedule(Arc::new(schedule))],
-        tape: vec![Value::Tape(Arc::new(Tape { states }))],
+        tape: vec![Value::Tape(Arc::new(Tape { states, residuals }))],
         tapped,
     };
     Ok(Value::Tuple(values.join()))
@@ -156,8 +161,8 @@ fn put(all: &mut Vec<Vec<Value>>, n: usize, values: &[Value], r: usize) {
     }
 }
 
-/// Fills finished rows with the state before their last trip, and rows without a trip with the first state of
-/// the row with the most trips.
+/// Fills finished rows with the values of their last trip (a state is the one before it), and rows without a trip with
+/// those of the first trip of the row with the most trips.
 pub(super) fn pad(states: &mut [Vec<Value>], found: &[Schedule]) {
     let furthest = found.iter().position(|s| s.num_steps() == states.len()).unwrap_or(0);
     for n in 0..states.len() {

@@ -1,6 +1,6 @@
 //! Searches and tiles, as documented at [`crate::graph::Solve`] and [`crate::graph::Tiles`].
 //!
-//! Here a tape stores the state before every accepted trip.
+//! Here a tape stores the state before every accepted trip, and the residuals of the trip.
 
 use super::movement::append;
 use super::{Counting, GraphError, Value, elementwise, lockstep, run};
@@ -28,6 +28,8 @@ pub struct Schedule {
 pub struct Tape {
     /// The carry before each accepted trip.
     pub states: Vec<Vec<Value>>,
+    /// The residuals of each accepted trip.
+    pub residuals: Vec<Vec<Value>>,
 }
 
 impl Schedule {
@@ -127,22 +129,24 @@ pub(super) fn solve(s: &Solve, args: &[Value], counting: &Counting) -> Result<Va
     let step_times = vec![number(&x.step_time[0])];
     let mut found = Schedule { step_times, reached: false, held: TapRows::default(), rows: vec![] };
     let all = attempts(s, args, counting)?;
-    let (mut states, mut taps) = (Vec::new(), Vec::new());
+    let (mut states, mut taps, mut residuals, mut first) = (vec![], vec![], vec![], x.first);
     for attempt in all.iter().filter(|attempt| attempt.verdict()[0]) {
         let (from, to) = (found.step_times[found.num_steps()], number(&attempt.outputs.step_time[0]));
         found.held.note(&s.taps, &times, found.num_steps(), (from, to));
         found.step_times.push(to);
         states.push(attempt.inputs.carry.clone());
         taps.push(attempt.outputs.taps.clone());
+        residuals.push([&attempt.outputs.own[..], &first].concat());
+        first.clone_from(&attempt.outputs.last);
     }
     let last = all.last().expect("invariant: a search makes an attempt");
     found.reached = last.verdict()[2];
-    let tapped = found.tapped(s.taps.num_rows(), &taps, &s.step.output_types()[s.num_carry..]);
+    let tapped = found.tapped(s.taps.num_rows(), &taps, &s.step_outputs(&s.step.output_types()).taps);
     let values = SearchValues {
         carry: last.outputs.carry.clone(),
         ext: last.outputs.ext.clone(),
         schedule: vec![Value::Schedule(Arc::new(found))],
-        tape: vec![Value::Tape(Arc::new(Tape { states }))],
+        tape: vec![Value::Tape(Arc::new(Tape { states, residuals }))],
         tapped,
     };
     Ok(Value::Tuple(values.join()))

@@ -111,7 +111,8 @@ pub(super) fn trips(
 }
 
 /// Checks that the tape and the sequences fit the schedule, and that the step leads from each state of the tape to
-/// the next one, bit for bit. If it does, a compiled plan may store fewer states and recompute the others.
+/// the next one and has the residuals of the tape, bit for bit. If it does, a compiled plan may store fewer states and
+/// residuals, and recompute the others.
 fn check(
     l: &Replay,
     x: &ReplayOperands<Value>,
@@ -124,7 +125,7 @@ fn check(
         return Err(malformed(format!("a sequence has {has} values, but the schedule has {n} steps")));
     }
     let (Some(step), Some(states)) = (&l.step, x.tape.first().map(tape)) else { return Ok(()) };
-    let states = &states.states;
+    let (states, residuals) = (&states.states, &states.residuals);
     if states.len() != n {
         return Err(malformed(format!(
             "its tape has {} states, but its schedule has {n} steps",
@@ -140,6 +141,13 @@ fn check(
             return Err(malformed(format!(
                 "the state recomputed before step {i} differs from the one on the tape"
             )));
+        }
+        let inputs = [&along.head(i, false)[..], &states[i], &x.captures].concat();
+        let again = if l.num_residuals > 0 { run(step, &inputs, &Counting::default())? } else { vec![] };
+        if let Some(k) =
+            (0..l.num_residuals).find(|&k| !same_bits(&again[l.num_states + k], &residuals[i][k]))
+        {
+            return Err(malformed(format!("residual {k} of step {i} differs from the one on the tape")));
         }
     }
     Ok(())
@@ -183,6 +191,16 @@ pub(super) fn replay(
     in_order.sort_by_key(|trip| trip.step);
     let mut states: Vec<Vec<Value>> = in_order.iter().map(|trip| l.inputs(&trip.inputs).carry).collect();
     let outputs: Vec<_> = in_order.iter().map(|trip| l.outputs(&trip.outputs)).collect();
+    let mut residuals: Vec<Vec<Value>> = outputs.iter().map(|out| out.residuals.clone()).collect();
+    for (trip, own) in in_order.iter().zip(&residuals).filter(|_| l.reads_states()) {
+        let stored = &tape(&x.tape[0]).residuals[trip.step];
+        if let Some(k) = (0..l.num_residuals).find(|&k| !same_bits(&own[k], &stored[k])) {
+            let step = trip.step;
+            return Err(malformed(format!(
+                "its residual {k} in step {step} differs from the one on the tape"
+            )));
+        }
+    }
     let taps: Vec<Vec<Value>> = outputs.iter().map(|out| out.taps.clone()).collect();
     let column = |rows: &[Vec<Value>], k: usize| {
         Value::Sequence(Arc::new(rows.iter().map(|row| row[k].clone()).collect()))
@@ -192,12 +210,13 @@ pub(super) fn replay(
         Along::One(_) => (0..l.num_carry).map(|k| column(&states, k)).collect(),
         Along::Each(each) => {
             pad(&mut states, each.0);
+            pad(&mut residuals, each.0);
             vec![]
         }
     };
     let values = ReplayValues {
         carry,
-        tape: vec![Value::Tape(Arc::new(Tape { states }))],
+        tape: vec![Value::Tape(Arc::new(Tape { states, residuals }))],
         states: sequences,
         ys: (0..l.num_ys).map(|k| column(&ys, k)).collect(),
         sums,

@@ -291,6 +291,8 @@ fn search(step: Func) -> Op {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
+        num_own: 0,
+        num_first: 0,
         taps: Taps::default(),
         policy,
     }))

@@ -148,6 +148,8 @@ impl Statement {
                 inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
+                num_own: self.index("num_own").unwrap_or(0),
+                num_first: self.index("num_first").unwrap_or(0),
                 taps: self.taps(),
                 policy: self.policy()?,
             })),
@@ -171,6 +173,7 @@ impl Statement {
                     num_sums,
                     num_rows,
                     num_tap_rows,
+                    num_residuals: self.index("num_residuals").unwrap_or(0),
                     policy: self.policy()?,
                 }))
             }

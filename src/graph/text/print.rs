@@ -106,8 +106,11 @@ fn attributes(op: &Op, ty: &Type) -> String {
         Op::RandomBits { stream } => format!("stream={stream}"),
         Op::Proj(k) => format!("k={k}"),
         Op::Solve(s) => {
-            let taps = taps(s.taps);
-            format!("num_carry={}, num_ext={}{taps}, policy={}", s.num_carry, s.num_ext, policy(s.policy))
+            let (taps, policy) = (taps(s.taps), policy(s.policy));
+            let residuals = [("num_own", s.num_own), ("num_first", s.num_first)];
+            let residuals = residuals.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!(", {name}={n}"));
+            let residuals: String = residuals.collect();
+            format!("num_carry={}, num_ext={}{residuals}{taps}, policy={policy}", s.num_carry, s.num_ext)
         }
         Op::Replay(l) => {
             let counts = [
@@ -118,6 +121,7 @@ fn attributes(op: &Op, ty: &Type) -> String {
                 ("num_sums", l.num_sums),
                 ("num_rows", l.num_rows),
                 ("num_tap_rows", l.num_tap_rows),
+                ("num_residuals", l.num_residuals),
             ];
             let counts = counts.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name}={n}, "));
             let (way, counts) = (if l.is_reversed { "reversed, " } else { "" }, counts.collect::<String>());

@@ -106,6 +106,8 @@ fn search() -> Solve {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
+        num_own: 0,
+        num_first: 0,
         taps: Taps::default(),
         policy,
     }
@@ -296,6 +298,53 @@ fn only_forward_loops_fill_a_tape_and_tap_rows_are_those_of_the_search() {
         assert_eq!(found.is_ok(), num_tap_rows == 6, "{found:?}");
         assert!(found.err().is_none_or(|e| e.ends_with(&why)), "{why}");
     }
+}
+
+#[test]
+fn a_backward_pass_has_the_residuals_of_its_search() {
+    // A search with a residual f32[2] of its own step and one f32[3] of the next step.
+    let fault = |last: usize, first: usize, of_back: &[usize], of_step: &[usize]| {
+        let (mut b, x) = Builder::with_inputs(&[f32s(&[2]), f32s(&[3])]);
+        let inputs = [Type::scalar(D), f32s(&[2]), Type::scalar(B), f32s(&[3])];
+        let attempt = pass(&inputs, &[2, 2, 2, 0, 1, 2, 1, last]);
+        let s =
+            Solve { attempt, step: pass(&step_types(), &[4, 4, 5]), num_own: 1, num_first: 1, ..search() };
+        let places = s.places();
+        let (none, zero, no) = (b.splat(DType::U32, [], 0.0), b.splat(D, [], 0.0), b.splat(B, [], 0.0));
+        let found = b.try_push(Op::Solve(Arc::new(s)), &[none, zero, x[0], no, x[first], x[1]], None);
+        let found = found.map_err(|e| e.to_string())?;
+        let [schedule, tape] = [places.schedule[0], places.tape[0]].map(|k| b.proj(found, k));
+        let l = backward(&[&[4, 6], of_back].concat(), &[]);
+        let step = Some(pass(&step_types(), &[&[4], of_step].concat()));
+        let l = Replay { step, num_sums: 1, num_residuals: of_back.len(), ..l };
+        let back = b.try_push(Op::Replay(Arc::new(l)), &[schedule, tape, x[0], x[0], x[1]], None);
+        let back = back.map_err(|e| e.to_string())?;
+        let end = b.proj(back, 0);
+        verify(&b.finish(&[end])).map_err(|e| e.to_string())
+    };
+    assert_eq!(fault(3, 1, &[5, 6], &[4, 5]), Ok(()));
+    let refused = [
+        (fault(1, 1, &[5, 6], &[4, 5]), "its attempt's residual 1 is f32[2], not f32[3]"),
+        (fault(3, 0, &[5, 6], &[4, 5]), "operand of the attempt 2 is f32[2] but the body takes f32[3]"),
+        (fault(3, 1, &[5], &[4]), "its residual count is 1, not 2"),
+        (fault(3, 1, &[6, 5], &[5, 4]), "its residual 0 is f32[3], not f32[2]"),
+        (fault(3, 1, &[5, 6], &[5, 5]), "its step's residual 0 is f32[3], not f32[2]"),
+        (fault(3, 1, &[5, 6], &[4]), "its step has 2 outputs, not 3"),
+    ];
+    for (found, why) in refused {
+        let found = found.unwrap_err();
+        assert!(found.ends_with(why), "{found}: {why}");
+    }
+    let walk = Replay {
+        is_reversed: true,
+        num_carry: 1,
+        num_residuals: 1,
+        ..Replay::new(pass(&step_types(), &[4, 4]))
+    };
+    let types = [Type::Schedule, f32s(&[2]), f32s(&[3])];
+    let out = Type::Tuple(vec![f32s(&[2]), Type::Tape, f32s(&[2]).sequence()]);
+    let why = op_fault(Op::Replay(Arc::new(walk)), &types, out);
+    assert!(why.ends_with("it has 1 residuals but no tape"), "{why}");
 }
 
 fn tile(rows: usize, tail: Option<usize>) -> Tiles {

@@ -32,11 +32,11 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[MappedValue], n: usize) -> 
     };
     let mut spread =
         |values: Vec<MappedValue>| -> Vec<NodeId> { values.into_iter().map(|v| v.spread(b, n)).collect() };
-    let (step_time, times, carry, ext) =
-        (spread(x.step_time), spread(x.times), spread(x.carry), spread(x.ext));
+    let (step_time, times, carry, ext, first) =
+        (spread(x.step_time), spread(x.times), spread(x.carry), spread(x.ext), spread(x.first));
     let captures = x.captures.iter().map(|v| v.id).collect();
     let expected = vec![expected(b, x.expected[0])];
-    let operands = SearchOperands { expected, step_time, times, carry, ext, captures };
+    let operands = SearchOperands { expected, step_time, times, carry, ext, first, captures };
     b.push(Op::Solve(Arc::new(rows)), &operands.join(), None)
 }
 

@@ -7,7 +7,9 @@
 //! with its search.
 
 use super::{MappedValue, Marks, Searches, batch_as};
-use crate::graph::{Builder, Func, Node, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs};
+use crate::graph::{
+    Builder, Func, Node, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs,
+};
 use std::sync::Arc;
 
 /// Which values of a replay have an axis of examples, given the marks `m` of its operands. `None` if the loop
@@ -85,6 +87,7 @@ struct Mapped {
     states: Vec<bool>,
     carry: Vec<bool>,
     sums: Vec<bool>,
+    residuals: Vec<bool>,
 }
 
 impl Mapped {
@@ -92,7 +95,8 @@ impl Mapped {
         let captures = on.captures.clone();
         let states = l.step.as_ref().map_or(vec![], |step| {
             fixed_point(&on.states, |states| {
-                outputs(step, &TripInputs { carry: states.to_vec(), captures: captures.clone(), ..trip() })
+                let of = TripInputs { carry: states.to_vec(), captures: captures.clone(), ..trip() };
+                l.step_outputs(&outputs(step, &of)).carry
             })
         });
         let trip = |carry: &[bool]| {
@@ -105,8 +109,8 @@ impl Mapped {
             l.outputs(&outputs(&l.body, &of))
         };
         let carry = fixed_point(&on.carry, |carry| trip(carry).carry);
-        let sums = trip(&carry).sums;
-        Mapped { states, carry, sums }
+        let TripOutputs { sums, residuals, .. } = trip(&carry);
+        Mapped { states, carry, sums, residuals }
     }
 }
 
@@ -114,12 +118,13 @@ impl Mapped {
 pub(super) fn replay(b: &mut Builder, l: &Replay, x: &[MappedValue], n: usize) -> NodeId {
     let on: Vec<bool> = x.iter().map(|v| v.on).collect();
     let on = l.operands(&on);
-    let Mapped { states, carry, sums } = Mapped::of(l, &on);
+    let Mapped { states, carry, sums, residuals } = Mapped::of(l, &on);
     let mapped =
         TripInputs { carry: carry.clone(), states: states.clone(), captures: on.captures.clone(), ..trip() };
     let of_step = TripInputs { carry: states.clone(), captures: on.captures.clone(), ..trip() };
-    let body = batch_as(&l.body, &mapped.clone().join(), n, &[&carry[..], &sums].concat());
-    let step = l.step.as_ref().map(|f| batch_as(f, &of_step.join(), n, &states));
+    let body = batch_as(&l.body, &mapped.clone().join(), n, &[&carry[..], &sums, &residuals].concat());
+    let of_states = [&states[..], &residuals].concat();
+    let step = l.step.as_ref().map(|f| batch_as(f, &of_step.join(), n, &of_states));
     let inverse = l.inverse.as_ref().map(|f| batch_as(f, &mapped.join(), n, &carry));
     let wanted = ReplayOperands { states, carry, ..on };
     let args = x.iter().zip(wanted.join()).map(|(v, on)| if on { v.spread(b, n) } else { v.id });

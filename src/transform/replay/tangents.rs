@@ -6,7 +6,7 @@
 
 use super::{pick, present, set};
 use crate::graph::{
-    Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type,
+    Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
 use crate::transform::Tangents;
 use crate::transform::flow::state_flows;
@@ -70,6 +70,12 @@ pub(super) fn tangents(
 ) -> ReplayValues<Option<NodeId>> {
     let moving = moving(l, dx, active);
     let (ys, sums, taps) = (set(&active.ys), set(&active.sums), set(&active.tapped));
+    // A new tape stores the tangents of residuals, too. The tape of another loop does not.
+    let fills = !moving.states.is_empty() || !l.reads_states();
+    let residuals = |b: &mut Builder, y: &[NodeId], dy: &[Option<NodeId>]| -> Vec<NodeId> {
+        let of = if fills { indices(y.len()) } else { vec![] };
+        with_tangents(b, y, dy, &of)
+    };
     let body = doubled(&l.body, &l.inputs(&l.body.input_types()), &moving, |b, y, dy| {
         let (y, dy) = (l.outputs(y), l.outputs(dy));
         let mut only = |y: &[NodeId], dy: &[Option<NodeId>], of: &[usize]| -> Vec<NodeId> {
@@ -78,7 +84,8 @@ pub(super) fn tangents(
         let (of_ys, of_sums, of_taps) =
             (only(&y.ys, &dy.ys, &ys), only(&y.sums, &dy.sums, &sums), only(&y.taps, &dy.taps, &taps));
         let carry = with_tangents(b, &y.carry, &dy.carry, &moving.carry);
-        TripOutputs { carry, ys: of_ys, sums: of_sums, taps: of_taps }.join()
+        let residuals = residuals(b, &y.residuals, &dy.residuals);
+        TripOutputs { carry, ys: of_ys, sums: of_sums, taps: of_taps, residuals }.join()
     });
     let inverse = l.inverse.as_ref().map(|f| {
         let own = l.inputs(&f.input_types());
@@ -88,7 +95,11 @@ pub(super) fn tangents(
         Moving { carry: moving.states.clone(), captures: moving.captures.clone(), ..Moving::default() };
     let step = l.step.as_ref().map(|f| {
         let own = l.step_inputs(&f.input_types());
-        doubled(f, &own, &of_states, |b, y, dy| with_tangents(b, y, dy, &moving.states))
+        doubled(f, &own, &of_states, |b, y, dy| {
+            let (y, dy) = (l.step_outputs(y), l.step_outputs(dy));
+            let states = with_tangents(b, &y.carry, &dy.carry, &moving.states);
+            [states, residuals(b, &y.residuals, &dy.residuals)].concat()
+        })
     });
     let num_rows = l.num_rows + moving.rows.len();
     let twice = Replay {
@@ -103,6 +114,7 @@ pub(super) fn tangents(
         num_sums: sums.len(),
         num_rows,
         num_tap_rows: if num_rows + taps.len() > 0 { l.num_tap_rows } else { 0 },
+        num_residuals: if fills { 2 * l.num_residuals } else { l.num_residuals },
         policy: l.policy,
     };
     let mut operands = ReplayOperands {
@@ -141,7 +153,8 @@ pub(super) fn tangents(
 /// The tape that the step of `l` fills from the states among its operands.
 fn new_tape(b: &mut Builder, l: &Replay, x: &ReplayOperands<NodeId>) -> NodeId {
     let step = l.step.clone().expect("invariant: a loop that reads states has a step");
-    let forward = Replay { num_carry: l.num_states, policy: l.policy, ..Replay::new(step) };
+    let (num_carry, num_residuals, policy) = (l.num_states, l.num_residuals, l.policy);
+    let forward = Replay { num_carry, num_residuals, policy, ..Replay::new(step) };
     let tape = forward.places().tape[0];
     let operands = ReplayOperands {
         schedule: x.schedule.clone(),

@@ -5,9 +5,10 @@
 
 use super::{pick, present, restricted, set};
 use crate::graph::{
-    Builder, Func, NodeId, Op, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs,
+    Builder, Func, NodeId, Op, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, indices,
 };
 use crate::transform::TransformError;
+use crate::transform::bodies::plain_replay;
 use crate::transform::jvp::{add, or_zero};
 use crate::transform::vjp::vjp_into;
 use std::sync::Arc;
@@ -124,12 +125,16 @@ pub(super) fn transpose(
 impl Request {
     /// The loop in the opposite direction.
     fn transposed(&self, l: &Replay) -> Result<Replay, TransformError> {
+        // Only a tape has residuals.
+        let plain = (!self.from_tape || l.inverse.is_some()).then(|| plain_replay(l));
+        let l = plain.as_ref().unwrap_or(l);
         let (body, further) = self.body(l)?;
         let num_states = if self.from_tape { l.num_carry } else { 0 };
-        let carry: Vec<usize> = (0..l.num_carry).collect();
+        let gives = l.outputs(&indices(l.body.num_outputs()));
+        let of_step = [gives.carry, gives.residuals].concat();
         let num_rows = l.num_rows + self.taps.len();
         Ok(Replay {
-            step: self.from_tape.then(|| restricted(&l.body, &further, &carry)),
+            step: self.from_tape.then(|| restricted(&l.body, &further, &of_step)),
             body,
             inverse: None,
             is_reversed: !l.is_reversed,
@@ -140,6 +145,7 @@ impl Request {
             num_sums: self.captures.len(),
             num_rows,
             num_tap_rows: if num_rows + self.rows.len() > 0 { l.num_tap_rows } else { 0 },
+            num_residuals: l.num_residuals,
             policy: l.policy,
         })
     }
@@ -190,6 +196,7 @@ impl Request {
             ys: given(l.num_ys, &self.ys, &of_ys),
             sums: given(l.num_sums, &self.sums, of_sums),
             taps: given(gives.taps.len(), &self.taps, of_taps),
+            residuals: vec![None; l.num_residuals],
         };
         let wanted = |n: usize, of: &[usize]| (0..n).map(|k| of.contains(&k)).collect::<Vec<bool>>();
         let active = TripInputs {
@@ -201,7 +208,7 @@ impl Request {
             captures: wanted(takes.captures.len(), &self.captures),
             rows: wanted(l.num_rows, &self.rows),
         };
-        let (_, found) = vjp_into(&mut b, &l.body, &x.clone().join(), &active.join(), &g.join())?;
+        let (values, found) = vjp_into(&mut b, &l.body, &x.clone().join(), &active.join(), &g.join())?;
         let mut found = l.inputs(&found);
         for (&j, id) in self.states.iter().zip(of_states) {
             found.carry[j] = add(&mut b, found.carry[j], Some(id));
@@ -214,6 +221,7 @@ impl Request {
             ys: only(&found.xs, &x.xs, &self.xs),
             sums: only(&found.captures, &x.captures, &self.captures),
             taps: only(&found.rows, &x.rows, &self.rows),
+            residuals: l.outputs(&values).residuals,
         };
         Ok((b.finish(&outputs.join()), further))
     }

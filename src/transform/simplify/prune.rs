@@ -6,8 +6,9 @@
 //! and the values of replays ([`prune_loop`]).
 
 use super::{carries, prune_loop, splat};
-use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, Solve, TileOut, Tiles, Type};
-use crate::transform::bodies::{Source, resign, used_inputs};
+use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, SearchOperands, Solve, TileOut, Tiles, Type};
+use crate::transform::bodies::{Source, plain_replay, plain_search, resign, used_inputs};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The location of a tuple's value after pruning.
@@ -78,15 +79,33 @@ fn smaller(
         Op::Solve(s) => {
             let knowing = carries::running(b, s, x);
             let s = knowing.as_ref().unwrap_or(s);
-            match carries::fewer(b, s, x, needed, found) {
+            let (s, x) = with_read_residuals(s, x, needed);
+            match carries::fewer(b, &s, &x, needed, found) {
                 Some((s, x)) => solve(b, &s, &x),
-                None => solve(b, s, x),
+                None => solve(b, &s, &x),
             }
+        }
+        // Residuals without a tape have no reader.
+        Op::Replay(l) if l.num_residuals > 0 && !l.reads_states() && !l.values(needed).tape[0] => {
+            prune_loop::replay(b, &plain_replay(l), x, needed, found)
         }
         Op::Replay(l) => prune_loop::replay(b, l, x, needed, found),
         Op::Cond(c) => cond(b, c, x, needed, found),
         plain => (plain.clone(), x.to_vec()),
     }
+}
+
+/// The search without its residuals if no loop reads its tape, and its operands.
+fn with_read_residuals<'a>(
+    s: &'a Solve,
+    x: &'a [NodeId],
+    needed: &[bool],
+) -> (Cow<'a, Solve>, Cow<'a, [NodeId]>) {
+    if s.num_residuals() == 0 || s.values(needed).tape[0] {
+        return (Cow::Borrowed(s), Cow::Borrowed(x));
+    }
+    let operands = SearchOperands { first: vec![], ..s.operands(x) };
+    (Cow::Owned(plain_search(s)), Cow::Owned(operands.join()))
 }
 
 /// The pruned form of a range of operands: the new operands, and the source of each old operand.

@@ -8,7 +8,7 @@ use super::prune::{NewPlace, captures_used, plan};
 use crate::graph::{
     Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
-use crate::transform::bodies::{Source, only, used_inputs, with_inputs};
+use crate::transform::bodies::{Source, only, used_inputs, with_inputs, with_outputs};
 use std::sync::Arc;
 
 fn not(flags: &[bool]) -> Vec<bool> {
@@ -38,16 +38,10 @@ pub(super) fn replay(
         ys: only(&gives.ys, &needed.ys),
         sums: only(&gives.sums, &needed.sums),
         taps: only(&gives.taps, &needed.tapped),
+        residuals: gives.residuals,
     };
     // An input counts if the remaining outputs need it.
-    let body = with_inputs(
-        &l.body,
-        &indices(l.body.num_inputs()),
-        &[],
-        |_| unreachable!("invariant: all inputs stay"),
-        &outputs.clone().join(),
-    );
-    let used = used_inputs(&body);
+    let used = used_inputs(&with_outputs(&l.body, &outputs.clone().join()));
     let read = |group: &[usize]| group.iter().map(|&k| used[k]).collect::<Vec<bool>>();
     let (xs, rows) = (read(&takes.xs), read(&takes.rows));
     let inputs = TripInputs {

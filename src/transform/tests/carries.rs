@@ -45,7 +45,17 @@ fn search(outputs: &[usize], status: Option<f64>) -> Func {
     });
     let taps = Taps::default();
     let policy = Policy::Direct;
-    let solve = Solve { attempt: attempt(), step, inverse: None, num_carry: 1, num_ext: 5, taps, policy };
+    let solve = Solve {
+        attempt: attempt(),
+        step,
+        inverse: None,
+        num_carry: 1,
+        num_ext: 5,
+        num_own: 0,
+        num_first: 0,
+        taps,
+        policy,
+    };
     func(&[f64s([2]), f64s([]), f64s([]), f64s([])], |b, x| {
         let &[y, h, scale, given] = x else { panic!("four inputs") };
         let [zero, two] = [0.0, 2.0].map(|c| b.splat(DType::F64, [], c));

@@ -84,6 +84,8 @@ fn solve_of(rows: usize) -> Solve {
         inverse: None,
         num_carry: NUM_CARRY,
         num_ext: 1,
+        num_own: 0,
+        num_first: 0,
         taps: Taps::default(),
         policy,
     }

@@ -76,13 +76,8 @@ impl StoredResiduals {
     /// `outputs` are the types of the outputs of the body that stores them.
     fn each_span(&mut self, outputs: &[Type], f: &mut Visit<'_>) {
         values(&mut self.spare, &outputs[self.first..], Access::Write, f);
-        if let Some(opening) = &mut self.opening {
-            let types = &opening.body.output_types()[opening.num..];
-            let types = &types[..opening.carried.len()];
-            for ((_, _, at), ty) in opening.carried.iter_mut().zip(types) {
-                f(at, value(ty, Access::Write));
-            }
-        }
+        let last = outputs.len() - self.first_trip.len();
+        values(&mut self.first_trip, &outputs[last..], Access::Read, f);
     }
 }
 

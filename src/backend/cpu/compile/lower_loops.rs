@@ -14,7 +14,7 @@ use crate::backend::cpu::report::{CompiledBody, Space, StoringLoop};
 use crate::backend::cpu::run::cond::Cond;
 use crate::backend::cpu::run::lockstep::LockstepRows;
 use crate::backend::cpu::run::loops::{Carried, Solve};
-use crate::backend::cpu::run::residuals::{Opening, StoredResiduals};
+use crate::backend::cpu::run::residuals::StoredResiduals;
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::tape::SlotLayout;
 use crate::backend::cpu::run::taps::{Tap, TapCotangent, Tapped};
@@ -22,7 +22,7 @@ use crate::backend::cpu::run::tiles::{Out, Tiles};
 use crate::backend::cpu::run::totals::Total;
 use crate::backend::{BodyKind, LoopReport};
 use crate::graph::{self, Func, NodeId, Op, TileOut, Type, indices};
-use crate::transform::{self, Residuals, residuals};
+use crate::transform::{Residuals, plain_search, residuals};
 use std::sync::Arc;
 
 /// The loop data that a plan's workspace needs.
@@ -149,7 +149,7 @@ impl Lower<'_> {
                 budget,
                 &[0, 3 * step.state + 5 * step.residuals / 2, budget],
             ),
-            lead: usize::from(left.is_some_and(|left| left.opening.is_some())),
+            lead: usize::from(left.is_some_and(|left| !left.first_trip.is_empty())),
         });
         self.spaces.tapes.len() - 1
     }
@@ -183,34 +183,23 @@ impl Lower<'_> {
         self.func.node(*expected).splat().map(|steps| steps as usize).filter(|&steps| steps > 0)
     }
 
-    /// Compiles a forward body, with spare buffers for residuals that are not stored.
+    /// Compiles a forward body, with spare buffers for residuals that are not stored. `first` are the operands `first`
+    /// of a search.
     pub fn forward(
         &mut self,
-        kind: BodyKind,
+        (id, kind): (usize, BodyKind),
         own: &Func,
-        residuals: Option<&Residuals>,
+        (residuals, first): (Option<&Residuals>, &[usize]),
         trips: Trips,
     ) -> (Plan, Option<StoredResiduals>) {
         let left = residuals.map(|r| {
             let types = r.recompute.output_types();
             let layout = SlotLayout::of(types.iter().map(Type::bytes));
-            let opening = r.first.as_ref().map(|first| self.opening(first));
-            StoredResiduals { layout, opening, first: own.num_outputs(), spare: self.temporaries(&types) }
+            let first: Vec<usize> = r.first.iter().map(|&k| first[k]).collect();
+            let first_trip = self.operands(id, &first);
+            StoredResiduals { layout, first_trip, first: own.num_outputs(), spare: self.temporaries(&types) }
         });
         (self.body(kind, residuals.map_or(own, |r| &r.forward), trips), left)
-    }
-
-    /// The body that runs before the first trip of a search so that its residuals can be stored.
-    fn opening(&mut self, first: &transform::First) -> Opening {
-        let types = &first.body.output_types()[first.num..];
-        let at = self.temporaries(types);
-        let all = first.carried.iter().zip(types).zip(&at);
-        let carried = all.map(|((&position, ty), &at)| (position, ty.bytes(), at)).collect();
-        Opening {
-            body: self.body(BodyKind::FirstStage, &first.body, Trips::default()),
-            num: first.num,
-            carried,
-        }
     }
 
     /// If a tape is read, adds a report of how it stores its states.
@@ -255,7 +244,8 @@ impl Lower<'_> {
 
     pub fn solve(&mut self, id: usize, s: &graph::Solve) {
         let (operands, places) = (s.operands(&indices(self.func.nodes()[id].args.len())), s.places());
-        let gives = s.attempt_outputs(&s.attempt.output_types());
+        let plain = plain_search(s);
+        let gives = plain.attempt_outputs(&plain.attempt.output_types());
         let types = [&gives.carry[..], &gives.ext].concat();
         let from = [&operands.carry[..], &operands.ext].concat();
         let to = [&places.carry[..], &places.ext].concat();
@@ -269,7 +259,8 @@ impl Lower<'_> {
         let tape = places.tape[0];
         let residuals = self.residuals(id, tape, layout.bytes, s.policy);
         let trips = captured(s.first_attempt_capture(), captures.len());
-        let (attempt, left) = self.forward(BodyKind::Attempt, &s.attempt, residuals.as_ref(), trips);
+        let residuals_of = (residuals.as_ref(), &operands.first[..]);
+        let (attempt, left) = self.forward((id, BodyKind::Attempt), &plain.attempt, residuals_of, trips);
         let of_tape = self.tape(id, &layout, left.as_ref(), s.policy);
         let made = Made { schedule: self.spaces.schedules, tape: Some(of_tape) };
         self.halves.extend(residuals.map(|r| (of_tape, r)));
@@ -279,9 +270,6 @@ impl Lower<'_> {
         self.keeps(records, s.policy, of_tape);
         let rows = s.rows().map(|n| self.rows(n, if records { &gives.carry } else { &[] }));
         let space = self.inner(&attempt);
-        if let Some(opening) = left.as_ref().and_then(|left| left.opening.as_ref()) {
-            self.inner(&opening.body);
-        }
         let step = Solve {
             space,
             attempt,

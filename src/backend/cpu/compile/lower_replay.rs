@@ -11,9 +11,12 @@ use crate::backend::cpu::run::residuals::ReadResiduals;
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::tape::SlotLayout;
 use crate::graph::{self, Op, Type, indices};
+use crate::transform::plain_replay;
 
 impl Lower<'_> {
     pub fn replay(&mut self, id: usize, l: &graph::Replay) {
+        let plain = plain_replay(l);
+        let l = &plain;
         let (operands, places) = (l.operands(&indices(self.func.nodes()[id].args.len())), l.places());
         let (takes, gives) = (l.inputs(&l.body.input_types()), l.outputs(&l.body.output_types()));
         let carried = self.carried(id, &operands.carry, &places.carry, &gives.carry);
@@ -83,7 +86,7 @@ impl Lower<'_> {
         let tape = l.places().tape[0];
         let layout = SlotLayout::of(carry.iter().map(Type::bytes));
         let residuals = self.residuals(id, tape, layout.bytes, l.policy);
-        let (body, stored) = self.forward(kind, &l.body, residuals.as_ref(), trips);
+        let (body, stored) = self.forward((id, kind), &l.body, (residuals.as_ref(), &[]), trips);
         if !self.is_read(id, tape) {
             self.made.push((id, Made { schedule, tape: None }));
             return (body, None);
@@ -124,7 +127,7 @@ impl Lower<'_> {
             ReadResiduals {
                 recompute: self.body(BodyKind::Stages, &half.recompute, of_step),
                 layout,
-                num_before: half.first.map_or(0, |first| first.num),
+                num_before: half.first.len(),
                 spare: self.temporaries(&types),
                 first: l.body.num_inputs(),
             }

@@ -10,6 +10,7 @@
 
 use super::bind::Body;
 use super::loops;
+use super::residuals::StoredResiduals;
 use super::tape::{Schedule, SlotLayout, Tape};
 use super::taps::{self, Tap, TapCotangent};
 use crate::backend::cpu::address::{Address, Bound, Env};
@@ -148,9 +149,10 @@ impl<'a> Along<'a> {
     }
 
     /// Completes a tape after its forward pass.
-    pub fn finish(&self, tape: &mut Tape, layout: &SlotLayout) {
+    pub fn finish(&self, tape: &mut Tape, layout: &SlotLayout, stored: Option<&StoredResiduals>) {
         if let Along::Each(rows, schedules, furthest) = self {
             rows.lend(layout, tape, schedules, *furthest);
+            stored.into_iter().for_each(|of| of.finish_rows(rows, tape, schedules, *furthest));
         }
     }
 

@@ -40,6 +40,10 @@ impl LoopSpace {
         body.inputs(2 + num_carried, &s.captures, env);
         body.pack();
         (0..3).for_each(|k| body.output(k, search.verdicts[k]));
+        if let Some(left) = &s.left {
+            left.start(search.tape, env);
+            body.outputs(left.first, &left.spare, env);
+        }
         body.input(1, search.live);
         let (live, accepts) = (search.live, search.verdicts[0]);
         let (mut trips, mut running) = (0, rows.num);
@@ -64,6 +68,9 @@ impl LoopSpace {
         if s.records {
             let furthest = furthest(search.schedules);
             rows.lend(&s.layout, search.tape, search.schedules, furthest);
+            if let Some(left) = &s.left {
+                left.finish_rows(rows, search.tape, search.schedules, furthest);
+            }
             counters.note_kept(search.tape, search.schedules[furthest].count());
         }
     }
@@ -78,7 +85,7 @@ impl<'a> Search<'a> {
         env: Env,
     ) -> Search<'a> {
         let expected = env.bound(s.expected).read::<u32>(0) as usize;
-        tape.recorder.reset((expected > 0).then_some(expected));
+        tape.start((expected > 0).then_some(expected));
         let (live, verdicts) = (env.bound(rows.flags[2]), rows.verdicts.map(|l| env.bound(l)));
         let step_times = rows.step_times.map(|l| env.bound(l));
         env.bound(s.step_time).copy_to(step_times[0], rows.num * size_of::<f64>());
@@ -97,6 +104,9 @@ impl<'a> Search<'a> {
     /// Records that a row accepted a trip, from `state` to the step time `to`.
     fn accept(&mut self, row: usize, state: &[Address], to: f64) {
         let (n, num, env) = (self.schedules[row].count(), self.num_tapped_rows(), self.env);
+        if let Some(left) = &self.s.left {
+            left.keep_row(self.rows, row, self.tape, n, env);
+        }
         if self.s.records {
             self.keep(row, n, state);
         }
@@ -119,6 +129,7 @@ impl<'a> Search<'a> {
             *visited += 1;
             if let Some(slot) = tape.recorder.visit(n) {
                 let slot = tape.slots.at(slot);
+                tape.make_room();
                 let ended = |&r: &usize| live.read::<u32>(r) == 0 && schedules[r].count() > 0;
                 (0..rows.num).filter(ended).for_each(|r| rows.unpark(r, layout, slot, env));
             }

@@ -140,8 +140,7 @@ impl LoopSpace {
         }
         let LoopSpace { schedules, tapes, inner, counters, .. } = self;
         let (schedule, tape) = (&mut schedules[s.schedule], &mut tapes[s.tape]);
-        let (own, others) = inner[s.space..].split_first_mut().expect("invariant: a loop has a workspace");
-        let mut body = Body { plan: &s.attempt, ws: own };
+        let mut body = Body { plan: &s.attempt, ws: &mut inner[s.space] };
         let num_carried = s.carried.bytes.len();
         let (mut times, mut flags, mut accepted) = ([0.0f64; 2], [0u32; 3], 0);
         // SAFETY: the two arrays outlive the loop, and are only used through these bounds.
@@ -162,7 +161,7 @@ impl LoopSpace {
             tape.start((expected > 0).then_some(expected));
         }
         if let Some(left) = &s.left {
-            left.open(tape, others, (time(0), &s.carried.initial, &s.captures), env);
+            left.start(tape, env);
         }
         body.inputs(1 + num_carried, &s.captures, env);
         body.pack();

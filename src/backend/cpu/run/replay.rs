@@ -191,7 +191,7 @@ impl Run<'_> {
             self.trip(n);
         }
         if let Some((of, tape)) = &mut record {
-            self.along.finish(tape, &of.layout);
+            self.along.finish(tape, &of.layout, of.stored.as_ref());
         }
     }
 

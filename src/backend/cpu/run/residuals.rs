@@ -6,12 +6,11 @@
 
 use super::bind::{Body, State};
 use super::exec::Workspace;
-use super::lockstep::Along;
-use super::tape::{SlotLayout, Tape};
-use crate::backend::cpu::address::{Address, Bound, Env};
+use super::lockstep::{Along, LockstepRows};
+use super::tape::{Schedule, SlotLayout, Tape};
+use crate::backend::cpu::address::{Address, Env};
 use crate::backend::cpu::plan::Plan;
 use crate::simd::prefetch::prefetch;
-use std::slice::from_raw_parts;
 
 /// Bytes to prefetch per trip: the hardware prefetches the rest of a longer value.
 const AHEAD_BYTES: usize = 1024;
@@ -26,63 +25,22 @@ pub fn prefetch_next(at: *const u8, bytes: usize) {
 #[derive(Debug)]
 pub(crate) struct StoredResiduals {
     pub layout: SlotLayout,
-    /// Computes the values that the first trip reads from a previous one.
-    pub opening: Option<Opening>,
+    /// The residuals of the first trip that later trips take from the one before; the last parts of the layout.
+    pub first_trip: Box<[Address]>,
     /// The first output that is a residual.
     pub first: usize,
     /// Buffers for residuals that are not stored.
     pub spare: Box<[Address]>,
 }
 
-/// The residuals that the first trip reads from a previous one, computed when a search starts.
-#[derive(Debug)]
-pub(crate) struct Opening {
-    /// Computes the residuals from the inputs of the loop's body.
-    pub body: Plan,
-    /// Number of residuals. They are the last parts of the layout and the first outputs of the body.
-    pub num: usize,
-    /// The other outputs of the body must equal some carried values. For each: the position among the carried
-    /// values, its bytes, and the location of the output.
-    pub carried: Box<[(usize, usize, Address)]>,
-}
-
-impl Opening {
-    /// Computes the residuals that the first trip reads. Opens the tape for residuals only if the search
-    /// starts from the values that a step would produce.
-    fn run(&self, tape: &mut Tape, layout: &SlotLayout, body: &mut Body<'_>, initial: &[Address], env: Env) {
-        let Some(at) = tape.lead() else { return };
-        for k in 0..self.num {
-            body.output(k, layout.part(at, layout.parts.len() - self.num + k));
-        }
-        let mut is_equal = true;
-        self.carried.iter().enumerate().for_each(|(k, c)| body.output(self.num + k, env.bound(c.2)));
-        body.run();
-        for &(position, bytes, made) in &self.carried {
-            let [made, given] = [made, initial[position]].map(|l| env.bound(l).part(0, bytes).ptr());
-            // SAFETY: `StoredResiduals::each_span` and `Carried::each_span` give these bytes of both values.
-            is_equal &= unsafe { from_raw_parts(made, bytes) == from_raw_parts(given, bytes) };
-        }
-        if is_equal {
-            tape.open();
-        }
-    }
-}
-
 impl StoredResiduals {
-    /// Runs the opening, if any, for a search that starts from `step_time` and `initial`.
-    pub fn open(
-        &self,
-        tape: &mut Tape,
-        others: &mut [Workspace],
-        (step_time, initial, captures): (Bound, &[Address], &[Address]),
-        env: Env,
-    ) {
-        let Some(opening) = &self.opening else { return };
-        let mut body = Body { plan: &opening.body, ws: &mut others[0] };
-        body.input(0, step_time);
-        body.inputs(1, initial, env);
-        body.inputs(1 + initial.len(), captures, env);
-        opening.run(tape, &self.layout, &mut body, initial, env);
+    /// Stores the residuals of the first trip that it cannot take from a previous one, if there is room.
+    pub fn start(&self, tape: &mut Tape, env: Env) {
+        let Some(to) = (!self.first_trip.is_empty()).then(|| tape.lead()).flatten() else { return };
+        let parts = self.layout.parts.len() - self.first_trip.len()..;
+        for (k, from) in parts.zip(&self.first_trip) {
+            env.bound(*from).copy_to(self.layout.part(to, k), self.layout.parts[k].1);
+        }
     }
 
     /// Binds the residual outputs of a trip that becomes step `n` if it is accepted; returns whether they are
@@ -97,6 +55,31 @@ impl StoredResiduals {
         }
         body.outputs(self.first, &self.spare, env);
         false
+    }
+
+    /// Copies the residuals that a trip in lockstep left in the spare buffers to the slot of one row's step `n`.
+    pub fn keep_row(&self, rows: &LockstepRows, row: usize, tape: &mut Tape, n: usize, env: Env) {
+        if let Some(to) = tape.residuals_of_row(n) {
+            rows.copy(row, &self.layout, |k| env.bound(self.spare[k]), |k| self.layout.part(to, k));
+        }
+    }
+
+    /// After a forward pass in lockstep, gives each row that has ended the residuals of its last step, and each row
+    /// without a step those of the first step of row `furthest`.
+    pub fn finish_rows(&self, rows: &LockstepRows, tape: &mut Tape, schedules: &[Schedule], furthest: usize) {
+        let num_own = self.layout.parts.len() - self.first_trip.len();
+        for (r, schedule) in schedules.iter().enumerate() {
+            let (from, row) = schedule.count().checked_sub(1).map_or((0, furthest), |last| (last, r));
+            for n in schedule.count()..tape.num_residuals() {
+                let (Some(from), Some(to)) = (tape.residuals(from), tape.residuals(n)) else { return };
+                for (k, &(_, bytes)) in self.layout.parts.iter().enumerate() {
+                    let (bytes, slot) = (bytes / rows.num, usize::from(k < num_own));
+                    let [from, to] = [(from, row), (to, r)]
+                        .map(|(slots, row)| self.layout.part(slots[slot], k).from(row * bytes));
+                    from.copy_to(to, bytes);
+                }
+            }
+        }
     }
 }
 

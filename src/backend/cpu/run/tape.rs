@@ -132,8 +132,6 @@ pub(crate) struct Tape {
     /// The residuals of this many steps, from the first step on, are stored, after `lead` positions.
     num_residuals: usize,
     lead: usize,
-    /// Whether this pass stores residuals.
-    is_open: bool,
     budget: usize,
     /// Result of the current run of the plan.
     pub run: LoopRun,
@@ -149,7 +147,6 @@ impl Tape {
             residuals: Slots::in_chunks("stored residuals", residual_bytes, residuals),
             num_residuals: 0,
             lead,
-            is_open: false,
             budget,
             run: LoopRun::default(),
         }
@@ -159,7 +156,6 @@ impl Tape {
     pub fn start(&mut self, expected: Option<usize>) {
         self.recorder.reset(expected);
         self.num_residuals = 0;
-        self.is_open = self.lead == 0;
     }
 
     /// The slot for residuals that the first step reads from a previous one, if there is room for residuals.
@@ -167,16 +163,11 @@ impl Tape {
         (self.residuals.len() > 0 || self.fits_one_more()).then(|| self.residuals.at(0))
     }
 
-    /// Records that the slot of [`Tape::lead()`] was filled.
-    pub fn open(&mut self) {
-        self.is_open = true;
-    }
-
     /// The slot for the residuals of step `n`, if they are stored: residuals are stored for the first steps,
     /// as many as fit beside the states.
     #[inline]
     pub fn residuals_of_next(&mut self, n: usize) -> Option<Bound> {
-        let (is_next, place) = (self.is_open && n == self.num_residuals, n + self.lead);
+        let (is_next, place) = (n == self.num_residuals, n + self.lead);
         let is_there = is_next && (place < self.residuals.len() || self.fits_one_more());
         is_there.then(|| self.residuals.at(place))
     }
@@ -191,6 +182,19 @@ impl Tape {
     #[inline]
     pub fn keep_residuals(&mut self, n: usize) {
         self.num_residuals = n + 1;
+    }
+
+    /// The slot for the residuals of one row's step `n` in lockstep, if they are stored. The first row that reaches the
+    /// step takes the slot.
+    pub fn residuals_of_row(&mut self, n: usize) -> Option<Bound> {
+        let next = self.residuals_of_next(n);
+        self.num_residuals += usize::from(next.is_some());
+        next.or_else(|| (n < self.num_residuals).then(|| self.residuals.at(n + self.lead)))
+    }
+
+    /// The number of steps whose residuals are stored.
+    pub fn num_residuals(&self) -> usize {
+        self.num_residuals
     }
 
     /// Makes room for a stored state. States have priority, so the residuals of the last steps are dropped.

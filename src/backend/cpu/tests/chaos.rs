@@ -2,7 +2,6 @@
 
 use super::{Rng, bits, random, run};
 use crate::array::{Array, DType};
-use crate::backend::Counters;
 use crate::backend::cpu::compile::chaos::{Decision, with_seed};
 use crate::backend::cpu::{Plan, Workspace};
 use crate::graph::arbitrary::{Recipe, function};
@@ -61,13 +60,19 @@ fn all_bits(plan: &Plan, x: &[Array]) -> Vec<Vec<u64>> {
     run(plan, x).iter().map(bits).collect()
 }
 
-/// The bits of the results, and what the loops counted.
-fn counted(plan: &Plan, x: &[Array]) -> (Vec<Vec<u64>>, Counters) {
+/// The bits of the results, and how the loops with residuals stored them: all, some, or none.
+fn counted(plan: &Plan, x: &[Array]) -> (Vec<Vec<u64>>, Vec<usize>) {
     let types = plan.output_types().iter();
     let mut outputs: Vec<Array> = types.map(|ty| Array::zeros(ty.dtype(), ty.shape().clone())).collect();
     let mut ws = Workspace::new();
     plan.run_arrays(&mut ws, &x.iter().collect::<Vec<_>>(), &mut outputs);
-    (outputs.iter().map(bits).collect(), ws.counters())
+    let mut report = plan.report().clone();
+    ws.report_loops(&mut report);
+    let with_residuals = report.all_loops().into_iter().filter(|l| l.residual_bytes > 0);
+    let runs = with_residuals.filter_map(|l| l.last).filter(|run| run.runs == 1 && run.steps > 0);
+    let kind = |made: u64, steps: u64| usize::from(made > 0) + usize::from(made >= steps);
+    let kinds = runs.map(|run| kind(run.recomputed_residuals, run.steps as u64)).collect();
+    (outputs.iter().map(bits).collect(), kinds)
 }
 
 #[test]
@@ -107,8 +112,8 @@ fn under(f: &Func, policy: Policy) -> Func {
 /// with all of both. All have drawn decisions, by which none, some or all of the residuals are stored.
 #[test]
 fn no_number_of_stored_states_or_residuals_changes_a_bit() {
-    // Runs that stored all residuals, some, and none.
-    let mut stored = [0; 3];
+    // Runs of one row and in lockstep that stored all residuals, some, and none.
+    let mut stored = [[0; 3]; 2];
     let recipe = Recipe { ops: 12, float: DType::F64, loops: true, short: false };
     let drawn = (1000..).map(|seed| (seed, function(seed, recipe).0));
     let with_loops = drawn.filter(|(_, f)| f.nodes().iter().any(|node| matches!(node.op, Op::Solve(_))));
@@ -131,20 +136,16 @@ fn no_number_of_stored_states_or_residuals_changes_a_bit() {
                 for chaos in 0..NUM_SEEDS {
                     let (plan, _) =
                         with_seed(7 + seed * NUM_SEEDS + chaos, || Plan::compile(&g, Level::detect()));
-                    let (found, counts) = counted(&plan, &x);
+                    let (found, kinds) = counted(&plan, &x);
                     assert!(
                         found == want,
                         "program {seed}, {policy:?}, decisions {chaos}, lockstep {is_lockstep}"
                     );
-                    let loops = plan.report().residuals.iter().filter(|(bytes, _)| *bytes > 0).count() as u64;
-                    if loops > 0 {
-                        // The first trip of a loop may have to recompute what it would read from a previous one.
-                        let made = counts.recomputed_residuals;
-                        stored[usize::from(made > loops) + usize::from(made >= counts.accepted)] += 1;
-                    }
+                    kinds.into_iter().for_each(|kind| stored[usize::from(is_lockstep)][kind] += 1);
                 }
             }
         }
     }
-    assert!(stored.iter().all(|&runs| runs > 0), "{stored:?} runs stored all, some and no residuals");
+    let is_all = stored.iter().flatten().all(|&runs| runs > 0);
+    assert!(is_all, "{stored:?} runs of one row and in lockstep stored all, some and no residuals");
 }

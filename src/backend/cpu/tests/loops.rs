@@ -78,6 +78,8 @@ fn solve_op(rows: usize, policy: Policy) -> Op {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
+        num_own: 0,
+        num_first: 0,
         taps: Taps::default(),
         policy,
     }))
@@ -267,6 +269,8 @@ fn a_search_without_an_accepted_step_gives_its_start_and_a_zero_gradient() {
         inverse: None,
         num_carry: 1,
         num_ext: 1,
+        num_own: 0,
+        num_first: 0,
         taps: Taps::default(),
         policy: Policy::Direct,
     };

@@ -1,0 +1,71 @@
+//! A vector field that is traced once, and the residuals of its evaluations.
+//!
+//! Each evaluation in a step, in an attempt or at the start of a solve inserts the same function. Evaluation i of an
+//! attempt and evaluation i of its step thus have the same residuals, bit for bit, without a search for equal values.
+//! The residuals of an evaluation are the state at which it is made and all values inside it. This module must not
+//! depend on which evaluations a method makes.
+
+use super::algorithm::LeafField;
+use super::leaves::Leaves;
+use crate::graph::Func;
+use crate::ode::{FieldError, VectorField};
+use crate::tensor::{Tensor, apply, try_trace};
+use std::cell::{OnceCell, RefCell};
+
+/// A vector field that records the residuals of its evaluations.
+pub(super) struct Evaluations<'a> {
+    field: &'a LeafField<'a>,
+    rate: OnceCell<Rate>,
+    /// The residuals of each evaluation since the last [`Evaluations::take`].
+    made: RefCell<Vec<Vec<Tensor>>>,
+}
+
+/// The traced field: from t, y.., captures.. to dy.., then the values inside it.
+struct Rate {
+    func: Func,
+    captures: Vec<Tensor>,
+    /// The layout of dy.
+    like: Leaves,
+    num_outputs: usize,
+}
+
+impl<'a> Evaluations<'a> {
+    pub(super) fn of(field: &'a LeafField<'a>) -> Self {
+        Evaluations { field, rate: OnceCell::new(), made: RefCell::default() }
+    }
+
+    /// The residuals of each evaluation since the last call.
+    pub(super) fn take(&self) -> Vec<Vec<Tensor>> {
+        self.made.take()
+    }
+
+    fn trace(&self, t: &Tensor, y: &Leaves) -> Result<Rate, FieldError> {
+        let types: Vec<_> = [t].into_iter().chain(y.tensors()).map(Tensor::ty).collect();
+        let mut like = None;
+        let traced = try_trace(&types, &mut |x| {
+            let y = y.with(x[1..].to_vec());
+            let mut dy = y.clone();
+            self.field.eval(&x[0], &y, &mut dy)?;
+            Ok::<_, FieldError>(like.insert(dy).tensors().to_vec())
+        })?;
+        let like = like.expect("invariant: a field that did not fail has returned");
+        let func = traced.with_residuals();
+        Ok(Rate { func, captures: traced.captures, like, num_outputs: traced.num_outputs })
+    }
+}
+
+impl VectorField<Leaves> for Evaluations<'_> {
+    fn eval(&self, t: &Tensor, y: &Leaves, dy: &mut Leaves) -> Result<(), FieldError> {
+        if self.rate.get().is_none() {
+            _ = self.rate.set(self.trace(t, y)?);
+        }
+        let rate = self.rate.get().expect("invariant: the field has been traced");
+        let args: Vec<Tensor> = [t].into_iter().chain(y.tensors()).chain(&rate.captures).cloned().collect();
+        let mut outputs = apply(&rate.func, &args);
+        let inside = outputs.split_off(rate.num_outputs);
+        *dy = rate.like.with(outputs);
+        let argument = if inside.is_empty() { vec![] } else { y.tensors().to_vec() };
+        self.made.borrow_mut().push([argument, inside].concat());
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! Rematerialization: decides which residuals a backward pass reads from the tape, and which it computes again.
+//!
+//! The body of a backward pass starts by repeating the step. Its residuals are values that the forward trip has
+//! computed, too, bit for bit ([`crate::graph::Replay`]). [`residuals`] chooses those that are worth their memory
+//! traffic and makes them inputs of the backward body. The executor decides for each trip whether to store them or to
+//! recompute them, so no result depends on the choice.
+//!
+//! This is the last pass: the bodies have been simplified, so the cost of each value is known. Until then residuals are
+//! outputs of the bodies, which every transform keeps. Alternative considered: inputs of the backward body from the
+//! start. Passes could then not simplify a product of the step together with its cotangent, and removing a residual
+//! would change two loops at once.
+
+use super::bodies::with_outputs;
+use crate::graph::{Builder, Func, NodeId, Op, Replay, TripInputs, TripOutputs, Type, indices};
+
+/// The bodies of a loop and of its backward pass, and the residuals between them.
+#[derive(Clone, Debug)]
+pub struct Residuals {
+    /// The attempt or the trip of the loop. After its outputs: the residuals of its step, then those of the next step.
+    pub forward: Func,
+    /// Computes the residuals of a step from its inputs.
+    pub recompute: Func,
+    /// The body of the backward pass, with the residuals after its inputs.
+    pub backward: Func,
+    /// The residuals that the step before computes, by their index among those of the search; they are the last ones.
+    pub first: Vec<usize>,
+}
+
+/// The residuals that the backward pass `back` reads. `None` if every value is as cheap to compute as to read.
+pub fn residuals(f: &Func, back: NodeId) -> Option<Residuals> {
+    let Op::Replay(l) = &f.node(back).op else { return None };
+    let tape = *l.operands(&f.node(back).args).tape.first()?;
+    let maker = *f.node(tape).args.first()?;
+    let gives = TripOutputs { residuals: vec![], ..l.outputs(l.body.outputs()) };
+    let marks = l.outputs(l.body.outputs()).residuals;
+    let mut kept = stored(l, &gives.join(), &marks);
+    if kept.is_empty() {
+        return None;
+    }
+    let (body, residuals, num_own) = match &f.node(maker).op {
+        Op::Solve(s) => {
+            let of = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+            (&s.attempt, [of.own, of.last].concat(), s.num_own)
+        }
+        Op::Replay(of) => {
+            let residuals = of.outputs(&indices(of.body.num_outputs())).residuals;
+            (&of.body, residuals, of.num_residuals)
+        }
+        _ => return None,
+    };
+    kept.sort_by_key(|&k| k >= num_own);
+    let pick = |all: &[usize]| kept.iter().map(|&k| all[k]).collect::<Vec<usize>>();
+    let others = (0..body.num_outputs()).filter(|k| !residuals.contains(k));
+    let step = l.step.as_ref()?;
+    let of_step = l.step_outputs(&indices(step.num_outputs())).residuals;
+    let values: Vec<NodeId> = kept.iter().map(|&k| marks[k]).collect();
+    Some(Residuals {
+        forward: with_outputs(body, &others.chain(pick(&residuals)).collect::<Vec<_>>()),
+        recompute: with_outputs(step, &pick(&of_step)),
+        backward: taking(l, &values),
+        first: kept.iter().filter_map(|k| k.checked_sub(num_own)).collect(),
+    })
+}
+
+/// The body of `l` without residuals, with the values of `given` as additional inputs.
+fn taking(l: &Replay, given: &[NodeId]) -> Func {
+    let f = &l.body;
+    let own = f.input_types();
+    let types: Vec<Type> = given.iter().map(|&id| f.node(id).ty.clone()).collect();
+    let (mut b, ids) = Builder::with_inputs(&[&own[..], &types].concat());
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    for (i, node) in f.nodes().iter().enumerate() {
+        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        let given = given.iter().position(|id| id.index() == i);
+        map.push(match (given, &node.op) {
+            (Some(k), _) => ids[own.len() + k],
+            // The observer was called in the forward trip.
+            (None, Op::Observe(_)) => args[0],
+            (None, Op::Input(k)) => ids[*k],
+            (None, op) => b.push(op.clone(), &args, Some(&node.ty)),
+        });
+    }
+    let outputs = TripOutputs { residuals: vec![], ..l.outputs(f.outputs()) };
+    let outputs: Vec<NodeId> = outputs.join().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+/// Which nodes of the body depend on what a derivative receives, and not only on the step.
+fn cotangents(l: &Replay) -> Vec<bool> {
+    let of = l.inputs(&indices(l.body.num_inputs()));
+    let received = TripInputs { trip: vec![], live: vec![], states: vec![], captures: vec![], ..of }.join();
+    let mut found: Vec<bool> = Vec::with_capacity(l.body.nodes().len());
+    for node in l.body.nodes() {
+        found.push(match node.op {
+            Op::Input(k) => received.contains(&k),
+            _ => node.args.iter().any(|a| found[a.index()]),
+        });
+    }
+    found
+}
+
+/// The residuals that are worth storing, by their index in `marks`, in the order of their nodes.
+///
+/// Walks from the operands of cotangent nodes towards the inputs. A residual that costs a matrix product or more is
+/// stored, since the forward body writes it to memory in any case. Cheaper values are computed from stored values.
+fn stored(l: &Replay, outputs: &[NodeId], marks: &[NodeId]) -> Vec<usize> {
+    let (nodes, is_cotangent) = (l.body.nodes(), cotangents(l));
+    let mark = |i: usize| marks.iter().position(|id| id.index() == i);
+    let mut is_hard = vec![false; nodes.len()];
+    for (i, node) in nodes.iter().enumerate() {
+        is_hard[i] = is_hard_op(&node.op) || node.args.iter().any(|a| is_hard[a.index()]);
+    }
+    let (mut wanted, mut found) = (vec![false; nodes.len()], vec![false; nodes.len()]);
+    outputs.iter().for_each(|id| wanted[id.index()] = true);
+    for (i, node) in nodes.iter().enumerate().rev() {
+        found[i] = !is_cotangent[i] && wanted[i] && is_hard[i] && mark(i).is_some();
+        if is_cotangent[i] || wanted[i] && !found[i] {
+            node.args.iter().for_each(|a| wanted[a.index()] = true);
+        }
+    }
+    // A value that is cheap to compute from stored values is not stored.
+    let mut easy = found.clone();
+    for (i, node) in nodes.iter().enumerate() {
+        let is_made = !is_cotangent[i] && !is_hard_op(&node.op) && node.args.iter().all(|a| easy[a.index()]);
+        found[i] &= !is_made;
+        easy[i] |= is_made;
+    }
+    (0..nodes.len()).filter(|&i| found[i]).filter_map(mark).collect()
+}
+
+/// The values inside a function that a derivative with respect to its first `num` inputs may read: all that depend on
+/// these inputs, or none if every operation is cheap.
+pub fn candidates(f: &Func, num: usize) -> Vec<NodeId> {
+    let mut moves: Vec<bool> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        moves.push(match node.op {
+            Op::Input(k) => k < num,
+            _ => node.args.iter().any(|a| moves[a.index()]),
+        });
+    }
+    let is_inside = |i: usize| {
+        let node = &f.nodes()[i];
+        moves[i] && matches!(node.ty, Type::Array { .. }) && !matches!(node.op, Op::Input(_))
+    };
+    let is_hard = f.nodes().iter().any(|node| is_hard_op(&node.op));
+    (0..f.nodes().len()).filter(|&i| is_hard && is_inside(i)).map(|i| NodeId(i as u32)).collect()
+}
+
+/// Whether an operation costs so much more than the memory traffic of its result that the result should be stored.
+fn is_hard_op(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Dot { .. }
+            | Op::Conv { .. }
+            | Op::ConvKernel { .. }
+            | Op::RandomBits { .. }
+            | Op::ScatterAdd
+            | Op::Solve(_)
+            | Op::Replay(_)
+            | Op::Tiles(_)
+            | Op::Custom(_)
+            | Op::Cond(_)
+    )
+}
