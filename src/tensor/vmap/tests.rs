@@ -305,7 +305,8 @@ fn the_gradient_of_mapped_solves_keeps_few_copies_for_its_sum() {
         grad(|m: &Mlp| vmap(|y: &Tensor| end(m, y).square().sum(), &y0).mean(), &model)
     });
     let (planned, one) = (step.plan(&(model.clone(), y0)).unwrap().arena_bytes, 4 * num_elements(&model));
-    assert!(planned < 40 * one, "{planned} bytes, {} times the gradient of 100 examples", planned / one);
+    // Residuals of the first stage are rows of 128 numbers for each example, some 6 gradients each.
+    assert!(planned < 60 * one, "{planned} bytes, {} times the gradient of 100 examples", planned / one);
 }
 
 #[test]

@@ -60,36 +60,29 @@ fn doubled(
     b.finish(&outputs)
 }
 
-/// The tangents of a loop's values, given operands and their tangents. `active` marks the values that depend on
-/// the variables of the derivative.
-pub(super) fn tangents(
-    b: &mut Builder,
-    l: &Replay,
-    (x, dx): (&ReplayOperands<NodeId>, &ReplayOperands<Option<NodeId>>),
-    active: &ReplayValues<bool>,
-) -> ReplayValues<Option<NodeId>> {
-    let moving = moving(l, dx, active);
-    let (ys, sums, taps) = (set(&active.ys), set(&active.sums), set(&active.tapped));
+/// The loop that computes its tangents, too. `active` are the indices of the ys, sums and taps that have tangents.
+fn with_its_tangents(l: &Replay, moving: &Moving, active: [&[usize]; 3]) -> Replay {
+    let [ys, sums, taps] = active;
     // A new tape stores the tangents of residuals, too. The tape of another loop does not.
     let fills = !moving.states.is_empty() || !l.reads_states();
     let residuals = |b: &mut Builder, y: &[NodeId], dy: &[Option<NodeId>]| -> Vec<NodeId> {
         let of = if fills { indices(y.len()) } else { vec![] };
         with_tangents(b, y, dy, &of)
     };
-    let body = doubled(&l.body, &l.inputs(&l.body.input_types()), &moving, |b, y, dy| {
+    let body = doubled(&l.body, &l.inputs(&l.body.input_types()), moving, |b, y, dy| {
         let (y, dy) = (l.outputs(y), l.outputs(dy));
         let mut only = |y: &[NodeId], dy: &[Option<NodeId>], of: &[usize]| -> Vec<NodeId> {
             of.iter().map(|&k| or_zero(b, dy[k], y[k])).collect()
         };
         let (of_ys, of_sums, of_taps) =
-            (only(&y.ys, &dy.ys, &ys), only(&y.sums, &dy.sums, &sums), only(&y.taps, &dy.taps, &taps));
+            (only(&y.ys, &dy.ys, ys), only(&y.sums, &dy.sums, sums), only(&y.taps, &dy.taps, taps));
         let carry = with_tangents(b, &y.carry, &dy.carry, &moving.carry);
         let residuals = residuals(b, &y.residuals, &dy.residuals);
         TripOutputs { carry, ys: of_ys, sums: of_sums, taps: of_taps, residuals }.join()
     });
     let inverse = l.inverse.as_ref().map(|f| {
         let own = l.inputs(&f.input_types());
-        doubled(f, &own, &moving, |b, y, dy| with_tangents(b, y, dy, &moving.carry))
+        doubled(f, &own, moving, |b, y, dy| with_tangents(b, y, dy, &moving.carry))
     });
     let of_states =
         Moving { carry: moving.states.clone(), captures: moving.captures.clone(), ..Moving::default() };
@@ -102,7 +95,7 @@ pub(super) fn tangents(
         })
     });
     let num_rows = l.num_rows + moving.rows.len();
-    let twice = Replay {
+    Replay {
         body,
         step,
         inverse,
@@ -116,7 +109,20 @@ pub(super) fn tangents(
         num_tap_rows: if num_rows + taps.len() > 0 { l.num_tap_rows } else { 0 },
         num_residuals: if fills { 2 * l.num_residuals } else { l.num_residuals },
         policy: l.policy,
-    };
+    }
+}
+
+/// The tangents of a loop's values, given operands and their tangents. `active` marks the values that depend on
+/// the variables of the derivative.
+pub(super) fn tangents(
+    b: &mut Builder,
+    l: &Replay,
+    (x, dx): (&ReplayOperands<NodeId>, &ReplayOperands<Option<NodeId>>),
+    active: &ReplayValues<bool>,
+) -> ReplayValues<Option<NodeId>> {
+    let moving = moving(l, dx, active);
+    let (ys, sums, taps) = (set(&active.ys), set(&active.sums), set(&active.tapped));
+    let twice = with_its_tangents(l, &moving, [&ys, &sums, &taps]);
     let mut operands = ReplayOperands {
         schedule: x.schedule.clone(),
         tape: x.tape.clone(),
