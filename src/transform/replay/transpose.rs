@@ -186,11 +186,6 @@ impl Request {
             captures: captures.to_vec(),
             rows: rows.to_vec(),
         };
-        let given = |n: usize, of: &[usize], ids: &[NodeId]| {
-            let mut g = vec![None; n];
-            of.iter().zip(ids).for_each(|(&k, &id)| g[k] = Some(id));
-            g
-        };
         let g = TripOutputs {
             carry: given(l.num_carry, &self.carry, &ids.carry),
             ys: given(l.num_ys, &self.ys, &of_ys),
@@ -198,7 +193,6 @@ impl Request {
             taps: given(gives.taps.len(), &self.taps, of_taps),
             residuals: vec![None; l.num_residuals],
         };
-        let wanted = |n: usize, of: &[usize]| (0..n).map(|k| of.contains(&k)).collect::<Vec<bool>>();
         let active = TripInputs {
             trip: vec![false; takes.trip.len()],
             live: vec![false; takes.live.len()],
@@ -225,6 +219,18 @@ impl Request {
         };
         Ok((b.finish(&outputs.join()), further))
     }
+}
+
+/// `n` cotangents, of which those at `of` are given.
+fn given(n: usize, of: &[usize], ids: &[NodeId]) -> Vec<Option<NodeId>> {
+    let mut g = vec![None; n];
+    of.iter().zip(ids).for_each(|(&k, &id)| g[k] = Some(id));
+    g
+}
+
+/// `n` flags, of which those at `of` are set.
+fn wanted(n: usize, of: &[usize]) -> Vec<bool> {
+    (0..n).map(|k| of.contains(&k)).collect()
 }
 
 /// The transposed loop without stored states: `inverse` recovers the state before each trip from the state after

@@ -54,6 +54,11 @@ impl LoopSpace {
             body.output(3, to);
             body.outputs(4, s.carried.after(trips), env);
             body.run();
+            if let Some(left) = &s.left {
+                let accepted = |r: usize| live.read::<u32>(r) != 0 && accepts.read::<u32>(r) != 0;
+                let step = |r: usize| accepted(r).then(|| search.schedules[r].count());
+                left.keep_rows(rows.num, step, search.tape, env);
+            }
             for r in (0..rows.num).filter(|&r| live.read::<u32>(r) != 0) {
                 counters.attempts += 1;
                 if accepts.read::<u32>(r) != 0 {
@@ -104,9 +109,6 @@ impl<'a> Search<'a> {
     /// Records that a row accepted a trip, from `state` to the step time `to`.
     fn accept(&mut self, row: usize, state: &[Address], to: f64) {
         let (n, num, env) = (self.schedules[row].count(), self.num_tapped_rows(), self.env);
-        if let Some(left) = &self.s.left {
-            left.keep_row(self.rows, row, self.tape, n, env);
-        }
         if self.s.records {
             self.keep(row, n, state);
         }

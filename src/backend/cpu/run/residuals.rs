@@ -57,10 +57,21 @@ impl StoredResiduals {
         false
     }
 
-    /// Copies the residuals that a trip in lockstep left in the spare buffers to the slot of one row's step `n`.
-    pub fn keep_row(&self, rows: &LockstepRows, row: usize, tape: &mut Tape, n: usize, env: Env) {
-        if let Some(to) = tape.residuals_of_row(n) {
-            rows.copy(row, &self.layout, |k| env.bound(self.spare[k]), |k| self.layout.part(to, k));
+    /// Copies the residuals that a trip in lockstep left in the spare buffers to the slots of the steps that the rows have
+    /// accepted. `step` is the step of a row that has accepted one. Adjacent rows at one step are copied together.
+    pub fn keep_rows(&self, num: usize, step: impl Fn(usize) -> Option<usize>, tape: &mut Tape, env: Env) {
+        let mut end = 0;
+        while end < num {
+            let (first, at) = (end, step(end));
+            end += 1;
+            while end < num && step(end) == at {
+                end += 1;
+            }
+            let Some(to) = at.and_then(|n| tape.residuals_of_row(n)) else { continue };
+            for (k, &(_, bytes)) in self.layout.parts.iter().enumerate() {
+                let (start, len) = (first * (bytes / num), (end - first) * (bytes / num));
+                env.bound(self.spare[k]).from(start).copy_to(self.layout.part(to, k).from(start), len);
+            }
         }
     }
 
