@@ -274,7 +274,8 @@ fn line(name: &str) -> String {
     format!("| {name} | {} |\n", cells.join(" | "))
 }
 
-/// If another setting is read or refused on purpose, copy the printed table into `settings.md`.
+/// If another setting is read or refused on purpose, copy the printed table into `settings.md` and into
+/// `docs/reference/solve-options.md`.
 #[test]
 fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     let head = "| setting | `solve` | constant steps | `StepTo` | `stepper` | `forward_sensitivity` | ensemble | tensors | in `jit` |\n\
@@ -282,6 +283,8 @@ fn every_setting_is_read_or_refused_by_its_name_wherever_it_can_be_given() {
     let table = SETTINGS.iter().fold(head.to_owned(), |table, name| table + &line(name));
     assert!(!table.contains("ignored"), "\n{table}");
     assert_eq!(include_str!("../../ode/settings.md"), table, "\n{table}");
+    let page = include_str!("../../../docs/reference/solve-options.md");
+    assert!(page.contains(&table), "docs/reference/solve-options.md has another table:\n{table}");
 }
 
 #[test]
