@@ -130,6 +130,111 @@ fn every_page_of_the_book_is_in_its_summary_and_the_reverse() {
     );
 }
 
+/// The list of pages for readers without a sidebar. `docs/README.md` does not link to itself.
+#[test]
+fn the_first_page_of_the_book_lists_every_page_of_its_summary() {
+    let targets = |page: &str| -> BTreeSet<String> {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        relative_links(&text).into_iter().map(|(_, target)| target).collect()
+    };
+    let mut missing = targets("docs/SUMMARY.md");
+    for listed in targets("docs/README.md") {
+        missing.remove(&listed);
+    }
+    missing.remove("README.md");
+    assert!(missing.is_empty(), "docs/README.md has no line for {missing:?}");
+    assert!(targets("README.md").contains("docs/README.md"), "README.md does not link to docs/README.md");
+}
+
+/// Reference pages, and the modules and types of which they name every public item.
+const LISTS: [(&str, &[&str]); 3] = [
+    ("docs/reference/tensors.md", &["flowline::tensor::"]),
+    ("docs/reference/layers.md", &["flowline::nn::", "flowline::optim::"]),
+    (
+        "docs/reference/solve-options.md",
+        &[
+            "flowline::ode::Ode::",
+            "flowline::ode::EnsembleBuilder::",
+            "flowline::ode::SaveAt::",
+            "flowline::ode::Event::",
+        ],
+    ),
+];
+
+/// The paths of `.ci/public.txt` without modules and fields.
+fn public_paths() -> Vec<String> {
+    let text = fs::read_to_string(root().join(".ci/public.txt")).unwrap();
+    let items = text.lines().filter(|line| line.contains("flowline::") && !line.starts_with(['#', 'm']));
+    let paths = items.map(|line| line.rsplit(' ').next().unwrap().to_owned());
+    paths.filter(|path| !path.contains('.')).collect()
+}
+
+fn last_name(path: &str) -> &str {
+    path.rsplit("::").next().unwrap()
+}
+
+/// The code in a line of prose, such as of a table.
+fn code_of(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// The identifiers in a piece of code, each with whether a parenthesis follows.
+fn identifiers(code: &str) -> impl Iterator<Item = (&str, bool)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let starts = code.match_indices(is_part).map(|(at, _)| at);
+    let starts = starts.filter(move |&at| !code[..at].ends_with(is_part));
+    starts.map(move |at| {
+        let rest = &code[at..];
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        (&rest[..end], rest[end..].starts_with('('))
+    })
+}
+
+/// The lines outside of fences.
+fn lines_outside_fences(text: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    text.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    })
+}
+
+#[test]
+fn reference_pages_name_every_public_item_of_their_modules() {
+    let public = public_paths();
+    for (page, prefixes) in LISTS {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let named: BTreeSet<&str> = lines_outside_fences(&text)
+            .flat_map(code_of)
+            .flat_map(|code| identifiers(code).map(|(name, _)| name))
+            .collect();
+        let is_listed = |path: &&String| prefixes.iter().any(|prefix| path.starts_with(prefix));
+        let items: Vec<&String> = public.iter().filter(is_listed).collect();
+        assert!(items.len() > 60, "{page}: {} items; did `.ci/public.txt` change its form?", items.len());
+        let missing: Vec<_> = items.iter().filter(|path| !named.contains(last_name(path))).collect();
+        assert!(missing.is_empty(), "{page} does not name {missing:#?}");
+    }
+}
+
+/// Functions in tables exist. Tables with the heading `there` show other libraries.
+#[test]
+fn reference_pages_name_only_functions_that_exist() {
+    let public = public_paths();
+    let known: BTreeSet<&str> = public.iter().map(|path| last_name(path)).collect();
+    for (page, _) in LISTS {
+        let text = fs::read_to_string(root().join(page)).unwrap();
+        let mut is_ours = true;
+        for line in lines_outside_fences(&text) {
+            is_ours = (is_ours || !line.starts_with('|')) && !line.starts_with("| there |");
+            let rows = code_of(line).filter(|_| is_ours && line.starts_with('|'));
+            for (name, is_called) in rows.flat_map(identifiers) {
+                assert!(!is_called || known.contains(name), "{page}: there is no `{name}`: {line}");
+            }
+        }
+    }
+}
+
 /// Pages link to every file in `docs/data` and `docs/images`.
 #[test]
 fn every_file_beside_the_pages_is_linked() {
