@@ -4,7 +4,7 @@
 
 use crate::array::{Array, DType};
 use crate::backend::{Backend, available, run_on};
-use crate::graph::arbitrary::{Draws, Recipe, drawn};
+use crate::graph::tests::arbitrary::{Draws, Recipe, drawn};
 use crate::graph::{Func, interpret};
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};
 

@@ -8,8 +8,6 @@
 //!
 //! The graph has loops and row tiles. This module must not depend on ODEs, tensor handles or the machine.
 
-#[cfg(any(test, fuzzing))]
-pub(crate) mod arbitrary;
 mod arrays;
 mod builder;
 mod calls;
@@ -25,6 +23,8 @@ mod op;
 mod replay;
 mod signature;
 mod taps;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod tests;
 pub mod text;
 mod types;
 mod verify;

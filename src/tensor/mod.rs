@@ -20,7 +20,7 @@ mod exec;
 mod grad;
 mod handle;
 #[cfg(test)]
-mod hostile;
+mod hostile_tests;
 mod jacobian;
 mod jit;
 mod key;

@@ -4,7 +4,7 @@ use super::super::tests::numbers;
 use super::super::{Tensor, grad, jit, jvp};
 use super::{einsum, einsum_path, order::MAX_EXACT};
 use crate::array::{DType, refusal};
-use crate::graph::arbitrary::Draws;
+use crate::graph::tests::arbitrary::Draws;
 
 /// The sum of products by loops over all values of all indices.
 fn naive(spec: &str, operands: &[Tensor]) -> (Vec<usize>, Vec<f64>) {

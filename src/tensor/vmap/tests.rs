@@ -4,7 +4,7 @@ use super::vmap;
 use crate::adjoint::Adjoint;
 use crate::array::{DType, refusal};
 use crate::error::Error;
-use crate::graph::arbitrary::{Draws, Recipe, function};
+use crate::graph::tests::arbitrary::{Draws, Recipe, function};
 use crate::nn::{Activation, Mlp};
 use crate::ode::Ode;
 use crate::tensor::tests::numbers;

@@ -12,7 +12,7 @@ mod sequence;
 
 use super::{jvp, vjp};
 use crate::array::{Array, DType, Shape};
-use crate::graph::arbitrary::Draws;
+use crate::graph::tests::arbitrary::Draws;
 use crate::graph::{Builder, Func, NodeId, Type, interpret, verify};
 
 /// Evaluates a function; panics if it is not well formed.

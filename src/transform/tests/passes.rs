@@ -1,7 +1,7 @@
 //! Passes preserve results.
 
 use super::*;
-use crate::graph::arbitrary::{Recipe, function};
+use crate::graph::tests::arbitrary::{Recipe, function};
 use crate::graph::{Node, Op, ReduceOp, Replay, TileOut, Tiles, UnaryOp};
 use crate::transform::bodies::map_bodies;
 use crate::transform::{erase_stop_gradient, hoist, merge_tiles, optimize, simplify, vjp_into};

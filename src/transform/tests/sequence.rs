@@ -77,12 +77,17 @@ fn both_ways() -> Func {
 /// The schedule and the end state of a tapped search of three steps.
 fn schedule(b: &mut Builder) -> (NodeId, NodeId) {
     let field = func(&[f64s([]), f64s([1, 2])], |_, x| vec![x[1]]);
-    let search =
-        crate::graph::arbitrary::search(&field, &f64s([1, 2]), &[], Taps::at(NUM_TIMES), Policy::Forward);
+    let search = crate::graph::tests::arbitrary::search(
+        &field,
+        &f64s([1, 2]),
+        &[],
+        Taps::at(NUM_TIMES),
+        Policy::Forward,
+    );
     let places = search.places();
     let (none, zero, y) =
         (b.splat(DType::U32, [], 0.0), b.splat(DType::F64, [], 0.0), b.splat(DType::F64, [1, 2], 1.0));
-    let times = crate::graph::arbitrary::times(b, NUM_TIMES);
+    let times = crate::graph::tests::arbitrary::times(b, NUM_TIMES);
     let all = b.push(Op::Solve(Arc::new(search)), &[none, zero, times[0], y, none], None);
     (b.proj(all, places.schedule[0]), b.proj(all, places.carry[0]))
 }

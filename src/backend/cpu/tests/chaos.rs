@@ -4,7 +4,7 @@ use super::{Rng, bits, random, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::compile::chaos::{Decision, with_seed};
 use crate::backend::cpu::{Plan, Workspace};
-use crate::graph::arbitrary::{Recipe, function};
+use crate::graph::tests::arbitrary::{Recipe, function};
 use crate::graph::{Checkpoints, Func, Node, Op, Policy, Solve, Type};
 use crate::simd::Level;
 use crate::transform::{Searches, batch_with, optimize, vjp};

@@ -3,7 +3,7 @@
 use super::{Rng, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
-use crate::graph::arbitrary::{Recipe, function};
+use crate::graph::tests::arbitrary::{Recipe, function};
 use crate::graph::{Func, Type, interpret};
 use crate::simd::Level;
 use crate::transform::{Searches, batch_with, jvp, optimize, vjp};

@@ -8,7 +8,7 @@
 use super::{Rng, run};
 use crate::array::{Array, DType};
 use crate::backend::cpu::Plan;
-use crate::graph::arbitrary::{Draws, Recipe, function};
+use crate::graph::tests::arbitrary::{Draws, Recipe, function};
 use crate::graph::{Builder, Func, Op, Type};
 use crate::simd::Level;
 use crate::transform::{batch, jvp, optimize, vjp};

@@ -15,9 +15,9 @@ pub(crate) use draws::Draws;
 #[cfg(test)]
 pub(crate) use loops::{search, times};
 
-use super::functions::Domain;
-use super::*;
 use crate::array::{Array, DType, Shape};
+use crate::graph::functions::Domain;
+use crate::graph::*;
 use std::sync::Arc;
 
 /// The parameters of a random function.

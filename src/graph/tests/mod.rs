@@ -1,0 +1,3 @@
+//! What the tests of passes and backends share.
+
+pub(crate) mod arbitrary;
