@@ -1,10 +1,14 @@
 //! Builds a function node by node and merges equal nodes on insertion.
 
 use super::infer::{GraphError, infer};
-use super::{BinaryOp, CompareOp, Func, Literal, Node, NodeId, Op, ReduceOp, Type, UnaryOp};
+use super::{
+    BinaryOp, CompareOp, Func, Literal, Node, NodeId, Op, ReduceOp, Replay, ReplayOperands, SearchOperands,
+    Solve, Type, UnaryOp,
+};
 use crate::array::{DType, Shape};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 /// A function under construction.
 ///
@@ -266,6 +270,18 @@ impl Builder {
     #[track_caller]
     pub fn dot(&mut self, a: NodeId, b: NodeId, ta: bool, tb: bool) -> NodeId {
         self.push(Op::Dot { ta, tb }, &[a, b], None)
+    }
+
+    /// A search
+    #[track_caller]
+    pub fn search(&mut self, s: Solve, x: SearchOperands<NodeId>) -> NodeId {
+        self.push(Op::Solve(Arc::new(s)), &x.join(), None)
+    }
+
+    /// A loop along a schedule
+    #[track_caller]
+    pub fn replay(&mut self, l: Replay, x: ReplayOperands<NodeId>) -> NodeId {
+        self.push(Op::Replay(Arc::new(l)), &x.join(), None)
     }
 
     /// Value k of a tuple, counted from 0

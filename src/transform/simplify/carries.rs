@@ -11,12 +11,12 @@
 //! holds at the start of every attempt. There it is replaced by a constant ([`running`]).
 
 use super::fold::compare;
-use super::prune::NewPlace;
+use super::prune::{NewPlace, places};
 use super::splat;
 use crate::array::DType;
 use crate::graph::{
-    AttemptInputs, AttemptOutputs, Builder, Func, Literal, NodeId, Op, SearchOperands, Solve, TripInputs,
-    Type, indices,
+    AttemptInputs, AttemptOutputs, Builder, Func, Literal, NodeId, Op, SearchOperands, SearchValues, Solve,
+    TripInputs, Type, indices,
 };
 use crate::transform::bodies::{Source, only, with_inputs};
 use crate::transform::flow::num_values;
@@ -36,6 +36,19 @@ impl Carried {
     }
 }
 
+/// What becomes of a carried value.
+#[derive(Clone, Copy)]
+enum Fate {
+    /// The search still carries it.
+    Carried,
+    /// Every attempt returns it unchanged, and it is this constant.
+    Constant(f64),
+    /// Every attempt returns it unchanged; it becomes a capture, of this index among the new ones.
+    Captured(usize),
+    /// No used value depends on it.
+    Unused,
+}
+
 /// The search without its unused carried values, its operands, and the new locations of its values.
 pub(super) fn fewer(
     b: &Builder,
@@ -44,66 +57,27 @@ pub(super) fn fewer(
     needed: &[bool],
     found: &mut [NewPlace],
 ) -> Option<(Solve, Vec<NodeId>)> {
-    let (operands, needed, carried) = (s.operands(x), s.values(needed), Carried::of(s));
-    let keeps_state = needed.tape[0] || s.inverse.is_some();
-    let counts = counting(s, &[needed.carry, needed.ext].concat(), keeps_state);
+    let operands = s.operands(x);
     let initial = [&operands.carry[..], &operands.ext].concat();
-    let (outputs, inputs) = (s.attempt.outputs(), s.attempt.inputs());
-    let is_held = |j: usize| j >= s.num_carry && outputs[carried.outputs[j]] == inputs[carried.inputs[j]];
-    let kept: Vec<bool> = (0..counts.len()).map(|j| counts[j] && !is_held(j)).collect();
+    let fates = fates(b, s, &initial, &s.values(needed));
+    let kept: Vec<bool> = fates.iter().map(|fate| matches!(fate, Fate::Carried)).collect();
     let (of_carry, of_ext) = kept.split_at(s.num_carry);
-    let num = |kept: &[bool]| kept.iter().filter(|kept| **kept).count();
-    let (num_carry, num_ext) = (num(of_carry), num(of_ext));
-    if num_carry + num_ext == counts.len() || num_carry == 0 {
+    if !kept.contains(&false) || !of_carry.contains(&true) {
         return None;
     }
-    // Values that every attempt returns unchanged, unless they are constants.
-    let captured: Vec<usize> =
-        (0..counts.len()).filter(|&j| counts[j] && !kept[j] && splat(b, initial[j]).is_none()).collect();
-    let captures: Vec<NodeId> = captured.iter().map(|&j| initial[j]).collect();
+    let is_captured: Vec<bool> = fates.iter().map(|fate| matches!(fate, Fate::Captured(_))).collect();
+    let captures = only(&initial, &is_captured);
     let types: Vec<Type> = captures.iter().map(|&id| b.ty(id).clone()).collect();
+    let smaller = without(s, &fates, &types, (of_carry, of_ext));
 
-    let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
-    let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
-    let inputs =
-        AttemptInputs { carry: only(&takes.carry, of_carry), ext: only(&takes.ext, of_ext), ..takes };
-    let outputs =
-        AttemptOutputs { carry: only(&gives.carry, of_carry), ext: only(&gives.ext, of_ext), ..gives };
-    let inputs = inputs.join();
-    let dropped = |input: usize| {
-        let j = carried.inputs.iter().position(|&k| k == input).expect("invariant: others are kept");
-        match (captured.iter().position(|&k| k == j), splat(b, initial[j])) {
-            (Some(at), _) => Source::Input(inputs.len() + at),
-            (None, Some(number)) if counts[j] => Source::Splat(number),
-            // A placeholder; no remaining node depends on it.
-            _ => Source::Splat(0.0),
+    let values = s.places();
+    let stays =
+        SearchValues { carry: of_carry.to_vec(), ext: of_ext.to_vec(), ..values.clone().map(|_| true) };
+    found.copy_from_slice(&places(stays.join()));
+    for (j, &place) in values.carry.iter().chain(&values.ext).enumerate() {
+        if let Fate::Constant(_) | Fate::Captured(_) = fates[j] {
+            found[place] = NewPlace::Outside(initial[j]);
         }
-    };
-    let attempt = with_inputs(&s.attempt, &inputs, &types, dropped, &outputs.join());
-    let of_step = |f: &Func| {
-        let takes = s.step_inputs(&indices(f.num_inputs()));
-        let inputs = TripInputs { carry: only(&takes.carry, of_carry), ..takes }.join();
-        let state = only(&indices(s.num_carry), of_carry);
-        let outputs = [state, (s.num_carry..f.num_outputs()).collect()].concat();
-        with_inputs(f, &inputs, &types, |_| Source::Splat(0.0), &outputs)
-    };
-    let (step, inverse) = (of_step(&s.step), s.inverse.as_ref().map(of_step));
-    let smaller = Solve { attempt, step, inverse, num_carry, num_ext, ..*s };
-
-    let (before, after) = (s.places(), smaller.places());
-    let (was, is) = ([before.carry, before.ext].concat(), [after.carry, after.ext].concat());
-    let mut new = is.into_iter();
-    for (j, &place) in was.iter().enumerate() {
-        found[place] = match kept[j] {
-            true => NewPlace::Value(new.next().expect("invariant: a place for each kept value")),
-            false if is_held(j) => NewPlace::Outside(initial[j]),
-            false => NewPlace::Nowhere,
-        };
-    }
-    let opaque =
-        [(before.schedule, after.schedule), (before.tape, after.tape), (before.tapped, after.tapped)];
-    for (was, is) in opaque {
-        was.iter().zip(is).for_each(|(&was, is)| found[was] = NewPlace::Value(is));
     }
     let operands = SearchOperands {
         carry: only(&operands.carry, of_carry),
@@ -114,10 +88,58 @@ pub(super) fn fewer(
     Some((smaller, operands.join()))
 }
 
+/// The search that carries only the values marked in `of_carry` and `of_ext`. The captured ones are inputs of the
+/// given types behind those of its bodies.
+fn without(s: &Solve, fates: &[Fate], types: &[Type], (of_carry, of_ext): (&[bool], &[bool])) -> Solve {
+    let takes = s.attempt_inputs(&indices(s.attempt.num_inputs()));
+    let gives = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+    let carried = Carried::of(s);
+    let inputs =
+        AttemptInputs { carry: only(&takes.carry, of_carry), ext: only(&takes.ext, of_ext), ..takes };
+    let outputs =
+        AttemptOutputs { carry: only(&gives.carry, of_carry), ext: only(&gives.ext, of_ext), ..gives };
+    let inputs = inputs.join();
+    let dropped = |input: usize| {
+        let j = carried.inputs.iter().position(|&k| k == input).expect("invariant: others are kept");
+        match fates[j] {
+            Fate::Captured(at) => Source::Input(inputs.len() + at),
+            Fate::Constant(number) => Source::Splat(number),
+            // A placeholder; no remaining node depends on it.
+            Fate::Unused | Fate::Carried => Source::Splat(0.0),
+        }
+    };
+    let attempt = with_inputs(&s.attempt, &inputs, types, dropped, &outputs.join());
+    let of_step = |f: &Func| {
+        let takes = s.step_inputs(&indices(f.num_inputs()));
+        let inputs = TripInputs { carry: only(&takes.carry, of_carry), ..takes }.join();
+        let state = only(&indices(s.num_carry), of_carry);
+        let outputs = [state, (s.num_carry..f.num_outputs()).collect()].concat();
+        with_inputs(f, &inputs, types, |_| Source::Splat(0.0), &outputs)
+    };
+    let (step, inverse) = (of_step(&s.step), s.inverse.as_ref().map(of_step));
+    let num = |kept: &[bool]| kept.iter().filter(|kept| **kept).count();
+    Solve { attempt, step, inverse, num_carry: num(of_carry), num_ext: num(of_ext), ..*s }
+}
+
+fn fates(b: &Builder, s: &Solve, initial: &[NodeId], needed: &SearchValues<bool>) -> Vec<Fate> {
+    let (counts, carried) = (counting(s, needed), Carried::of(s));
+    let (inputs, outputs) = (s.attempt.inputs(), s.attempt.outputs());
+    let is_held = |j: usize| j >= s.num_carry && outputs[carried.outputs[j]] == inputs[carried.inputs[j]];
+    let mut captures = 0..;
+    let fate = |j: usize| match splat(b, initial[j]) {
+        _ if !counts[j] => Fate::Unused,
+        _ if !is_held(j) => Fate::Carried,
+        Some(number) => Fate::Constant(number),
+        None => Fate::Captured(captures.next().expect("invariant: no end")),
+    };
+    (0..counts.len()).map(fate).collect()
+}
+
 /// Which of the carried values are used: those that `needed` marks, and those on which used values depend.
-fn counting(s: &Solve, needed: &[bool], keeps_state: bool) -> Vec<bool> {
-    let mut counts: Vec<bool> =
-        needed.iter().enumerate().map(|(j, needed)| *needed || keeps_state && j < s.num_carry).collect();
+fn counting(s: &Solve, needed: &SearchValues<bool>) -> Vec<bool> {
+    let keeps_state = needed.tape[0] || s.inverse.is_some();
+    let state = needed.carry.iter().map(|needed| *needed || keeps_state);
+    let mut counts: Vec<bool> = state.chain(needed.ext.iter().copied()).collect();
     let (carried, of_step) = (Carried::of(s), s.step_inputs(&indices(s.step.num_inputs())).carry);
     loop {
         let is_live =
@@ -149,9 +171,7 @@ fn reached(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
         }
         let mut idle = vec![false; node.args.len()];
         if let Op::Solve(s) = &node.op {
-            let needed = s.values(&needed[i]);
-            let keeps_state = needed.tape[0] || s.inverse.is_some();
-            let counts = counting(s, &[needed.carry, needed.ext].concat(), keeps_state);
+            let counts = counting(s, &s.values(&needed[i]));
             let operands = s.operands(&indices(node.args.len()));
             let carried = operands.carry.iter().chain(&operands.ext);
             carried.zip(counts).for_each(|(&k, counts)| idle[k] = !counts);

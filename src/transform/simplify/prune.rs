@@ -6,9 +6,10 @@
 //! and the values of replays ([`prune_loop`]).
 
 use super::{carries, prune_loop, splat};
-use crate::graph::{Builder, Cond, Func, Node, NodeId, Op, SearchOperands, Solve, TileOut, Tiles, Type};
-use crate::transform::bodies::{Source, plain_replay, plain_search, resign, used_inputs};
-use std::borrow::Cow;
+use crate::graph::{
+    Builder, Cond, Func, Node, NodeId, Op, SearchOperands, Solve, TileOut, Tiles, Type, indices,
+};
+use crate::transform::bodies::{Source, only, plain_replay, plain_search, resign, used_inputs};
 use std::sync::Arc;
 
 /// The location of a tuple's value after pruning.
@@ -20,6 +21,16 @@ pub(super) enum NewPlace {
     Value(usize),
     /// The value is a node outside of the body.
     Outside(NodeId),
+}
+
+/// The places of values of which only the marked ones stay, in their order.
+pub(super) fn places(stays: impl IntoIterator<Item = bool>) -> Vec<NewPlace> {
+    let mut num = 0;
+    let place = |stays| {
+        num += usize::from(stays);
+        if stays { NewPlace::Value(num - 1) } else { NewPlace::Nowhere }
+    };
+    stays.into_iter().map(place).collect()
 }
 
 /// The same function with smaller signatures of its bodies.
@@ -40,11 +51,7 @@ pub(super) fn prune(f: &Func) -> Func {
                 NewPlace::Outside(id) => id,
                 NewPlace::Nowhere => unreachable!("invariant: a projected value is needed"),
             },
-            _ => {
-                let (op, x) = smaller(&mut b, node, &x, &needed[i], &mut found[i]);
-                let ty = if found[i].is_empty() { Some(&node.ty) } else { None };
-                b.push(op, &x, ty)
-            }
+            _ => smaller(&mut b, node, &x, &needed[i], &mut found[i]),
         });
     }
     let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
@@ -66,46 +73,30 @@ fn needed(f: &Func) -> Vec<Vec<bool>> {
     needed
 }
 
-fn smaller(
-    b: &mut Builder,
-    node: &Node,
-    x: &[NodeId],
-    needed: &[bool],
-    found: &mut Vec<NewPlace>,
-) -> (Op, Vec<NodeId>) {
+fn smaller(b: &mut Builder, node: &Node, x: &[NodeId], needed: &[bool], found: &mut Vec<NewPlace>) -> NodeId {
     *found = (0..needed.len()).map(NewPlace::Value).collect();
     match &node.op {
         Op::Tiles(t) => tiles(b, t, x, needed, found),
         Op::Solve(s) => {
-            let knowing = carries::running(b, s, x);
-            let s = knowing.as_ref().unwrap_or(s);
-            let (s, x) = with_read_residuals(s, x, needed);
-            match carries::fewer(b, &s, &x, needed, found) {
-                Some((s, x)) => solve(b, &s, &x),
-                None => solve(b, &s, &x),
+            let mut s = carries::running(b, s, x).unwrap_or_else(|| Solve::clone(s));
+            let mut x = x.to_vec();
+            // Residuals without a tape have no reader.
+            if s.num_residuals() > 0 && !s.values(needed).tape[0] {
+                x = SearchOperands { first: vec![], ..s.operands(&x) }.join();
+                s = plain_search(&s);
             }
+            let (s, x) = carries::fewer(b, &s, &x, needed, found).unwrap_or((s, x));
+            solve(b, &s, &x)
         }
-        // Residuals without a tape have no reader.
-        Op::Replay(l) if l.num_residuals > 0 && !l.reads_states() && !l.values(needed).tape[0] => {
-            prune_loop::replay(b, &plain_replay(l), x, needed, found)
+        Op::Replay(l) => {
+            let no_reader = l.num_residuals > 0 && !l.reads_states() && !l.values(needed).tape[0];
+            let plain = no_reader.then(|| plain_replay(l));
+            let (l, x) = prune_loop::replay(b, plain.as_ref().unwrap_or(l), x, needed, found);
+            b.replay(l, x)
         }
-        Op::Replay(l) => prune_loop::replay(b, l, x, needed, found),
         Op::Cond(c) => cond(b, c, x, needed, found),
-        plain => (plain.clone(), x.to_vec()),
+        plain => b.push(plain.clone(), x, Some(&node.ty)),
     }
-}
-
-/// The search without its residuals if no loop reads its tape, and its operands.
-fn with_read_residuals<'a>(
-    s: &'a Solve,
-    x: &'a [NodeId],
-    needed: &[bool],
-) -> (Cow<'a, Solve>, Cow<'a, [NodeId]>) {
-    if s.num_residuals() == 0 || s.values(needed).tape[0] {
-        return (Cow::Borrowed(s), Cow::Borrowed(x));
-    }
-    let operands = SearchOperands { first: vec![], ..s.operands(x) };
-    (Cow::Owned(plain_search(s)), Cow::Owned(operands.join()))
 }
 
 /// The pruned form of a range of operands: the new operands, and the source of each old operand.
@@ -160,7 +151,7 @@ fn either(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(a, b)| *a || *b).collect()
 }
 
-fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
+fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
     let (at, at_step) = (s.first_attempt_capture(), s.first_step_capture());
     let bodies = [Some((&s.attempt, at)), Some((&s.step, at_step)), s.inverse.as_ref().map(|f| (f, at_step))];
     let mut operands = s.operands(x);
@@ -170,7 +161,7 @@ fn solve(b: &Builder, s: &Solve, x: &[NodeId]) -> (Op, Vec<NodeId>) {
     operands.captures.clone_from(&p.operands);
     let (attempt, step) = (p.apply_all(&s.attempt, at), p.apply_all(&s.step, at_step));
     let inverse = s.inverse.as_ref().map(|f| p.apply_all(f, at_step));
-    (Op::Solve(Arc::new(Solve { attempt, step, inverse, ..*s })), operands.join())
+    b.search(Solve { attempt, step, inverse, ..*s }, operands)
 }
 
 /// Which of the `num` captures any of the bodies reads; each body comes with the index of its first capture.
@@ -178,24 +169,22 @@ pub(super) fn captures_used<'a>(bodies: impl Iterator<Item = (&'a Func, usize)>,
     bodies.fold(vec![false; num], |used, (f, at)| either(&used, &used_inputs(f)[at..at + num]))
 }
 
-fn cond(b: &Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
-    let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
-    found.fill(NewPlace::Nowhere);
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
+fn cond(b: &mut Builder, c: &Cond, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> NodeId {
+    let outputs = only(&indices(needed.len()), needed);
+    found.copy_from_slice(&places(needed.iter().copied()));
     let used = either(&used_inputs(&c.then), &used_inputs(&c.otherwise));
     let p = plan(b, &x[1..], &used, &c.then.input_types());
     let (then, otherwise) = (p.apply(&c.then, 0, &outputs), p.apply(&c.otherwise, 0, &outputs));
-    (Op::Cond(Arc::new(Cond { then, otherwise })), [&x[..1], &p.operands].concat())
+    b.push(Op::Cond(Arc::new(Cond { then, otherwise })), &[&x[..1], &p.operands].concat(), None)
 }
 
 fn own_inputs(f: &Func) -> Vec<Source> {
     (0..f.num_inputs()).map(Source::Input).collect()
 }
 
-fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> (Op, Vec<NodeId>) {
-    let outputs: Vec<usize> = (0..needed.len()).filter(|&k| needed[k]).collect();
-    found.fill(NewPlace::Nowhere);
-    outputs.iter().enumerate().for_each(|(i, &k)| found[k] = NewPlace::Value(i));
+fn tiles(b: &mut Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [NewPlace]) -> NodeId {
+    let outputs = only(&indices(needed.len()), needed);
+    found.copy_from_slice(&places(needed.iter().copied()));
     let fewer = |f: &Func| resign(f, &f.input_types(), &own_inputs(f), &outputs);
     let (body, tail) = (fewer(&t.body), t.tail.as_ref().map(fewer));
     let mut used = used_inputs(&body);
@@ -213,8 +202,9 @@ fn tiles(b: &Builder, t: &Tiles, x: &[NodeId], needed: &[bool], found: &mut [New
     };
     let outs: Vec<TileOut> = outputs.iter().map(|&k| t.outs[k]).collect();
     let (body, tail) = (derive(&body), tail.as_ref().map(derive));
-    let operands = inputs.rowed.iter().map(|&k| x[k]).chain(inputs.shared.iter().copied()).collect();
-    (Op::Tiles(Arc::new(Tiles { body, tail, num_rowed: inputs.rowed.len(), outs, ..*t })), operands)
+    let operands: Vec<NodeId> = inputs.rowed.iter().map(|&k| x[k]).chain(inputs.shared).collect();
+    let tiles = Tiles { body, tail, num_rowed: inputs.rowed.len(), outs, ..*t };
+    b.push(Op::Tiles(Arc::new(tiles)), &operands, None)
 }
 
 /// The pruned operands of tiles.
