@@ -22,6 +22,7 @@ use super::event::Events;
 use super::leaves::Leaves;
 use super::problem::Problem;
 use super::saved::Saved;
+use super::solve::Recorded;
 use super::sweep::{Pullback, Sweep};
 use super::{Adjoint, Options, TensorSolution};
 use crate::graph::{Custom, Func, Type};
@@ -72,7 +73,7 @@ pub(super) fn record(
     (rtol, atol): (Option<f64>, Option<f64>),
     (t0, t1): (&Tensor, &Tensor),
     y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, SolveError> {
+) -> Recorded {
     let (field, params) = closed(problem.field, t0, y0)?;
     let num_y = y0.tensors().len();
     let mut args = vec![t0.clone(), t1.clone()];

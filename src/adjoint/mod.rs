@@ -26,6 +26,7 @@ mod leaves;
 mod options;
 mod pieces;
 mod problem;
+mod repeat;
 mod reversible;
 mod root;
 mod rows;

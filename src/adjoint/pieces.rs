@@ -8,6 +8,7 @@
 //! Alternative considered: one search that cuts its steps. Every schedule would need a second time per step, its
 //! end before the cut. This module must not depend on how a search is differentiated.
 
+use super::TensorDenseOutput;
 use super::algorithm::{self, Carry};
 use super::behind::Errors;
 use super::bodies::Bodies;
@@ -17,15 +18,15 @@ use super::event::{Events, Past, always, marks_of, number};
 use super::event_records::{Cut, EventRecords, LastStep};
 use super::leaves::Leaves;
 use super::problem::{Problem, failed, solution};
+use super::repeat::repeat;
 use super::saved::{states_at, ys_of};
+use super::solve::Recorded;
 use super::stiffness::Stiffness;
-use super::{TensorDenseOutput, TensorSolution};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Taps, Type};
+use crate::graph::{Taps, Type};
 use crate::ode::{self, FieldFailure, Rhythm, SolveError, Span, State, status};
-use crate::tensor::{Tensor, Tree, align, apply, cond, trace, try_trace, tuple};
+use crate::tensor::{Tensor, Tree, cond, try_trace};
 use crate::tree;
-use std::sync::Arc;
 
 tree! {
 /// The state between two pieces.
@@ -77,11 +78,7 @@ struct Pieces<'a> {
 ///
 /// # Errors
 /// The field's error while it was recorded; saved steps that take too many bytes.
-pub(super) fn record(
-    of: &Problem<'_>,
-    (t0, t1): (&Tensor, &Tensor),
-    y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, SolveError> {
+pub(super) fn record(of: &Problem<'_>, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Recorded {
     let span = Span::new(t0.clone(), t1.clone());
     let like = of.trail.like(t0, y0);
     let pieces = Pieces { of, span: &span, taps: of.saved.taps(true, &like)?, like };
@@ -162,47 +159,16 @@ impl Pieces<'_> {
     /// Records the loop over all pieces; returns the state after the last piece.
     fn run(&self, first: &Leg) -> Result<Leg, SolveError> {
         let leaves = first.leaves();
-        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
-        let carried: Vec<Type> = leaves.iter().map(Tensor::ty).collect();
-        let types = [std::slice::from_ref(&time), &carried].concat();
+        let types: Vec<Type> =
+            std::iter::once(Type::scalar(DType::F64)).chain(leaves.iter().map(Tensor::ty)).collect();
         let piece = try_trace(&types, &mut |x| {
-            Ok::<_, SolveError>(self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?.leaves())
+            let next = self.piece(&x[0], &first.with_leaves(x[1..].to_vec()))?;
+            let is_running = self.carry(&next).is_running();
+            Ok::<_, SolveError>([vec![is_running], next.leaves()].concat())
         })?;
-        // A replay does not carry the stiffness checks: it uses their values at the start.
-        let after = |trip: &Tensor, carry: &[Tensor]| {
-            let all = [std::slice::from_ref(trip), carry, &leaves[carry.len()..], &piece.captures].concat();
-            let mut out = apply(&piece.func, &all);
-            out.truncate(carry.len());
-            out
-        };
-        let attempt = trace(&types, &mut |x| {
-            let out = after(&x[0], &x[1..]);
-            let yes = number(0.0).eq(0.0);
-            let running = self.carry(&first.with_leaves(out.clone())).is_running();
-            [vec![yes.clone(), running, yes, &x[0] + 1.0], out].concat()
-        });
-        let num_ext = first.checks.len();
-        let num_carry = leaves.len() - num_ext;
-        let types = [&[flag.clone(), flag, time.clone(), time], &carried[..num_carry]].concat();
-        let step = trace(&types, &mut |x| after(&x[2], &x[4..]));
-
-        let (bodies, captures) = align(&[&attempt, &step]);
-        let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
-        let (taps, policy) = (Taps::default(), self.of.options.adjoint.policy());
-        let op = Solve {
-            attempt,
-            step,
-            inverse: None,
-            num_carry,
-            num_ext,
-            num_own: 0,
-            num_first: 0,
-            taps,
-            policy,
-        };
-        let args = [&[Tensor::scalar(DType::U32, 0.0), number(0.0)], &leaves[..], &captures].concat();
-        let out = tuple(Op::Solve(Arc::new(op)), args.iter());
-        Ok(first.with_leaves(out[..leaves.len()].to_vec()))
+        let num_carry = leaves.len() - first.checks.len();
+        let end = repeat(&piece, (&leaves, num_carry), (0, self.of.options.adjoint.policy()));
+        Ok(first.with_leaves(end))
     }
 
     /// One piece; `trip` is its number, counted from 0.

@@ -10,12 +10,11 @@ use super::saved::Saved;
 use super::stiffness::{Stiffness, never};
 use super::{ExpectedSteps, Options, TensorSolution, TensorStats};
 use crate::array::DType;
-use crate::graph::{Op, Solve, Taps};
+use crate::graph::{SearchOperands, SearchValues, Solve, Taps};
 use crate::ode::{
     Clock, ConstantStepSize, Controller, FieldFailure, SolveError, Span, StepTo, slack, status,
 };
-use crate::tensor::{Tensor, Traced, Tree, align, tuple};
-use std::sync::Arc;
+use crate::tensor::{Tensor, Traced, Tree, align, search};
 
 /// The vector field, the options of its solve, and the data to record.
 pub(super) struct Problem<'a> {
@@ -92,20 +91,25 @@ impl<'a> Problem<'a> {
         let mut next = || bodies.next().expect("invariant: a body for each trace");
         let (attempt, step, inverse) = (next(), next(), inverse.is_some().then(next));
 
-        let mut args = vec![self.expected_steps(span), start.t.clone()];
-        args.extend(self.saved.ts.as_ref().map(Tensor::stop_gradient));
-        args.extend(self.carried(&mut start));
-        args.extend(ext.iter().chain(&first).map(Tensor::stop_gradient));
-        args.extend(captures);
         let num_carry = start.y.tensors().len();
-        let num_ext = attempt.num_outputs() - 4 - step.num_outputs();
+        let mut carry = self.carried(&mut start);
+        let constants = |x: &[Tensor]| x.iter().map(Tensor::stop_gradient).collect::<Vec<_>>();
+        let operands = SearchOperands {
+            expected: vec![self.expected_steps(span)],
+            step_time: vec![start.t.clone()],
+            times: constants(self.saved.ts.as_slice()),
+            ext: [carry.split_off(num_carry), constants(ext)].concat(),
+            carry,
+            first: constants(&first),
+            captures,
+        };
+        let (num_ext, num_first) = (operands.ext.len(), operands.first.len());
         let policy = self.options.adjoint.policy();
-        let num_first = first.len();
-        let op = Solve { attempt, step, inverse, num_carry, num_ext, num_own, num_first, taps, policy };
-        let mut out = tuple(Op::Solve(Arc::new(op)), args.iter());
-        self.load(&mut start, &out);
-        let tapped = out.split_off(num_carry + num_ext);
-        (start, out.split_off(num_carry + num_ext - ext.len()), tapped)
+        let s = Solve { attempt, step, inverse, num_carry, num_ext, num_own, num_first, taps, policy };
+        let SearchValues { carry, ext: mut own, tapped, .. } = search(s, operands);
+        let ext = own.split_off(num_ext - ext.len());
+        self.load(&mut start, &[carry, own].concat());
+        (start, ext, tapped)
     }
 
     /// Counts the tstops and the times of `StepTo` up to the start of a piece as passed.

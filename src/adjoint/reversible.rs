@@ -22,6 +22,7 @@
 //! # References
 //! McCallum and Foster (2024), Efficient, accurate and stable gradients for neural ODEs, arXiv:2410.11648, section 3.
 
+use super::Options;
 use super::algorithm::{self, Carry, LeafField, Scheme, StepTimes};
 use super::apart::{Bounds, farthest};
 use super::bodies::{Bodies, body};
@@ -29,7 +30,7 @@ use super::curve::{Rows, Step, Trail};
 use super::event::Events;
 use super::leaves::{Layout, Leaves};
 use super::problem::{Problem, failed, solution};
-use super::{Options, TensorSolution};
+use super::solve::Recorded;
 use crate::array::DType;
 use crate::graph::Type;
 use crate::ode::{
@@ -301,12 +302,7 @@ pub(super) fn check(coupling: f64, events: &Events<'_>) -> Result<(), ConfigErro
 ///
 /// # Errors
 /// The field's error while it was recorded.
-pub(super) fn record(
-    of: &Problem<'_>,
-    coupling: f64,
-    (t0, t1): (&Tensor, &Tensor),
-    y0: &Leaves,
-) -> Result<TensorSolution<Leaves>, SolveError> {
+pub(super) fn record(of: &Problem<'_>, coupling: f64, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Recorded {
     let Scheme { tableau, tolerance, limits, .. } = *of.scheme;
     let controller: &Controller = of.scheme.controller;
     let mut scheme: Scheme<'_> = Scheme::new(&tableau, controller, tolerance, limits.max_steps)?;

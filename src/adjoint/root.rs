@@ -7,11 +7,11 @@
 
 use super::bodies::body;
 use super::event::number;
+use super::repeat::repeat;
 use crate::array::DType;
-use crate::graph::{Op, Policy, Solve, Taps, Type};
+use crate::graph::{Policy, Type};
 use crate::ode::{Bracket, Event, SolveError};
-use crate::tensor::{Tensor, align, jvp, tuple};
-use std::sync::Arc;
+use crate::tensor::{Tensor, jvp};
 
 /// The end of the narrowed bracket at which the sign has changed.
 ///
@@ -24,36 +24,17 @@ pub(super) fn search(
 ) -> Result<Tensor, SolveError> {
     let width = (&bracket.b[0] - &bracket.a[0]).abs();
     let start = bracket.clocks();
-    let time = Type::scalar(DType::F64);
-    let attempt = body(&vec![time.clone(); 6], &mut |x| {
+    let trip = body(&vec![Type::scalar(DType::F64); 6], &mut |x| {
         let before = Bracket::of([1, 2, 3, 4, 5].map(|k| x[k].clone()));
         let is_open = before.is_open(event);
         let t = before.proposal(&width);
         let after = before.narrowed(&t, &g(&t));
         let [old, new] = [before.clocks(), after.clocks()];
-        let no = number(0.0).lt(0.0);
-        let mut out = vec![no.clone(), is_open.and(&after.is_open(event)), no, x[0].clone()];
+        let mut out = vec![is_open.and(&after.is_open(event))];
         out.extend(old.iter().zip(&new).map(|(old, new)| is_open.select(new, old)));
         Ok(out)
     })?;
-    let flag = Type::scalar(DType::Bool);
-    let step = body(&[flag.clone(), flag, time.clone(), time], &mut |_| Ok(vec![]))?;
-    let (bodies, captures) = align(&[&attempt, &step]);
-    let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
-    let (taps, policy) = (Taps::default(), Policy::Direct);
-    let op = Solve {
-        attempt,
-        step,
-        inverse: None,
-        num_carry: 0,
-        num_ext: 5,
-        num_own: 0,
-        num_first: 0,
-        taps,
-        policy,
-    };
-    let args = [&[Tensor::scalar(DType::U32, 0.0), number(0.0)], &start[..], &captures].concat();
-    Ok(tuple(Op::Solve(Arc::new(op)), args.iter()).swap_remove(2))
+    Ok(repeat(&trip, (&start, 0), (0, Policy::Direct)).swap_remove(2))
 }
 
 /// `root` with the derivatives of the time at which `event_fn` is 0. The result has no derivatives if `occurrence`

@@ -9,6 +9,7 @@ use super::dense::TensorDenseOutput;
 use super::event_records::EventRecords;
 use super::leaves::Leaves;
 use super::problem::Problem;
+use super::solve::Recorded;
 use super::{Batching, TensorSolution, TensorStats};
 use crate::array::DType;
 use crate::graph::{Op, TileOut, Tiles, Type};
@@ -54,12 +55,7 @@ impl Groups {
     }
 
     /// Solves every group.
-    pub(super) fn record(
-        self,
-        problem: &Problem<'_>,
-        (t0, t1): (&Tensor, &Tensor),
-        y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, SolveError> {
+    pub(super) fn record(self, problem: &Problem<'_>, (t0, t1): (&Tensor, &Tensor), y0: &Leaves) -> Recorded {
         let one = |y: &Leaves| problem.record_joint(t0, t1, y);
         // Pieces of a solve run row by row: in lockstep, rows would wait for each other at every event.
         let searches = if problem.events.go_on() { Searches::Alone } else { Searches::Lockstep };
@@ -109,11 +105,7 @@ impl Groups {
     }
 
     /// The result of each row, computed with one tile per group. The numbers of a group are repeated for its rows.
-    fn in_tiles(
-        self,
-        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
-        y0: &Leaves,
-    ) -> Result<Vec<Tensor>, SolveError> {
+    fn in_tiles(self, one: &dyn Fn(&Leaves) -> Recorded, y0: &Leaves) -> Result<Vec<Tensor>, SolveError> {
         let Groups { rows, size, .. } = self;
         let row = |x: &Tensor, n: usize| x.broadcast_to([&[n][..], x.shape()].concat());
         let tile = |n: usize| {
@@ -140,7 +132,7 @@ impl Groups {
     /// The result of each row.
     fn in_lockstep(
         self,
-        one: &dyn Fn(&Leaves) -> Result<TensorSolution<Leaves>, SolveError>,
+        one: &dyn Fn(&Leaves) -> Recorded,
         y0: &Leaves,
         searches: Searches,
     ) -> Result<Vec<Tensor>, SolveError> {

@@ -17,18 +17,16 @@ use crate::graph::Type;
 use crate::ode::{Clock, SolveError, Span, status};
 use crate::tensor::{Check, Tensor, Tree, apply, register_check, try_trace};
 
+/// A recorded solve, or the error of its settings or of its field.
+pub(super) type Recorded = Result<TensorSolution<Leaves>, SolveError>;
+
 impl Problem<'_> {
     /// Solves `y' = f(t, y)` from t0 to t1 on tensors, traced or concrete.
     ///
     /// # Errors
     /// The field's error while it was recorded; a setting that cannot be used, such as saved steps that take too many
     /// bytes.
-    pub(super) fn solve(
-        &self,
-        t0: &Tensor,
-        t1: &Tensor,
-        y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, SolveError> {
+    pub(super) fn solve(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Recorded {
         let (t0, t1) = (t0.cast(DType::F64), t1.cast(DType::F64));
         if let (Adjoint::Backsolve { .. }, Batching::Joint) = (self.options.adjoint, self.options.batching) {
             return self.record_joint(&t0, &t1, y0);
@@ -54,12 +52,7 @@ impl Problem<'_> {
     }
 
     /// Records one solve for each group of rows that share their steps.
-    fn record_batch(
-        &self,
-        t0: &Tensor,
-        t1: &Tensor,
-        y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, SolveError> {
+    fn record_batch(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Recorded {
         match Groups::of(self.options.batching, y0)? {
             None => self.record_joint(t0, t1, y0),
             Some(groups) => groups.record(self, (t0, t1), y0),
@@ -67,24 +60,14 @@ impl Problem<'_> {
     }
 
     /// Records one solve of all rows.
-    pub(super) fn record_joint(
-        &self,
-        t0: &Tensor,
-        t1: &Tensor,
-        y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, SolveError> {
+    pub(super) fn record_joint(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Recorded {
         match self.options.adjoint {
             Adjoint::Backsolve { rtol, atol } => backsolve::record(self, (rtol, atol), (t0, t1), y0),
             _ => self.record(t0, t1, y0),
         }
     }
 
-    pub(super) fn record(
-        &self,
-        t0: &Tensor,
-        t1: &Tensor,
-        y0: &Leaves,
-    ) -> Result<TensorSolution<Leaves>, SolveError> {
+    pub(super) fn record(&self, t0: &Tensor, t1: &Tensor, y0: &Leaves) -> Recorded {
         if let Adjoint::Reversible { coupling } = self.options.adjoint {
             return reversible::record(self, coupling, (t0, t1), y0);
         }

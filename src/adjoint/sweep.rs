@@ -17,12 +17,12 @@ use super::algorithm::Scheme;
 use super::backsolve::{Closed, refused};
 use super::leaves::{Layout, Leaves};
 use super::problem::Problem;
+use super::repeat::repeat;
 use super::{Adjoint, Options};
 use crate::array::DType;
-use crate::graph::{Checkpoints, Func, Op, Policy, Solve, Taps, Type};
+use crate::graph::{Checkpoints, Func, Policy, Type};
 use crate::ode::{FieldError, SolveError, VectorField};
-use crate::tensor::{Tensor, align, apply, poisoned, reverse, trace, try_trace, tuple};
-use std::sync::Arc;
+use crate::tensor::{Tensor, apply, poisoned, reverse, trace, try_trace};
 
 /// The field of the augmented state.
 struct Backward<'a> {
@@ -116,12 +116,13 @@ impl Sweep<'_> {
         if self.num_times == 0 {
             return Ok(apply(&piece, &args));
         }
-        let (op, captures) = self.pieces(&piece, &types, carry.len());
-        let trips = Tensor::scalar(DType::U32, (self.num_times + 1) as f64);
-        let operands = std::iter::once(&trips).chain(&args).chain(&captures);
-        let mut out = tuple(Op::Solve(Arc::new(op)), operands);
-        out.truncate(carry.len());
-        Ok(out)
+        let num_pieces = self.num_times + 1;
+        let trip = trace(&types[..=carry.len()], &mut |x| {
+            let goes_on = (&x[0] + 1.0).lt(num_pieces as f64);
+            [vec![goes_on], apply(&piece, &[x, &shared].concat())].concat()
+        });
+        let policy = Policy::Checkpoint(Checkpoints::Auto);
+        Ok(repeat(&trip, (&carry, carry.len()), (num_pieces, policy)))
     }
 
     /// The program of one piece: from its number, counted from t1, the carry.. and the shared inputs.. to the
@@ -168,41 +169,6 @@ impl Sweep<'_> {
     fn augmented(&self, y: Vec<Tensor>, a: Vec<Tensor>, q: Vec<Tensor>) -> Leaves {
         let state = self.like.layout();
         Leaves::join([(state.clone(), y), (state.clone(), a), (Layout::Quadrature(q.len()), q)])
-    }
-
-    /// The loop over all pieces, and its captures after the shared inputs.
-    fn pieces(&self, piece: &Func, types: &[Type], num_carry: usize) -> (Solve, Vec<Tensor>) {
-        let behind_last = (self.num_times + 1) as f64;
-        let attempt = trace(types, &mut |x| {
-            let (next, yes) = (&x[0] + 1.0, Tensor::scalar(DType::Bool, 1.0));
-            let mut out = vec![yes.clone(), next.lt(behind_last), yes, next];
-            out.extend(apply(piece, x));
-            out
-        });
-        let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
-        let step_types = [&[flag.clone(), flag, time.clone(), time], &types[1..]].concat();
-        let step = trace(&step_types, &mut |x| {
-            let args: Vec<Tensor> = std::iter::once(&x[2]).chain(&x[4..]).cloned().collect();
-            apply(piece, &args)
-        });
-        let policy = Policy::Checkpoint(Checkpoints::Auto);
-        let taps = Taps::default();
-        let (bodies, captures) = align(&[&attempt, &step]);
-        let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
-        (
-            Solve {
-                attempt,
-                step,
-                inverse: None,
-                num_carry,
-                num_ext: 0,
-                num_own: 0,
-                num_first: 0,
-                taps,
-                policy,
-            },
-            captures,
-        )
     }
 
     /// The reverse rule: the function from t0, t1, ts, y0.., p.., y1.., ys.., dL/dy1.., dL/dys.. to the

@@ -80,7 +80,7 @@ pub use self::{
 pub(crate) use self::{
     custom::{call_custom, poisoned},
     grad::reverse,
-    rows::tuple,
+    rows::{search, tuple},
     trace::{Check, Traced, align, apply, register_check, trace, try_trace},
     vmap::{Searches, over_rows, vmap_in_lockstep},
 };

@@ -5,7 +5,9 @@ use super::trace::{Check, VERDICT};
 use super::{Tensor, Traced, align, apply, trace, try_trace};
 use crate::array::DType;
 use crate::error::{Error, Result};
-use crate::graph::{Builder, Func, MAX_ROWS, NodeId, Op, TileOut, Tiles, Type};
+use crate::graph::{
+    Builder, Func, MAX_ROWS, NodeId, Op, SearchOperands, SearchValues, Solve, TileOut, Tiles, Type,
+};
 use std::sync::Arc;
 
 /// Runs `f` on tiles of about `target` rows, in parallel. The arrays in `rows` must have equally long first
@@ -155,6 +157,16 @@ pub(crate) fn tuple<'a>(op: Op, args: impl Iterator<Item = &'a Tensor>) -> Vec<T
     let arrays: Vec<NodeId> =
         b.projections(node).into_iter().filter(|&p| matches!(b.ty(p), Type::Array { .. })).collect();
     apply(&b.finish(&arrays), &args)
+}
+
+/// Applies a search; returns its arrays by name, without its schedule and tape.
+pub(crate) fn search(s: Solve, x: SearchOperands<Tensor>) -> SearchValues<Tensor> {
+    let args = x.clone().join();
+    let (mut b, ids) = Builder::with_inputs(&args.iter().map(Tensor::ty).collect::<Vec<_>>());
+    let places = SearchValues { schedule: vec![], tape: vec![], ..s.places() };
+    let node = b.search(s, x.like(&ids));
+    let arrays = places.clone().map(|k| b.proj(node, k)).join();
+    places.like(&apply(&b.finish(&arrays), &args))
 }
 
 #[cfg(test)]

@@ -1,0 +1,54 @@
+//! A loop that repeats a function until the function ends it.
+//!
+//! The loop is a search without rejected attempts: its step time counts the trips, and its step computes what the
+//! attempt computes. This module does not depend on what is repeated.
+
+use crate::array::DType;
+use crate::graph::{Policy, SearchOperands, Solve, Taps, Type};
+use crate::tensor::{Tensor, Traced, align, apply, search, trace};
+
+/// Repeats `trip` from the state `start`; returns the state after the last trip.
+///
+/// `trip` is a function from its number, counted from 0, and the state.. to whether the loop goes on and the next
+/// state... The first `num_carry` values of the state have derivatives. Derivatives use the other values as they are
+/// in `start`. `num_trips` is 0 if the number of trips is unknown.
+pub(super) fn repeat(
+    trip: &Traced,
+    (start, num_carry): (&[Tensor], usize),
+    (num_trips, policy): (usize, Policy),
+) -> Vec<Tensor> {
+    let run = |x: Vec<Tensor>| {
+        let mut out = apply(&trip.func, &[&x[..], &trip.captures].concat());
+        let next = out.split_off(1);
+        (out.remove(0), next[..start.len()].to_vec())
+    };
+    let types: Vec<Type> = start.iter().map(Tensor::ty).collect();
+    let (flag, time) = (Type::scalar(DType::Bool), Type::scalar(DType::F64));
+    let attempt = trace(&[std::slice::from_ref(&time), &types].concat(), &mut |x| {
+        let (goes_on, next) = run(x.to_vec());
+        let yes = Tensor::scalar(DType::Bool, 1.0);
+        // Without carried values, no derivative needs a schedule of the trips.
+        let accept = Tensor::scalar(DType::Bool, f64::from(u8::from(num_carry > 0)));
+        [vec![accept, goes_on, yes, &x[0] + 1.0], next].concat()
+    });
+    let of_step = [&[flag.clone(), flag, time.clone(), time], &types[..num_carry]].concat();
+    let step = trace(&of_step, &mut |x| match num_carry {
+        0 => vec![],
+        n => run([&x[2..3], &x[4..], &start[n..]].concat()).1[..n].to_vec(),
+    });
+    let (bodies, captures) = align(&[&attempt, &step]);
+    let [attempt, step]: [_; 2] = bodies.try_into().expect("invariant: a body for each trace");
+    let (num_ext, taps) = (start.len() - num_carry, Taps::default());
+    let s =
+        Solve { attempt, step, inverse: None, num_carry, num_ext, num_own: 0, num_first: 0, taps, policy };
+    let (carry, ext) = start.split_at(num_carry);
+    let operands = SearchOperands {
+        expected: vec![Tensor::scalar(DType::U32, num_trips as f64)],
+        step_time: vec![Tensor::scalar(DType::F64, 0.0)],
+        carry: carry.to_vec(),
+        ext: ext.to_vec(),
+        captures,
+        ..SearchOperands::default()
+    };
+    search(s, operands).join()
+}
