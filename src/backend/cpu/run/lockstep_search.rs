@@ -46,13 +46,13 @@ impl LoopSpace {
         }
         body.input(1, search.live);
         let (live, accepts) = (search.live, search.verdicts[0]);
-        let (mut trips, mut running) = (0, rows.num);
+        let (mut attempts, mut running) = (0, rows.num);
         while running > 0 {
-            let [from, to] = [trips, trips + 1].map(|k| search.step_times[k % 2]);
+            let [from, to] = [attempts, attempts + 1].map(|k| search.step_times[k % 2]);
             body.input(0, from);
-            body.inputs(2, s.carried.before(trips), env);
+            body.inputs(2, s.carried.before(attempts), env);
             body.output(3, to);
-            body.outputs(4, s.carried.after(trips), env);
+            body.outputs(4, s.carried.after(attempts), env);
             body.run();
             if let Some(left) = &s.left {
                 let accepted = |r: usize| live.read::<u32>(r) != 0 && accepts.read::<u32>(r) != 0;
@@ -63,13 +63,13 @@ impl LoopSpace {
                 counters.attempts += 1;
                 if accepts.read::<u32>(r) != 0 {
                     counters.accepted += 1;
-                    search.accept(r, s.carried.before(trips), to.read(r));
+                    search.accept(r, s.carried.before(attempts), to.read(r));
                 }
             }
             running -= search.end();
-            trips += 1;
+            attempts += 1;
         }
-        s.carried.settle(env, trips);
+        s.carried.settle(env, attempts);
         if s.records {
             let furthest = furthest(search.schedules);
             rows.lend(&s.layout, search.tape, search.schedules, furthest);

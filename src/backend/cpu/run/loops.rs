@@ -1,7 +1,7 @@
 //! The driver of searches: it runs the plan of an attempt until it stops; and what all loops share.
 //!
 //! A body's inputs and outputs are bound as addresses. Carried values alternate between two buffers, so no
-//! trip copies them; captured values are bound once. Control does not return to the caller between trips. A
+//! run copies them; captured values are bound once. Control does not return to the caller between runs. A
 //! loop allocates nothing once its schedule and tape have the capacity that they need. This file implements
 //! the contract of `graph::Solve`; `replay` implements the other loops.
 
@@ -16,14 +16,14 @@ use crate::backend::checkpoint::Replayer;
 use crate::backend::cpu::address::{Address, Bound, Env};
 use crate::backend::cpu::plan::Plan;
 
-/// Values that each trip receives from the previous one.
+/// Values that each run of a body receives from the run before it: trips of a replay, attempts of a search.
 #[derive(Debug)]
 pub(crate) struct Carried {
-    /// The values that the first trip receives.
+    /// The values that the first run receives.
     pub initial: Box<[Address]>,
-    /// The buffers that trips 0, 2, 4, ... write. At the end they hold the values of the last trip.
+    /// The buffers that runs 0, 2, 4, ... write. At the end they hold the values of the last run.
     pub result: Box<[Address]>,
-    /// The buffers that trips 1, 3, 5, ... write.
+    /// The buffers that runs 1, 3, 5, ... write.
     pub other: Box<[Address]>,
     pub bytes: Box<[usize]>,
 }
@@ -90,7 +90,7 @@ impl Restorer {
 }
 
 impl Carried {
-    /// The buffers of the values before trip `n`.
+    /// The buffers of the values before run `n`.
     pub fn before(&self, n: usize) -> &[Address] {
         match n {
             0 => &self.initial,
@@ -99,17 +99,17 @@ impl Carried {
         }
     }
 
-    /// The buffers that trip `n` writes.
+    /// The buffers that run `n` writes.
     pub fn after(&self, n: usize) -> &[Address] {
         self.before(n + 1)
     }
 
-    /// Copies the values after `trips` trips to the result buffers, if they are in the other buffers.
-    pub fn settle(&self, env: Env, trips: usize) {
-        if trips % 2 == 1 {
+    /// Copies the values after the last of `num` runs to the result buffers, if they are in the other buffers.
+    pub fn settle(&self, env: Env, num: usize) {
+        if num % 2 == 1 {
             return;
         }
-        for ((from, to), &bytes) in self.before(trips).iter().zip(&self.result).zip(&self.bytes) {
+        for ((from, to), &bytes) in self.before(num).iter().zip(&self.result).zip(&self.bytes) {
             env.bound(*from).copy_to(env.bound(*to), bytes);
         }
     }
@@ -166,13 +166,13 @@ impl LoopSpace {
         body.inputs(1 + num_carried, &s.captures, env);
         body.pack();
         (0..3).for_each(|k| body.output(k, flag(k)));
-        let mut trips = 0;
+        let mut attempts = 0;
         loop {
-            let (from, to) = (time(trips), time(trips + 1));
+            let (from, to) = (time(attempts), time(attempts + 1));
             body.input(0, from);
-            body.inputs(1, s.carried.before(trips), env);
+            body.inputs(1, s.carried.before(attempts), env);
             body.output(3, to);
-            body.outputs(4, s.carried.after(trips), env);
+            body.outputs(4, s.carried.after(attempts), env);
             let is_left = s.left.as_ref().is_some_and(|left| left.bind(&mut body, tape, accepted, env));
             body.run();
             if flags.read::<u32>(0) != 0 {
@@ -180,7 +180,7 @@ impl LoopSpace {
                     tape.keep_residuals(accepted);
                 }
                 if s.records {
-                    keep(tape, accepted, &s.layout, s.carried.before(trips), env);
+                    keep(tape, accepted, &s.layout, s.carried.before(attempts), env);
                 }
                 if let Some(tapped) = &s.tapped {
                     tapped.note(schedule, 0, to.read(0), env);
@@ -191,14 +191,14 @@ impl LoopSpace {
                 }
                 accepted += 1;
             }
-            trips += 1;
+            attempts += 1;
             if flags.read::<u32>(1) == 0 {
                 break;
             }
         }
         schedule.reached = flags.read::<u32>(2) != 0;
-        s.carried.settle(env, trips);
-        counters.attempts += trips as u64;
+        s.carried.settle(env, attempts);
+        counters.attempts += attempts as u64;
         counters.accepted += accepted as u64;
         if s.records {
             counters.note_kept(tape, accepted);
