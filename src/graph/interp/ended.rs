@@ -7,9 +7,8 @@
 //! another reason has no such number. This module does not depend on the purpose of the search.
 
 use super::locate::{Attempts, Located, Source, Trip, is_bad, leads_to_constant, placed, shifted, walk};
-use super::loops::cut;
-use super::{GraphError, Value, owned, values_of};
-use crate::array::{Array, DType};
+use super::loops::each_tile;
+use super::{GraphError, Value, chosen, owned, values_of};
 use crate::graph::{Func, Node, NodeId, Op, Solve, Tiles, UnaryOp};
 
 /// The source of the non-finite number that ended a search of the function early, for the first such search.
@@ -39,11 +38,10 @@ pub fn locate_ended(f: &Func, inputs: &[Value]) -> Result<Option<Source>, GraphE
 fn ended_in(node: &Node, args: &[&Value]) -> Result<Option<Source>, GraphError> {
     match &node.op {
         Op::Solve(s) if s.rows().is_none() => in_search(s, &owned(args)),
-        Op::Tiles(t) => in_tiles(t, args),
+        Op::Tiles(t) => in_tiles(t, &owned(args)),
         Op::Custom(c) => locate_ended(&c.body, &owned(args)),
         Op::Cond(c) => {
-            let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
-            Ok(locate_ended(chosen, &owned(&args[1..]))?.map(|found| shifted(found, 1)))
+            Ok(locate_ended(chosen(c, args[0]), &owned(&args[1..]))?.map(|found| shifted(found, 1)))
         }
         _ => Ok(None),
     }
@@ -88,14 +86,8 @@ fn tested_value(f: &Func, values: &[Value], from: NodeId) -> Option<NodeId> {
     None
 }
 
-fn in_tiles(t: &Tiles, args: &[&Value]) -> Result<Option<Source>, GraphError> {
-    let (rowed, shared) = args.split_at(t.num_rowed);
-    for row in (0..t.rows).step_by(t.tile) {
-        let n = t.tile.min(t.rows - row);
-        let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
-        let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
-        inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
-        inputs.extend(owned(shared));
+fn in_tiles(t: &Tiles, args: &[Value]) -> Result<Option<Source>, GraphError> {
+    for (row, body, inputs) in each_tile(t, args) {
         match locate_ended(body, &inputs)?.map(|found| placed(found, Trip::Tile { row })) {
             None => {}
             Some(Source::Input(i)) => return Ok(Some(Source::Input(i.saturating_sub(1)))),

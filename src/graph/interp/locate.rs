@@ -5,10 +5,10 @@
 //! visits only values that reach the output: it skips the unselected side of a `select`, and so the state
 //! that a rejected attempt of a search computed. This module does not depend on trees or names.
 
-use super::loops::{Attempt, Schedule, attempts, number, schedule};
+use super::loops::{Attempt, Schedule, attempts, each_tile, number, schedule};
 use super::replay::{Along, Ran, recomputing, trips};
-use super::{Counting, GraphError, Value, owned, values_of};
-use crate::array::{Array, DType};
+use super::{Counting, GraphError, Value, chosen, owned, values_of};
+use crate::array::Array;
 use crate::graph::{Func, Node, NodeId, Op, Replay, ReplayOperands, Solve, Tiles, indices};
 use std::sync::Arc;
 
@@ -151,24 +151,16 @@ fn is_selected(values: &[Value], node: &Node, result: &Value, i: usize) -> bool 
 
 /// The source of value `k` of a loop, of tiles, of a `Custom` or a `Cond`; inputs are its operands.
 fn inside(node: &Node, args: &[&Value], value: &Value, k: usize) -> Located {
-    // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
-    let lanes = match &node.op {
-        Op::Solve(s) => s.rows(),
-        Op::Replay(l) => l.lockstep(),
-        _ => None,
-    };
-    if lanes.is_some() {
-        return Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0)));
-    }
     match &node.op {
-        Op::Solve(s) => in_solve(s, &owned(args), value, k),
-        Op::Replay(l) => in_replay(l, &owned(args), k),
-        Op::Tiles(t) => in_tiles(t, args, k),
-        Op::Custom(c) => walk_into(&c.body, &owned(args), k),
-        Op::Cond(c) => {
-            let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
-            Ok(shifted(walk_into(chosen, &owned(&args[1..]), k)?, 1))
+        Op::Solve(s) if s.rows().is_none() => in_solve(s, &owned(args), value, k),
+        Op::Replay(l) if l.lockstep().is_none() => in_replay(l, &owned(args), k),
+        // Rows in lockstep are not examined separately: the loop is the origin, unless an operand is not finite.
+        Op::Solve(_) | Op::Replay(_) => {
+            Ok(Source::Input(args.iter().position(|arg| is_bad(arg)).unwrap_or(0)))
         }
+        Op::Tiles(t) => in_tiles(t, &owned(args), k),
+        Op::Custom(c) => walk_into(&c.body, &owned(args), k),
+        Op::Cond(c) => Ok(shifted(walk_into(chosen(c, args[0]), &owned(&args[1..]), k)?, 1)),
         other => panic!("invariant: {} has one value", other.name()),
     }
 }
@@ -356,14 +348,8 @@ fn in_states(l: &Replay, x: &ReplayOperands<Value>, mut step: usize, mut i: usiz
     Ok(Source::Input(operands.states[i]))
 }
 
-fn in_tiles(t: &Tiles, args: &[&Value], k: usize) -> Located {
-    let (rowed, shared) = args.split_at(t.num_rowed);
-    for row in (0..t.rows).step_by(t.tile) {
-        let n = t.tile.min(t.rows - row);
-        let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
-        let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
-        inputs.extend(rowed.iter().map(|x| super::loops::cut(x, row, n)));
-        inputs.extend(owned(shared));
+fn in_tiles(t: &Tiles, args: &[Value], k: usize) -> Located {
+    for (row, body, inputs) in each_tile(t, args) {
         let values = values_of(body, &inputs)?;
         let output = body.outputs()[k];
         if is_bad(&values[output.index()]) {

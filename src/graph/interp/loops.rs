@@ -6,7 +6,7 @@ use super::movement::append;
 use super::{Counting, GraphError, Value, elementwise, lockstep, run};
 use crate::array::{Array, DType, Data, Shape};
 use crate::graph::{
-    AttemptInputs, AttemptOutputs, BinaryOp, SearchValues, Solve, TapRows, TileOut, Tiles, Type,
+    AttemptInputs, AttemptOutputs, BinaryOp, Func, SearchValues, Solve, TapRows, TileOut, Tiles, Type,
 };
 use std::sync::Arc;
 
@@ -167,15 +167,25 @@ pub(super) fn cut(x: &Value, from: usize, n: usize) -> Value {
     Array::new(to, data).into()
 }
 
-pub(super) fn tiles(t: &Tiles, args: &[Value], counting: &Counting) -> Result<Value, GraphError> {
+/// The tiles in order: the first row, the body and its inputs.
+pub(super) fn each_tile<'a>(
+    t: &'a Tiles,
+    args: &'a [Value],
+) -> impl Iterator<Item = (usize, &'a Func, Vec<Value>)> {
     let (rowed, shared) = args.split_at(t.num_rowed);
-    let mut outs: Vec<Vec<Value>> = vec![Vec::new(); t.outs.len()];
-    for row in (0..t.rows).step_by(t.tile) {
+    (0..t.rows).step_by(t.tile).map(move |row| {
         let n = t.tile.min(t.rows - row);
         let body = if n == t.tile { &t.body } else { t.tail.as_ref().expect("invariant: rows remain") };
         let mut inputs = vec![Value::from(Array::scalar(DType::U32, row as f64))];
         inputs.extend(rowed.iter().map(|x| cut(x, row, n)));
         inputs.extend(shared.iter().cloned());
+        (row, body, inputs)
+    })
+}
+
+pub(super) fn tiles(t: &Tiles, args: &[Value], counting: &Counting) -> Result<Value, GraphError> {
+    let mut outs: Vec<Vec<Value>> = vec![Vec::new(); t.outs.len()];
+    for (_, body, inputs) in each_tile(t, args) {
         outs.iter_mut().zip(run(body, &inputs, counting)?).for_each(|(all, out)| all.push(out));
     }
     let join = |(k, parts): (usize, Vec<Value>)| match t.outs[k] {

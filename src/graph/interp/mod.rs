@@ -28,7 +28,7 @@ pub use locate::{Origin, Source, Trip, locate};
 pub use loops::{Schedule, Tape};
 pub use philox::{philox_block, philox_word};
 
-use super::{Func, GraphError, Literal, Node, Op, Type};
+use super::{Cond, Func, GraphError, Literal, Node, Op, Type};
 use crate::array::{Array, Data};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -207,10 +207,7 @@ fn values_counted(f: &Func, inputs: &[Value], counting: &Counting) -> Result<Vec
             Op::Replay(l) => replay::replay(l, &owned(&args), &malformed, counting)?,
             Op::Tiles(t) => loops::tiles(t, &owned(&args), counting)?,
             Op::Custom(c) => Value::Tuple(run(&c.body, &owned(&args), counting)?),
-            Op::Cond(c) => {
-                let chosen = if args[0].array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then };
-                Value::Tuple(run(chosen, &owned(&args[1..]), counting)?)
-            }
+            Op::Cond(c) => Value::Tuple(run(chosen(c, args[0]), &owned(&args[1..]), counting)?),
             _ => {
                 let args: Vec<&Array> = args.into_iter().map(Value::array).collect();
                 array(node, &args).into()
@@ -220,6 +217,11 @@ fn values_counted(f: &Func, inputs: &[Value], counting: &Counting) -> Result<Vec
         values.push(value);
     }
     Ok(values)
+}
+
+/// The branch that runs under this predicate.
+fn chosen<'a>(c: &'a Cond, predicate: &Value) -> &'a Func {
+    if predicate.array().data().get_f64(0) == 0.0 { &c.otherwise } else { &c.then }
 }
 
 fn owned(values: &[&Value]) -> Vec<Value> {
