@@ -4,6 +4,7 @@
 
 use std::marker::PhantomData;
 
+use super::ops::{load_up_to, store_up_to};
 use super::strip::StripKernel;
 use crate::simd::lanes::{Int, Lanes, Mask, Simd};
 
@@ -65,33 +66,12 @@ int_compare_op! {
     Le<SIGNED>: |a, b| b.lt(a, SIGNED).not();
 }
 
-/// Reads `n <= LEN` words.
-#[inline(always)]
-unsafe fn load_up_to<V: Int>(p: *const u32, n: usize) -> V {
-    // SAFETY: kernels pass the number of words that remain in the strip.
-    unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
-}
-
-/// Writes `n <= LEN` words.
-#[inline(always)]
-unsafe fn store_up_to<V: Int>(x: V, p: *mut u32, n: usize) {
-    // SAFETY: as for `load_up_to`.
-    unsafe { if n == V::LEN { x.store(p) } else { x.store_part(p, n) } }
-}
-
 /// An [`IntOp`] over a strip.
 pub(super) struct IntMap<O>(PhantomData<O>);
 
 impl<O: IntOp> StripKernel for IntMap<O> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
         let mut i = 0;
         while i < n {
@@ -112,14 +92,7 @@ pub(super) struct IntCompare<O>(PhantomData<O>);
 
 impl<O: IntCompareOp> StripKernel for IntCompare<O> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>());
         let mut i = 0;
         while i < n {
@@ -139,14 +112,7 @@ pub(super) struct Not;
 
 impl StripKernel for Not {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<u32>());
         let mut i = 0;
         while i < n {
@@ -163,7 +129,7 @@ pub(super) struct Select;
 
 impl StripKernel for Select {
     #[inline(always)]
-    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b, c) = (dst.cast::<u32>(), a.cast::<u32>(), b.cast::<u32>(), c.cast::<u32>());
         let mut i = 0;
         while i < n {

@@ -132,9 +132,16 @@ compare_op! {
 
 /// Reads `n <= LEN` lanes.
 #[inline(always)]
-unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
+pub(super) unsafe fn load_up_to<V: Lanes>(p: *const V::Elem, n: usize) -> V {
     // SAFETY: kernels pass the number of elements that remain in the strip.
     unsafe { if n == V::LEN { V::load(p) } else { V::load_part(p, n) } }
+}
+
+/// Writes `n <= LEN` lanes.
+#[inline(always)]
+pub(super) unsafe fn store_up_to<V: Lanes>(x: V, p: *mut V::Elem, n: usize) {
+    // SAFETY: as for `load_up_to`.
+    unsafe { if n == V::LEN { x.store(p) } else { x.store_part(p, n) } }
 }
 
 /// A [`CompareOp`] over a strip, to words of 0 or 1.
@@ -142,14 +149,7 @@ pub(super) struct Compare<T, O>(PhantomData<(T, O)>);
 
 impl<T: Math, O: CompareOp> StripKernel for Compare<T, O> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b) = (dst.cast::<u32>(), a.cast::<T>(), b.cast::<T>());
         let mut i = 0;
         while i < n {
@@ -169,14 +169,7 @@ pub(super) struct IsFinite<T>(PhantomData<T>);
 
 impl<T: Math> StripKernel for IsFinite<T> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        _imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: [f64; 2], n: usize) {
         let (dst, a) = (dst.cast::<u32>(), a.cast::<T>());
         let mut i = 0;
         while i < n {
@@ -196,7 +189,7 @@ pub(super) struct Select;
 
 impl StripKernel for Select {
     #[inline(always)]
-    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _imm: [f64; 2], n: usize) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, _: [f64; 2], n: usize) {
         let (dst, a, b, c) = (dst.cast::<f64>(), a.cast::<u32>(), b.cast::<f64>(), c.cast::<f64>());
         let mut i = 0;
         while i < n {
@@ -205,12 +198,7 @@ impl StripKernel for Select {
             unsafe {
                 let mask = S::F64::load_mask(a.add(i), count);
                 let (x, y): (S::F64, S::F64) = (load_up_to(b.add(i), count), load_up_to(c.add(i), count));
-                let out = S::F64::select(mask, x, y);
-                if count == S::F64::LEN {
-                    out.store(dst.add(i));
-                } else {
-                    out.store_part(dst.add(i), count);
-                }
+                store_up_to(S::F64::select(mask, x, y), dst.add(i), count);
             }
             i += count;
         }
@@ -222,14 +210,7 @@ pub(super) struct Powf<T>(PhantomData<T>);
 
 impl<T: Math> StripKernel for Powf<T> {
     #[inline(always)]
-    unsafe fn run<S: Simd>(
-        dst: *mut u8,
-        a: *const u8,
-        _b: *const u8,
-        _c: *const u8,
-        imm: [f64; 2],
-        n: usize,
-    ) {
+    unsafe fn run<S: Simd>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, imm: [f64; 2], n: usize) {
         let (dst, a, exponent) = (dst.cast::<T>(), a.cast::<T>(), T::from_f64(imm[0]));
         for i in 0..n {
             // SAFETY: `i < n`.
