@@ -255,13 +255,8 @@ impl<Args: Tree, T: Tree> Jit<'_, Args, T> {
         if !self.needs_finite {
             return Ok(space);
         }
-        match program.non_finite(&space.outputs[..program.num_outputs], is_checked) {
-            None => Ok(space),
-            Some(e) => {
-                compiled.give_back(space);
-                Err(e)
-            }
-        }
+        let failure = program.non_finite(&space.outputs[..program.num_outputs], is_checked);
+        compiled.unless(failure, space)
     }
 
     /// Runs with owned arguments. A result keeps the buffer that it was computed in. In exchange, the program keeps the

@@ -191,17 +191,22 @@ impl Counts {
         let space = compiled.run(inputs);
         *lock(&self.last) = space.counts();
         let failed = space.outputs[num_outputs..].iter().find_map(Check::failure);
-        match failed {
-            None => Ok(space),
-            Some(e) => {
-                compiled.give_back(space);
-                Err(e)
-            }
-        }
+        compiled.unless(failed, space)
     }
 }
 
 impl Compiled {
+    /// The results of a run, unless it failed.
+    pub fn unless(&self, failure: Option<Error>, space: Space) -> Result<Space> {
+        match failure {
+            None => Ok(space),
+            Some(e) => {
+                self.give_back(space);
+                Err(e)
+            }
+        }
+    }
+
     /// The first `num_outputs` results of a run. A result takes the array of a leaf that is not shared and has the same
     /// type, in exchange for its buffer.
     pub fn hand_over(&self, mut space: Space, num_outputs: usize, leaves: Vec<Tensor>) -> Vec<Tensor> {
