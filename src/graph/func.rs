@@ -129,7 +129,7 @@ impl Func {
     pub fn holds_data(&self) -> bool {
         let holds = |node: &Node| {
             matches!(node.op, Op::Const(Literal::Array(_)) | Op::Observe(_))
-                || node.op.bodies().into_iter().any(Func::holds_data)
+                || node.op.bodies().into_iter().any(|(_, body)| body.holds_data())
         };
         self.nodes().iter().any(holds)
     }

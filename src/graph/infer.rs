@@ -131,7 +131,7 @@ fn constant(literal: &Literal, hint: Option<&Type>) -> Inferred {
     Ok(ty)
 }
 
-fn need(ok: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn need(ok: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if ok { Ok(()) } else { Err(why()) }
 }
 

@@ -45,7 +45,7 @@ pub use literal::Literal;
 pub(crate) use loops::MAX_ROWS;
 pub use loops::{Checkpoints, Policy, Solve, TileOut, Tiles};
 pub use observer::{CallbackValue, Observer};
-pub use op::{BinaryOp, CompareOp, FloatFn, Op, ReduceOp, UnaryOp};
+pub use op::{BinaryOp, CompareOp, FloatFn, Op, ReduceOp, States, UnaryOp};
 pub use replay::Replay;
 pub use signature::{
     AttemptInputs, AttemptOutputs, ReplayOperands, ReplayValues, SearchOperands, SearchValues, TripInputs,

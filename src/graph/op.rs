@@ -5,7 +5,7 @@
 //! operands of equal shape. There is no op for a function that can be composed of these ops without losing
 //! accuracy or speed (mean, softplus, silu, norms, normal samples).
 
-use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles};
+use super::{Cond, Custom, Func, Literal, Margins, Observer, Replay, Solve, Tiles, indices};
 use std::sync::Arc;
 
 /// Defines the elementwise functions of one operand: those with rules of their own, and the rows of the
@@ -253,6 +253,20 @@ pub enum Op {
     Proj(usize),
 }
 
+/// What a loop leaves on a tape: the outputs of its body that are states and residuals.
+pub struct States<'a> {
+    /// One attempt, or one trip.
+    pub body: &'a Func,
+    /// The outputs of the body that are the next state.
+    pub carry: Vec<usize>,
+    /// The outputs of the body that are residuals.
+    pub residuals: Vec<usize>,
+    /// The number of residuals that a step itself computes.
+    pub num_own: usize,
+    /// The values of the node that are the last state.
+    pub values: Vec<usize>,
+}
+
 impl Op {
     /// Whether each element of the result depends only on the operands' elements at the same index. False for
     /// `Observe`, which has a side effect.
@@ -269,15 +283,69 @@ impl Op {
         )
     }
 
-    /// The functions inside the operation.
-    pub fn bodies(&self) -> Vec<&Func> {
+    /// The functions inside the operation, with the names that printed graphs have for them.
+    pub fn bodies(&self) -> Vec<(&'static str, &Func)> {
+        let all = match self {
+            Op::Solve(s) => {
+                [("attempt", Some(&s.attempt)), ("step", Some(&s.step)), ("inverse", s.inverse.as_ref())]
+            }
+            Op::Replay(l) => {
+                [("body", Some(&l.body)), ("step", l.step.as_ref()), ("inverse", l.inverse.as_ref())]
+            }
+            Op::Tiles(t) => [("body", Some(&t.body)), ("tail", t.tail.as_ref()), ("", None)],
+            Op::Custom(c) => [("body", Some(&c.body)), ("jvp", c.jvp.as_ref()), ("vjp", c.vjp.as_ref())],
+            Op::Cond(c) => [("then", Some(&c.then)), ("otherwise", Some(&c.otherwise)), ("", None)],
+            _ => return vec![],
+        };
+        all.into_iter().filter_map(|(name, f)| Some((name, f?))).collect()
+    }
+
+    /// The same operation with `g` applied to the functions inside.
+    #[must_use]
+    pub fn map_bodies(&self, mut g: impl FnMut(&Func) -> Func) -> Op {
+        let mut op = self.clone();
+        let all = match &mut op {
+            Op::Solve(s) => {
+                let Solve { attempt, step, inverse, .. } = Arc::make_mut(s);
+                [Some(attempt), Some(step), inverse.as_mut()]
+            }
+            Op::Replay(l) => {
+                let Replay { body, step, inverse, .. } = Arc::make_mut(l);
+                [Some(body), step.as_mut(), inverse.as_mut()]
+            }
+            Op::Tiles(t) => {
+                let Tiles { body, tail, .. } = Arc::make_mut(t);
+                [Some(body), tail.as_mut(), None]
+            }
+            Op::Custom(c) => {
+                let Custom { body, jvp, vjp, .. } = Arc::make_mut(c);
+                [Some(body), jvp.as_mut(), vjp.as_mut()]
+            }
+            Op::Cond(c) => {
+                let Cond { then, otherwise } = Arc::make_mut(c);
+                [Some(then), Some(otherwise), None]
+            }
+            _ => [None, None, None],
+        };
+        all.into_iter().flatten().for_each(|f| *f = g(f));
+        op
+    }
+
+    /// What a loop leaves on a tape; `None` for other operations.
+    pub fn states(&self) -> Option<States<'_>> {
         match self {
-            Op::Solve(s) => [&s.attempt, &s.step].into_iter().chain(&s.inverse).collect(),
-            Op::Replay(l) => [&l.body].into_iter().chain(&l.step).chain(&l.inverse).collect(),
-            Op::Tiles(t) => [&t.body].into_iter().chain(&t.tail).collect(),
-            Op::Custom(c) => [&c.body].into_iter().chain(&c.jvp).chain(&c.vjp).collect(),
-            Op::Cond(c) => vec![&c.then, &c.otherwise],
-            _ => vec![],
+            Op::Solve(s) => {
+                let of = s.attempt_outputs(&indices(s.attempt.num_outputs()));
+                let residuals = [of.own, of.last].concat();
+                let (carry, values) = (of.carry, s.places().carry);
+                Some(States { body: &s.attempt, carry, residuals, num_own: s.num_own, values })
+            }
+            Op::Replay(l) => {
+                let of = l.outputs(&indices(l.body.num_outputs()));
+                let (carry, residuals, values) = (of.carry, of.residuals, l.places().carry);
+                Some(States { body: &l.body, carry, residuals, num_own: l.num_residuals, values })
+            }
+            _ => None,
         }
     }
 

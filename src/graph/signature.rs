@@ -3,6 +3,7 @@
 //! Only this file defines the order of these values. `split` names the values in a list of them (nodes, types,
 //! flags, indices), and `join` returns them in their order. Other files ask for the positions that they need.
 
+use super::infer::need;
 use super::{Func, Replay, Solve, Taps, Type};
 use crate::array::Shape;
 
@@ -172,10 +173,6 @@ fn rows(step: &Func) -> Option<usize> {
         Type::Array { shape, .. } => shape.first().copied(),
         _ => None,
     }
-}
-
-fn need(ok: bool, why: impl FnOnce() -> String) -> Result<(), String> {
-    if ok { Ok(()) } else { Err(why()) }
 }
 
 /// The number of values in a list, less those in the groups before and after.

@@ -7,6 +7,7 @@
 //! not run again when a compiled function is called. It reports only the first fault, because later faults
 //! are mostly consequences of the first.
 
+use super::infer::need;
 use super::{
     Cond, Custom, Func, GraphError, Literal, Node, NodeId, Op, Policy, Replay, Solve, Taps, TileOut, Tiles,
     TripInputs, Type, infer,
@@ -53,10 +54,6 @@ pub fn verify(f: &Func) -> Result<(), GraphError> {
 
 fn at(id: NodeId, op: &'static str, check: Check) -> Result<(), GraphError> {
     check.map_err(|why| GraphError::Malformed { node: id.index(), op, why })
-}
-
-fn need(ok: bool, why: impl FnOnce() -> String) -> Check {
-    if ok { Ok(()) } else { Err(why()) }
 }
 
 /// Checks a node, given the nodes before it.
@@ -216,19 +213,12 @@ fn check_search_and_tape(l: &Replay, before: &[Node], node: &Node) -> Check {
         let (own, of_search) = (l.lockstep(), s.rows());
         need(own == of_search, || format!("it runs {}, but its search {}", rows(own), rows(of_search)))?;
     }
-    let (states, residuals) = match operands.tape.first().and_then(|&tape| maker(tape)) {
-        Some(Op::Solve(s)) => {
-            let of = s.step_outputs(&s.step.output_types());
-            (of.carry, of.residuals)
-        }
-        Some(Op::Replay(made)) => {
-            let of = made.outputs(&made.body.output_types());
-            (of.carry, of.residuals)
-        }
-        _ => return Ok(()),
-    };
-    same("its state", &l.inputs(&l.body.input_types()).states, &states)?;
-    same("its residual", &l.outputs(&l.body.output_types()).residuals, &residuals)
+    let tape = operands.tape.first().and_then(|&tape| maker(tape));
+    let Some(of) = tape.and_then(Op::states) else { return Ok(()) };
+    let types =
+        |outputs: &[usize]| outputs.iter().map(|&k| of.body.output_type(k).clone()).collect::<Vec<_>>();
+    same("its state", &l.inputs(&l.body.input_types()).states, &types(&of.carry))?;
+    same("its residual", &l.outputs(&l.body.output_types()).residuals, &types(&of.residuals))
 }
 
 /// Only forward loops that read no states fill a tape.

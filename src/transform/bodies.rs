@@ -1,58 +1,18 @@
 //! Helpers for the functions inside a node, and for functions with changed inputs or outputs.
 
-use crate::graph::{
-    AttemptOutputs, Builder, Cond, Custom, Func, NodeId, Op, Replay, Solve, Tiles, TripOutputs, Type, indices,
-};
-use std::sync::Arc;
+use crate::graph::{AttemptOutputs, Builder, Func, NodeId, Op, Replay, Solve, TripOutputs, Type, indices};
 
-/// The same operation with `g` applied to its bodies.
-pub(super) fn map_bodies(op: &Op, mut g: impl FnMut(&Func) -> Func) -> Op {
-    match op {
-        Op::Solve(s) => {
-            let (attempt, step, inverse) = (g(&s.attempt), g(&s.step), s.inverse.as_ref().map(&mut g));
-            Op::Solve(Arc::new(Solve { attempt, step, inverse, ..**s }))
-        }
-        Op::Replay(l) => {
-            let (body, step) = (g(&l.body), l.step.as_ref().map(&mut g));
-            let inverse = l.inverse.as_ref().map(&mut g);
-            Op::Replay(Arc::new(Replay { body, step, inverse, ..**l }))
-        }
-        Op::Tiles(t) => {
-            let (body, tail) = (g(&t.body), t.tail.as_ref().map(g));
-            Op::Tiles(Arc::new(Tiles { body, tail, outs: t.outs.clone(), ..**t }))
-        }
-        Op::Cond(c) => {
-            let (then, otherwise) = (g(&c.then), g(&c.otherwise));
-            Op::Cond(Arc::new(Cond { then, otherwise }))
-        }
-        Op::Custom(c) => {
-            let body = g(&c.body);
-            let (jvp, vjp) = (c.jvp.as_ref().map(&mut g), c.vjp.as_ref().map(&mut g));
-            Op::Custom(Arc::new(Custom { body, jvp, vjp, num_outs: c.num_outs }))
-        }
-        plain => plain.clone(),
-    }
-}
-
-/// Inserts a copy of a node of type `ty` with the operands `args`.
-pub(super) fn push_as(b: &mut Builder, op: Op, args: &[NodeId], ty: &Type) -> NodeId {
-    b.push(op, args, Some(ty))
-}
-
-/// Inserts the nodes of `f`, with `args` in place of its inputs and each other node through `push`. Returns
-/// the new node of each node of `f`.
-pub(super) fn rebuild(
-    b: &mut Builder,
-    f: &Func,
-    args: &[NodeId],
-    mut push: impl FnMut(&mut Builder, &Op, &[NodeId], &Type) -> NodeId,
-) -> Vec<NodeId> {
+/// The same function with each node other than inputs through `push`, which receives the new operands and the type of
+/// the node.
+pub(super) fn rebuild(f: &Func, mut push: impl FnMut(&mut Builder, &Op, &[NodeId], &Type) -> NodeId) -> Func {
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
     let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
     for node in f.nodes() {
         let x: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
-        map.push(if let Op::Input(k) = node.op { args[k] } else { push(b, &node.op, &x, &node.ty) });
+        map.push(if let Op::Input(k) = node.op { ids[k] } else { push(&mut b, &node.op, &x, &node.ty) });
     }
-    map
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
 }
 
 /// The replacement of an input of a function when its signature changes.
@@ -133,6 +93,18 @@ pub fn plain_replay(l: &Replay) -> Replay {
 /// The values of `all` at which `kept` is set.
 pub(super) fn only<T: Clone>(all: &[T], kept: &[bool]) -> Vec<T> {
     all.iter().zip(kept).filter(|(_, kept)| **kept).map(|(x, _)| x.clone()).collect()
+}
+
+/// Which nodes of a function depend on the inputs that `wanted` chooses.
+pub(super) fn depending(f: &Func, wanted: impl Fn(usize) -> bool) -> Vec<bool> {
+    let mut found: Vec<bool> = Vec::with_capacity(f.nodes().len());
+    for node in f.nodes() {
+        found.push(match node.op {
+            Op::Input(k) => wanted(k),
+            _ => node.args.iter().any(|a| found[a.index()]),
+        });
+    }
+    found
 }
 
 /// Which inputs of a function a node or an output reads.

@@ -3,11 +3,9 @@
 //! The branches of a derivative recompute the primal values that they need, as tiles do. The predicate is not a
 //! float and has no derivative.
 
-use super::TransformError;
-use super::flow::node_flows;
 use super::jvp::{JvpRule, jvp_into, or_zero};
 use super::vjp::{VjpRule, vjp_into};
-use super::{Cotangents, Tangents};
+use super::{Cotangents, Tangents, TransformError, marked, placed, present};
 use crate::graph::{Builder, Cond, Func, NodeId, Op, Type};
 use std::sync::Arc;
 
@@ -22,11 +20,10 @@ fn with_more(branch: &Func, more: impl IntoIterator<Item = Type>) -> (Builder, V
 
 pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &JvpRule) -> Tangents {
     let moving: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.dx[k].is_some()).collect();
-    let outs: Vec<usize> = (0..rule.active.len()).filter(|&k| rule.active[k]).collect();
+    let outs = marked(rule.active);
     let derive = |branch: &Func| {
         let (mut b, x, dx) = with_more(branch, moving.iter().map(|&k| branch.input_type(k - 1).clone()));
-        let mut d = vec![None; x.len()];
-        moving.iter().zip(dx).for_each(|(&k, id)| d[k - 1] = Some(id));
+        let d = placed(1 + x.len(), &moving, dx).split_off(1);
         let (values, tangents) = jvp_into(&mut b, branch, &x, &d);
         let outputs: Vec<NodeId> = outs.iter().map(|&k| or_zero(&mut b, tangents[k], values[k])).collect();
         b.finish(&outputs)
@@ -35,20 +32,14 @@ pub(super) fn jvp_cond(b: &mut Builder, c: &Cond, rule: &JvpRule) -> Tangents {
     let mut x = rule.x.to_vec();
     x.extend(moving.iter().filter_map(|&k| rule.dx[k]));
     let all = b.push(Op::Cond(Arc::new(op)), &x, None);
-    let mut found = vec![None; rule.active.len()];
-    outs.iter().enumerate().for_each(|(i, &k)| found[k] = Some(b.proj(all, i)));
-    found
+    placed(rule.active.len(), &outs, (0..).map(|i| b.proj(all, i)))
 }
 
 pub(super) fn vjp_cond(b: &mut Builder, c: &Cond, rule: &VjpRule) -> Result<Cotangents, TransformError> {
-    let flows = node_flows(rule.f, rule.node);
-    let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
-    let wrt: Vec<usize> = (1..rule.x.len()).filter(|&k| rule.on[k] && counts(k)).collect();
-    let outs: Vec<usize> = (0..rule.g.len()).filter(|&o| rule.g[o].is_some()).collect();
+    let (wrt, outs) = (rule.wanted(), present(rule.g));
     let derive = |branch: &Func| {
         let (mut b, x, cts) = with_more(branch, outs.iter().map(|&o| branch.output_type(o).clone()));
-        let mut g = vec![None; branch.num_outputs()];
-        outs.iter().zip(cts).for_each(|(&o, id)| g[o] = Some(id));
+        let g = placed(branch.num_outputs(), &outs, cts);
         let active: Vec<bool> = (0..x.len()).map(|k| wrt.contains(&(k + 1))).collect();
         let (_, found) = vjp_into(&mut b, branch, &x, &active, &g)?;
         let outputs: Vec<NodeId> = wrt.iter().map(|&k| or_zero(&mut b, found[k - 1], x[k - 1])).collect();
@@ -58,7 +49,5 @@ pub(super) fn vjp_cond(b: &mut Builder, c: &Cond, rule: &VjpRule) -> Result<Cota
     let mut x = rule.x.to_vec();
     x.extend(outs.iter().filter_map(|&o| rule.g[o]));
     let all = b.push(Op::Cond(Arc::new(op)), &x, None);
-    let mut found = vec![None; rule.x.len()];
-    wrt.iter().enumerate().for_each(|(i, &k)| found[k] = Some(b.proj(all, i)));
-    Ok(found)
+    Ok(placed(rule.x.len(), &wrt, (0..).map(|i| b.proj(all, i))))
 }

@@ -7,7 +7,6 @@
 //! the body, because a reverse rule need not be linear (gradient clipping is not) and then has no transpose.
 
 use super::TransformError;
-use super::bodies::{map_bodies, push_as};
 use super::jvp::{JvpRule, jvp_into, or_zero};
 use super::vjp::{VjpRule, vjp_into};
 use super::{Cotangents, Tangents};
@@ -93,7 +92,7 @@ pub fn inline_custom(f: &Func) -> Func {
         map.push(match &node.op {
             Op::Input(k) => vec![ids[*k]],
             Op::Custom(c) => b.inline(&inline_custom(&c.body), &x),
-            op => vec![push_as(&mut b, map_bodies(op, inline_custom), &x, &node.ty)],
+            op => vec![b.push(op.map_bodies(inline_custom), &x, Some(&node.ty))],
         });
     }
     let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()][0]).collect();

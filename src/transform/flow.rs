@@ -9,58 +9,11 @@
 //! Each node has a set of inputs, not a single flag, because loops need to know which output depends on which
 //! input. One pass over the function therefore answers all queries.
 
+use super::set::Set;
 use crate::graph::{
     Cond, Custom, Func, Node, Op, Replay, ReplayValues, SearchValues, Solve, TripOutputs, Type, UnaryOp,
     indices,
 };
-
-/// A set of small integers: inputs of a function, or operands of a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Set(Vec<u64>);
-
-impl Set {
-    fn one(i: usize) -> Set {
-        let mut s = Set::default();
-        s.insert(i);
-        s
-    }
-
-    pub(super) fn insert(&mut self, i: usize) {
-        if self.0.len() <= i / 64 {
-            self.0.resize(i / 64 + 1, 0);
-        }
-        self.0[i / 64] |= 1 << (i % 64);
-    }
-
-    pub(super) fn contains(&self, i: usize) -> bool {
-        self.0.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1)
-    }
-
-    fn join(&mut self, other: &Set) {
-        if self.0.len() < other.0.len() {
-            self.0.resize(other.0.len(), 0);
-        }
-        for (a, b) in self.0.iter_mut().zip(&other.0) {
-            *a |= b;
-        }
-    }
-
-    pub(super) fn meets(&self, other: &Set) -> bool {
-        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..64 * self.0.len()).filter(|&i| self.contains(i))
-    }
-}
-
-impl FromIterator<usize> for Set {
-    fn from_iter<I: IntoIterator<Item = usize>>(items: I) -> Set {
-        let mut s = Set::default();
-        items.into_iter().for_each(|i| s.insert(i));
-        s
-    }
-}
 
 /// For each value of each node (one, or the values of a tuple), the inputs that it depends on.
 pub(super) fn dependence(f: &Func) -> Vec<Vec<Set>> {

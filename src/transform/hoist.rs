@@ -9,25 +9,22 @@
 //! The backend cannot do this, because it sees one body at a time and cannot change the signature of a loop.
 //! Moving views, too, would replace registers by memory traffic.
 
-use super::bodies::{map_bodies, push_as};
+use super::bodies::{depending, rebuild};
 use crate::graph::{Builder, Func, NodeId, Op, Policy, Replay, Solve, Tiles, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The same function with loop-invariant computations moved out of bodies, innermost bodies first.
 pub fn hoist(f: &Func) -> Func {
-    let (mut b, ids) = Builder::with_inputs(&f.input_types());
-    let map = super::bodies::rebuild(&mut b, f, &ids, |b, op, x, ty| {
-        let op = map_bodies(op, hoist);
+    rebuild(f, |b, op, x, ty| {
+        let op = op.map_bodies(hoist);
         match &op {
             Op::Solve(s) => solve(b, s, x),
             Op::Replay(l) => replay(b, l, x),
             Op::Tiles(t) => tiles(b, t, x),
-            _ => push_as(b, op, x, ty),
+            _ => b.push(op, x, Some(ty)),
         }
-    });
-    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
-    b.finish(&outputs)
+    })
 }
 
 fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
@@ -40,7 +37,7 @@ fn solve(b: &mut Builder, s: &Solve, x: &[NodeId]) -> NodeId {
     // All derivatives have been taken, so the inverse is unused.
     let policy = without_inverse(s.policy);
     let smaller = Solve { attempt, step, inverse: None, policy, ..*s };
-    b.push(Op::Solve(Arc::new(smaller)), &operands.join(), None)
+    b.search(smaller, operands)
 }
 
 fn replay(b: &mut Builder, l: &Replay, x: &[NodeId]) -> NodeId {
@@ -54,7 +51,7 @@ fn replay(b: &mut Builder, l: &Replay, x: &[NodeId]) -> NodeId {
     let body = bodies.pop().expect("invariant: as many as were given");
     let policy = without_inverse(l.policy);
     let smaller = Replay { body, step: bodies.pop(), inverse: None, policy, ..*l };
-    b.push(Op::Replay(Arc::new(smaller)), &operands.join(), None)
+    b.replay(smaller, operands)
 }
 
 /// The policy of a loop without its inverse.
@@ -97,7 +94,10 @@ impl<'a> Outside<'a> {
     /// Finds the nodes of a body that move out and inserts them outside; maps each moved value to its index in
     /// `found`.
     fn moved(&mut self, f: &Func, at: usize) -> HashMap<Hoisted, usize> {
-        let fixed = fixed_nodes(f, at..at + self.captures.len());
+        let captured = at..at + self.captures.len();
+        let moves = depending(f, |k| !captured.contains(&k));
+        // The nodes that depend only on captured inputs.
+        let fixed: Vec<bool> = moves.iter().map(|moves| !moves).collect();
         let mut moved = HashMap::new();
         let mut outer: HashMap<NodeId, NodeId> = HashMap::new();
         for place in places(f, &fixed) {
@@ -124,7 +124,7 @@ impl<'a> Outside<'a> {
             self.captures[k - at]
         } else {
             let x: Vec<NodeId> = node.args.iter().map(|&a| self.bring_out(f, at, a, outer)).collect();
-            push_as(self.b, node.op.clone(), &x, &node.ty)
+            self.b.push(node.op.clone(), &x, Some(&node.ty))
         };
         outer.insert(id, new);
         new
@@ -136,18 +136,6 @@ impl<'a> Outside<'a> {
 struct Hoisted {
     node: NodeId,
     turned: bool,
-}
-
-/// Which nodes depend only on captured inputs.
-fn fixed_nodes(f: &Func, captured: std::ops::Range<usize>) -> Vec<bool> {
-    let mut fixed: Vec<bool> = Vec::with_capacity(f.nodes().len());
-    for node in f.nodes() {
-        fixed.push(match node.op {
-            Op::Input(k) => captured.contains(&k),
-            _ => node.args.iter().all(|a| fixed[a.index()]),
-        });
-    }
-    fixed
 }
 
 /// Whether an operation is as cheap in the body as reading its result would be.
@@ -223,7 +211,7 @@ fn without(f: &Func, behind: usize, types: &[Type], moved: &HashMap<Hoisted, usi
         map.push(match op {
             Op::Input(k) if k < behind => ids[k],
             Op::Input(k) => ids[k + types.len()],
-            _ => push_as(&mut b, op, &x, &node.ty),
+            _ => b.push(op, &x, Some(&node.ty)),
         });
     }
     let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();

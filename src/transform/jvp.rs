@@ -4,8 +4,8 @@
 //! floats have tangents. The rules emit ordinary nodes beside the original nodes, and equal nodes merge. A
 //! derivative of a derivative therefore needs no other mechanism.
 
-use super::flow::{Set, active_args, dependence, num_values};
-use super::{cond, custom, partials, replay, tiles};
+use super::flow::{active_args, dependence, num_values};
+use super::{Set, cond, custom, partials, replay, tiles};
 use crate::graph::{BinaryOp, Builder, CompareOp, Func, Node, NodeId, Op, ReduceOp, Type};
 
 /// The Jacobian-vector product: `(x.., dx..) -> (f(x).., df(x) dx..)`.

@@ -4,9 +4,12 @@
 //! one builder, where operands that are the same value outside become one input. Equal nodes then merge; such
 //! a node may be a whole solve. Two tiles can merge unless one of them needs an output of the other. If the
 //! cotangents are constants, the tiles of a gradient need no output of the primal tiles.
+//!
+//! The derivative rule cannot do this: it sees one node, and only the program shows whether the cotangents depend on
+//! outputs of the primal tiles. Residuals cannot do it either: they would leave the tiles, which would then store the
+//! values of all rows, and tapes cannot leave a body.
 
-use super::bodies::push_as;
-use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles};
+use crate::graph::{Builder, Func, Node, NodeId, Op, Tiles, Type};
 use std::sync::Arc;
 
 /// The same function with every group of tiles that can run together merged.
@@ -62,7 +65,7 @@ fn merged(f: &Func, first: usize, second: usize) -> Func {
         let x: Vec<NodeId> = node.args.iter().map(|a| at(map, a.index())).collect();
         map[i] = Some(match node.op {
             Op::Input(k) => ids[k],
-            _ => push_as(b, node.op.clone(), &x, &node.ty),
+            _ => b.push(node.op.clone(), &x, Some(&node.ty)),
         });
     };
     for i in (0..second).filter(|&i| !later[i]) {
@@ -104,16 +107,16 @@ fn join(p: &Tiles, x: &[NodeId], q: &Tiles, y: &[NodeId]) -> (Tiles, Vec<NodeId>
     let find =
         |all: &[NodeId], id: NodeId| all.iter().position(|&a| a == id).expect("invariant: in the union");
     let body = |f: &Func, g: &Func| {
-        let mut types = vec![f.input_type(0).clone()];
-        let known = |ids: &[NodeId], id: NodeId, own: &Func, at: usize| {
-            ids.iter().position(|&i| i == id).map(|k| own.input_type(at + k).clone())
+        // Operands of both tiles have the types that the first body gives them.
+        let further = |own: &[NodeId], others: &[NodeId], at: usize| -> Vec<Type> {
+            let new = (0..others.len()).filter(|&k| !own.contains(&others[k]));
+            new.map(|k| g.input_type(at + k).clone()).collect()
         };
-        types.extend(
-            rowed.iter().filter_map(|&id| known(x_rowed, id, f, 1).or_else(|| known(y_rowed, id, g, 1))),
-        );
-        types.extend(shared.iter().filter_map(|&id| {
-            known(x_shared, id, f, 1 + p.num_rowed).or_else(|| known(y_shared, id, g, 1 + q.num_rowed))
-        }));
+        let mut types = f.input_types();
+        let of_shared = types.split_off(1 + p.num_rowed);
+        types.extend(further(x_rowed, y_rowed, 1));
+        types.extend(of_shared);
+        types.extend(further(x_shared, y_shared, 1 + q.num_rowed));
         let (mut b, ids) = Builder::with_inputs(&types);
         let inputs = |rows: &[NodeId], whole: &[NodeId]| {
             let mut args = vec![ids[0]];

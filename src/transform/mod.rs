@@ -17,6 +17,7 @@ mod merge;
 mod partials;
 mod remat;
 mod replay;
+mod set;
 mod simplify;
 mod tiles;
 mod vjp;
@@ -28,6 +29,7 @@ pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
 pub use remat::{Residuals, candidates, residuals};
+pub use set::Set;
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};
 
@@ -48,6 +50,23 @@ pub fn optimize(f: &crate::graph::Func) -> crate::graph::Func {
 type Tangents = Vec<Option<NodeId>>;
 /// The cotangent of each value, or of each operand; `None` is zero.
 type Cotangents = Vec<Option<NodeId>>;
+
+/// The indices at which a list has a derivative.
+fn present(d: &[Option<NodeId>]) -> Vec<usize> {
+    (0..d.len()).filter(|&k| d[k].is_some()).collect()
+}
+
+/// The indices at which a flag is set.
+fn marked(flags: &[bool]) -> Vec<usize> {
+    (0..flags.len()).filter(|&k| flags[k]).collect()
+}
+
+/// A list of `num` derivatives: `values` at the indices `at`, zeros elsewhere.
+fn placed(num: usize, at: &[usize], values: impl IntoIterator<Item = NodeId>) -> Vec<Option<NodeId>> {
+    let mut all = vec![None; num];
+    at.iter().zip(values).for_each(|(&k, value)| all[k] = Some(value));
+    all
+}
 
 /// A derivative that does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

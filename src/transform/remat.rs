@@ -10,8 +10,8 @@
 //! start. Passes could then not simplify a product of the step together with its cotangent, and removing a residual
 //! would change two loops at once.
 
-use super::bodies::with_outputs;
-use crate::graph::{Builder, Func, NodeId, Op, Replay, TripInputs, TripOutputs, Type, indices};
+use super::bodies::{depending, with_outputs};
+use crate::graph::{Builder, Func, NodeId, Op, Replay, States, TripInputs, TripOutputs, Type, indices};
 
 /// The bodies of a loop and of its backward pass, and the residuals between them.
 #[derive(Clone, Debug)]
@@ -37,17 +37,7 @@ pub fn residuals(f: &Func, back: NodeId) -> Option<Residuals> {
     if kept.is_empty() {
         return None;
     }
-    let (body, residuals, num_own) = match &f.node(maker).op {
-        Op::Solve(s) => {
-            let of = s.attempt_outputs(&indices(s.attempt.num_outputs()));
-            (&s.attempt, [of.own, of.last].concat(), s.num_own)
-        }
-        Op::Replay(of) => {
-            let residuals = of.outputs(&indices(of.body.num_outputs())).residuals;
-            (&of.body, residuals, of.num_residuals)
-        }
-        _ => return None,
-    };
+    let States { body, residuals, num_own, .. } = f.node(maker).op.states()?;
     kept.sort_by_key(|&k| k >= num_own);
     let pick = |all: &[usize]| kept.iter().map(|&k| all[k]).collect::<Vec<usize>>();
     let others = (0..body.num_outputs()).filter(|k| !residuals.contains(k));
@@ -89,14 +79,7 @@ fn taking(l: &Replay, given: &[NodeId]) -> Func {
 fn cotangents(l: &Replay) -> Vec<bool> {
     let of = l.inputs(&indices(l.body.num_inputs()));
     let received = TripInputs { trip: vec![], live: vec![], states: vec![], captures: vec![], ..of }.join();
-    let mut found: Vec<bool> = Vec::with_capacity(l.body.nodes().len());
-    for node in l.body.nodes() {
-        found.push(match node.op {
-            Op::Input(k) => received.contains(&k),
-            _ => node.args.iter().any(|a| found[a.index()]),
-        });
-    }
-    found
+    depending(&l.body, |k| received.contains(&k))
 }
 
 /// The residuals that are worth storing, by their index in `marks`, in the order of their nodes.
@@ -131,13 +114,7 @@ fn stored(l: &Replay, outputs: &[NodeId], marks: &[NodeId]) -> Vec<usize> {
 /// The values inside a function that a derivative with respect to its first `num` inputs may read: all that depend on
 /// these inputs, or none if every operation is cheap.
 pub fn candidates(f: &Func, num: usize) -> Vec<NodeId> {
-    let mut moves: Vec<bool> = Vec::with_capacity(f.nodes().len());
-    for node in f.nodes() {
-        moves.push(match node.op {
-            Op::Input(k) => k < num,
-            _ => node.args.iter().any(|a| moves[a.index()]),
-        });
-    }
+    let moves = depending(f, |k| k < num);
     let is_inside = |i: usize| {
         let node = &f.nodes()[i];
         moves[i] && matches!(node.ty, Type::Array { .. }) && !matches!(node.op, Op::Input(_))
@@ -150,15 +127,6 @@ pub fn candidates(f: &Func, num: usize) -> Vec<NodeId> {
 fn is_hard_op(op: &Op) -> bool {
     matches!(
         op,
-        Op::Dot { .. }
-            | Op::Conv { .. }
-            | Op::ConvKernel { .. }
-            | Op::RandomBits { .. }
-            | Op::ScatterAdd
-            | Op::Solve(_)
-            | Op::Replay(_)
-            | Op::Tiles(_)
-            | Op::Custom(_)
-            | Op::Cond(_)
-    )
+        Op::Dot { .. } | Op::Conv { .. } | Op::ConvKernel { .. } | Op::RandomBits { .. } | Op::ScatterAdd
+    ) || !op.bodies().is_empty()
 }

@@ -16,7 +16,6 @@ mod tangents;
 mod transpose;
 
 use super::bodies::{Source, plain_replay, resign, with_outputs};
-use super::flow::node_flows;
 use super::jvp::JvpRule;
 use super::vjp::VjpRule;
 use super::{Cotangents, Tangents, TransformError};
@@ -24,7 +23,6 @@ use crate::graph::{
     Builder, NodeId, Op, Replay, ReplayOperands, ReplayValues, SearchOperands, SearchValues, Solve, Type,
     indices,
 };
-use std::sync::Arc;
 use tangents::tangents;
 use transpose::{Loop, transpose};
 
@@ -61,20 +59,13 @@ pub(super) fn jvp_replay(b: &mut Builder, l: &Replay, rule: &JvpRule) -> Tangent
     tangents(b, l, (&x, &dx), &l.values(rule.active)).join()
 }
 
-/// For each operand, whether a value that has a cotangent depends on it.
-fn counting(rule: &VjpRule) -> Vec<bool> {
-    let flows = node_flows(rule.f, rule.node);
-    let counts = |k: usize| flows.iter().zip(rule.g).any(|(s, g)| g.is_some() && s.contains(k));
-    (0..rule.x.len()).map(counts).collect()
-}
-
 /// The operands whose cotangents are needed.
 fn both(a: &[bool], b: &[bool]) -> Vec<bool> {
     a.iter().zip(b).map(|(a, b)| *a && *b).collect()
 }
 
 pub(super) fn vjp_solve(b: &mut Builder, s: &Solve, rule: &VjpRule) -> Result<Cotangents, TransformError> {
-    let counts = counting(rule);
+    let counts = rule.counting();
     let wanted = s.operands(&both(rule.on, &counts));
     let carried = both(&s.values(rule.active).carry, &s.operands(&counts).carry);
     let wanted = ReplayOperands { carry: carried, ..of_search(false, wanted) };
@@ -100,7 +91,7 @@ pub(super) fn vjp_replay(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<
     if l.reads_states() {
         return vjp_of_two(b, l, rule);
     }
-    let counts = counting(rule);
+    let counts = rule.counting();
     let carried = both(&l.values(rule.active).carry, &l.operands(&counts).carry);
     let wanted = ReplayOperands { carry: carried, ..l.operands(&both(rule.on, &counts)) };
     let (x, g, places) = (l.operands(rule.x), l.values(rule.g), l.places());
@@ -128,16 +119,12 @@ fn vjp_of_two(b: &mut Builder, l: &Replay, rule: &VjpRule) -> Result<Cotangents,
         captures: x.captures.clone(),
         ..ReplayOperands::default()
     };
-    let walked = f.push(Op::Replay(Arc::new(walk)), &operands.join(), None);
+    let walked = f.replay(walk, operands);
     let states: Vec<NodeId> = places.states.iter().map(|&k| f.proj(walked, k)).collect();
     let operands = ReplayOperands { xs: [states, x.xs].concat(), states: vec![], tape: vec![], ..x };
     // In a body, states come right before the entries of sequences.
     let num_xs = l.num_states + l.num_xs;
-    let back = f.push(
-        Op::Replay(Arc::new(Replay { step: None, num_states: 0, num_xs, ..plain_replay(l) })),
-        &operands.join(),
-        None,
-    );
+    let back = f.replay(Replay { step: None, num_states: 0, num_xs, ..plain_replay(l) }, operands);
     let values = l.places();
     // No cotangent reaches a tape.
     let given: Vec<usize> = (0..rule.g.len()).filter(|k| !values.tape.contains(k)).collect();
@@ -162,7 +149,8 @@ pub(super) fn add(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
     let sum = body.add(left, right);
     let l = Replay { num_xs: 2, num_ys: 1, ..Replay::new(body.finish(&[sum])) };
     let sums = l.places().ys[0];
-    let all = b.push(Op::Replay(Arc::new(l)), &[schedule, x, y], None);
+    let operands = ReplayOperands { schedule: vec![schedule], xs: vec![x, y], ..ReplayOperands::default() };
+    let all = b.replay(l, operands);
     b.proj(all, sums)
 }
 
@@ -170,16 +158,6 @@ pub(super) fn add(b: &mut Builder, x: NodeId, y: NodeId) -> NodeId {
 fn trip_types() -> [Type; 4] {
     use crate::array::DType::{Bool, F64};
     [Bool, Bool, F64, F64].map(Type::scalar)
-}
-
-/// The indices at which a group has a value.
-fn present(d: &[Option<NodeId>]) -> Vec<usize> {
-    (0..d.len()).filter(|&k| d[k].is_some()).collect()
-}
-
-/// The indices at which a flag is set.
-fn set(flags: &[bool]) -> Vec<usize> {
-    (0..flags.len()).filter(|&k| flags[k]).collect()
 }
 
 fn pick<T: Clone>(values: &[T], of: &[usize]) -> Vec<T> {

@@ -5,10 +5,9 @@
 //! cotangent is zero and becomes an array only if it is a result. Unlike JAX, reverse mode here has no
 //! separate steps for linearization and transposition: each rule emits the transposed nodes itself.
 
-use super::Cotangents;
-use super::flow::{Set, active_args, dependence, num_values};
+use super::flow::{active_args, dependence, node_flows, num_values};
 use super::jvp::{AtExtremum, add, float_input, or_zero, spread};
-use super::{TransformError, cond, custom, partials, replay, tiles};
+use super::{Cotangents, Set, TransformError, cond, custom, partials, replay, tiles};
 use crate::array::Shape;
 use crate::graph::{Builder, Func, Node, NodeId, Op, ReduceOp, Type};
 
@@ -142,6 +141,19 @@ impl VjpRule<'_> {
             out[k] = self.operand(b, g, k);
         }
         Ok(out)
+    }
+
+    /// For each operand, whether a value that has a cotangent depends on it.
+    pub(super) fn counting(&self) -> Vec<bool> {
+        let flows = node_flows(self.f, self.node);
+        let counts = |k: usize| flows.iter().zip(self.g).any(|(s, g)| g.is_some() && s.contains(k));
+        (0..self.x.len()).map(counts).collect()
+    }
+
+    /// The operands that have a cotangent which is needed.
+    pub(super) fn wanted(&self) -> Vec<usize> {
+        let counts = self.counting();
+        (0..self.x.len()).filter(|&k| self.on[k] && counts[k]).collect()
     }
 
     /// The cotangent of operand `k`.

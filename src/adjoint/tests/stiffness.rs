@@ -228,7 +228,7 @@ fn searches(f: &Func, found: &mut Vec<(usize, usize)>, has_choice: &mut bool) {
             found.push((num_carry, num_ext));
         }
         *has_choice |= matches!(node.op, Op::Cond(_));
-        node.op.bodies().iter().for_each(|body| searches(body, found, has_choice));
+        node.op.bodies().iter().for_each(|(_, body)| searches(body, found, has_choice));
     }
 }
 

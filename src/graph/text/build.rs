@@ -148,35 +148,26 @@ impl Statement {
                 inverse: self.body("inverse").ok(),
                 num_carry: self.index("num_carry")?,
                 num_ext: self.index("num_ext")?,
-                num_own: self.index("num_own").unwrap_or(0),
-                num_first: self.index("num_first").unwrap_or(0),
-                taps: self.taps(),
+                num_own: self.count("num_own")?,
+                num_first: self.count("num_first")?,
+                taps: self.taps()?,
                 policy: self.policy()?,
             })),
-            "replay" => {
-                let mut count = |key| if self.has(key) { self.index(key) } else { Ok(0) };
-                let [num_carry, num_states, num_xs, num_ys, num_sums, num_rows, num_tap_rows] =
-                    ["num_carry", "num_states", "num_xs", "num_ys", "num_sums", "num_rows", "num_tap_rows"]
-                        .map(&mut count);
-                let (num_carry, num_states, num_xs) = (num_carry?, num_states?, num_xs?);
-                let (num_ys, num_sums, num_rows, num_tap_rows) =
-                    (num_ys?, num_sums?, num_rows?, num_tap_rows?);
-                Op::Replay(Arc::new(Replay {
-                    body: self.body("body")?,
-                    step: self.body("step").ok(),
-                    inverse: self.body("inverse").ok(),
-                    is_reversed: self.flag("reversed"),
-                    num_carry,
-                    num_states,
-                    num_xs,
-                    num_ys,
-                    num_sums,
-                    num_rows,
-                    num_tap_rows,
-                    num_residuals: self.index("num_residuals").unwrap_or(0),
-                    policy: self.policy()?,
-                }))
-            }
+            "replay" => Op::Replay(Arc::new(Replay {
+                body: self.body("body")?,
+                step: self.body("step").ok(),
+                inverse: self.body("inverse").ok(),
+                is_reversed: self.flag("reversed"),
+                num_carry: self.count("num_carry")?,
+                num_states: self.count("num_states")?,
+                num_xs: self.count("num_xs")?,
+                num_ys: self.count("num_ys")?,
+                num_sums: self.count("num_sums")?,
+                num_rows: self.count("num_rows")?,
+                num_tap_rows: self.count("num_tap_rows")?,
+                num_residuals: self.count("num_residuals")?,
+                policy: self.policy()?,
+            })),
             _ => Op::Tiles(Arc::new(Tiles {
                 rows: self.index("rows")?,
                 tile: self.index("tile")?,
@@ -189,10 +180,9 @@ impl Statement {
     }
 
     /// The taps of a loop. An untapped loop has none of their attributes.
-    fn taps(&mut self) -> Taps {
-        let mut number = |key| self.index(key).unwrap_or(0);
-        let (times, every, groups) = (number("num_times"), number("every"), number("num_groups"));
-        Taps { times, every, groups, last: self.flag("last") }
+    fn taps(&mut self) -> Built<Taps> {
+        let (times, every) = (self.count("num_times")?, self.count("every")?);
+        Ok(Taps { times, every, groups: self.count("num_groups")?, last: self.flag("last") })
     }
 
     fn margins(&mut self) -> Built<Margins> {
@@ -203,8 +193,9 @@ impl Statement {
         Ok(Margins { lo: two("lo")?, hi: two("hi")? })
     }
 
-    fn has(&self, key: &str) -> bool {
-        self.attributes.iter().any(|a| a.key == key)
+    /// An attribute that may be missing if it is 0.
+    fn count(&mut self, key: &str) -> Built<usize> {
+        if self.attributes.iter().any(|a| a.key == key) { self.index(key) } else { Ok(0) }
     }
 
     /// Removes and returns an attribute.

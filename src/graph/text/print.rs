@@ -48,7 +48,7 @@ fn write_node(f: &mut Formatter<'_>, i: usize, node: &Node, indent: usize) -> fm
         write!(f, " {}", joined(&node.args))?;
     }
     write!(f, " : {}", node.ty)?;
-    let bodies = bodies(&node.op);
+    let bodies = node.op.bodies();
     if !bodies.is_empty() {
         writeln!(f, " {{")?;
         for (name, body) in bodies {
@@ -59,31 +59,6 @@ fn write_node(f: &mut Formatter<'_>, i: usize, node: &Node, indent: usize) -> fm
         write!(f, "{:indent$}}}", "")?;
     }
     writeln!(f)
-}
-
-fn bodies(op: &Op) -> Vec<(&'static str, &Func)> {
-    match op {
-        Op::Solve(s) => {
-            let inverse = s.inverse.as_ref().map(|f| ("inverse", f));
-            [("attempt", &s.attempt), ("step", &s.step)].into_iter().chain(inverse).collect()
-        }
-        Op::Replay(l) => {
-            let others = [("step", &l.step), ("inverse", &l.inverse)];
-            let others = others.into_iter().filter_map(|(name, f)| Some((name, f.as_ref()?)));
-            std::iter::once(("body", &l.body)).chain(others).collect()
-        }
-        Op::Tiles(t) => {
-            let tail = t.tail.as_ref().map(|f| ("tail", f));
-            std::iter::once(("body", &t.body)).chain(tail).collect()
-        }
-        Op::Custom(c) => {
-            let rules = [("jvp", &c.jvp), ("vjp", &c.vjp)];
-            let rules = rules.into_iter().filter_map(|(name, rule)| Some((name, rule.as_ref()?)));
-            std::iter::once(("body", &c.body)).chain(rules).collect()
-        }
-        Op::Cond(c) => vec![("then", &c.then), ("otherwise", &c.otherwise)],
-        _ => vec![],
-    }
 }
 
 fn attributes(op: &Op, ty: &Type) -> String {

@@ -7,8 +7,7 @@
 
 use super::{MappedValue, batch};
 use crate::array::DType;
-use crate::graph::{Builder, Func, NodeId, Op, ReduceOp, SearchOperands, Solve, Type, indices};
-use std::sync::Arc;
+use crate::graph::{Builder, Func, NodeId, ReduceOp, SearchOperands, Solve, Type, indices};
 
 /// The search of `n` examples as rows; at least one operand has an axis of examples.
 pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[MappedValue], n: usize) -> NodeId {
@@ -37,7 +36,7 @@ pub(super) fn solve(b: &mut Builder, s: &Solve, x: &[MappedValue], n: usize) -> 
     let captures = x.captures.iter().map(|v| v.id).collect();
     let expected = vec![expected(b, x.expected[0])];
     let operands = SearchOperands { expected, step_time, times, carry, ext, first, captures };
-    b.push(Op::Solve(Arc::new(rows)), &operands.join(), None)
+    b.search(rows, operands)
 }
 
 /// The expected number of trips, which decides where checkpoints are placed: the maximum over the rows.

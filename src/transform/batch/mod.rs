@@ -152,7 +152,6 @@ impl Marks {
             let num = num_values(&node.ty);
             let carries = node.args.iter().any(|a| m.any(a.index()));
             let waits = node.args.iter().any(|a| m.alone[a.index()]);
-            let along = if waits { None } else { shared::values(f, node, &m) };
             let (on, alone) = match &node.op {
                 Op::Input(k) => (vec![mapped[*k]], false),
                 Op::Proj(k) => (vec![m.on[node.args[0].index()][*k]], waits),
@@ -166,7 +165,10 @@ impl Marks {
                 Op::Custom(c) if has_loops(&c.body) => (vec![true; num], true),
                 // Each example chooses its branch.
                 Op::Cond(_) if m.any(node.args[0].index()) => (vec![true; num], true),
-                Op::Replay(_) => (along.clone().unwrap_or(vec![true; num]), along.is_none()),
+                Op::Replay(l) => {
+                    let along = if waits { None } else { shared::values(f, node, l, &m) };
+                    (along.clone().unwrap_or(vec![true; num]), along.is_none())
+                }
                 _ => (vec![true; num], waits),
             };
             m.on.push(on);

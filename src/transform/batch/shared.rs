@@ -10,16 +10,14 @@ use super::{MappedValue, Marks, Searches, batch_as};
 use crate::graph::{
     Builder, Func, Node, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs,
 };
-use std::sync::Arc;
 
 /// Which values of a replay have an axis of examples, given the marks `m` of its operands. `None` if the loop
-/// cannot run for all examples at once, and for other ops.
-pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
-    let Op::Replay(l) = &node.op else { return None };
+/// cannot run for all examples at once.
+pub(super) fn values(f: &Func, node: &Node, l: &Replay, m: &Marks) -> Option<Vec<bool>> {
     // In lockstep, the first axis is already the axis of rows.
     if l.lockstep().is_some()
         || l.num_xs + l.num_ys + l.num_rows + l.num_taps() > 0
-        || states_are_read(f, node)
+        || states_are_read(f, node, l)
     {
         return None;
     }
@@ -41,8 +39,7 @@ pub(super) fn values(f: &Func, node: &Node, m: &Marks) -> Option<Vec<bool>> {
 }
 
 /// Whether a node reads the states of a loop as sequences.
-fn states_are_read(f: &Func, node: &Node) -> bool {
-    let Op::Replay(l) = &node.op else { return false };
+fn states_are_read(f: &Func, node: &Node, l: &Replay) -> bool {
     let places = l.places();
     let reads = |n: &Node| {
         matches!(n.op, Op::Proj(k) if places.states.contains(&k)) && std::ptr::eq(f.node(n.args[0]), node)
@@ -53,12 +50,8 @@ fn states_are_read(f: &Func, node: &Node) -> bool {
 /// Whether the states on a tape have an axis of examples where `wanted` says so.
 fn fills(f: &Func, tape: NodeId, m: &Marks, wanted: &[bool]) -> bool {
     let Some(maker) = f.node(tape).args.first() else { return false };
-    let on = &m.on[maker.index()];
-    match &f.node(*maker).op {
-        Op::Solve(s) => s.values(on).carry == wanted,
-        Op::Replay(l) => l.values(on).carry == wanted,
-        _ => false,
-    }
+    let of = f.node(*maker).op.states();
+    of.is_some_and(|of| of.values.iter().map(|&k| m.on[maker.index()][k]).eq(wanted.iter().copied()))
 }
 
 /// first, last, t, t_next: the same for all examples.
@@ -128,6 +121,6 @@ pub(super) fn replay(b: &mut Builder, l: &Replay, x: &[MappedValue], n: usize) -
     let inverse = l.inverse.as_ref().map(|f| batch_as(f, &mapped.join(), n, &carry));
     let wanted = ReplayOperands { states, carry, ..on };
     let args = x.iter().zip(wanted.join()).map(|(v, on)| if on { v.spread(b, n) } else { v.id });
-    let args: Vec<NodeId> = args.collect();
-    b.push(Op::Replay(Arc::new(Replay { body, step, inverse, ..*l })), &args, None)
+    let args = l.operands(&args.collect::<Vec<NodeId>>());
+    b.replay(Replay { body, step, inverse, ..*l }, args)
 }

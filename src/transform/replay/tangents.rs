@@ -4,14 +4,13 @@
 //! only the tangents. The tape that a loop reads has no tangents; if a state moves, a loop of the doubled step
 //! therefore fills a new tape.
 
-use super::{pick, present, set};
+use super::pick;
 use crate::graph::{
-    Builder, Func, NodeId, Op, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
+    Builder, Func, NodeId, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, Type, indices,
 };
-use crate::transform::Tangents;
 use crate::transform::flow::state_flows;
 use crate::transform::jvp::{jvp_into, or_zero};
-use std::sync::Arc;
+use crate::transform::{marked, placed, present};
 
 /// For each group of a body's inputs, the indices of the values that have a tangent.
 type Moving = TripInputs<usize>;
@@ -29,7 +28,7 @@ fn moving(l: &Replay, dx: &ReplayOperands<Option<NodeId>>, active: &ReplayValues
     let moves = |j: usize| flows[j].iter().any(|k| given[k].is_some());
     Moving {
         states: (0..l.num_states).filter(|&j| moves(j)).collect(),
-        carry: set(&active.carry),
+        carry: marked(&active.carry),
         xs: present(&dx.xs),
         captures: present(&dx.captures),
         rows: present(&dx.rows),
@@ -121,7 +120,7 @@ pub(super) fn tangents(
     active: &ReplayValues<bool>,
 ) -> ReplayValues<Option<NodeId>> {
     let moving = moving(l, dx, active);
-    let (ys, sums, taps) = (set(&active.ys), set(&active.sums), set(&active.tapped));
+    let (ys, sums, taps) = (marked(&active.ys), marked(&active.sums), marked(&active.tapped));
     let twice = with_its_tangents(l, &moving, [&ys, &sums, &taps]);
     let mut operands = ReplayOperands {
         schedule: x.schedule.clone(),
@@ -136,12 +135,9 @@ pub(super) fn tangents(
         operands.tape = vec![new_tape(b, &twice, &operands)];
     }
     let places = twice.places();
-    let all = b.push(Op::Replay(Arc::new(twice)), &operands.join(), None);
-    let mut among = |n: usize, moving: &[usize], at: &[usize]| -> Tangents {
-        let mut d = vec![None; n];
-        moving.iter().zip(at).for_each(|(&k, &at)| d[k] = Some(b.proj(all, at)));
-        d
-    };
+    let all = b.replay(twice, operands);
+    let mut among =
+        |n: usize, moving: &[usize], at: &[usize]| placed(n, moving, at.iter().map(|&at| b.proj(all, at)));
     let (nc, states) = (l.num_carry, active.states.len());
     ReplayValues {
         carry: among(nc, &moving.carry, &places.carry[nc..]),
@@ -168,6 +164,6 @@ fn new_tape(b: &mut Builder, l: &Replay, x: &ReplayOperands<NodeId>) -> NodeId {
         captures: x.captures.clone(),
         ..ReplayOperands::default()
     };
-    let all = b.push(Op::Replay(Arc::new(forward)), &operands.join(), None);
+    let all = b.replay(forward, operands);
     b.proj(all, tape)
 }

@@ -3,15 +3,14 @@
 //! It reads the states of the loop and what the loop reads, stores the cotangents of the sequences that the loop
 //! reads, sums the cotangents of its captures, and swaps taps and rows.
 
-use super::{pick, present, restricted, set};
+use super::{pick, restricted};
 use crate::graph::{
-    Builder, Func, NodeId, Op, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, indices,
+    Builder, Func, NodeId, Policy, Replay, ReplayOperands, ReplayValues, TripInputs, TripOutputs, indices,
 };
-use crate::transform::TransformError;
 use crate::transform::bodies::plain_replay;
 use crate::transform::jvp::{add, or_zero};
 use crate::transform::vjp::vjp_into;
-use std::sync::Arc;
+use crate::transform::{TransformError, marked, placed, present};
 
 /// A loop to transpose. A search is given by the replay of its step.
 pub(super) struct Loop<'a> {
@@ -63,10 +62,10 @@ pub(super) fn transpose(
         return Err(TransformError::ForwardOnly);
     }
     let request = Request {
-        carry: set(&wanted.carry),
-        xs: set(&wanted.xs),
-        captures: set(&wanted.captures),
-        rows: set(&wanted.rows),
+        carry: marked(&wanted.carry),
+        xs: marked(&wanted.xs),
+        captures: marked(&wanted.captures),
+        rows: marked(&wanted.rows),
         states: present(&g.states),
         ys: present(&g.ys),
         sums: present(&g.sums),
@@ -104,13 +103,10 @@ pub(super) fn transpose(
         }
     };
     let values = back.places();
-    let all = b.push(Op::Replay(Arc::new(back)), &operands.join(), None);
+    let all = b.replay(back, operands);
     let carry = &values.carry[values.carry.len() - request.carry.len()..];
-    let mut among = |n: usize, of: &[usize], at: &[usize]| {
-        let mut found = vec![None; n];
-        of.iter().zip(at).for_each(|(&k, &at)| found[k] = Some(b.proj(all, at)));
-        found
-    };
+    let mut among =
+        |n: usize, of: &[usize], at: &[usize]| placed(n, of, at.iter().map(|&at| b.proj(all, at)));
     Ok(ReplayOperands {
         schedule: vec![None],
         tape: vec![],

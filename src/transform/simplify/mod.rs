@@ -17,7 +17,7 @@ mod movement;
 mod prune;
 mod prune_loop;
 
-use super::bodies::{map_bodies, push_as, rebuild};
+use super::bodies::rebuild;
 use crate::graph::{Builder, Func, NodeId, Op, Type};
 use std::collections::HashMap;
 
@@ -40,21 +40,15 @@ pub fn simplify(f: &Func) -> Func {
 
 /// Removes `stop_gradient` from a function, including its bodies. To be called after differentiation.
 pub fn erase_stop_gradient(f: &Func) -> Func {
-    let (mut b, ids) = Builder::with_inputs(&f.input_types());
-    let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
+    rebuild(f, |b, op, x, ty| match op {
         Op::StopGradient => x[0],
-        _ => push_as(b, map_bodies(op, erase_stop_gradient), x, ty),
-    });
-    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
-    b.finish(&outputs)
+        _ => b.push(op.map_bodies(erase_stop_gradient), x, Some(ty)),
+    })
 }
 
 /// Rewrites the function's own nodes and leaves bodies unchanged, so that equal bodies stay equal.
 pub(super) fn simplify_outside(f: &Func) -> Func {
-    let (mut b, ids) = Builder::with_inputs(&f.input_types());
-    let map = rebuild(&mut b, f, &ids, insert);
-    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
-    b.finish(&outputs)
+    rebuild(f, insert)
 }
 
 /// One round: bodies first, then the nodes, then the signatures of bodies. `known` caches simplified bodies,
@@ -63,15 +57,13 @@ fn round(f: &Func, known: &mut HashMap<Func, Func>) -> Func {
     if let Some(done) = known.get(f) {
         return done.clone();
     }
-    let (mut b, ids) = Builder::with_inputs(&f.input_types());
-    let map = rebuild(&mut b, f, &ids, |b, op, x, ty| match op {
-        Op::Solve(_) | Op::Replay(_) | Op::Tiles(_) | Op::Cond(_) => {
-            push_as(b, map_bodies(op, |body| round(body, known)), x, ty)
+    let simpler = rebuild(f, |b, op, x, ty| {
+        if op.bodies().is_empty() {
+            return insert(b, op, x, ty);
         }
-        _ => insert(b, op, x, ty),
+        b.push(op.map_bodies(|body| round(body, known)), x, Some(ty))
     });
-    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
-    let done = prune::prune(&b.finish(&outputs));
+    let done = prune::prune(&simpler);
     known.insert(f.clone(), done.clone());
     done
 }
@@ -81,7 +73,7 @@ fn insert(b: &mut Builder, op: &Op, x: &[NodeId], ty: &Type) -> NodeId {
     let simpler = fold::fold(b, op, x, ty)
         .or_else(|| arith::rewrite(b, op, x, ty))
         .or_else(|| movement::rewrite(b, op, x, ty));
-    simpler.unwrap_or_else(|| push_as(b, op.clone(), x, ty))
+    simpler.unwrap_or_else(|| b.push(op.clone(), x, Some(ty)))
 }
 
 /// The value of every element, if the node is a splat constant.

@@ -10,10 +10,10 @@
 //!
 //! Reachability is stored as bit sets. The pass does not depend on kernels or on the memory plan.
 
-use super::bits::Bits;
 use super::chaos::{self, Decision};
 use super::places::{Geometry, Operand, Place, is_layout, place};
 use crate::graph::{Func, Op};
+use crate::transform::Set;
 
 /// The maximum number of nodes per unit. More nodes gain nothing and slow down register allocation.
 const MAX_NODES: usize = 256;
@@ -68,7 +68,7 @@ pub(crate) struct Units {
     /// The unit that absorbed each unit; the unit itself if it was not merged.
     merged: Vec<usize>,
     /// Units that a unit depends on, directly or indirectly.
-    pub reach: Vec<Bits>,
+    pub reach: Vec<Set>,
     /// Fused units that read a root.
     readers: Vec<Vec<usize>>,
     /// Fused units of one element, whose cost is mostly their call.
@@ -226,15 +226,15 @@ impl Units {
             blocking: vec![],
             roots: operands.iter().filter_map(Place::root).collect(),
         };
-        let mut reach = Bits::default();
+        let mut reach = Set::default();
         for place in &operands {
             let Some(pred) = place.root().and_then(|r| self.unit_of(r)) else { continue };
             insert(&mut u.preds, pred);
             if kind != Kind::Fused || !self.passes(place, size) {
                 insert(&mut u.blocking, pred);
             }
-            reach.set(pred);
-            reach.or(&self.reach[pred]);
+            reach.insert(pred);
+            reach.join(&self.reach[pred]);
         }
         self.all.push(u);
         self.merged.push(unit);
@@ -306,7 +306,7 @@ impl Units {
     /// Whether `from` must finish before `to` starts, directly or through another unit.
     fn blocks(&self, from: usize, to: usize) -> bool {
         self.all[to].blocking.iter().any(|&p| self.current(p) == from)
-            || self.preds(to).any(|p| p != from && self.reach[p].has(from))
+            || self.preds(to).any(|p| p != from && self.reach[p].contains(from))
     }
 
     fn streams(&self, a: usize, b: usize) -> usize {
@@ -331,13 +331,13 @@ impl Units {
         gone_unit.roots.into_iter().for_each(|r| insert(&mut unit.roots, r));
         self.merged[gone] = keep;
         let mut reach = self.reach[keep].clone();
-        reach.or(&self.reach[gone]);
-        reach.clear(keep);
-        reach.clear(gone);
+        reach.join(&self.reach[gone]);
+        reach.remove(keep);
+        reach.remove(gone);
         for w in 0..self.all.len() {
-            if w != keep && w != gone && (self.reach[w].has(keep) || self.reach[w].has(gone)) {
-                self.reach[w].or(&reach);
-                self.reach[w].set(keep);
+            if w != keep && w != gone && (self.reach[w].contains(keep) || self.reach[w].contains(gone)) {
+                self.reach[w].join(&reach);
+                self.reach[w].insert(keep);
             }
         }
         self.reach[keep] = reach;

@@ -96,15 +96,15 @@ impl Units {
             && matches!(func.nodes()[nodes[0]].op, Op::Dot { .. })
             && self.parts(nodes, func).last().is_some_and(|(part, _)| before.contains(&part));
         let pred = other.and_then(|at| self.places[at].root()).and_then(|root| self.unit_of(root));
-        if !fits || pred.is_some_and(|p| p == unit || self.reach[p].has(unit)) {
+        if !fits || pred.is_some_and(|p| p == unit || self.reach[p].contains(unit)) {
             return false;
         }
         if let Some(p) = pred {
             insert(&mut self.all[unit].preds, p);
             insert(&mut self.all[unit].blocking, p);
             let reach = self.reach[p].clone();
-            self.reach[unit].or(&reach);
-            self.reach[unit].set(p);
+            self.reach[unit].join(&reach);
+            self.reach[unit].insert(p);
         }
         self.all[unit].nodes.push(id);
         self.made_by[id] = Some(unit);

@@ -118,7 +118,7 @@ impl Solve {
 
 impl Replay {
     pub fn each_span(&mut self, f: &mut Visit<'_>) {
-        let at = self.positions();
+        let at = self.at;
         let (inputs, outputs) = (self.body.input_types(), self.body.output_types());
         self.carried.each_span(&inputs[at.carry..], f);
         values(&mut self.captures, &inputs[at.captures..], Access::Read, f);

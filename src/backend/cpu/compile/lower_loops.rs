@@ -59,10 +59,22 @@ impl Lower<'_> {
         self.held(&place, &ty)
     }
 
+    /// The node that extracts output `k` of a tuple node.
+    fn proj(&self, id: usize, k: usize) -> Option<usize> {
+        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
+        self.func.nodes().iter().position(is_it)
+    }
+
+    /// The nodes that read output `k` of a tuple node.
+    fn readers(&self, id: usize, k: usize) -> Vec<usize> {
+        let Some(proj) = self.proj(id, k) else { return vec![] };
+        let nodes = self.func.nodes();
+        (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj)).collect()
+    }
+
     /// The location of output `k` of a tuple node; an unread output gets a buffer too.
     pub fn result(&mut self, id: usize, k: usize, ty: &Type) -> Address {
-        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
-        let proj = self.func.nodes().iter().position(is_it);
+        let proj = self.proj(id, k);
         proj.and_then(|p| self.buffers.get(p)).unwrap_or_else(|| self.buffers.arena(ty.bytes()))
     }
 
@@ -84,24 +96,27 @@ impl Lower<'_> {
         }
     }
 
-    /// The schedule and tape that argument `k` refers to.
-    pub fn made(&self, id: usize, k: usize) -> Made {
+    /// The node and the index of its output that is operand `k`: a schedule, a tape or a sequence.
+    pub fn maker(&self, id: usize, k: usize) -> (usize, usize) {
         let Place::Opaque { node } = self.units.operands[id][k] else {
-            panic!("invariant: argument {k} of %{id} is a schedule or a tape");
+            panic!("invariant: operand {k} of %{id} is an output of a loop");
         };
         let node = &self.func.nodes()[node];
-        let Op::Proj(_) = node.op else {
-            panic!("invariant: a schedule or tape is produced in the plan that reads it")
+        let Op::Proj(output) = node.op else {
+            panic!("invariant: the plan that reads an output of a loop has the loop")
         };
-        let maker = node.args[0].index();
+        (node.args[0].index(), output)
+    }
+
+    /// The schedule and tape of the loop whose output is operand `k`.
+    pub fn made(&self, id: usize, k: usize) -> Made {
+        let (maker, _) = self.maker(id, k);
         self.made.iter().find(|(id, _)| *id == maker).expect("invariant: loops are lowered in order").1
     }
 
     /// Whether any node reads output `k` of loop node `id`: a schedule, a tape or a sequence.
     pub fn is_read(&self, id: usize, k: usize) -> bool {
-        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == k) && n.args[0].index() == id;
-        let Some(proj) = self.func.nodes().iter().position(is_it) else { return false };
-        self.func.nodes().iter().any(|n| n.args.iter().any(|a| a.index() == proj))
+        !self.readers(id, k).is_empty()
     }
 
     pub fn body(&mut self, kind: BodyKind, func: &Func, trips: Trips) -> Plan {
@@ -165,12 +180,8 @@ impl Lower<'_> {
     ) -> Option<Residuals> {
         let budget =
             |residuals| residual_budget(policy, StepBytes { state, residuals }, self.known_steps(id));
-        let nodes = self.func.nodes();
-        let is_it = |n: &graph::Node| matches!(n.op, Op::Proj(p) if p == tape) && n.args[0].index() == id;
-        let proj = nodes.iter().position(is_it)?;
-        let mut readers = (0..nodes.len()).filter(|&i| nodes[i].args.iter().any(|a| a.index() == proj));
-        let rev = readers.next().filter(|_| readers.next().is_none() && budget(0) > 0)?;
-        let found = residuals(self.func, NodeId(rev as u32))?;
+        let [rev] = self.readers(id, tape)[..] else { return None };
+        let found = (budget(0) > 0).then(|| residuals(self.func, NodeId(rev as u32))).flatten()?;
         let types = found.recompute.output_types();
         let fits = budget(SlotLayout::of(types.iter().map(Type::bytes)).bytes) > 0;
         (fits && !chaos::forgoes(Decision::Residuals)).then_some(found)

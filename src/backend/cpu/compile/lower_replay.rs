@@ -2,16 +2,32 @@
 
 use super::lower::Lower;
 use super::lower_loops::{Made, captured};
-use super::places::Place;
 use crate::backend::BodyKind;
 use crate::backend::cpu::memory::aligned;
 use crate::backend::cpu::plan::{Plan, Trips};
-use crate::backend::cpu::run::replay::{Output, Record, Replay, Restore};
+use crate::backend::cpu::run::replay::{Output, Positions, Record, Replay, Restore};
 use crate::backend::cpu::run::residuals::ReadResiduals;
 use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::tape::SlotLayout;
-use crate::graph::{self, Op, Type, indices};
+use crate::graph::{self, Type, indices};
 use crate::transform::plain_replay;
+
+/// Where the groups of the inputs and outputs of a body start.
+fn positions(l: &graph::Replay) -> Positions {
+    let first = |group: Vec<usize>| group.first().copied().unwrap_or(0);
+    let takes = l.inputs(&indices(l.body.num_inputs()));
+    let gives = l.outputs(&indices(l.body.num_outputs()));
+    Positions {
+        carry: first(takes.carry),
+        states: first(takes.states),
+        xs: first(takes.xs),
+        captures: first(takes.captures),
+        rows: first(takes.rows),
+        ys: first(gives.ys),
+        sums: first(gives.sums),
+        taps: first(gives.taps),
+    }
+}
 
 impl Lower<'_> {
     pub fn replay(&mut self, id: usize, l: &graph::Replay) {
@@ -32,9 +48,9 @@ impl Lower<'_> {
         });
         let ys = ys.collect();
         let taps = self.taps(id, &places.tapped, &gives.taps, &l.tapped(&gives.taps));
+        let at = positions(l);
         let trips = captured(l.first_capture(), captures.len());
-        let first_sum = gives.carry.len() + gives.ys.len();
-        let trips = Trips { sums: first_sum..first_sum + gives.sums.len(), ..trips };
+        let trips = Trips { sums: at.sums..at.sums + gives.sums.len(), ..trips };
         let schedule = self.made(id, operands.schedule[0]).schedule;
         let (body, record, restore) = if let Some(&tape) = operands.tape.first() {
             let (body, restore) = self.restored(id, l, (tape, &takes.states), trips);
@@ -56,6 +72,7 @@ impl Lower<'_> {
         }
         let step = Replay {
             body,
+            at,
             is_reversed: l.is_reversed,
             carried,
             xs,
@@ -160,14 +177,7 @@ impl Lower<'_> {
 
     /// The index of the sequence that is operand `k` of node `id`.
     fn sequence(&self, id: usize, k: usize) -> usize {
-        let Place::Opaque { node } = self.units.operands[id][k] else {
-            panic!("invariant: operand {k} of %{id} is a sequence");
-        };
-        let node = &self.func.nodes()[node];
-        let Op::Proj(value) = node.op else {
-            panic!("invariant: a sequence is produced in the plan that reads it")
-        };
-        let made = (node.args[0].index(), value);
+        let made = self.maker(id, k);
         self.sequences.iter().find(|(of, _)| *of == made).expect("invariant: loops are lowered in order").1
     }
 }

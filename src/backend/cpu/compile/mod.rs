@@ -6,7 +6,6 @@
 //! each step uses, [`memory_plan`] assigns memory to the buffers, and [`check_plan`] refuses a plan whose steps
 //! could read or write what they must not. In tests, [`chaos`] draws the decisions of these passes.
 
-pub mod bits;
 pub mod buffers;
 pub mod chains;
 pub mod chaos;

@@ -51,10 +51,24 @@ pub(crate) struct Restore {
     pub restorer: usize,
 }
 
+/// The first positions of the groups of a body's inputs and outputs; 0 for empty groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Positions {
+    pub carry: usize,
+    pub states: usize,
+    pub xs: usize,
+    pub captures: usize,
+    pub rows: usize,
+    pub ys: usize,
+    pub sums: usize,
+    pub taps: usize,
+}
+
 /// Runs `body` along a schedule.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub body: Plan,
+    pub at: Positions,
     pub is_reversed: bool,
     pub carried: Carried,
     /// The sequences that the loop reads.
@@ -78,50 +92,14 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// The number of values of a state that the loop reads.
-    fn num_states(&self) -> usize {
-        self.restore.as_ref().map_or(0, |restore| restore.layout.parts.len())
-    }
-
-    /// The positions of the values of the body.
-    pub fn positions(&self) -> Positions {
-        Positions::of(self, if self.lockstep.is_some() { 5 } else { 4 })
-    }
-
     fn stores_sequences(&self) -> bool {
         !self.stored_states.is_empty() || self.ys.iter().any(|y| matches!(y, Output::Stored(_)))
-    }
-}
-
-/// The positions of the groups of a body's inputs and outputs.
-#[derive(Clone, Copy)]
-pub(crate) struct Positions {
-    pub carry: usize,
-    pub states: usize,
-    pub xs: usize,
-    pub captures: usize,
-    pub rows: usize,
-    pub ys: usize,
-    pub sums: usize,
-    pub taps: usize,
-}
-
-impl Positions {
-    fn of(l: &Replay, head: usize) -> Positions {
-        let states = head + l.carried.bytes.len();
-        let xs = states + l.num_states();
-        let captures = xs + l.xs.len();
-        let ys = l.carried.bytes.len();
-        let sums = ys + l.ys.len();
-        let rows = captures + l.captures.len();
-        Positions { carry: head, states, xs, captures, rows, ys, sums, taps: sums + l.sums.len() }
     }
 }
 
 /// A replay in progress.
 struct Run<'a> {
     l: &'a Replay,
-    at: Positions,
     along: Along<'a>,
     body: Body<'a>,
     sequences: &'a mut [Slots],
@@ -133,7 +111,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// Binds what is the same in all trips.
     fn start(&mut self) {
-        let Run { l, at, body, env, .. } = self;
+        let Run { l, body, env, .. } = self;
+        let at = l.at;
         body.inputs(at.captures, &l.captures, *env);
         body.pack();
         body.start_totals(&l.sums, at.sums, *env);
@@ -145,7 +124,8 @@ impl Run<'_> {
 
     /// Binds the values of trip `n`, but the states that it reads from a tape; stores its own.
     fn bind(&mut self, n: usize) {
-        let Run { l, at, along, body, sequences, env, trips } = self;
+        let Run { l, along, body, sequences, env, trips } = self;
+        let at = l.at;
         let (before, after) = (l.carried.before(*trips), l.carried.after(*trips));
         along.bind(body, n, false, *env);
         body.inputs(at.carry, before, *env);
@@ -234,7 +214,7 @@ impl Run<'_> {
                 }
                 Action::Deliver { step: n } => {
                     self.bind(n);
-                    state.bind(&mut self.body, self.at.states);
+                    state.bind(&mut self.body, self.l.at.states);
                     let ahead = replayer.next_slot();
                     ahead.inspect(|&slot| prefetch_next(tape.slots.at(slot).ptr(), r.layout.bytes));
                     if let Some(residuals) = &mut residuals {
@@ -256,9 +236,8 @@ impl LoopSpace {
         let LoopSpace { schedules, tapes, sequences, restorers, inner, counters } = self;
         let along = Along::new(l.lockstep.as_ref(), schedules, l.schedule);
         let (own, others) = inner[l.space..].split_first_mut().expect("invariant: a loop has a workspace");
-        let (at, count) = (l.positions(), along.count());
-        let body = Body { plan: &l.body, ws: own };
-        let mut run = Run { l, at, along, body, sequences, env, trips: 0 };
+        let (body, count) = (Body { plan: &l.body, ws: own }, along.count());
+        let mut run = Run { l, along, body, sequences, env, trips: 0 };
         run.start();
         match &l.restore {
             None => run.all(l.record.as_ref().map(|of| (of, &mut tapes[of.tape]))),
