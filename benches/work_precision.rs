@@ -4,8 +4,13 @@
 //! stiff problem and three on a very stiff one, each at tolerances half a decade apart. A time is the minimum
 //! of many short batches. The batches of all methods and tolerances alternate, because other programs may
 //! slow down the machine. FOLDER defaults to `docs/images`.
+//!
+//! `cargo bench --bench work_precision -- --counts` counts evaluations of the vector field instead, for the explicit
+//! methods on 20 problems, and draws nothing.
 
-#[allow(dead_code, reason = "two of the problems that the accuracy tests run")]
+#[path = "work_precision/counts.rs"]
+mod counts;
+#[allow(dead_code, reason = "some of the problems that the accuracy tests run")]
 #[path = "../src/ode/tests/problems.rs"]
 mod problems;
 #[allow(dead_code, reason = "two of the problems of the stiff bench")]
@@ -36,6 +41,10 @@ type Curve = Vec<[f64; 2]>;
 type Solve<'a> = Box<dyn Fn() -> f64 + 'a>;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().any(|arg| arg == "--counts") {
+        counts::print();
+        return Ok(());
+    }
     let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
     let images = || Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
     let folder = folder.map_or_else(images, PathBuf::from);
@@ -68,11 +77,13 @@ fn explicit<const N: usize>(
     measure(&EXPLICIT, 3e-12, |method, tol| {
         let ode = Ode::new(move |t, y: &[f64; N]| f(t, y));
         let ode = ode.method(method).rtol(tol).atol(tol).max_steps(10_000_000);
-        let error = move |y1: [f64; N]| {
-            (0..N).map(|i| (y1[i] - end[i]).abs() / (1.0 + end[i].abs())).fold(0.0, f64::max)
-        };
-        Box::new(move || error(ode.solve(0.0, t1, y0).expect("the options are valid").y1))
+        Box::new(move || error(&end, &ode.solve(0.0, t1, y0).expect("the options are valid").y1))
     })
+}
+
+/// The largest error of a component at the end, `|y_i - end_i| / (1 + |end_i|)`.
+fn error<const N: usize>(end: &[f64; N], y1: &[f64; N]) -> f64 {
+    (0..N).map(|i| (y1[i] - end[i]).abs() / (1.0 + end[i].abs())).fold(0.0, f64::max)
 }
 
 fn implicit<P: stiff::Problem<N>, const N: usize>(methods: &[Method]) -> Vec<Curve> {
