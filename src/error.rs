@@ -91,6 +91,9 @@ pub enum Error {
     /// Invalid settings of a solve.
     #[error(transparent)]
     Config(#[from] crate::ode::ConfigError),
+    /// Rows that cannot be interpolated.
+    #[error(transparent)]
+    Interpolation(#[from] crate::ode::InterpolationError),
     /// A solve that failed or ended early, without its partial solution.
     #[error(transparent)]
     Solve(crate::ode::SolveError),

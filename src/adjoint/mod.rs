@@ -22,6 +22,7 @@ mod drive;
 mod evaluations;
 mod event;
 mod event_records;
+mod input;
 mod leaves;
 mod options;
 mod pieces;
@@ -41,6 +42,7 @@ mod union;
 pub use crate::graph::Checkpoints;
 pub use dense::TensorDenseOutput;
 pub use event_records::EventRecords;
+pub use input::TensorInterpolation;
 pub use options::{Adjoint, Batching, ExpectedSteps};
 pub use solution::{TensorSolution, TensorStats};
 

@@ -234,6 +234,14 @@ impl<T: Part, const P: usize> Real for Dual<T, P> {
 
 impl<T: Part, const P: usize> Number for Dual<T, P> {
     #[inline(always)]
+    fn values(self, f: impl FnMut(usize, f64)) {
+        self.value.values(f);
+    }
+    #[inline(always)]
+    fn set_value(&mut self, lane: usize, x: f64) {
+        self.value.set_value(lane, x);
+    }
+    #[inline(always)]
     fn sin(self) -> Self {
         self.chain(self.value.sin(), self.value.cos())
     }

@@ -71,6 +71,20 @@ pub enum ConfigError {
         /// The value.
         value: f64,
     },
+    /// The interval of a solve exceeds the rows of an interpolation that its vector field reads.
+    #[error(
+        "the solve from {} to {} exceeds the rows of its input, from {} to {}: shorten it, add rows, or continue the first and the last row by `hold`", shown(*t0), shown(*t1), shown(*first), shown(*last)
+    )]
+    OutsideOfRows {
+        /// The start of the solve.
+        t0: f64,
+        /// Its end.
+        t1: f64,
+        /// The time of the first row.
+        first: f64,
+        /// The time of the last row.
+        last: f64,
+    },
     /// `tstops` or `discontinuities` were given to a solve whose interval is traced.
     #[error(
         "`{name}` needs t0 and t1 as numbers, but they are traced values: pass numbers, or leave out `{name}`"

@@ -40,6 +40,7 @@ mod field_macro;
 pub mod inline;
 mod integrator;
 mod interpolant;
+mod interpolation;
 mod lanes;
 mod linear;
 mod method;
@@ -84,6 +85,7 @@ pub use ensemble::{EnsembleBuilder, EnsembleProgress, EnsembleSolution, ensemble
 pub use error::ConfigError;
 pub use event::{Event, EventRecord};
 pub use field::{Recoverable, VectorField};
+pub use interpolation::{Interpolation, InterpolationError, fill_missing};
 pub use linear::{Mass, Sparsity};
 pub use method::Method;
 pub use outcome::{Outcome, Stats};
@@ -106,6 +108,7 @@ pub mod extra {
     pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
+pub(crate) use interpolation::Between;
 pub(crate) use shown::shown;
 
 // Bounds of public items, and names in the expansions of public macros. Users do not need these names.

@@ -61,6 +61,12 @@ pub trait Number:
     /// `a` where `self > 0`, else `b` (also where `self` is NaN): the branch for lanes. Both `a` and `b` are
     /// evaluated; the unselected one has no effect.
     fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self;
+    /// Calls `f` with the number of each lane and its value, without tangents.
+    #[doc(hidden)]
+    fn values(self, f: impl FnMut(usize, f64));
+    /// Sets the value of a lane to a constant.
+    #[doc(hidden)]
+    fn set_value(&mut self, lane: usize, x: f64);
     /// `1 / self`.
     #[inline(always)]
     fn recip(self) -> Self {
@@ -115,6 +121,14 @@ impl Number for f64 {
     #[inline(always)]
     fn select_positive(self, a: impl Into<f64>, b: impl Into<f64>) -> f64 {
         if self > 0.0 { a.into() } else { b.into() }
+    }
+    #[inline(always)]
+    fn values(self, mut f: impl FnMut(usize, f64)) {
+        f(0, self);
+    }
+    #[inline(always)]
+    fn set_value(&mut self, _lane: usize, x: f64) {
+        *self = x;
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) tstops: Vec<f64>,
     pub(crate) discontinuities: Vec<f64>,
+    /// The first and the last time of each input ([`Interpolation`](super::Interpolation)).
+    pub(crate) inputs: Vec<[f64; 2]>,
     /// Which entries of the Jacobian can differ from 0.
     pub(crate) sparsity: Option<Arc<Sparsity>>,
     /// M of `M y' = f(t, y)`.
@@ -55,6 +57,7 @@ impl Default for Settings {
             dt_max: f64::INFINITY,
             tstops: Vec::new(),
             discontinuities: Vec::new(),
+            inputs: Vec::new(),
             sparsity: None,
             mass: None,
             level: Level::detect(),
@@ -157,6 +160,7 @@ impl Settings {
         stops.extend(&jumps);
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {
+            check_inputs(&self.inputs, (t0, t1))?;
             let sign = if t1 < t0 { -1.0 } else { 1.0 };
             stops.retain(|&t| t != t0 && t != t1);
             stops.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
@@ -262,6 +266,12 @@ impl Resolved {
 
 fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
+}
+
+/// Checks that the interval of a solve does not exceed the rows of its inputs.
+fn check_inputs(inputs: &[[f64; 2]], (t0, t1): (f64, f64)) -> Result<(), ConfigError> {
+    let exceeded = inputs.iter().find(|[first, last]| !(*first <= t0.min(t1) && t0.max(t1) <= *last));
+    exceeded.map_or(Ok(()), |&[first, last]| Err(ConfigError::OutsideOfRows { t0, t1, first, last }))
 }
 
 /// The times between t0 and t1, both included.

@@ -170,6 +170,14 @@ impl Number for Single {
     fn select_positive(self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         if self.0 > 0.0 { a.into() } else { b.into() }
     }
+    #[inline(always)]
+    fn values(self, mut f: impl FnMut(usize, f64)) {
+        f(0, f64::from(self.0));
+    }
+    #[inline(always)]
+    fn set_value(&mut self, _lane: usize, x: f64) {
+        self.0 = x as f32;
+    }
 }
 
 impl FieldNumber for Single {

@@ -9,6 +9,7 @@ mod event_records;
 mod events;
 mod failures;
 mod floors;
+mod input;
 mod instants;
 mod kept;
 mod leaves;

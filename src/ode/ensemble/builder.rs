@@ -10,7 +10,9 @@ use super::problems::{Problems, Typed};
 use super::ranks;
 use super::{EnsembleProgress, EnsembleSolution, Job, LaneFloat};
 use crate::ode::inline::InlineMethod;
-use crate::ode::{Controller, GenericField, LaneClock, Method, Ode, Real, Resolved, SolveError, Tol};
+use crate::ode::{
+    Controller, GenericField, Interpolation, LaneClock, Method, Ode, Real, Resolved, SolveError, Tol,
+};
 use crate::simd::{Level, is_fused};
 #[cfg(feature = "rayon")]
 use crate::{ode::ConfigError, world::World};
@@ -195,6 +197,10 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
     /// next step is computed anew.
     pub fn discontinuities(self, ts: &[f64]) -> Self {
         self.with(|ode| ode.discontinuities(ts))
+    }
+    /// Steps of every trajectory end at the times of an interpolation's rows, see [`Ode::stop_at_rows`].
+    pub fn stop_at_rows<const K: usize>(self, u: &Interpolation<K>) -> Self {
+        self.with(|ode| ode.stop_at_rows(u))
     }
     /// Returns `Ok` even if trajectories end early; the outcome of each trajectory shows whether it did.
     pub fn allow_incomplete(self) -> Self {

@@ -122,6 +122,14 @@ macro_rules! number {
         impl<const W: usize> Number for Lanes<$t, W> {
             lane_functions!(sin cos exp ln tanh);
             #[inline(always)]
+            fn values(self, mut f: impl FnMut(usize, f64)) {
+                self.0.iter().enumerate().for_each(|(lane, &x)| f(lane, f64::from(x)));
+            }
+            #[inline(always)]
+            fn set_value(&mut self, lane: usize, x: f64) {
+                self.0[lane] = x as $t;
+            }
+            #[inline(always)]
             fn sqrt(self) -> Self {
                 self.map($t::sqrt)
             }

@@ -1,0 +1,113 @@
+//! Rows that cannot be interpolated.
+
+use crate::ode::shown;
+
+/// Why rows cannot be interpolated. Rows and columns are counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterpolationError {
+    /// Too few rows.
+    #[error("{rows} rows, but this interpolation needs at least {least}")]
+    TooFewRows {
+        /// The number of rows.
+        rows: usize,
+        /// The least number.
+        least: usize,
+    },
+    /// The numbers of times and rows differ.
+    #[error("{times} times for {rows} rows: give one time per row")]
+    Lengths {
+        /// The number of times.
+        times: usize,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// A time that is not finite.
+    #[error("row {row}: its time is {}, but must be finite", shown(*t))]
+    Time {
+        /// The row.
+        row: usize,
+        /// Its time.
+        t: f64,
+    },
+    /// Two times that do not increase.
+    #[error(
+        "row {row}: its time {} is not after {}, the time of the row before; sort the rows, and keep one row of each time", shown(*t), shown(*before)
+    )]
+    Order {
+        /// The later row.
+        row: usize,
+        /// Its time.
+        t: f64,
+        /// The time of the row before.
+        before: f64,
+    },
+    /// A value that is NaN.
+    #[error("row {row}: column {column} has no value (NaN); `fill_missing` fills it from its neighbors")]
+    Missing {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+    },
+    /// A value that is infinite.
+    #[error("row {row}: column {column} is {value}, but must be finite")]
+    Infinite {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A column without a value.
+    #[error("column {column} has no value in any row: leave it out")]
+    EmptyColumn {
+        /// The column.
+        column: usize,
+    },
+}
+
+/// Checks times, and that no value is infinite.
+pub(super) fn check_times<const M: usize>(
+    ts: &[f64],
+    rows: &[[f64; M]],
+    least: usize,
+) -> Result<(), InterpolationError> {
+    if ts.len() != rows.len() {
+        return Err(InterpolationError::Lengths { times: ts.len(), rows: rows.len() });
+    }
+    if rows.len() < least {
+        return Err(InterpolationError::TooFewRows { rows: rows.len(), least });
+    }
+    for (row, &t) in ts.iter().enumerate() {
+        if !t.is_finite() {
+            return Err(InterpolationError::Time { row, t });
+        }
+        if row > 0 && t <= ts[row - 1] {
+            return Err(InterpolationError::Order { row, t, before: ts[row - 1] });
+        }
+    }
+    match find(rows, f64::is_infinite) {
+        Some((row, column)) => Err(InterpolationError::Infinite { row, column, value: rows[row][column] }),
+        None => Ok(()),
+    }
+}
+
+/// Checks times and values of at least `least` rows.
+pub(super) fn check<const M: usize>(
+    ts: &[f64],
+    rows: &[[f64; M]],
+    least: usize,
+) -> Result<(), InterpolationError> {
+    check_times(ts, rows, least)?;
+    match find(rows, f64::is_nan) {
+        Some((row, column)) => Err(InterpolationError::Missing { row, column }),
+        None => Ok(()),
+    }
+}
+
+/// Row and column of the first value with a property.
+fn find<const M: usize>(rows: &[[f64; M]], is_it: impl Fn(f64) -> bool) -> Option<(usize, usize)> {
+    rows.iter().enumerate().find_map(|(i, row)| Some((i, row.iter().position(|&x| is_it(x))?)))
+}
