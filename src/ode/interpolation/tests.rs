@@ -109,7 +109,7 @@ fn end(u: &Interpolation<2>, stops: bool, (t0, t1): (f64, f64), steps: usize) ->
 #[test]
 fn tsit5_keeps_its_order_across_rows_in_both_directions() {
     let (mut draw, mut orders) = (Draw(2), vec![]);
-    for case in 0..num_cases(18) {
+    for case in 0..num_cases(60) {
         let (_, make) = KINDS[case % 3];
         let n = 3 + draw.below(6);
         let (ts, rows) = ((0..n).map(|i| i as f64).collect::<Vec<_>>(), values(&mut draw, n));
@@ -127,18 +127,20 @@ fn tsit5_keeps_its_order_across_rows_in_both_directions() {
         let [coarse, fine] = [error(3), error(12)];
         assert!(fine > 1e-13, "case {case}: {fine:e} may be rounding");
         let order = (coarse / fine).log2() / 2.0;
-        assert!((4.0..6.5).contains(&order), "case {case}: order {order}, errors {coarse:e}, {fine:e}");
+        // Errors of several steps may cancel, so only the median is near 5.
+        assert!((3.5..7.0).contains(&order), "case {case}: order {order}, errors {coarse:e}, {fine:e}");
         orders.push(order);
     }
-    let mean = orders.iter().sum::<f64>() / orders.len() as f64;
-    assert!((4.8..5.2).contains(&mean), "order {mean}: {orders:?}");
+    orders.sort_by(f64::total_cmp);
+    let median = orders[orders.len() / 2];
+    assert!((4.8..5.2).contains(&median), "order {median}: {orders:?}");
 }
 
 crate::vector_field! {
     struct Driven<R> { rate: R, input: Interpolation<2> }
     fn eval(&self, t, y: &[R; 1]) -> [R; 1] {
         let [a, b] = self.input.at(t);
-        [a - self.rate * y[0] + 0.1 * b * y[0].sin()]
+        [self.rate * (a - y[0] + 0.1 * b * y[0].sin())]
     }
 }
 
