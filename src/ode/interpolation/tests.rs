@@ -126,12 +126,12 @@ fn tsit5_keeps_its_order_across_rows_in_both_directions() {
         let error = |per_row: usize| (end(&u, true, span, per_row * (n - 1)) - exact).abs();
         let [coarse, fine] = [error(3), error(12)];
         assert!(fine > 1e-13, "case {case}: {fine:e} may be rounding");
-        let order = (coarse / fine).log2() / 2.0;
-        // Errors of several steps may cancel, so only the median is near 5.
-        assert!((3.5..7.0).contains(&order), "case {case}: order {order}, errors {coarse:e}, {fine:e}");
-        orders.push(order);
+        orders.push((coarse / fine).log2() / 2.0);
     }
+    // In a few cases the errors of several steps cancel.
     orders.sort_by(f64::total_cmp);
+    let near = orders.iter().filter(|order| (4.0..6.0).contains(*order)).count();
+    assert!(10 * near > 8 * orders.len(), "{orders:?}");
     let median = orders[orders.len() / 2];
     assert!((4.8..5.2).contains(&median), "order {median}: {orders:?}");
 }
@@ -163,11 +163,12 @@ fn ensembles_and_sensitivities_read_the_input_as_plain_solves_do() {
             assert!((one - y1[0]).abs() < 1e-9 * (1.0 + one.abs()), "case {case}: {one} and {}", y1[0]);
         }
         let sensitivity = tight(rates[0]).forward_sensitivity().solve(t0, t1, [0.5]).unwrap();
-        let h = 1e-4 * rates[0];
+        // Times around 1e9 are rounded to 1e-7.
+        let h = 1e-2 * rates[0];
         let [above, below] = [h, -h].map(|h| tight(rates[0] + h).solve(t0, t1, [0.5]).unwrap().y1[0]);
         // By the logarithm of the rate.
-        let (found, want) = (rates[0] * sensitivity.dy1_dp.rate[0], (above - below) / 2e-4);
-        assert!((found - want).abs() < 1e-4 * (1.0 + want.abs()), "case {case}: {found} is not {want}");
+        let (found, want) = (rates[0] * sensitivity.dy1_dp.rate[0], (above - below) / 2e-2);
+        assert!((found - want).abs() < 1e-3 * (1.0 + want.abs()), "case {case}: {found} is not {want}");
     }
 }
 
