@@ -15,7 +15,12 @@ const KINDS: [(Between, Make); 3] = [
 ];
 
 fn times(draw: &mut Draw, n: usize) -> Vec<f64> {
-    let mut t = draw.one(&[0.0, -3.0, 1e9]);
+    let start = draw.one(&[0.0, -3.0, 1e9]);
+    times_from(start, draw, n)
+}
+
+fn times_from(start: f64, draw: &mut Draw, n: usize) -> Vec<f64> {
+    let mut t = start;
     let step = draw.decade(-3.0, 3.0);
     let mut next = || {
         t += step * draw.uniform(0.5, 1.5);
@@ -124,14 +129,16 @@ fn tsit5_keeps_its_order_across_rows_in_both_directions() {
             ode.solve(span.0, span.1, 0.3).unwrap().y1
         };
         let error = |per_row: usize| (end(&u, true, span, per_row * (n - 1)) - exact).abs();
-        let [coarse, fine] = [error(3), error(12)];
-        assert!(fine > 1e-13, "case {case}: {fine:e} may be rounding");
-        orders.push((coarse / fine).log2() / 2.0);
+        let [coarse, fine] = [error(16), error(64)];
+        // A smaller error is rounding.
+        if fine > 1e-13 {
+            orders.push((coarse / fine).log2() / 2.0);
+        }
     }
     // In a few cases the errors of several steps cancel.
     orders.sort_by(f64::total_cmp);
     let near = orders.iter().filter(|order| (4.0..6.0).contains(*order)).count();
-    assert!(10 * near > 8 * orders.len(), "{orders:?}");
+    assert!(10 * near > 8 * orders.len() && 3 * orders.len() > num_cases(60), "{orders:?}");
     let median = orders[orders.len() / 2];
     assert!((4.8..5.2).contains(&median), "order {median}: {orders:?}");
 }
@@ -150,7 +157,8 @@ fn ensembles_and_sensitivities_read_the_input_as_plain_solves_do() {
     for case in 0..num_cases(9) {
         let (_, make) = KINDS[case % 3];
         let n = 2 + draw.below(20);
-        let (ts, rows) = (times(&mut draw, n), values(&mut draw, n));
+        // Around 1e9 no step is short enough for these tolerances.
+        let (ts, rows) = (times_from(-3.0, &mut draw, n), values(&mut draw, n));
         let (t0, t1) = (ts[0], ts[n - 1]);
         let u = make(&ts, &rows).unwrap();
         let rates: Vec<f64> = (0..19).map(|_| draw.uniform(0.5, 2.0) / (t1 - t0)).collect();
@@ -163,12 +171,11 @@ fn ensembles_and_sensitivities_read_the_input_as_plain_solves_do() {
             assert!((one - y1[0]).abs() < 1e-9 * (1.0 + one.abs()), "case {case}: {one} and {}", y1[0]);
         }
         let sensitivity = tight(rates[0]).forward_sensitivity().solve(t0, t1, [0.5]).unwrap();
-        // Times around 1e9 are rounded to 1e-7.
-        let h = 1e-2 * rates[0];
+        let h = 1e-3 * rates[0];
         let [above, below] = [h, -h].map(|h| tight(rates[0] + h).solve(t0, t1, [0.5]).unwrap().y1[0]);
         // By the logarithm of the rate.
-        let (found, want) = (rates[0] * sensitivity.dy1_dp.rate[0], (above - below) / 2e-2);
-        assert!((found - want).abs() < 1e-3 * (1.0 + want.abs()), "case {case}: {found} is not {want}");
+        let (found, want) = (rates[0] * sensitivity.dy1_dp.rate[0], (above - below) / 2e-3);
+        assert!((found - want).abs() < 1e-4 * (1.0 + want.abs()), "case {case}: {found} is not {want}");
     }
 }
 
