@@ -108,7 +108,10 @@ pub mod extra {
     pub use super::stiff::Jacobian;
 }
 pub(crate) use extra::*;
+#[cfg(feature = "autodiff")]
 pub(crate) use interpolation::Between;
+#[cfg(feature = "autodiff")]
+pub(crate) use save_at::linspace;
 pub(crate) use shown::shown;
 
 // Bounds of public items, and names in the expansions of public macros. Users do not need these names.

@@ -76,16 +76,7 @@ impl SaveAt {
     /// assert_eq!(flowline::ode::SaveAt::linspace(0.0, 1.0, 3), [0.0, 0.5, 1.0].into());
     /// ```
     pub fn linspace(start: f64, end: f64, n: usize) -> Self {
-        let last = n.saturating_sub(1).max(1) as f64;
-        let (width, is_finite) = (end - start, start.is_finite() && end.is_finite());
-        let inside = |part: f64| match (is_finite, width.is_finite()) {
-            (true, true) => start + width * part,
-            (true, false) => start * (1.0 - part) + end * part,
-            // The solve refuses the end that is not finite.
-            (false, _) => start,
-        };
-        let t = |i: usize| if i + 1 == n && n > 1 { end } else { inside(i as f64 / last) };
-        SaveAt { ts: (0..n).map(t).collect(), ..Self::NOTHING }
+        SaveAt { ts: linspace(start, end, n), ..Self::NOTHING }
     }
     /// Saves the start and the end of every accepted step.
     pub fn steps() -> Self {
@@ -249,6 +240,19 @@ impl<const N: usize> From<&[f64; N]> for SaveAt {
     fn from(ts: &[f64; N]) -> Self {
         SaveAt::ts(ts)
     }
+}
+
+/// `n` equally spaced numbers from `start` to `end`, both included.
+pub(crate) fn linspace(start: f64, end: f64, n: usize) -> Vec<f64> {
+    let last = n.saturating_sub(1).max(1) as f64;
+    let (width, is_finite) = (end - start, start.is_finite() && end.is_finite());
+    let inside = |part: f64| match (is_finite, width.is_finite()) {
+        (true, true) => start + width * part,
+        (true, false) => start * (1.0 - part) + end * part,
+        // The solve refuses the end that is not finite.
+        (false, _) => start,
+    };
+    (0..n).map(|i| if i + 1 == n && n > 1 { end } else { inside(i as f64 / last) }).collect()
 }
 
 #[cfg(test)]

@@ -114,6 +114,28 @@ impl Axes {
         self
     }
 
+    /// A line through the points `(x[i], y[i])`, in the color after those of the series before it.
+    ///
+    /// # Panics
+    /// If `x` and `y` differ in length.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::{plot::Axes, prelude::*};
+    /// let decay = Ode::new(|_t, y: &[f64; 2]| [-y[0], -0.5 * y[1]]).save_at(SaveAt::linspace(0.0, 5.0, 100));
+    /// let solution = decay.solve(0.0, 5.0, [1.0, 1.0])?;
+    /// let component = |i: usize| solution.ys.iter().map(|y| y[i]).collect::<Vec<f64>>();
+    /// let axes = Axes::new("t", "y").line("fast", &solution.ts, &component(0)).line("slow", &solution.ts, &component(1));
+    /// axes.render()?;
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn line(self, name: &str, x: &[f64], y: &[f64]) -> Axes {
+        assert!(x.len() == y.len(), "line {name:?}: x has {} numbers, y has {}", x.len(), y.len());
+        let (path, color) = (x.iter().zip(y).map(|(x, y)| [*x, *y]).collect(), self.series.len());
+        self.lines(name, &[path], color)
+    }
+
     /// Paths as lines.
     pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 4.0, opacity: 1.0 }, color)

@@ -64,6 +64,26 @@ impl Tensor {
         Tensor::from_array(Array::scalar(dtype, x))
     }
 
+    /// n equally spaced numbers from `first` to `last`, both included, in f64: `first + i (last - first) / (n - 1)`. For
+    /// n = 1 it is `first`.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::nn::prelude::*;
+    /// assert_eq!(Tensor::linspace(0.0, 1.0, 5).to_vec(), [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If `first` or `last` is not finite.
+    #[track_caller]
+    pub fn linspace(first: f64, last: f64, n: usize) -> Tensor {
+        assert!(
+            first.is_finite() && last.is_finite(),
+            "linspace from {first} to {last}: both must be finite"
+        );
+        Tensor::from_vec([n], crate::ode::linspace(first, last, n))
+    }
+
     /// 0, 1, 2, ... along `axis`.
     pub fn iota(dtype: DType, shape: impl Into<Shape>, axis: usize) -> Tensor {
         let mut a = Array::zeros(dtype, shape);

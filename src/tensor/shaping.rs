@@ -2,7 +2,8 @@
 
 use super::Tensor;
 use crate::array::Shape;
-use crate::graph::Op;
+use crate::graph::{Op, Type};
+use std::borrow::Borrow;
 use std::ops::Range;
 
 impl Tensor {
@@ -168,26 +169,35 @@ impl Tensor {
         Tensor::op(Op::Pad { lo: lo.to_vec(), hi: hi.to_vec() }, &[self], None)
     }
 
-    /// Concatenates along an axis.
+    /// Concatenates tensors, or references to tensors, along an axis.
     #[track_caller]
-    pub fn concat(parts: &[&Tensor], axis: usize) -> Tensor {
-        match parts {
-            [one] => (*one).clone(),
-            _ => Tensor::op(Op::Concat { axis }, parts, None),
+    pub fn concat<T: Borrow<Tensor>>(parts: &[T], axis: usize) -> Tensor {
+        let parts: Vec<&Tensor> = parts.iter().map(Borrow::borrow).collect();
+        match parts[..] {
+            [one] => one.clone(),
+            _ => Tensor::op(Op::Concat { axis }, &parts, None),
         }
     }
 
-    /// Concatenates along a new first axis.
+    /// Concatenates tensors, or references to tensors, along a new first axis.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::nn::prelude::*;
+    /// let rows: Vec<Tensor> = (0..3).map(|i| Tensor::from([f64::from(i), 1.0])).collect();
+    /// assert_eq!(Tensor::stack(&rows).to_vec(), [0.0, 1.0, 1.0, 1.0, 2.0, 1.0]);
+    /// ```
     ///
     /// # Panics
     /// If there are no parts, or a part differs from the first part in shape or element type.
     #[track_caller]
-    pub fn stack(parts: &[&Tensor]) -> Tensor {
-        if let Some(other) = parts.iter().find(|x| x.ty() != parts[0].ty()) {
-            panic!("stack: the parts must have equal types, not {} and {}", parts[0].ty(), other.ty());
+    pub fn stack<T: Borrow<Tensor>>(parts: &[T]) -> Tensor {
+        let types: Vec<Type> = parts.iter().map(|x| x.borrow().ty()).collect();
+        if let Some(other) = types.iter().find(|ty| **ty != types[0]) {
+            panic!("stack: the parts must have equal types, not {} and {other}", types[0]);
         }
-        let rows: Vec<Tensor> = parts.iter().map(|x| x.expand_dims(0)).collect();
-        Tensor::concat(&rows.iter().collect::<Vec<_>>(), 0)
+        let rows: Vec<Tensor> = parts.iter().map(|x| x.borrow().expand_dims(0)).collect();
+        Tensor::concat(&rows, 0)
     }
 }
 

@@ -177,6 +177,7 @@ impl<const M: usize> Interpolation<M> {
         [first - slack, last + slack]
     }
 
+    #[cfg(feature = "autodiff")]
     pub(crate) fn kind(&self) -> Between {
         self.rows.kind
     }

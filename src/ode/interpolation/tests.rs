@@ -135,12 +135,10 @@ fn tsit5_keeps_its_order_across_rows_in_both_directions() {
             orders.push((coarse / fine).log2() / 2.0);
         }
     }
-    // In a few cases the errors of several steps cancel.
-    orders.sort_by(f64::total_cmp);
-    let near = orders.iter().filter(|order| (4.0..6.0).contains(*order)).count();
-    assert!(10 * near > 8 * orders.len() && 3 * orders.len() > num_cases(60), "{orders:?}");
-    let median = orders[orders.len() / 2];
-    assert!((4.8..5.2).contains(&median), "order {median}: {orders:?}");
+    // Errors of several steps may cancel. Tsit5's terms of order 5 are small beside those of order 6, so that the mean is above
+    // 5 at these steps.
+    let mean = orders.iter().sum::<f64>() / orders.len() as f64;
+    assert!((4.8..5.2).contains(&mean) && 3 * orders.len() > num_cases(60), "order {mean}: {orders:?}");
 }
 
 crate::vector_field! {
