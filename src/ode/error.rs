@@ -71,24 +71,11 @@ pub enum ConfigError {
         /// The value.
         value: f64,
     },
-    /// The interval of a solve exceeds the rows of an interpolation that its vector field reads.
-    #[error(
-        "the solve from {} to {} exceeds the rows of its input, from {} to {}: shorten it, add rows, or continue the first and the last row by `hold`", shown(*t0), shown(*t1), shown(*first), shown(*last)
-    )]
-    OutsideOfRows {
-        /// The start of the solve.
-        t0: f64,
-        /// Its end.
-        t1: f64,
-        /// The time of the first row.
-        first: f64,
-        /// The time of the last row.
-        last: f64,
-    },
+    /// The interval of a solve exceeds the rows of an input.
+    #[error(transparent)]
+    Input(#[from] super::InterpolationError),
     /// `tstops` or `discontinuities` were given to a solve whose interval is traced.
-    #[error(
-        "`{name}` needs t0 and t1 as numbers, but they are traced values: pass numbers, or leave out `{name}`"
-    )]
+    #[error("`{name}` needs t0 and t1 as numbers, but they are traced: pass numbers, or leave `{name}` out")]
     StopsOfUnknownInterval {
         /// `tstops` or `discontinuities`.
         name: &'static str,
@@ -207,9 +194,7 @@ pub enum ConfigError {
         controller: &'static str,
     },
     /// `y_mut` of a stepper changed the shape of the state.
-    #[error(
-        "`y_mut` changed y, {change}: y must keep its shape; start another stepper for a state of another shape"
-    )]
+    #[error("`y_mut` changed y, {change}: y must keep its shape; start a new stepper for another shape")]
     StateShape {
         /// The part of the state, and its shapes before and after.
         change: String,

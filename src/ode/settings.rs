@@ -5,8 +5,8 @@
 
 use super::scheme;
 use super::{
-    ButcherTableau, ConfigError, Controller, Limits, Mass, Method, Norm, OwnSides, PidController, Scheme,
-    Sparsity, State, Tableau, Tol, Tolerance,
+    ButcherTableau, ConfigError, Controller, InterpolationError, Limits, Mass, Method, Norm, OwnSides,
+    PidController, Scheme, Sparsity, State, Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -271,7 +271,9 @@ fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
 /// Checks that the interval of a solve does not exceed the rows of its inputs.
 fn check_inputs(inputs: &[[f64; 2]], (t0, t1): (f64, f64)) -> Result<(), ConfigError> {
     let exceeded = inputs.iter().find(|[first, last]| !(*first <= t0.min(t1) && t0.max(t1) <= *last));
-    exceeded.map_or(Ok(()), |&[first, last]| Err(ConfigError::OutsideOfRows { t0, t1, first, last }))
+    exceeded.map_or(Ok(()), |&[first, last]| {
+        Err(InterpolationError::OutsideOfRows { t0, t1, first, last }.into())
+    })
 }
 
 /// The times between t0 and t1, both included.

@@ -1,8 +1,8 @@
-//! Rows that cannot be interpolated.
+//! Rows that cannot be interpolated, and solves that exceed them.
 
 use crate::ode::shown;
 
-/// Why rows cannot be interpolated. Rows and columns are counted from 0.
+/// Why rows cannot be interpolated, or not be solved with. Rows and columns are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InterpolationError {
@@ -59,6 +59,20 @@ pub enum InterpolationError {
         column: usize,
         /// The value.
         value: f64,
+    },
+    /// The interval of a solve exceeds the rows that its vector field reads.
+    #[error(
+        "the solve from {} to {} exceeds the rows of its input, from {} to {}: shorten it, add rows, or continue the first and the last row by `hold`", shown(*t0), shown(*t1), shown(*first), shown(*last)
+    )]
+    OutsideOfRows {
+        /// The start of the solve.
+        t0: f64,
+        /// Its end.
+        t1: f64,
+        /// The time of the first row.
+        first: f64,
+        /// The time of the last row.
+        last: f64,
     },
     /// A column without a value.
     #[error("column {column} has no value in any row: leave it out")]

@@ -187,9 +187,11 @@ fn a_solve_beyond_the_rows_is_refused_unless_they_are_held() {
     };
     for (t0, t1) in [(0.0, 2.5), (-0.1, 1.0), (2.5, 1.0), (1.0, -1.0)] {
         let error = solve(&u, t0, t1).unwrap_err();
-        let want = ConfigError::OutsideOfRows { t0, t1, first: 0.0, last: 2.0 };
+        let want = InterpolationError::OutsideOfRows { t0, t1, first: 0.0, last: 2.0 };
         match error {
-            SolveError::Config(ConfigError::OutsideOfRows { first, last, .. }) => {
+            SolveError::Config(ConfigError::Input(InterpolationError::OutsideOfRows {
+                first, last, ..
+            })) => {
                 assert!((first - 0.0).abs() < 1e-12 && (last - 2.0).abs() < 1e-12);
             }
             other => panic!("{other:?} is not {want:?}"),

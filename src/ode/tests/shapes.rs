@@ -190,7 +190,7 @@ fn a_stepper_refuses_a_shorter_and_a_longer_state() {
         stepper.step().unwrap();
         stepper.y_mut().push(7.0);
         let error = stepper.step().unwrap_err();
-        let message = "`y_mut` changed y, from size 2 to size 3: y must keep its shape; start another stepper for a state of another shape";
+        let message = "`y_mut` changed y, from size 2 to size 3: y must keep its shape; start a new stepper for another shape";
         assert_eq!(error.to_string(), message);
         stepper.y_mut().clear();
         assert!(
