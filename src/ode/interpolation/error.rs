@@ -43,7 +43,7 @@ pub enum InterpolationError {
         before: f64,
     },
     /// A value that is NaN.
-    #[error("row {row}: column {column} has no value (NaN); `fill_missing` fills it from its neighbors")]
+    #[error("row {row}: column {column} has no value; `fill_missing` fills it from its neighbors")]
     Missing {
         /// The row.
         row: usize,
