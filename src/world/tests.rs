@@ -1,5 +1,7 @@
 //! Worlds of threads: collectives, tree sums, and ranks that fail.
 
+mod drawn;
+
 use super::sum::{Failure, Sum, local, subtrees};
 use super::tree::{fold, roots};
 use super::{Parts, World, WorldError, part};
