@@ -181,7 +181,7 @@ impl ImageFrame {
     /// Add this to a log-density in standardized coordinates to get the log-density per square pixel; for
     /// points, per unit area.
     pub fn log_jacobian(&self) -> f64 {
-        -(self.std[0] * self.std[1]).ln() - self.log_factor()
+        -self.std[0].ln() - self.std[1].ln() - self.log_factor()
     }
 
     /// The color scale of the run's figures.
@@ -207,12 +207,14 @@ impl ImageFrame {
         let std = |a: usize| self.std[a] / self.units.map_or(1.0, |units| units.pixel[a].abs());
         // The factor of a correlation stretches by less than 2.
         let stretch = if self.factor.is_empty() { 1.0 } else { 2.0 };
-        let (mut fits, mut reaches) = (0.0, stretch * deviations * std(0).max(std(1)) + 1.0);
-        while reaches - fits > 0.5 {
-            let middle = 0.5 * (fits + reaches);
+        let least = stretch * deviations * std(0).max(std(1)) + 1.0;
+        // Both are whole numbers. Beyond 2^53 pixels, neighboring numbers differ by more than 1.
+        let (mut fits, mut reaches) = (0.0, least.ceil().min(f64::MAX));
+        while reaches - fits > (f64::EPSILON * fits).max(1.0) {
+            let middle = (0.5 * fits + 0.5 * reaches).floor();
             *(if self.reach(middle) <= deviations { &mut fits } else { &mut reaches }) = middle;
         }
-        fits.floor()
+        fits
     }
 
     /// Cells per pixel in the final figure and for the total probability. For an image 2 to 8, chosen so that
@@ -266,7 +268,7 @@ impl ImageFrame {
             cols,
             frame,
             centers: (0..rows * cols).map(center).collect(),
-            area: ((frame.x[1] - frame.x[0]) * (frame.y[1] - frame.y[0])).abs() / (rows * cols) as f64,
+            area: ((frame.x[1] - frame.x[0]) / cols as f64 * ((frame.y[1] - frame.y[0]) / rows as f64)).abs(),
         }
     }
 
@@ -330,7 +332,8 @@ fn ends(points: &Points, axis: usize) -> [f64; 2] {
     let mut along: Vec<f64> = points.values().iter().skip(axis).step_by(points.dim()).copied().collect();
     along.sort_by(f64::total_cmp);
     let most = along.len() - 1;
-    let [mut from, mut to] = [BEYOND, 1.0 - BEYOND].map(|q| along[(q * most as f64).round() as usize]);
+    let ignored = (BEYOND * most as f64).round() as usize;
+    let [mut from, mut to] = [along[ignored], along[most - ignored]];
     if from == to {
         // Nearly all are equal: use the extent of all points.
         (from, to) = (along[0], along[most]);
