@@ -34,7 +34,8 @@ impl Draws {
             all.push(log_prob(&noisy)?);
         }
         let of_row = |row: usize| {
-            let largest = all.iter().map(|draw| draw[row]).fold(f64::NEG_INFINITY, f64::max);
+            // Finite, so that densities that are all 0 have a mean of 0.
+            let largest = all.iter().map(|draw| draw[row]).fold(f64::MIN, f64::max).min(f64::MAX);
             let sum: f64 = all.iter().map(|draw| (draw[row] - largest).exp()).sum();
             largest + (sum / self.count as f64).ln()
         };

@@ -11,7 +11,7 @@ use crate::cnf::config::Flow;
 use crate::data::{PixelTransform, Standardizer};
 use crate::error::{Error, Result};
 use crate::heatmap::{ColorScale, Extent, Heatmap};
-use crate::ode::{ConfigError, Outcome, SolveError};
+use crate::ode::{Outcome, SolveError, Tolerance};
 use crate::tensor::{Key, Tensor};
 #[cfg(feature = "plot")]
 use {
@@ -116,11 +116,12 @@ impl Fitted {
         let (standard, d, mut drawn) = (self.standard(), self.dim(), 0);
         sampler.draw(&self.flow, n, key).map(move |part| {
             let rows = standard.inverse_transform(&part?);
+            let before = drawn;
+            drawn += rows.len() / d;
             if let Some(i) = rows.chunks_exact(d).position(|row| !row.iter().all(|x| x.is_finite())) {
-                let (row, value) = (drawn + i + 1, format!("{:?}", &rows[i * d..(i + 1) * d]));
+                let (row, value) = (before + i + 1, format!("{:?}", &rows[i * d..(i + 1) * d]));
                 return Err(EvalError::Overflow { row, value }.into());
             }
-            drawn += rows.len() / d;
             Ok(rows)
         })
     }
@@ -398,14 +399,10 @@ impl DensityGrid {
     }
 }
 
-/// Refuses tolerances that are negative, not finite, or both zero.
+/// Refuses tolerances that are negative, not finite, or both zero, and an rtol of 1 or more.
 ///
 /// # Errors
-/// [`ConfigError::Tolerance`].
+/// [`ConfigError::Tolerance`](crate::ode::ConfigError::Tolerance).
 pub fn check_tolerances(rtol: f64, atol: f64) -> Result<(), Error> {
-    let fine = |x: f64| x.is_finite() && x >= 0.0;
-    if fine(rtol) && fine(atol) && rtol + atol > 0.0 {
-        return Ok(());
-    }
-    Err(ConfigError::Tolerance { rtol, atol }.into())
+    Ok(Tolerance::new(rtol, atol).check()?)
 }

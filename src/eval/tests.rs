@@ -2,6 +2,8 @@
 
 mod decorrelated;
 mod frame;
+mod scores;
+pub(super) mod still;
 
 use super::measure::score;
 use super::*;
