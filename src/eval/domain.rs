@@ -92,9 +92,10 @@ impl OnPlane<'_> {
                   progress: &mut dyn FnMut(f64)|
          -> Result<Option<(Inner, Integral)>> {
             let (cells, around) = self.frame.cells_around(side, around);
-            let Some(values) = self.on_cells(&cells, by, progress)? else { return Ok(None) };
-            let total = integral::of_grid(&values, cells.cols, cells.area);
-            Ok(Some((crop(&cells, &values, around), total)))
+            let Some(values) = self.scaled(&cells, by, progress)? else { return Ok(None) };
+            let total = integral::of_grid(&values, cells.cols, self.scaled_area(&cells));
+            let (inner, rows, cols) = crop(&cells, &values, around);
+            Ok(Some(((self.per_area(inner), rows, cols), total)))
         };
         let whole = |found: Option<_>| found.expect("invariant: without a deadline all cells are evaluated");
         let first = if by.is_limited() { coarse } else { finest };
@@ -206,14 +207,37 @@ impl OnPlane<'_> {
         by: &Deadline,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Option<Vec<f64>>> {
-        let (shift, mut values) = (self.frame.log_jacobian(), Vec::with_capacity(cells.centers.len()));
+        Ok(self.scaled(cells, by, progress)?.map(|values| self.per_area(values)))
+    }
+
+    /// Densities in scaled coordinates, in which they and the areas of cells are numbers of moderate size, whatever the
+    /// units of the data are; `None` if there was not enough time for all cells.
+    fn scaled(
+        &self,
+        cells: &Cells,
+        by: &Deadline,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<Option<Vec<f64>>> {
+        let (shift, mut values) = (self.frame.log_factor(), Vec::with_capacity(cells.centers.len()));
         let (n, chunk) = (cells.centers.len(), self.density.rows_per_call());
         let done = by.in_chunks((Work::Grid, n, chunk, 0), progress, |part| {
             let log_probs = self.density.eval(self.flow, &cells.centers[part])?;
-            values.extend(log_probs.iter().map(|&x| (f64::from(x) + shift).exp()));
+            values.extend(log_probs.iter().map(|&x| (f64::from(x) - shift).exp()));
             Ok::<_, Error>(())
         })?;
         Ok((done == n).then_some(values))
+    }
+
+    /// Densities per square pixel from densities in scaled coordinates.
+    fn per_area(&self, values: Vec<f64>) -> Vec<f64> {
+        let [x, y] = self.frame.std;
+        values.into_iter().map(|value| value / x / y).collect()
+    }
+
+    /// The area of a cell in scaled coordinates.
+    fn scaled_area(&self, cells: &Cells) -> f64 {
+        let side = |[from, to]: [f64; 2], a: usize| (to - from).abs() / self.frame.std[a];
+        side(cells.frame.x, 0) * side(cells.frame.y, 1) / (cells.rows * cells.cols) as f64
     }
 
     /// The margin in pixels at which the outer band is nearly empty (or the largest margin, or the last one
@@ -248,8 +272,8 @@ impl OnPlane<'_> {
             let [x, y] = self.frame.place(self.frame.to_pixels(c.map(f64::from)));
             !(within(x, self.frame.width) && within(y, self.frame.height))
         });
-        let values = self.on_cells(&cells, &by.open(), &mut |_| ())?;
-        Ok(values.iter().flatten().sum::<f64>() * cells.area)
+        let values = self.scaled(&cells, &by.open(), &mut |_| ())?;
+        Ok(values.iter().flatten().sum::<f64>() * self.scaled_area(&cells))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The total probability of a flow over the plane, and its KL divergence from a known density.
 
 mod decorrelated;
+mod domain;
 mod frame;
 mod scores;
 pub(super) mod still;
