@@ -9,6 +9,8 @@ mod fitted;
 mod frame;
 mod pixels;
 mod samples;
+#[cfg(test)]
+mod tests;
 
 pub use bits::{BitsPerDim, IMAGE_TOLERANCE, ToleranceRow};
 pub(crate) use bits::{Images, bits_of_nats};

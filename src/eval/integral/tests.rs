@@ -197,3 +197,78 @@ fn a_grid_that_does_not_resolve_a_density_has_an_error() {
     }
     assert!(counts.iter().all(|&n| n > 10), "{counts:?}");
 }
+
+/// Grids of 0 to 12 rows and 1 to 12 columns of numbers from 0 to 1.
+#[test]
+fn the_error_of_a_grid_is_its_difference_from_coarser_grids() {
+    let mut rng = SmallRng::seed_from_u64(11);
+    for i in 0..500 {
+        let [rows, cols] = [rng.random_range(0..=12usize), rng.random_range(1..=12)];
+        let values: Vec<f64> = (0..rows * cols).map(|_| rng.random()).collect();
+        let area = rng.random_range(0.1..4.0) / (rows * cols).max(1) as f64;
+        // The integral over the cells for which `takes` holds, each as large as this many.
+        let of = |cells: f64, takes: &dyn Fn(usize, usize) -> bool| -> f64 {
+            let all = (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col)));
+            all.filter(|&(row, col)| takes(row, col)).map(|(row, col)| values[row * cols + col]).sum::<f64>()
+                * cells
+                * area
+        };
+        let exact = of(1.0, &|_, _| true);
+        let mut error = (exact - 1.0).abs();
+        for k in 0..2 {
+            error = error.max((of(2.0, &|row, col| (row + col) % 2 == k) - exact).abs() / 2.0);
+            for l in 0..2 {
+                error = error.max((of(4.0, &|row, col| row % 2 == k && col % 2 == l) - exact).abs() / 4.0);
+            }
+        }
+        let found = of_grid(&values, cols, area);
+        let off = (found.value - exact).abs().max((found.error - error).abs());
+        assert!(off < 1e-12, "case {i}, {rows} x {cols}: {found:?} {exact} {error}");
+    }
+}
+
+/// Rectangles with ratios of 1e-3 to 1e3 and their parts, which are nearer to squares; frames of seeds of which the ratio of
+/// the axes is 1 to 1e5.
+#[test]
+fn parts_of_a_rectangle_cover_it_once_and_frames_of_thin_seeds_make_them_round() {
+    let mut rng = SmallRng::seed_from_u64(12);
+    let mut counts = [0; 4];
+    for i in 0..500 {
+        let mut real = |from: f64, to: f64| rng.random_range(from..to);
+        let center = [real(-3.0, 3.0), real(-3.0, 3.0)];
+        let half = [10f64.powf(real(-1.5, 1.5)), 10f64.powf(real(-1.5, 1.5))];
+        let whole = Cell::new(center, half, 2.5);
+        let parts = whole.parts();
+        let ratio = |half: [f64; 2]| half[0].max(half[1]) / half[0].min(half[1]);
+        let area = |cell: &Cell| 4.0 * cell.half[0] * cell.half[1];
+        let sum: f64 = parts.iter().map(area).sum();
+        assert!((sum / area(&whole) - 1.0).abs() < 1e-12 && parts.iter().all(|part| part.seen == 2.5));
+        assert!(parts.iter().all(|part| ratio(part.half) <= ratio(half).max(1.02)), "case {i}: {half:?}");
+        for _ in 0..20 {
+            let w = [0, 1].map(|a| center[a] + half[a] * real(-1.2, 1.2));
+            let is_within = (0..2).all(|a| (w[a] - center[a]).abs() < half[a]);
+            let count = parts.iter().filter(|part| part.holds(w)).count();
+            assert!(count == usize::from(is_within) && whole.holds(w) == is_within, "case {i}: {w:?}");
+        }
+        counts[usize::from(parts.len() == 4)] += 1;
+
+        let (long, thin) = (real(0.1, 3.0), 10f64.powf(real(-5.0, 0.0)));
+        let (f, seeds) = normal([long, long * thin], real(0.0, PI), center);
+        let frame = Frame::of(&seeds);
+        let w: Vec<[f64; 2]> = seeds.iter().map(|&x| frame.of_plane(x)).collect();
+        let moment = |a: usize, b: usize| w.iter().map(|w| w[a] * w[b]).sum::<f64>() / w.len() as f64;
+        let is_thin = thin < 0.2;
+        assert!(is_thin || thin < 0.3 || frame.det() == 1.0, "case {i}: {thin}");
+        if is_thin {
+            let off = [moment(0, 0) - 1.0, moment(0, 1), moment(1, 1) - 1.0].map(f64::abs);
+            // The squares of a ratio of 1e5 differ by 1e10, so the short axis has few digits.
+            assert!(off[0] < 1e-6 && off[1] < 0.1 && off[2] < 0.1, "case {i}: {thin} {off:?}");
+            let det = long * long * thin;
+            assert!((frame.det() / det - 4.5 * 4.5 / 3.0).abs() < 0.5, "case {i}: {} {det}", frame.det());
+        }
+        let back = frame.to_plane(w[7]);
+        assert!((0..2).all(|a| (back[a] - seeds[7][a]).abs() < 1e-9) && f(back).is_finite(), "case {i}");
+        counts[2 + usize::from(is_thin)] += 1;
+    }
+    assert!(counts.iter().all(|&count| count > 50), "{counts:?}");
+}
