@@ -66,26 +66,44 @@ pub(super) fn with_outputs(f: &Func, outputs: &[usize]) -> Func {
 
 /// The search without residuals; its operands have no group `first`.
 pub fn plain_search(s: &Solve) -> Solve {
+    search_with_residuals(s, &[])
+}
+
+/// The search with only its residuals `kept`: those that the step itself computes, then those of the step before.
+pub(super) fn search_with_residuals(s: &Solve, kept: &[usize]) -> Solve {
     let attempt = s.attempt_outputs(&indices(s.attempt.num_outputs()));
-    let attempt = AttemptOutputs { own: vec![], last: vec![], ..attempt };
-    let step = TripOutputs { residuals: vec![], ..s.step_outputs(&indices(s.step.num_outputs())) };
+    let step = s.step_outputs(&indices(s.step.num_outputs()));
+    let num_own = kept.iter().filter(|&&k| k < s.num_own).count();
+    let all = [&attempt.own[..], &attempt.last].concat();
+    let all: Vec<usize> = kept.iter().map(|&k| all[k]).collect();
+    let (own, last) = all.split_at(num_own);
+    let attempt = AttemptOutputs { own: own.to_vec(), last: last.to_vec(), ..attempt };
+    let residuals = kept.iter().map(|&k| step.residuals[k]).collect();
     Solve {
         attempt: with_outputs(&s.attempt, &attempt.join()),
-        step: with_outputs(&s.step, &step.join()),
-        num_own: 0,
-        num_first: 0,
+        step: with_outputs(&s.step, &TripOutputs { residuals, ..step }.join()),
+        num_own,
+        num_first: kept.len() - num_own,
         ..s.clone()
     }
 }
 
 /// The replay without residuals.
 pub fn plain_replay(l: &Replay) -> Replay {
-    let body = TripOutputs { residuals: vec![], ..l.outputs(&indices(l.body.num_outputs())) };
-    let step = |f: &Func| with_outputs(f, &indices(l.num_states));
+    replay_with_residuals(l, &[])
+}
+
+/// The replay with only its residuals `kept`.
+pub(super) fn replay_with_residuals(l: &Replay, kept: &[usize]) -> Replay {
+    let only = |f: &Func, of: TripOutputs<usize>| {
+        let residuals = kept.iter().map(|&k| of.residuals[k]).collect();
+        with_outputs(f, &TripOutputs { residuals, ..of }.join())
+    };
+    let step = |f: &Func| only(f, l.step_outputs(&indices(f.num_outputs())));
     Replay {
-        body: with_outputs(&l.body, &body.join()),
+        body: only(&l.body, l.outputs(&indices(l.body.num_outputs()))),
         step: l.step.as_ref().map(step),
-        num_residuals: 0,
+        num_residuals: kept.len(),
         ..l.clone()
     }
 }

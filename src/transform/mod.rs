@@ -28,7 +28,7 @@ pub use custom::inline_custom;
 pub use hoist::hoist;
 pub use jvp::{jvp, jvp_into};
 pub use merge::merge_tiles;
-pub use remat::{Residuals, candidates, residuals};
+pub use remat::{Residuals, candidates, residuals, with_worthy_residuals};
 pub use set::Set;
 pub use simplify::{erase_stop_gradient, simplify};
 pub use vjp::{vjp, vjp_into};

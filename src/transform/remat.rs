@@ -10,8 +10,10 @@
 //! start. Passes could then not simplify a product of the step together with its cotangent, and removing a residual
 //! would change two loops at once.
 
-use super::bodies::{depending, with_outputs};
-use crate::graph::{Builder, Func, NodeId, Op, Replay, States, TripInputs, TripOutputs, Type, indices};
+use super::bodies::{depending, replay_with_residuals, search_with_residuals, with_outputs};
+use crate::graph::{
+    Builder, Func, NodeId, Op, Replay, SearchOperands, States, TripInputs, TripOutputs, Type, indices,
+};
 
 /// The bodies of a loop and of its backward pass, and the residuals between them.
 #[derive(Clone, Debug)]
@@ -22,33 +24,82 @@ pub struct Residuals {
     pub recompute: Func,
     /// The body of the backward pass, with the residuals after its inputs.
     pub backward: Func,
-    /// The residuals that the step before computes, by their index among those of the search; they are the last ones.
-    pub first: Vec<usize>,
+    /// The number of residuals that the step itself computes. The step before it computes the others.
+    pub num_own: usize,
 }
 
-/// The residuals that the backward pass `back` reads. `None` if every value is as cheap to compute as to read.
+/// `f` with only those residuals that are worth their memory traffic. A search is given no others of its first trip.
+pub fn with_worthy_residuals(f: &Func) -> Func {
+    let kept = worthy(f);
+    if kept.iter().all(Option::is_none) {
+        return f.clone();
+    }
+    let (mut b, ids) = Builder::with_inputs(&f.input_types());
+    let mut map: Vec<NodeId> = Vec::with_capacity(f.nodes().len());
+    for (node, kept) in f.nodes().iter().zip(&kept) {
+        let args: Vec<NodeId> = node.args.iter().map(|a| map[a.index()]).collect();
+        map.push(match (&node.op, kept) {
+            (Op::Input(k), _) => ids[*k],
+            (Op::Solve(s), Some(kept)) => {
+                let of = s.operands(&args);
+                let first =
+                    kept.iter().filter_map(|k| k.checked_sub(s.num_own)).map(|k| of.first[k]).collect();
+                b.search(search_with_residuals(s, kept), SearchOperands { first, ..of })
+            }
+            (Op::Replay(l), Some(kept)) => b.replay(replay_with_residuals(l, kept), l.operands(&args)),
+            (op, _) => b.push(op.clone(), &args, Some(&node.ty)),
+        });
+    }
+    let outputs: Vec<NodeId> = f.outputs().iter().map(|o| map[o.index()]).collect();
+    b.finish(&outputs)
+}
+
+/// For each loop with residuals, the indices of those that are worth storing; for other nodes `None`. None is worth
+/// storing if not exactly one backward pass reads the tape, since each pass would need different residuals.
+fn worthy(f: &Func) -> Vec<Option<Vec<usize>>> {
+    let mut kept = vec![None; f.nodes().len()];
+    for (i, node) in f.nodes().iter().enumerate() {
+        let (tape, num_own) = match &node.op {
+            Op::Solve(s) if s.num_residuals() > 0 => (s.places().tape, s.num_own),
+            Op::Replay(l) if l.num_residuals > 0 && !l.reads_states() => (l.places().tape, l.num_residuals),
+            _ => continue,
+        };
+        let readers = readers(f, i, &tape);
+        let mut of_tape = match (&readers[..], readers.first().map(|r| &f.nodes()[*r].op)) {
+            ([_], Some(Op::Replay(l))) => stored(l),
+            _ => vec![],
+        };
+        of_tape.sort_by_key(|&k| k >= num_own);
+        readers.iter().chain([&i]).for_each(|&r| kept[r] = Some(of_tape.clone()));
+    }
+    kept
+}
+
+/// The nodes that read the values `places` of node `of`.
+fn readers(f: &Func, of: usize, places: &[usize]) -> Vec<usize> {
+    let is_read = |a: &NodeId| {
+        let proj = f.node(*a);
+        matches!(proj.op, Op::Proj(k) if places.contains(&k)) && proj.args[0].index() == of
+    };
+    (0..f.nodes().len()).filter(|&r| f.nodes()[r].args.iter().any(is_read)).collect()
+}
+
+/// The residuals that the backward pass `back` reads; `None` if there are none.
 pub fn residuals(f: &Func, back: NodeId) -> Option<Residuals> {
     let Op::Replay(l) = &f.node(back).op else { return None };
     let tape = *l.operands(&f.node(back).args).tape.first()?;
     let maker = *f.node(tape).args.first()?;
-    let gives = TripOutputs { residuals: vec![], ..l.outputs(l.body.outputs()) };
-    let marks = l.outputs(l.body.outputs()).residuals;
-    let mut kept = stored(l, &gives.join(), &marks);
-    if kept.is_empty() {
+    let States { body, residuals, num_own, .. } = f.node(maker).op.states()?;
+    if residuals.is_empty() {
         return None;
     }
-    let States { body, residuals, num_own, .. } = f.node(maker).op.states()?;
-    kept.sort_by_key(|&k| k >= num_own);
-    let pick = |all: &[usize]| kept.iter().map(|&k| all[k]).collect::<Vec<usize>>();
     let others = (0..body.num_outputs()).filter(|k| !residuals.contains(k));
     let step = l.step.as_ref()?;
-    let of_step = l.step_outputs(&indices(step.num_outputs())).residuals;
-    let values: Vec<NodeId> = kept.iter().map(|&k| marks[k]).collect();
     Some(Residuals {
-        forward: with_outputs(body, &others.chain(pick(&residuals)).collect::<Vec<_>>()),
-        recompute: with_outputs(step, &pick(&of_step)),
-        backward: taking(l, &values),
-        first: kept.iter().filter_map(|k| k.checked_sub(num_own)).collect(),
+        forward: with_outputs(body, &others.chain(residuals.clone()).collect::<Vec<_>>()),
+        recompute: with_outputs(step, &l.step_outputs(&indices(step.num_outputs())).residuals),
+        backward: taking(l, &l.outputs(l.body.outputs()).residuals),
+        num_own,
     })
 }
 
@@ -82,11 +133,13 @@ fn cotangents(l: &Replay) -> Vec<bool> {
     depending(&l.body, |k| received.contains(&k))
 }
 
-/// The residuals that are worth storing, by their index in `marks`, in the order of their nodes.
+/// The residuals that are worth storing, by their index among those of `l`, in the order of their nodes.
 ///
 /// Walks from the operands of cotangent nodes towards the inputs. A residual that costs a matrix product or more is
 /// stored, since the forward body writes it to memory in any case. Cheaper values are computed from stored values.
-fn stored(l: &Replay, outputs: &[NodeId], marks: &[NodeId]) -> Vec<usize> {
+fn stored(l: &Replay) -> Vec<usize> {
+    let of = l.outputs(l.body.outputs());
+    let (marks, outputs) = (of.residuals.clone(), TripOutputs { residuals: vec![], ..of }.join());
     let (nodes, is_cotangent) = (l.body.nodes(), cotangents(l));
     let mark = |i: usize| marks.iter().position(|id| id.index() == i);
     let mut is_hard = vec![false; nodes.len()];

@@ -19,6 +19,7 @@ use crate::backend::cpu::run::step::Step;
 use crate::backend::cpu::run::totals::{Ring, with_totals};
 use crate::graph::{Func, Type, verify};
 use crate::simd::Level;
+use crate::transform::with_worthy_residuals;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -180,9 +181,10 @@ pub(crate) struct Laid {
 /// Lowers a function and assigns memory to its buffers.
 pub(crate) fn lay_out(func: &Func, level: Level, trips: Trips) -> Laid {
     let sums = trips.sums.clone();
+    let func = with_worthy_residuals(func);
     let func = match sums.is_empty() {
-        true => prepare(func),
-        false => prepare(&with_totals(func, sums.clone())),
+        true => prepare(&func),
+        false => prepare(&with_totals(&func, sums.clone())),
     };
     let mut units = group(&func);
     recompute(&mut units, &func);

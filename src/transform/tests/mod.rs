@@ -7,6 +7,7 @@ mod custom;
 mod loops;
 mod ops;
 mod passes;
+mod residuals;
 mod rules;
 mod sequence;
 

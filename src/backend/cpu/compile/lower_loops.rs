@@ -206,8 +206,7 @@ impl Lower<'_> {
         let left = residuals.map(|r| {
             let types = r.recompute.output_types();
             let layout = SlotLayout::of(types.iter().map(Type::bytes));
-            let first: Vec<usize> = r.first.iter().map(|&k| first[k]).collect();
-            let first_trip = self.operands(id, &first);
+            let first_trip = self.operands(id, first);
             StoredResiduals { layout, first_trip, first: own.num_outputs(), spare: self.temporaries(&types) }
         });
         (self.body(kind, residuals.map_or(own, |r| &r.forward), trips), left)

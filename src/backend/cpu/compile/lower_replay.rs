@@ -144,7 +144,7 @@ impl Lower<'_> {
             ReadResiduals {
                 recompute: self.body(BodyKind::Stages, &half.recompute, of_step),
                 layout,
-                num_before: half.first.len(),
+                num_before: types.len() - half.num_own,
                 spare: self.temporaries(&types),
                 first: l.body.num_inputs(),
             }
