@@ -21,8 +21,8 @@ fn num_residuals(f: &Func) -> usize {
 #[test]
 fn removed_residuals_change_no_bit_of_a_gradient() {
     let cases = std::env::var("FLOWLINE_CASES").map_or(CASES, |n| n.parse().expect("a number"));
-    // Programs in which all, some, and none of the residuals were removed; programs in lockstep with residuals.
-    let (mut removed, mut in_lockstep) = ([0; 3], 0);
+    // Programs of which residuals were removed; those in lockstep among them.
+    let (mut removed, mut in_lockstep) = (0, 0);
     for seed in 0..cases {
         let recipe = Recipe { ops: 8 + seed as usize % 25, float: DType::F64, loops: true, short: false };
         let (num, floats) = (seed as usize % 4, |types: &[Type]| {
@@ -43,10 +43,9 @@ fn removed_residuals_change_no_bit_of_a_gradient() {
         let again = with_worthy_residuals(&fewer);
         assert_eq!(again.to_string(), fewer.to_string(), "program {seed}: a second removal removes more");
         let [before, after] = [&gradient, &fewer].map(num_residuals);
-        if before > 0 {
-            removed[if after == 0 { 0 } else { usize::from(after == before) + 1 }] += 1;
-            in_lockstep += usize::from(num > 1);
-        }
+        assert!(after <= before, "program {seed}");
+        removed += usize::from(after < before);
+        in_lockstep += usize::from(after < before && num > 1);
     }
-    assert!(removed.iter().all(|&n| n > 0) && in_lockstep > 0, "{removed:?}, {in_lockstep} in lockstep");
+    assert!(removed >= 10 && in_lockstep >= 5, "removed from {removed} programs, {in_lockstep} in lockstep");
 }
