@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::Op;
-use crate::graph::arbitrary::{Recipe, function};
+use crate::graph::tests::arbitrary::{Recipe, function};
 use crate::transform::{Searches, batch_with, optimize, with_worthy_residuals};
 
 /// Programs with gradients of loops. `FLOWLINE_CASES=<n>` sets another number of programs.
