@@ -240,7 +240,7 @@ fn the_nearest_images_are_the_first_of_the_sorted_ones() {
         let part = || (&*set, vec![0]);
         let images = Images::new(set.clone(), train.clone(), part(), part(), transform, 0).unwrap();
         let to: Vec<Vec<u8>> =
-            (0..1 + draw.below(4)).map(|_| (0..set.dim()).map(|_| draw.below(256) as u8).collect()).collect();
+            (0..=draw.below(4)).map(|_| (0..set.dim()).map(|_| draw.below(256) as u8).collect()).collect();
         let to: Vec<&[u8]> = to.iter().map(|image| &image[..]).collect();
         let k = 1 + draw.below(6);
         let found = images.nearest(&to, k).unwrap();

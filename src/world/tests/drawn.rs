@@ -94,7 +94,7 @@ fn a_rank_that_leaves_the_program_is_an_error_of_all_that_need_it() {
     let (mut draw, mut drawn) = (Draw(2), [[0; 3]; 3]);
     for case in 0..num_cases(90) {
         let (ranks, seed, kind) = (2 + draw.below(7), draw.bits(), draw.below(3));
-        let program: Vec<Call> = (0..1 + draw.below(6)).map(|_| draw.one(&CALLS)).collect();
+        let program: Vec<Call> = (0..=draw.below(6)).map(|_| draw.one(&CALLS)).collect();
         let (bad, at) = (draw.below(ranks), draw.below(program.len()));
         let job = |world: &World| {
             let mut right = Vec::new();
@@ -229,7 +229,7 @@ fn ranks_agree_on_the_first_error_and_the_first_difference() {
         let ranks = 1 + draw.below(8);
         let fails: Vec<bool> = (0..ranks).map(|_| draw.below(6) == 0).collect();
         let message = |rank: usize| "é".repeat(rank) + " is not there";
-        let names: Vec<String> = (0..1 + draw.below(4)).map(|i| format!("value {i}")).collect();
+        let names: Vec<String> = (0..=draw.below(4)).map(|i| format!("value {i}")).collect();
         let letters = ['a', 'é', '\0', '漢', ' '];
         let base: Vec<Vec<char>> =
             names.iter().map(|_| (0..draw.below(100)).map(|_| draw.one(&letters)).collect()).collect();
