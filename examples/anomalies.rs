@@ -23,8 +23,8 @@ fn run(options: &TrainOptions, draws: usize) -> flowline::Result<Vec<AnomalyScor
     let table: Vec<[f64; DIM]> = rows(4000, &train).as_chunks().0.to_vec();
     let learned = Trainer::new(Points::from_rows(table)?).options(options).run()?;
     let alternating = (0..DIM).map(|i| if i % 2 == 0 { 1.5 } else { -1.5 });
-    let scored: Vec<f64> = rows(1, &other).into_iter().chain([0.0; DIM]).chain(alternating).collect();
-    learned.anomaly_scores(&scored, draws, (1e-5, 1e-5), &Key::new(1))
+    let scored = [rows(1, &other), vec![0.0; DIM], alternating.collect()];
+    learned.anomaly_scores(&scored[..], draws, &Key::new(1))
 }
 
 fn main() -> flowline::Result<()> {

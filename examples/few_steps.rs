@@ -15,16 +15,15 @@ fn run(options: &TrainOptions, n: usize) -> flowline::Result<(Vec<Row>, f64)> {
     let exact = learned.sample(n, &key)?;
     let mut rows = Vec::new();
     for steps in [1, 2, 4, 8, 16, 32, 64] {
-        let parts: Vec<_> = learned.sample_rows_in_steps(n, steps, &key).collect::<flowline::Result<_>>()?;
-        let drawn = parts.concat();
-        let off = |(a, b): (&[f64], &[f64; 2])| (a[0] - b[0]).hypot(a[1] - b[1]);
-        let mut off: Vec<f64> = drawn.chunks_exact(2).zip(&exact).map(off).collect();
+        let drawn = learned.clone().steps(steps).sample(n, &key)?;
+        let off = |(a, b): (&[f64], &[f64])| (a[0] - b[0]).hypot(a[1] - b[1]);
+        let mut off: Vec<f64> = drawn.iter().zip(&exact).map(off).collect();
         off.sort_by(f64::total_cmp);
         let beyond = off.iter().filter(|off| **off > 1.0).count() as f64 / n as f64;
         rows.push((steps, off[n / 2], beyond));
     }
-    let adaptive = learned.flow.clone().rtol(1e-4).atol(1e-4).error_norm(ErrorNorm::State);
-    let (x, _) = learned.sample_with_log_prob(512, &key)?;
+    let adaptive = learned.cnf().clone().rtol(1e-4).atol(1e-4).error_norm(ErrorNorm::State);
+    let x = adaptive.sample(512, &key)?;
     let (_, stats) = adaptive.log_prob_with_stats(&x, &key)?;
     Ok((rows, stats.num_fn_evals.item()))
 }

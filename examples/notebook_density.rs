@@ -199,7 +199,7 @@ fn main() -> flowline::Result<()> {
     //| selects the best weights on validation points, and observes a time limit. The points can have any unit. The
     //| command `flowline train points.npy` does the same for points in a file.
     let learned = Trainer::new(Points::from_rows(pinwheel.clone())?).time_limit(40.0).run()?;
-    let log_probs = learned.log_prob(&held_out, 1e-5, 1e-5)?;
+    let log_probs = learned.log_prob(&held_out)?;
     println!("KL divergence: {}", kl_divergence(&log_p, &log_probs));
     show(&learned.density_figure(300)?);
     //| The next cell prints the log-densities of four held-out points, in the units of the data, and the true values.

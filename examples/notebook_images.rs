@@ -106,8 +106,8 @@ fn main() -> flowline::Result<()> {
     //| the test part.
     let set =
         ImageSet::from_bytes("drawings", pixels.clone(), [SIDE, SIDE, 1])?.with_classes(classes.clone())?;
-    let learned = Trainer::new(set).updates(1_500).run()?;
-    let report = learned.train_report.clone().expect("`run` adds a report");
+    let learned = Trainer::new(set).updates(1_500).run()?.noise_seed(0);
+    let report = learned.report.clone().expect("`run` adds a report");
     println!("{} weights, {} updates", report.weights, report.updates);
     println!(
         "bits/dim of the test part: {:.3} ± {:.3}",
@@ -120,11 +120,7 @@ fn main() -> flowline::Result<()> {
     let names = ["rings", "crosses", "dots"];
     let mut samples: Vec<Vec<u8>> = Vec::new();
     for class in 0..3 {
-        let of_class = learned
-            .sample_images(36, Some(class), &sample_key)?
-            .collect::<flowline::Result<Vec<_>>>()?
-            .concat();
-        samples.push(of_class);
+        samples.push(learned.clone().class(class).sample(36, &sample_key)?.to_bytes());
     }
     let mut grid = Vec::new();
     for row in 0..4 {
@@ -165,7 +161,7 @@ fn main() -> flowline::Result<()> {
     for (name, images) in [("unseen drawings", test_pixels), ("inverted", inverted), ("white noise", noise)] {
         let images =
             ImageSet::from_bytes(name, images, [SIDE, SIDE, 1])?.with_classes(test_classes.clone())?;
-        let (_, score) = learned.image_log_probs(&images, (1e-3, 1e-3), 1, &key, |_| {})?;
+        let score = learned.bits_per_dim(&images)?;
         println!("{name:16} {:7.3} ± {:.3} bits/dim", score.bits.mean, score.bits.stderr.unwrap_or(f64::NAN));
     }
     //| The model also classifies drawings. By Bayes' rule with equal prior probabilities, the predicted class is the
@@ -175,7 +171,7 @@ fn main() -> flowline::Result<()> {
     for class in 0..3 {
         let images = ImageSet::from_bytes("unseen", unseen_pixels.clone(), [SIDE, SIDE, 1])?
             .with_classes(vec![class; 90])?;
-        log_probs.push(learned.image_log_probs(&images, (1e-3, 1e-3), 1, &key, |_| {})?.0);
+        log_probs.push(learned.log_prob(&images)?);
     }
     let mut correct = 0;
     for (i, &class) in unseen_classes.iter().enumerate() {

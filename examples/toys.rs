@@ -22,7 +22,7 @@ fn main() -> flowline::Result<()> {
     println!("{:14} {:>8} {:>10} {:>10}", "density", "weights", "entropy", "KL (nats)");
     for toy in ToyDensity::ALL {
         let learned = learn(toy, &folder.join(toy.name()), seconds)?;
-        let grid = learned.log_grid(GRID, 0.0, 1e-4)?;
+        let grid = learned.log_grid(GRID, 0.0)?;
         let values: Vec<f64> = grid.log_density.iter().map(|x| x.exp()).collect();
         grids.push((toy.name(), values, grid.frame, grid.scale));
     }
@@ -43,7 +43,7 @@ fn learn(toy: ToyDensity, folder: &Path, seconds: f64) -> flowline::Result<Train
         return TrainedFlow::open(folder);
     }
     let learned = Trainer::new(toy).time_limit(seconds).run_dir(folder).run()?;
-    if let Some(report) = &learned.train_report {
+    if let Some(report) = &learned.report {
         let [gap, error] = [report.gap_nats, report.gap_stderr_nats].map(|x| x.unwrap_or(f64::NAN));
         let (name, weights, entropy) = (toy.name(), report.weights, toy.entropy_nats());
         println!("{name:14} {weights:>8} {entropy:>10.4} {gap:>10.4} ± {error:.4}");

@@ -3,8 +3,7 @@
 //! They are not public: any version may change or remove them.
 
 pub use crate::io::{
-    listed, plain, read_npy_header, shortened, write_csv, write_csv_parts, write_npy, write_npy_parts,
-    write_row,
+    heading, listed, plain, read_npy_header, shortened, write_csv_parts, write_npy_parts, write_row,
 };
 pub use crate::simd::Level;
 #[cfg(feature = "train")]
@@ -20,11 +19,11 @@ pub use crate::{
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,
         MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, RUN, Recorded,
-        SOLVER, Scores, Steps, ToleranceRow, TrainOption, Values, check_free, check_output, check_tolerances,
+        SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free, check_output, check_tolerances,
         default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
-            PixelTransformKind, PlotsKind, RunInfo, StartKind, TargetKind, TimesKind, TrainConfig,
+            PixelTransformKind, PlotsKind, RunInfo, Scores, StartKind, TargetKind, TimesKind, TrainConfig,
         },
     },
 };

@@ -44,7 +44,7 @@
 //! let flow = Trainer::new(points).updates(60)
 //! #   .options(&TrainOptions { width: Some(8), depth: Some(1), batch: Some(128), ..Default::default() })
 //!     .run()?;
-//! let log_density = flow.log_prob(&[[0.0, 0.0], [1.5, 0.0]], 1e-5, 1e-5)?;
+//! let log_density = flow.log_prob([[0.0, 0.0], [1.5, 0.0]])?;
 //! assert!(log_density[0] > log_density[1]);
 //! # Ok(())
 //! # }

@@ -5,8 +5,9 @@ use super::file_kind::FileKind;
 use super::log_prob::{Args, Points};
 use super::say::{done, is_json, result};
 use super::table::grouped;
-use flowline::__internal::{Estimate, plain, write_csv, write_npy};
+use flowline::__internal::{Estimate, plain};
 use flowline::cnf::extra::AnomalyScore;
+use flowline::io::{write_csv, write_npy};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
 use serde_json::json;
@@ -35,7 +36,7 @@ pub fn check(draws: usize) -> Result<()> {
 /// Scores points, writes the scores and a summary.
 ///
 /// # Errors
-/// As [`TrainedFlow::anomaly_scores`](flowline::train::TrainedFlow); a file that cannot be written.
+/// As [`TrainedFlow::anomaly_scores`]; a file that cannot be written.
 pub fn run(
     args: &Args,
     (learned, folder): (&TrainedFlow, &Path),
@@ -43,9 +44,8 @@ pub fn run(
     (rtol, atol): (f64, f64),
     (draws, kind): (usize, FileKind),
 ) -> Result<()> {
-    let scores = learned
-        .anomaly_scores(&points.rows, draws, (rtol, atol), &Key::new(args.seed))
-        .map_err(|e| points.located(e))?;
+    let scores =
+        learned.anomaly_scores(&points.rows, draws, &Key::new(args.seed)).map_err(|e| points.located(e))?;
     let rows: Vec<[f64; 5]> = scores.iter().map(columns).collect();
     match (&args.out, kind) {
         (Some(path), FileKind::Npy) => {
@@ -53,7 +53,7 @@ pub fn run(
             write_npy(path, &[rows.len(), COLUMNS.len()], &values)?;
         }
         (Some(path), FileKind::Csv) => {
-            write_csv(path, &COLUMNS.join(","), rows.iter().map(<[f64; 5]>::as_slice))?;
+            write_csv(path, &COLUMNS, &rows)?;
         }
         // With `--json` the summary contains the values.
         _ if is_json() => {}

@@ -53,17 +53,17 @@ pub fn run(args: &Args) -> Result<()> {
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join(format!("density-{grid}.png")));
-    let learned = TrainedFlow::open(&run)?;
+    // A .npy file has the default tolerance of `log-prob`. A figure needs only the accuracy of its colors.
+    let tolerance = if kind == FileKind::Npy { MEASURE_TOLERANCE } else { DRAW_TOLERANCE };
+    let learned = TrainedFlow::open(&run)?.rtol(tolerance).atol(tolerance);
     check_margin(&learned, margin)?;
     let mut count = Count::new(grid * grid, "cells");
     let counted = |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, Vec::len));
-    // A .npy file has the default tolerance of `log-prob`. A figure needs only the accuracy of its colors.
+    let parts = learned.log_grid_parts(grid, margin)?.inspect(counted);
     if kind == FileKind::Npy {
-        let parts = learned.log_grid_parts(grid, margin, MEASURE_TOLERANCE)?.inspect(counted);
         let values = parts.map(|part| part.map(|part| part.into_iter().map(|x| x as f32).collect()));
         write_npy_parts(&path, &[grid, grid], values)?;
     } else {
-        let parts = learned.log_grid_parts(grid, margin, DRAW_TOLERANCE)?.inspect(counted);
         let log_density = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
         learned.grid_of(log_density, grid, margin)?.plot(&path)?;
     }

@@ -176,7 +176,27 @@ fn of_library(error: &flowline::Error) -> String {
             "{}; the vector field of this run changes too rapidly; train it again with a lower --lr",
             stopped(outcome)
         ),
+        flowline::Error::Eval(EvalError::Class { asked, classes }) => class_asked(*asked, *classes),
+        flowline::Error::Eval(EvalError::Unsolved { place, value, outcome, .. }) => format!(
+            "{place} (farthest from the data: {value}): {}; loosen --rtol and --atol, or remove far points",
+            stopped(outcome)
+        ),
         error => error.to_string(),
+    }
+}
+
+fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
+    match (asked, classes) {
+        (Some(asked), None) => {
+            format!("--label={asked}: this run was trained without classes; leave --label out")
+        }
+        (None, Some(classes)) => {
+            format!("this run has {classes} classes; choose one with --label; the first class is 0")
+        }
+        (asked, classes) => {
+            let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
+            format!("--label={asked}: this run has classes 0 to {most}; choose one of them")
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     // If the metrics cannot be read, the checkpoint is still described.
-    let recorded = Recorded::read(&run, &learned.header, learned.update);
+    let recorded = Recorded::read(&run, &learned.header, learned.num_updates);
     let recorded = recorded.map_err(|e| note(&format!("warning: {e}; scores and phases are omitted"))).ok();
     let threads = recorded.as_ref().and_then(|recorded| recorded.threads);
     let scores = recorded.as_ref().and_then(|recorded| recorded.scores);
@@ -89,7 +89,7 @@ pub fn run(args: &Args) -> Result<()> {
     let peak = if args.machine || is_json() { Some(measure(threads, &mut phases)?) } else { None };
     if let (true, Some(peak)) = (is_json(), &peak) {
         let json = serde_json::json!({
-            "update": learned.update, "weights": num_params(&learned.flow), "header": header(&learned.header),
+            "update": learned.num_updates, "weights": num_params(learned.cnf()), "header": header(&learned.header),
             "phases": phases, "tolerances": tolerances, "scores": scores,
             "peak_gflops": peak.gflops, "peak_gflops_one_thread": peak.gflops_one_thread,
             "peak_bytes_per_s": peak.bytes_per_s, "peak_threads": peak.threads,
@@ -253,10 +253,10 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
     table
         .row("preset", config.preset.name())
         .row("flow", format!("{}, t in [0, {}]", fields(model), model.t1))
-        .row("weights", grouped(num_params(&learned.flow) as u64))
+        .row("weights", grouped(num_params(learned.cnf()) as u64))
         .row("solver", format!("{}, {steps}, {} divergence", model.solve.solver, model.solve.divergence))
         .row("seed", config.seed.to_string())
-        .row("updates", format!("{} of {}", grouped(learned.update), grouped(config.updates())));
+        .row("updates", format!("{} of {}", grouped(learned.num_updates), grouped(config.updates())));
     for phase in &config.phases {
         let (updates, batch, lr) = (grouped(phase.updates), grouped(phase.batch as u64), phase.lr);
         let text = format!("{updates} updates of {batch} points, {} at {lr:e}", config.optimizer);

@@ -10,11 +10,11 @@ use super::say::{done, is_json, result};
 use super::table::grouped;
 use flowline::__internal::{
     Estimate, EvalError, IMAGE_TOLERANCE, MEASURE_TOLERANCE, check_output, check_tolerances, listed, place,
-    plain, shortened, write_csv, write_npy,
+    plain, shortened,
 };
 use flowline::Error;
-use flowline::data::{DataError, ImageSet};
-use flowline::io::{CsvOptions, IoError, read_npy};
+use flowline::data::{DataError, ImageSet, Rows};
+use flowline::io::{CsvOptions, IoError, read_npy, write_csv, write_npy};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
 use serde_json::{Value, json};
@@ -94,12 +94,12 @@ pub fn run(args: &Args) -> Result<()> {
     }
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
-    let learned = TrainedFlow::open(&run)?;
+    let learned = settled(args, TrainedFlow::open(&run)?);
     check_options(args, &learned)?;
-    if learned.frames.images.is_some() {
+    if learned.header.frames.images.is_some() {
         if let Some(draws) = args.anomaly {
             // The library says why not.
-            learned.anomaly_scores(&[], draws, (rtol, atol), &Key::new(args.seed))?;
+            learned.anomaly_scores(Rows::default(), draws, &Key::new(args.seed))?;
         }
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
@@ -113,10 +113,10 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(draws) = args.anomaly {
         return anomaly::run(args, (&learned, &run), &points, (rtol, atol), (draws, kind));
     }
-    let log_probs = log_probs(args, &learned, &points, (rtol, atol))?;
+    let log_probs = log_probs(&learned, &points)?;
     write(args, kind, &log_probs)?;
     let mean = Estimate::of(&log_probs);
-    let area = if learned.frames.points.is_some() { "unit" } else { "square pixel" };
+    let area = if learned.header.frames.points.is_some() { "unit" } else { "square pixel" };
     let n = grouped(log_probs.len() as u64);
     let text = format!("{n} points, mean log-density {mean} nats per {area}{}", of_noise(args, &learned));
     done(&text, || {
@@ -132,30 +132,29 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The log-densities of points, averaged over `--draws` draws of noise if the option is given.
-fn log_probs(
-    args: &Args,
-    learned: &TrainedFlow,
-    points: &Points,
-    (rtol, atol): (f64, f64),
-) -> Result<Vec<f64>> {
-    let n = points.rows.len() / learned.dim();
+/// The flow with the tolerances and the noise of the options.
+fn settled(args: &Args, mut learned: TrainedFlow) -> TrainedFlow {
+    if let Some(rtol) = args.rtol {
+        learned = learned.rtol(rtol);
+    }
+    if let Some(atol) = args.atol {
+        learned = learned.atol(atol);
+    }
+    if let Some(draws) = args.draws {
+        learned = learned.noise_draws(draws);
+    }
+    learned.noise_seed(args.seed)
+}
+
+/// The log-densities of points.
+fn log_probs(learned: &TrainedFlow, points: &Points) -> Result<Vec<f64>> {
+    let n = points.rows.len();
     let mut count = Count::new(n, "points");
     let mut log_probs = Vec::with_capacity(n);
-    let located = |e| points.located(e);
-    let mut add = |part: flowline::Result<Vec<f64>>| -> Result<()> {
-        let part = part.map_err(located)?;
+    for part in learned.log_prob_parts(&points.rows).map_err(|e| points.located(e))? {
+        let part = part.map_err(|e| points.located(e))?;
         count.add(part.len());
         log_probs.extend(part);
-        Ok(())
-    };
-    if let Some(draws) = args.draws {
-        let noise = (draws, args.seed);
-        let parts = learned.dequantized_log_prob_parts(&points.rows, noise, (rtol, atol));
-        parts.map_err(located)?.try_for_each(&mut add)?;
-    } else {
-        let parts = learned.log_prob_parts(&points.rows, rtol, atol);
-        parts.map_err(located)?.try_for_each(&mut add)?;
     }
     drop(count);
     Ok(log_probs)
@@ -163,7 +162,7 @@ fn log_probs(
 
 /// What the densities of a run with `--dequantize` are.
 fn of_noise(args: &Args, learned: &TrainedFlow) -> String {
-    let is_rounded = learned.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
+    let is_rounded = learned.header.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
     match args.draws {
         _ if !is_rounded => String::new(),
         None => "; at the rows as they are, without the noise of --dequantize (--draws averages over it)"
@@ -197,7 +196,7 @@ fn write(args: &Args, kind: FileKind, log_probs: &[f64]) -> Result<()> {
             let values: Vec<f32> = log_probs.iter().map(|&x| x as f32).collect();
             write_npy(path, &[values.len()], &values)?;
         }
-        (Some(path), FileKind::Csv) => write_csv(path, "log_prob", log_probs.chunks(1))?,
+        (Some(path), FileKind::Csv) => write_csv(path, &["log_prob"], log_probs.chunks(1))?,
         // With `--json` the summary contains the values.
         _ if is_json() => {}
         _ => result(&log_probs.iter().map(plain).collect::<Vec<_>>().join("\n")),
@@ -210,9 +209,12 @@ fn check_options(args: &Args, learned: &TrainedFlow) -> Result<()> {
     let useless = |option, value, reason| Err(TrainError::Useless { option, value, reason }.into());
     let points = "the run was not trained on a set of images";
     let no_noise = "the run was not trained on a set of images, nor on a table with --dequantize";
-    let is_rounded = learned.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
-    match (&learned.frames.images, &args.labels) {
-        (None, _) if args.draws == Some(0) && is_rounded => Err(EvalError::NoDraws.into()),
+    let is_rounded = learned.header.frames.points.as_ref().is_some_and(|points| points.rounding().is_some());
+    match (&learned.header.frames.images, &args.labels) {
+        (images, _) if args.draws == Some(0) && (is_rounded || images.is_some()) => {
+            let (option, value, range) = ("--draws", "0".to_owned(), "at least 1");
+            Err(TrainError::Option { option, value, range }.into())
+        }
         (None, _) if args.draws.is_some_and(|draws| draws != 1) && !is_rounded => {
             useless("--draws", args.draws.unwrap_or_default().to_string(), no_noise)
         }
@@ -231,8 +233,8 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
     let draws = args.draws.unwrap_or(1);
     let again = if draws == 1 { images.len().min(256) } else { 0 };
     let mut count = Count::new(images.len() * draws.max(1) + again, "images");
-    let key = Key::new(args.seed);
-    let (log_probs, bits) = learned.image_log_probs(&images, tolerances, draws, &key, |n| count.add(n))?;
+    let scores = learned.image_scores(&images, |n| count.add(n))?;
+    let (log_probs, bits) = (scores.log_probs, scores.bits_per_dim);
     drop(count);
     write(args, kind, &log_probs)?;
     let noise = bits.noise_stderr.map_or_else(String::new, |noise| {
@@ -261,8 +263,8 @@ fn images(args: &Args, learned: &TrainedFlow, tolerances: (f64, f64), kind: File
 /// Points of DATA and their line numbers.
 pub struct Points {
     path: PathBuf,
-    /// Coordinates, row-major `[n, d]`.
-    pub rows: Vec<f64>,
+    /// The rows of numbers.
+    pub rows: Rows,
     /// The line number of each row, from 1; `None` for `.npy`.
     lines: Option<Vec<usize>>,
 }
@@ -295,11 +297,11 @@ impl Points {
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
                 return Err(IoError::Csv { path, line, reason }.into());
             }
-            return Ok(Points { path, rows: csv.data, lines: Some(csv.lines) });
+            return Ok(Points { path, rows: Rows::from_flat(csv.data, dim), lines: Some(csv.lines) });
         }
         let (path, array) = (path.to_owned(), read_npy(path)?);
         match array.shape[..] {
-            [_, d] if d == dim => Ok(Points { path, rows: array.data, lines: None }),
+            [_, d] if d == dim => Ok(Points { path, rows: Rows::from_flat(array.data, dim), lines: None }),
             _ if dim == 2 => Err(IoError::PointsShape { path, shape: array.shape }.into()),
             _ => {
                 let (name, found) = (path.display().to_string(), array.shape.get(1).copied().unwrap_or(1));

@@ -8,9 +8,10 @@ use super::runs;
 use super::say::{check, done, is_json, note};
 use super::table::grouped;
 use flowline::__internal::{
-    Estimate, EvalError, ImagesFrame, check_output, write_csv_parts, write_npy_parts, write_row,
+    Estimate, ImagesFrame, check_output, heading, write_csv_parts, write_npy_parts, write_row,
 };
 use flowline::cnf::extra::Inpainted;
+use flowline::data::Rows;
 use flowline::plot::{self, ImageGrid, extra::Plane};
 use flowline::tensor::Key;
 use flowline::train::{TrainError, TrainedFlow};
@@ -85,19 +86,25 @@ pub fn run(args: &Args) -> Result<()> {
     args.out.as_deref().map_or(Ok(()), check_output)?;
     let run = runs::folder(&args.run, args.out.as_deref())?;
     let path = args.out.clone().unwrap_or_else(|| run.join("samples.npy"));
-    let learned = TrainedFlow::open(&run)?;
+    let mut learned = TrainedFlow::open(&run)?;
+    if let Some(class) = args.label {
+        learned = learned.class(class);
+    }
+    if let Some(steps) = args.steps {
+        learned = learned.steps(steps);
+    }
     let key = Key::new(args.seed);
     let mut inpainted = None;
-    match &learned.frames.images {
+    match &learned.header.frames.images {
         Some(frame) if args.given.is_empty() => images(args, &learned, frame, (&path, kind), &key)?,
         _ => inpainted = points(args, &learned, (&path, kind), &key)?,
     }
-    let what = if learned.frames.images.is_some() { "images" } else { "points" };
+    let what = if learned.header.frames.images.is_some() { "images" } else { "points" };
     let file = if kind == FileKind::Standard { "standard output".into() } else { path.display().to_string() };
     let place = if kind == FileKind::Standard { "on" } else { "in" };
     let more = inpainted.as_ref().map_or_else(String::new, weighed);
     done(&format!("{} {what} {place} {file}{more}", grouped(n as u64)), || {
-        let columns = learned.frames.images.is_none().then(|| learned.columns());
+        let columns = learned.header.frames.images.is_none().then(|| learned.columns());
         let mut summary = serde_json::json!({
             "run": run, "file": path, "count": n, "dim": learned.dim(), "columns": columns, "seed": args.seed,
             "label": args.label, "steps": args.steps,
@@ -144,7 +151,7 @@ fn weighed(found: &Inpainted) -> String {
 
 /// Rows with given columns, and a warning if they repeat often.
 fn inpaint(args: &Args, learned: &TrainedFlow, key: &Key) -> Result<Inpainted> {
-    if learned.frames.images.is_some() {
+    if learned.header.frames.images.is_some() {
         // The library says why not.
         return Ok(learned.inpaint(&[], args.count, key)?);
     }
@@ -168,37 +175,33 @@ fn points(
     (path, kind): (&Path, FileKind),
     key: &Key,
 ) -> Result<Option<Inpainted>> {
-    if args.label.is_some() {
-        return Err(EvalError::Class { asked: args.label, classes: None }.into());
-    }
     let n = args.count;
     let mut count = Count::new(n, "points");
     let d = learned.dim();
     let counted =
         |part: &flowline::Result<Vec<f64>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
     let inpainted = if args.given.is_empty() { None } else { Some(inpaint(args, learned, key)?) };
-    let parts: Parts<f64> = match (&inpainted, args.steps) {
-        (Some(found), _) => Box::new(std::iter::once(Ok(found.rows.clone()))),
-        (None, Some(steps)) => Box::new(learned.sample_rows_in_steps(n, steps, key)),
-        (None, None) => Box::new(learned.sample_rows(n, key)),
+    let parts: Parts<f64> = match &inpainted {
+        Some(found) => Box::new(std::iter::once(Ok(found.rows.clone()))),
+        None => Box::new(learned.sample_parts(n, key)?.map(|part| part.map(Rows::into_values))),
     };
     let parts = parts.inspect(counted);
     // Points are written in 64 bits, like the data. In 32 bits, points near a large number would become equal.
     match kind {
         FileKind::Npy => write_npy_parts(path, &[n, d], parts)?,
-        FileKind::Csv => write_csv_parts(path, &heading(&learned.columns()), d, parts)?,
-        FileKind::Standard => print_csv(&heading(&learned.columns()), d, parts)?,
+        FileKind::Csv => write_csv_parts(path, &learned.columns(), parts)?,
+        FileKind::Standard => print_csv(&learned.columns(), parts)?,
         FileKind::Png | FileKind::Svg => {
             let (title, image) = (format!("{} samples", grouped(n as u64)), learned.plane("a histogram")?);
             let parts = parts.map(|part| part.map(|part| part.as_chunks::<2>().0.to_vec()));
-            let names = learned.frames.axis_names();
+            let names = learned.header.frames.axis_names();
             let names = names.each_ref().map(String::as_str);
             let plane = Plane { frame: image.window(), names, scale: image.scale() };
             plane.histogram(&title, n, parts)?.save(path)?;
         }
     }
     drop(count);
-    if let Some(points) = &learned.frames.points
+    if let Some(points) = &learned.header.frames.points
         && let Some(columns) = points.dequantized_text()
     {
         note(&format!("note: samples are not rounded: the run has noise of one step in {columns}"));
@@ -206,26 +209,16 @@ fn points(
     Ok(inpainted)
 }
 
-/// The heading of a table; a name with a separator is quoted.
-fn heading(columns: &[String]) -> String {
-    let quoted = |name: &String| {
-        let is_plain = !name.contains([',', '"', ';', '\t']);
-        if is_plain { name.clone() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-    };
-    columns.iter().map(quoted).collect::<Vec<_>>().join(",")
-}
-
 /// Prints rows as they are computed.
 fn print_csv<T: Display>(
-    heading: &str,
-    columns: usize,
+    columns: &[String],
     parts: impl Iterator<Item = flowline::Result<Vec<T>>>,
 ) -> Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
-    check(writeln!(out, "{heading}"));
+    check(write!(out, "{}", heading(columns)));
     for part in parts {
         let part = part?;
-        if let Err(e) = part.chunks(columns).try_for_each(|row| write_row(row, &mut out)) {
+        if let Err(e) = part.chunks(columns.len()).try_for_each(|row| write_row(row, &mut out)) {
             check(Err(e));
             // The reader closed the pipe.
             return Ok(());
@@ -251,10 +244,7 @@ fn images(
     let (mut count, d) = (Count::new(n, "images"), frame.dim());
     let counted =
         |part: &flowline::Result<Vec<u8>>| count.add(part.as_ref().map_or(0, |part| part.len() / d));
-    let parts: Parts<u8> = match args.steps {
-        Some(steps) => Box::new(learned.sample_images_in_steps(n, args.label, steps, key)?),
-        None => Box::new(learned.sample_images(n, args.label, key)?),
-    };
+    let parts = learned.sample_parts(n, key)?.map(|part| part.map(|rows| rows.to_bytes()));
     let parts = parts.inspect(counted);
     match kind {
         FileKind::Npy => {
@@ -262,14 +252,8 @@ fn images(
             let shape: Vec<usize> = [n, frame.height, frame.width].into_iter().chain(colors).collect();
             write_npy_parts(path, &shape, parts)?;
         }
-        FileKind::Csv => {
-            let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
-            write_csv_parts(path, &names.join(","), d, parts)?;
-        }
-        FileKind::Standard => {
-            let names: Vec<String> = (0..d).map(|i| format!("pixel{i}")).collect();
-            print_csv(&names.join(","), d, parts)?;
-        }
+        FileKind::Csv => write_csv_parts(path, &learned.columns(), parts)?,
+        FileKind::Standard => print_csv(&learned.columns(), parts)?,
         FileKind::Png | FileKind::Svg => {
             let images = parts.collect::<flowline::Result<Vec<_>>>()?.concat();
             let of_class = args.label.map_or_else(String::new, |k| format!(" of class {k}"));

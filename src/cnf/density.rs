@@ -139,7 +139,7 @@ impl<D: VelocityField> Cnf<D> {
     }
 
     /// `x = flow(z)` and log p(x) for z at the base end.
-    pub(super) fn push_with_density(&self, z: &Tensor, key: &Key) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn push_with_density(&self, z: &Tensor, key: &Key) -> Result<(Tensor, Tensor)> {
         let probes = self.draw_probes(z.shape()[0], key);
         let (rows, _) = self.each_tile(z, &probes, |flow, z, labels, probes| {
             let (mut x, mut log_prob, mut counts) = (z.clone(), flow.base.log_prob(z), None);

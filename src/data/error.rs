@@ -264,6 +264,14 @@ pub enum DataError {
         /// The number of columns of the training points.
         expected: usize,
     },
+    /// The number of names is not that of the columns.
+    #[error("{found} {} for {expected} columns; give one name per column", if *found == 1 { "name" } else { "names" })]
+    ColumnNames {
+        /// The number of names.
+        found: usize,
+        /// The number of columns.
+        expected: usize,
+    },
     /// The file or folder is not a set of images.
     #[error(
         "images {name}: {reason}; give a folder of image files, an IDX file (gzip or not) or an .npy array [n, h, w] or [n, h, w, c]"

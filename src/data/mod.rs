@@ -5,6 +5,7 @@
 //! - [`ToyDensity`]: the usual 2-d benchmark densities, with their entropies.
 //! - [`Points`]: rows of equal length from a file or an array, standardized, with the map back to their
 //!   units.
+//! - [`Rows`]: rows of numbers, as a trained density draws and evaluates them.
 //! - [`ImageSet`]: images as points, from folders, IDX and `.npy` files, plain files of bytes of any size;
 //!   [`MarginalTransform`] and [`LogitTransform`] map their pixel values to real numbers and back.
 //!
@@ -33,6 +34,7 @@ mod pixels;
 mod points;
 mod quadrature;
 mod rounding;
+mod rows;
 mod split;
 mod standard;
 #[cfg(test)]
@@ -45,6 +47,7 @@ pub use image_density::ImageDensity;
 pub use image_set::ImageSet;
 pub use pixels::{LogitTransform, MarginalTransform};
 pub use points::Points;
+pub use rows::Rows;
 pub use standard::Standardizer;
 pub use toy::ToyDensity;
 
@@ -68,7 +71,7 @@ pub use self::{
     image_set::MEMORY_BUDGET,
     parts::{Given, HELD_OUT_SHARE, Parts},
     pixels::SMOOTHING,
-    points::{Rows, place},
+    points::place,
 };
 pub(crate) use estimate::grouped;
 pub(crate) use image_density::Cover;

@@ -4,7 +4,7 @@
 //! Training points are at least two; their values are finite and not constant in any column, so their
 //! standardized form exists. Held-out points use the mean and standard deviation of the training points.
 
-use super::{DataError, Rounding, Standardizer};
+use super::{DataError, Rounding, Rows, Standardizer};
 use crate::io::{Fnv, Table, read_csv, read_npy};
 use std::path::Path;
 
@@ -33,19 +33,6 @@ pub struct Points {
     lines: Vec<usize>,
 }
 
-/// Input to [`Points::from_rows`]: arrays of arrays, `Vec`s of rows, `ndarray` matrices; f64 or f32.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rows {
-    shape: Vec<usize>,
-    values: Vec<f64>,
-    /// If the rows differ in length: the first row (from 1) that differs from row 1, its length, and the
-    /// length of row 1.
-    ragged: Option<[usize; 3]>,
-    heading: Vec<String>,
-    /// Line numbers, if the rows are from a file.
-    lines: Vec<usize>,
-}
-
 impl Points {
     /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading gives
     /// the names of the columns). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
@@ -61,8 +48,13 @@ impl Points {
         match ending.as_deref() {
             Some("npy") => {
                 let array = read_npy(path)?;
-                let shape = if let [n] = array.shape[..] { vec![n, 1] } else { array.shape };
-                Self::build(name, Rows { shape, values: array.data, ..Rows::default() })
+                let dim = match array.shape[..] {
+                    [_] => 1,
+                    [_, dim] => dim,
+                    _ => return Err(DataError::PointsShape { name, shape: array.shape }),
+                };
+                let count = array.shape[0];
+                Self::build(name, (array.data, dim), count, (Vec::new(), Vec::new()))
             }
             Some("csv" | "tsv") => Self::from_table(read_csv(path)?),
             _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
@@ -75,11 +67,11 @@ impl Points {
     /// As [`from_rows`](Self::from_rows); messages name lines of the table's file.
     pub fn from_table(table: Table) -> Result<Self, DataError> {
         let Table { path, columns, data, lines, .. } = table;
-        let shape = vec![lines.len(), columns.len()];
+        let (count, dim) = (lines.len(), columns.len());
         // Messages name columns without a heading by their number.
         let is_named = columns.iter().enumerate().any(|(i, name)| *name != format!("x{}", i + 1));
         let heading = if is_named { columns } else { Vec::new() };
-        Self::build(path.display().to_string(), Rows { shape, values: data, heading, lines, ragged: None })
+        Self::build(path.display().to_string(), (data, dim), count, (heading, lines))
     }
 
     /// Points from values in memory.
@@ -90,7 +82,10 @@ impl Points {
     /// [`ConstantColumn`](DataError::ConstantColumn) and [`Spread`](DataError::Spread), each with row and
     /// column where it applies.
     pub fn from_rows(rows: impl Into<Rows>) -> Result<Self, DataError> {
-        Self::build("given".to_owned(), rows.into())
+        let name = "given".to_owned();
+        let rows = rows.into().of_equal_length(&name)?;
+        let (count, dim, (values, heading)) = (rows.len(), rows.dim(), rows.into_named());
+        Self::build(name, (values, dim), count, (heading, Vec::new()))
     }
 
     /// The same points with another name in messages.
@@ -98,37 +93,38 @@ impl Points {
         Self { name: name.into(), ..self }
     }
 
-    fn build(name: String, rows: Rows) -> Result<Self, DataError> {
-        if let Some([row, found, expected]) = rows.ragged {
-            return Err(DataError::RaggedPoints { name, row, found, expected });
-        }
-        let [n, d] = rows.shape[..] else { return Err(DataError::PointsShape { name, shape: rows.shape }) };
+    /// `heading` has the names of the columns, and `lines` the line of each row; both may be empty.
+    fn build(
+        name: String,
+        (values, d): (Vec<f64>, usize),
+        n: usize,
+        (heading, lines): (Vec<String>, Vec<usize>),
+    ) -> Result<Self, DataError> {
         if d == 0 {
             return Err(DataError::NoColumns { name, rows: n });
         }
         if n < 2 {
             return Err(DataError::TooFewPoints { name, found: n });
         }
-        let called = |a: usize| rows.heading.get(a).filter(|c| !c.is_empty()).cloned();
-        if let Some(i) = rows.values.iter().position(|x| !x.is_finite()) {
+        let called = |a: usize| heading.get(a).filter(|c| !c.is_empty()).cloned();
+        if let Some(i) = values.iter().position(|x| !x.is_finite()) {
             let (row, column) = (i / d, called(i % d).unwrap_or_else(|| (i % d + 1).to_string()));
-            let place =
-                rows.lines.get(row).map_or_else(|| format!("row {}", row + 1), |l| format!("line {l}"));
-            return Err(DataError::NonFinite { name, place, column, value: rows.values[i] });
+            let place = lines.get(row).map_or_else(|| format!("row {}", row + 1), |l| format!("line {l}"));
+            return Err(DataError::NonFinite { name, place, column, value: values[i] });
         }
-        let constant = |a: usize| rows.values.chunks_exact(d).all(|row| row[a] == rows.values[a]);
+        let constant = |a: usize| values.chunks_exact(d).all(|row| row[a] == values[a]);
         if let Some(a) = (0..d).find(|&a| constant(a)) {
             let column = called(a).unwrap_or_else(|| (a + 1).to_string());
-            return Err(DataError::ConstantColumn { name, column, value: rows.values[a], rows: n });
+            return Err(DataError::ConstantColumn { name, column, value: values[a], rows: n });
         }
         let columns: Vec<_> = (0..d).map(|a| called(a).unwrap_or_else(|| format!("x{}", a + 1))).collect();
-        let standard = Standardizer::of(&rows.values, d);
+        let standard = Standardizer::of(&values, d);
         let is_fine = |a: &usize| standard.mean[*a].is_finite() && standard.std[*a].is_normal();
         if let Some(a) = (0..d).find(|a| !is_fine(a)) {
             let (column, mean, std) = (columns[a].clone(), standard.mean[a], standard.std[a]);
             return Err(DataError::Spread { name, column, mean, std });
         }
-        Ok(Self { name, columns, standard, values: rows.values, lines: rows.lines })
+        Ok(Self { name, columns, standard, values, lines })
     }
 
     /// The place of a row, from 0, in messages: `points.csv line 3`, or `points.npy row 2 (from 1)`.
@@ -163,9 +159,8 @@ impl Points {
     /// [`DataError::TooFewPoints`]; [`DataError::ConstantColumn`] or [`DataError::Spread`] if a column of
     /// these rows is constant or cannot be standardized.
     pub fn rows(&self, which: &[usize]) -> Result<Self, DataError> {
-        let (shape, values) = (vec![which.len(), self.dim()], self.values_of(which));
-        let (heading, lines) = (self.columns.clone(), self.lines_of(which));
-        Self::build(self.name.clone(), Rows { shape, values, heading, lines, ragged: None })
+        let (values, lines) = (self.values_of(which), self.lines_of(which));
+        Self::build(self.name.clone(), (values, self.dim()), which.len(), (self.columns.clone(), lines))
     }
 
     /// The given rows in the standardized coordinates of the training points `learned`: held-out points from
@@ -221,52 +216,6 @@ pub fn place(file: &str, lines: &[usize], row: usize) -> String {
         None => format!("{file} row {} (from 1)", row + 1),
     }
 }
-
-impl Rows {
-    fn of<R: AsRef<[T]>, T: Copy + Into<f64>>(rows: &[R]) -> Self {
-        let d = rows.first().map_or(0, |row| row.as_ref().len());
-        let odd = rows.iter().position(|row| row.as_ref().len() != d);
-        Self {
-            shape: vec![rows.len(), d],
-            values: rows.iter().flat_map(AsRef::as_ref).map(|&x| x.into()).collect(),
-            ragged: odd.map(|i| [i + 1, rows[i].as_ref().len(), d]),
-            ..Self::default()
-        }
-    }
-}
-
-macro_rules! rows {
-    ($($number:ty)*) => { $(
-        impl<const N: usize, const D: usize> From<[[$number; D]; N]> for Rows {
-            fn from(rows: [[$number; D]; N]) -> Self { Self::of(&rows) }
-        }
-        impl<const D: usize> From<&[[$number; D]]> for Rows {
-            fn from(rows: &[[$number; D]]) -> Self { Self::of(rows) }
-        }
-        impl<const D: usize> From<Vec<[$number; D]>> for Rows {
-            fn from(rows: Vec<[$number; D]>) -> Self { Self::of(&rows) }
-        }
-        impl From<Vec<Vec<$number>>> for Rows {
-            fn from(rows: Vec<Vec<$number>>) -> Self { Self::of(&rows) }
-        }
-        #[cfg(feature = "ndarray")]
-        impl From<ndarray::ArrayView2<'_, $number>> for Rows {
-            fn from(rows: ndarray::ArrayView2<'_, $number>) -> Self {
-                let values = rows.iter().map(|&x| f64::from(x)).collect();
-                Self { shape: rows.shape().to_vec(), values, ..Self::default() }
-            }
-        }
-        #[cfg(feature = "ndarray")]
-        impl From<ndarray::Array2<$number>> for Rows {
-            fn from(rows: ndarray::Array2<$number>) -> Self { rows.view().into() }
-        }
-        #[cfg(feature = "ndarray")]
-        impl From<&ndarray::Array2<$number>> for Rows {
-            fn from(rows: &ndarray::Array2<$number>) -> Self { rows.view().into() }
-        }
-    )* };
-}
-rows!(f32 f64);
 
 #[cfg(test)]
 mod tests {

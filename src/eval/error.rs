@@ -30,9 +30,44 @@ pub enum EvalError {
         /// The reason.
         reason: &'static str,
     },
-    /// Bits/dim and means over noise need at least one draw.
-    #[error("--draws=0: must be at least 1")]
+    /// Bits/dim, means over noise and anomaly scores need at least one draw.
+    #[error("0 draws: must be at least 1")]
     NoDraws,
+    /// A sample needs at least one step.
+    #[error("0 steps: a sample needs at least 1")]
+    NoSteps,
+    /// Samples in a fixed number of steps have no exact log-density.
+    #[error(
+        "{what} need as many steps as their tolerance requires, but the steps are fixed to {steps}; leave `steps` out"
+    )]
+    FixedSteps {
+        /// The results.
+        what: &'static str,
+        /// The number of steps.
+        steps: usize,
+    },
+    /// A row with given coordinates has none, has no others, or has an infinite one.
+    #[error(
+        "the row {row} gives {num_given} of {dim} coordinates; give finite numbers for some, and NaN for those to be sampled"
+    )]
+    Given {
+        /// The row.
+        row: String,
+        /// The number of coordinates that are not NaN.
+        num_given: usize,
+        /// The number of coordinates.
+        dim: usize,
+    },
+    /// A number in a row of an image is not a pixel value.
+    #[error("row {row}: pixel {pixel} is {value}; pixel values are whole numbers from 0 to 255")]
+    Pixel {
+        /// The number of the row, from 1.
+        row: usize,
+        /// The number of the pixel value, from 0.
+        pixel: usize,
+        /// The value.
+        value: f64,
+    },
     /// The request is only defined for an image or points in the plane.
     #[error(
         "{what} needs two coordinates, but the data of this run have {dim}; use `sample` instead, and for points plot pairs of columns"
@@ -82,7 +117,7 @@ pub enum EvalError {
     },
     /// The solve of some points ended early.
     #[error(
-        "{place} (farthest from the data: {value}): {}; loosen --rtol and --atol, or remove far points",
+        "{place} (farthest from the data: {value}): {}; loosen the tolerances `rtol` and `atol`, or remove far points",
         stopped(outcome)
     )]
     Unsolved {
@@ -100,14 +135,14 @@ pub enum EvalError {
 fn class_asked(asked: Option<usize>, classes: Option<usize>) -> String {
     match (asked, classes) {
         (Some(asked), None) => {
-            format!("--label={asked}: this run was trained without classes; leave --label out")
+            format!("class {asked}: this run was trained without classes; leave the class out")
         }
         (None, Some(classes)) => {
-            format!("this run has {classes} classes; choose one with --label; the first class is 0")
+            format!("this run has {classes} classes; choose one with `class`; the first class is 0")
         }
         (asked, classes) => {
             let (asked, most) = (asked.unwrap_or(0), classes.unwrap_or(1).saturating_sub(1));
-            format!("--label={asked}: this run has classes 0 to {most}; choose one of them")
+            format!("class {asked}: this run has classes 0 to {most}; choose one of them")
         }
     }
 }

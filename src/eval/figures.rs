@@ -5,7 +5,7 @@
 
 use super::domain::Inner;
 use super::frame::Cells;
-use super::measure::{DRAW_TOLERANCE, LogDensity, Sampler, drawable};
+use super::measure::{DRAW_TOLERANCE, DRAWN, LogDensity, Sampler, drawable};
 use super::{Deadline, Frames, ImageFrame, Work};
 use crate::cnf::config::Flow;
 use crate::data::{Points, Standardizer, grouped};
@@ -295,7 +295,7 @@ pub type Way = Vec<(f64, Vec<[f64; 2]>)>;
 /// # Errors
 /// A solve that ended early.
 pub fn on_their_way(flow: &Flow, n: usize, times: usize, key: &Key) -> Result<Way> {
-    let path = drawable(flow, DRAW_TOLERANCE).sample_trajectories(n, key, times)?;
+    let path = drawable(flow, DRAWN).sample_trajectories(n, key, times)?;
     Ok((0..times).map(|k| (k as f64 / (times - 1) as f64, pairs(&path.index(k)))).collect())
 }
 

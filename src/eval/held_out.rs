@@ -1,7 +1,7 @@
 //! The validation and test parts, and the scores of a flow on them.
 
 use super::deadline::Work;
-use super::measure::{LogDensity, Rows, Score, score};
+use super::measure::{HeldOutRows, LogDensity, Score, score};
 use super::most::at_most;
 use super::{Deadline, Images};
 use crate::cnf::config::Flow;
@@ -16,7 +16,7 @@ const GAP_POINTS: usize = 1 << 15;
 /// The validation and test parts.
 pub(crate) enum HeldOut {
     /// Points. `test` is `None` for a known density, whose test points are sampled during scoring.
-    Rows { validation: Rows, test: Option<Rows> },
+    Rows { validation: HeldOutRows, test: Option<HeldOutRows> },
     /// Image sets.
     Images(Box<Images>),
 }
@@ -52,7 +52,7 @@ impl HeldOut {
     /// As [`HeldOut::validation`].
     pub fn test(
         &self,
-        fresh: impl Fn(u32) -> Option<Rows>,
+        fresh: impl Fn(u32) -> Option<HeldOutRows>,
         density: &LogDensity,
         flow: &Flow,
         by: &Deadline,

@@ -1,25 +1,18 @@
 //! Rows with some coordinates given, in the units of the data.
 
+use super::fitted::{Fitted, in_brief};
 use super::measure::{DRAW_TOLERANCE, drawable};
-use super::{EvalError, FAR, Fitted};
+use super::{EvalError, FAR};
 use crate::cnf::Inpainted;
+use crate::data::DataError;
 use crate::error::Result;
 use crate::tensor::Key;
 use crate::triangular::{below, cholesky};
 
 impl Fitted {
     /// n rows with the given coordinates of `row`; the others, which are NaN in `row`, are sampled from their conditional
-    /// density: [`Cnf::inpaint`](crate::cnf::Cnf::inpaint) in the units of the data (pixels for an image). If the
-    /// coordinates of the flow are decorrelated, proposals are weighted in those before the decorrelation.
-    ///
-    /// # Errors
-    /// The run was trained on an image set; the given coordinates are farther than 100 standard deviations from the mean;
-    /// an effective sample size below 100; a solve that ended early.
-    ///
-    /// # Panics
-    /// As [`Cnf::inpaint`](crate::cnf::Cnf::inpaint).
-    #[track_caller]
-    pub fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
+    /// density. If the coordinates of the flow are decorrelated, proposals are weighted in those before the decorrelation.
+    pub(crate) fn inpaint(&self, row: &[f64], n: usize, key: &Key) -> Result<Inpainted> {
         if self.frames.images.is_some() {
             let (what, reason) = (
                 "samples with given coordinates",
@@ -28,7 +21,18 @@ impl Fitted {
             return Err(EvalError::NotForImages { what, reason }.into());
         }
         let (standard, d) = (self.frames.standard(self.dim()), self.dim());
-        assert!(row.len() == d, "the row has {} coordinates, but the data have {d}", row.len());
+        self.settings.without_steps("rows with given coordinates")?;
+        self.settings.class(None)?;
+        let tolerances = self.settings.tolerances(DRAW_TOLERANCE)?;
+        if row.len() != d {
+            return Err(
+                DataError::OtherColumns { name: "given".into(), found: row.len(), expected: d }.into()
+            );
+        }
+        let num_given = row.iter().filter(|x| !x.is_nan()).count();
+        if num_given == 0 || num_given == d || row.iter().any(|x| x.is_infinite()) {
+            return Err(EvalError::Given { row: in_brief(row), num_given, dim: d }.into());
+        }
         let scaled = standard.scaled(row);
         let is_given = |i: usize| !row[i].is_nan();
         let far = deviations(&scaled, &standard.factor);
@@ -41,7 +45,9 @@ impl Fitted {
             );
             return Err(EvalError::Point { place, row: 0, value, reason }.into());
         }
-        let mut found = drawable(&self.flow, DRAW_TOLERANCE).inpaint_in(&scaled, n, key, &standard.factor)?;
+        let mut found =
+            drawable(&self.flow, tolerances).inpaint_in(&scaled, n.max(1), key, &standard.factor)?;
+        found.rows.truncate(n * d);
         found.rows = standard.unscaled(&found.rows);
         for drawn in found.rows.chunks_exact_mut(d) {
             (0..d).filter(|&i| is_given(i)).for_each(|i| drawn[i] = row[i]);
@@ -104,8 +110,7 @@ pub(super) mod tests {
         let far = fitted.inpaint(&[f64::NAN, 97.0, f64::NAN], n, &Key::new(4)).unwrap_err().to_string();
         assert!(far.contains("97.0") && far.contains("200 standard deviations"), "{far}");
         // The density of a row, and its parts.
-        let whole =
-            fitted.log_prob_parts(&[1e6, -2.3, 0.02], 1e-6, 1e-6).unwrap().next().unwrap().unwrap()[0];
+        let whole = fitted.log_prob([[1e6, -2.3, 0.02]]).unwrap()[0];
         assert!((whole - (log_p - (100.0 * 1e-3 * std::f64::consts::TAU).ln())).abs() < 1e-4);
     }
 }

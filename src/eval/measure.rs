@@ -7,7 +7,7 @@
 use super::deadline::{Deadline, Work};
 use super::most::at_most;
 use crate::cnf::config::Flow;
-use crate::cnf::{ErrorNorm, Streamed};
+use crate::cnf::{Divergence, ErrorNorm, Streamed};
 use crate::data::{Estimate, ImageDensity, Standardizer, ToyDensity};
 use crate::error::{Error, Result};
 use crate::nn::VelocityField;
@@ -29,6 +29,8 @@ pub const MEASURE_TOLERANCE: f64 = 1e-6;
 /// Tolerance of densities on grids and of samples: errors of this size are not visible in a figure, and
 /// change a total probability by much less than 1e-3.
 pub const DRAW_TOLERANCE: f64 = 1e-4;
+/// [`DRAW_TOLERANCE`], relative and absolute.
+pub const DRAWN: (f64, f64) = (DRAW_TOLERANCE, DRAW_TOLERANCE);
 
 /// The largest number of rows that a score leaves out because their solves ended early.
 const LOST: usize = 4;
@@ -165,7 +167,7 @@ impl LogDensity {
 }
 
 /// Held-out points.
-pub struct Rows {
+pub struct HeldOutRows {
     /// Standardized, row-major.
     pub points: Vec<f32>,
     /// Log-density of each under the target density, in standardized coordinates, if known.
@@ -174,12 +176,12 @@ pub struct Rows {
     pub places: Vec<String>,
 }
 
-impl Rows {
+impl HeldOutRows {
     /// Points of an image with their true log-densities.
-    pub(crate) fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> Rows {
+    pub(crate) fn of_image<R: Rng + ?Sized>(image: &ImageDensity, n: usize, rng: &mut R) -> HeldOutRows {
         let points = image.sample(n, rng);
         let log_p = Some(image.log_probs(&points));
-        Rows { points: points.into_flattened(), log_p, places: Vec::new() }
+        HeldOutRows { points: points.into_flattened(), log_p, places: Vec::new() }
     }
 
     /// Points of a toy density with their true log-densities, evaluated before rounding to f32: a rounded point may lie
@@ -189,11 +191,11 @@ impl Rows {
         standard: &Standardizer,
         n: usize,
         rng: &mut R,
-    ) -> Rows {
+    ) -> HeldOutRows {
         let (drawn, density, shift) = (toy.sample(n, rng), toy.density(), standard.log_jacobian());
         let points = standard.transform(drawn.as_flattened()).into_iter().map(|x| x as f32).collect();
         let log_p = Some(drawn.par_iter().map(|&x| density.log_prob(x) - shift).collect());
-        Rows { points, log_p, places: Vec::new() }
+        HeldOutRows { points, log_p, places: Vec::new() }
     }
 }
 
@@ -243,7 +245,7 @@ impl Score {
 pub fn score(
     density: &LogDensity,
     flow: &Flow,
-    (rows, most): (&Rows, usize),
+    (rows, most): (&HeldOutRows, usize),
     dim: usize,
     by: &Deadline,
     progress: impl FnMut(f64),
@@ -277,18 +279,19 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Samples with [`DRAW_TOLERANCE`].
-    pub fn new() -> Sampler {
-        Sampler::of_rows(ROWS)
+    /// Samples with this relative and absolute tolerance.
+    pub fn with_tolerances(tolerances: (f64, f64)) -> Sampler {
+        let push = move |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, tolerances).push_forward(z);
+        Sampler { program: Streamed::new(ROWS, push), rows: ROWS }
     }
 
-    /// [`Sampler::new`] in parts of this many rows, which determine the samples of a key.
+    /// Samples with [`DRAW_TOLERANCE`] in parts of this many rows, which determine the samples of a key.
     pub fn of_rows(rows: usize) -> Sampler {
-        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAW_TOLERANCE).push_forward(z);
+        let push = |flow: &Flow, z: &Tensor, _: &Key| drawable(flow, DRAWN).push_forward(z);
         Sampler { program: Streamed::new(rows, push), rows }
     }
 
-    /// Samples in this many steps of fixed cost; otherwise as [`Sampler::new`], from the same points of the base.
+    /// Samples in this many steps of fixed cost; otherwise as [`Sampler::with_tolerances`], from the same points of the base.
     pub fn in_steps(steps: usize) -> Sampler {
         let push = move |flow: &Flow, z: &Tensor, _: &Key| flow.push_forward_in_steps(z, steps);
         Sampler { program: Streamed::new(ROWS, push), rows: ROWS }
@@ -323,7 +326,42 @@ impl Sampler {
     }
 }
 
+/// Samples of a flow and their log-densities from one solve each, any number of them with one compiled program.
+pub struct PairSampler {
+    program: Streamed<'static, Flow, (Tensor, Tensor)>,
+}
+
+impl PairSampler {
+    /// Solves with this relative and absolute tolerance, and with the exact divergence.
+    pub fn new((rtol, atol): (f64, f64)) -> PairSampler {
+        let push = move |flow: &Flow, z: &Tensor, key: &Key| {
+            let flow = drawable(flow, (rtol, atol)).error_norm(ErrorNorm::default());
+            flow.divergence(Divergence::Exact).push_with_density(z, key)
+        };
+        PairSampler { program: Streamed::new(ROWS, push) }
+    }
+
+    /// n samples, row-major, and their log-densities, both in standardized coordinates, in parts. With the same key,
+    /// they start from the points of the base from which [`Sampler::draw`] starts.
+    pub fn draw<'a>(
+        self,
+        flow: &'a Flow,
+        n: usize,
+        key: &'a Key,
+    ) -> impl Iterator<Item = Result<(Vec<f64>, Vec<f64>)>> + 'a {
+        let dim = flow.blocks[0].dim();
+        (0u32..).zip((0..n).step_by(ROWS)).map(move |(i, start)| {
+            let z = flow.base.sample(ROWS, flow.dtype(), &key.fold_in(i));
+            let (points, log_probs) = self.program.call(flow, &z, key)?;
+            let (mut points, mut log_probs) = (points.to_vec(), log_probs.to_vec());
+            points.truncate((n - start) * dim);
+            log_probs.truncate(n - start);
+            Ok((points, log_probs))
+        })
+    }
+}
+
 /// The flow with solver options for sampling, independent of the settings in training.
-pub fn drawable(flow: &Flow, tolerance: f64) -> Flow {
-    flow.clone().method(Method::Tsit5).rtol(tolerance).atol(tolerance)
+pub fn drawable(flow: &Flow, (rtol, atol): (f64, f64)) -> Flow {
+    flow.clone().method(Method::Tsit5).rtol(rtol).atol(atol)
 }

@@ -3,7 +3,7 @@
 //! Log-densities have their own tolerance, independent of the settings in training. They use the exact
 //! divergence; for image sets, they are estimates with a standard error.
 //!
-//! - [`Fitted`] is a flow in the coordinates of its data; it is the public interface.
+//! - [`Fitted`] is a flow in the coordinates of its data; a [`TrainedFlow`](crate::train::TrainedFlow) evaluates by it.
 //! - [`Frames`] are the properties of the data that a [`Fitted`] stores: sizes, units, entropies.
 //! - [`TrainingData`] is the data of a run, and the target density if it is known.
 //! - `measure` scores held-out points, `domain` computes the total probability over the plane by the rules of
@@ -22,15 +22,18 @@ pub(crate) mod figures;
 mod fitted;
 mod frame;
 mod frames;
+mod grid;
 mod held_out;
 mod images;
 mod inpaint;
+mod input;
 mod integral;
 mod measure;
 mod most;
 mod points_frame;
 #[cfg(feature = "plot")]
 mod samples;
+mod settings;
 mod target;
 mod tensors;
 #[cfg(test)]
@@ -43,21 +46,25 @@ pub(crate) use deadline::{Deadline, Stopwatch, Work};
 pub(crate) use domain::Inner;
 pub(crate) use domain::{OUTER_MASS, OnPlane, TotalProbability};
 pub use error::{EvalError, stopped};
-pub(crate) use fitted::{DATA, check_rows};
-pub use fitted::{DensityGrid, FAR, Fitted, check_tolerances};
+pub(crate) use fitted::{DATA, Fitted, check_rows};
+pub use fitted::{FAR, check_tolerances};
 pub(crate) use frame::file_name;
 pub use frame::{ImageFrame, Units};
 pub use frames::Frames;
+pub use grid::DensityGrid;
 pub(crate) use held_out::HeldOut;
 #[cfg(feature = "plot")]
 pub(crate) use images::Gallery;
-pub use images::{BitsPerDim, IMAGE_TOLERANCE, ImagesFrame, PixelTables, PixelTransformKind, ToleranceRow};
+pub use images::{
+    BitsPerDim, IMAGE_TOLERANCE, ImageScores, ImagesFrame, PixelTables, PixelTransformKind, ToleranceRow,
+};
 pub(crate) use images::{Images, bits_of_nats};
+pub use input::{Input, IntoRows};
 pub(crate) use integral::ERROR as QUADRATURE_ERROR;
 #[cfg(feature = "plot")]
 pub(crate) use measure::Sampler;
 pub use measure::{DRAW_TOLERANCE, MEASURE_TOLERANCE};
-pub(crate) use measure::{LogDensity, Rows, Score, drawable};
+pub(crate) use measure::{HeldOutRows, LogDensity, Score, drawable};
 #[cfg(test)]
 pub(crate) use most::tests::with_at_most;
 pub(crate) use most::{at_most, side_at_most};

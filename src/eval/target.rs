@@ -4,7 +4,7 @@
 //! There are four kinds of data: an image, points, a toy density and an image set.
 
 use super::ImageFrame;
-use super::measure::Rows;
+use super::measure::HeldOutRows;
 use crate::data::{Given, ImageDensity, ImageSet, Points, Rule, Standardizer, ToyDensity};
 use crate::error::Result;
 use crate::heatmap::Extent;
@@ -101,11 +101,17 @@ impl TrainingData {
 
     /// `n` new test points of a known density, `None` for other data. Parts with the same seed are
     /// independent.
-    pub(crate) fn fresh(&self, standard: &Standardizer, n: usize, seed: u64, part: u32) -> Option<Rows> {
+    pub(crate) fn fresh(
+        &self,
+        standard: &Standardizer,
+        n: usize,
+        seed: u64,
+        part: u32,
+    ) -> Option<HeldOutRows> {
         let mut rng = Key::new(seed ^ TEST_STREAM).fold_in(Tensor::from(part)).rng();
         match self {
-            TrainingData::Image(image) => Some(Rows::of_image(image, n, &mut rng)),
-            TrainingData::Toy(toy) => Some(Rows::of_toy(*toy, standard, n, &mut rng)),
+            TrainingData::Image(image) => Some(HeldOutRows::of_image(image, n, &mut rng)),
+            TrainingData::Toy(toy) => Some(HeldOutRows::of_toy(*toy, standard, n, &mut rng)),
             TrainingData::Points(..) | TrainingData::Images(..) => None,
         }
     }

@@ -1,6 +1,6 @@
-//! Points as tensors, for custom training loops.
+//! Points and rows as tensors, for custom training loops.
 
-use crate::data::Points;
+use crate::data::{Points, Rows};
 use crate::tensor::Tensor;
 
 /// The points in standardized coordinates, `[n, d]` of f32.
@@ -16,5 +16,12 @@ use crate::tensor::Tensor;
 impl From<&Points> for Tensor {
     fn from(points: &Points) -> Tensor {
         Tensor::from_vec([points.len(), points.dim()], points.standardized())
+    }
+}
+
+/// The rows, `[n, d]` of f64.
+impl From<&Rows> for Tensor {
+    fn from(rows: &Rows) -> Tensor {
+        Tensor::from_vec([rows.len(), rows.dim()], rows.values().to_vec())
     }
 }

@@ -4,7 +4,7 @@
 //! from 1e16 on.
 
 use super::atomic::write_parts;
-use super::{CsvOptions, IoError, listed, write_atomic};
+use super::{CsvOptions, IoError, listed};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -73,38 +73,63 @@ impl Table {
     }
 }
 
-/// Writes a heading and rows.
+/// Writes a heading with the names of the columns, and one line per row. The digits read back to the same numbers. The
+/// file is written completely or not at all.
 ///
 /// # Errors
-/// [`IoError::Write`].
-pub fn write_csv<'a, T: Display + 'a>(
+/// [`IoError::RowLength`] if a row has another length than there are names; [`IoError::Write`].
+///
+/// # Examples
+/// ```
+/// use flowline::io::{read_csv, write_csv};
+/// let path = std::env::temp_dir().join("flowline-write-doc.csv");
+/// write_csv(&path, &["x", "y"], [[1.5, 2.0], [3.0, 4.0]])?;
+/// assert_eq!(read_csv(&path)?.column("y")?, [2.0, 4.0]);
+/// # std::fs::remove_file(path).unwrap();
+/// # Ok::<(), flowline::io::IoError>(())
+/// ```
+pub fn write_csv<T: Display, R: AsRef<[T]>>(
     path: impl AsRef<Path>,
-    heading: &str,
-    rows: impl Iterator<Item = &'a [T]>,
+    columns: &[impl AsRef<str>],
+    rows: impl IntoIterator<Item = R>,
 ) -> Result<(), IoError> {
-    write_atomic(path, |file| {
-        writeln!(file, "{heading}")?;
-        rows.into_iter().try_for_each(|row| write_row(row, file))
-    })
+    let mut number = 0;
+    let parts = rows.into_iter().map(|row| {
+        number += 1;
+        let (found, expected) = (row.as_ref().len(), columns.len());
+        if found == expected {
+            return Ok(row);
+        }
+        Err(IoError::RowLength { path: path.as_ref().to_owned(), row: number, found, expected })
+    });
+    write_parts(path.as_ref(), heading(columns).as_bytes(), parts, |row, file| write_row(row.as_ref(), file))
 }
 
-/// [`write_csv`] for rows that arrive in parts. Each part is a whole number of rows of `columns` numbers,
-/// row-major. Only one part is in memory at a time.
+/// [`write_csv`] for rows that arrive in parts. Each part is a whole number of rows, row-major. Only one part is in memory
+/// at a time.
 ///
 /// # Errors
 /// The error of a part, or [`IoError::Write`]; an existing file is then unchanged.
 ///
 /// # Panics
-/// If `columns` is 0.
+/// If there are no columns.
 pub fn write_csv_parts<T: Display, E: From<IoError>>(
     path: impl AsRef<Path>,
-    heading: &str,
-    columns: usize,
+    columns: &[impl AsRef<str>],
     parts: impl Iterator<Item = Result<Vec<T>, E>>,
 ) -> Result<(), E> {
-    write_parts(path.as_ref(), format!("{heading}\n").as_bytes(), parts, |part, file| {
-        part.chunks(columns).try_for_each(|row| write_row(row, file))
+    write_parts(path.as_ref(), heading(columns).as_bytes(), parts, |part, file| {
+        part.chunks(columns.len()).try_for_each(|row| write_row(row, file))
     })
+}
+
+/// The first line of a table. Names with separators, quotes or line breaks are quoted.
+pub fn heading(columns: &[impl AsRef<str>]) -> String {
+    let quoted = |name: &str| {
+        let is_plain = !name.contains([',', '"', ';', '\t', '\n', '\r']);
+        if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+    };
+    columns.iter().map(|name| quoted(name.as_ref())).collect::<Vec<_>>().join(",") + "\n"
 }
 
 /// Writes one row.
@@ -162,7 +187,7 @@ fn scientific(text: &str) -> Option<String> {
 /// ```
 /// use flowline::io::{read_csv, write_csv};
 /// let path = std::env::temp_dir().join("flowline-doc.csv");
-/// write_csv(&path, "x,y", [[1.5, 2.0], [3.0, 4.0]].iter().map(|row| &row[..]))?;
+/// write_csv(&path, &["x", "y"], [[1.5, 2.0], [3.0, 4.0]])?;
 /// assert_eq!(read_csv(&path)?.column("y")?, [2.0, 4.0]);
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), flowline::io::IoError>(())
@@ -288,7 +313,7 @@ mod tests {
         let folder = crate::io::scratch();
         let path = folder.path().join("p.csv");
         let parts = [Ok(vec![1.5, 2.0, 3.0, 4.0]), Ok(vec![5.0, 6.0])];
-        write_csv_parts::<f64, IoError>(&path, "x,y", 2, parts.into_iter()).unwrap();
+        write_csv_parts::<f64, IoError>(&path, &["x", "y"], parts.into_iter()).unwrap();
         let rows = read_csv(&path).unwrap();
         assert_eq!((rows.data, rows.lines), (vec![1.5, 2.0, 3.0, 4.0, 5.0, 6.0], vec![2, 3, 4]));
     }

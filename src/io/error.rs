@@ -204,6 +204,28 @@ pub enum IoError {
         /// The number of components of the first value.
         expected: usize,
     },
+    /// A row of a table has another length than there are columns.
+    #[error("{} was not written: row {row} has {found} numbers for {expected} columns", path.display())]
+    RowLength {
+        /// The file.
+        path: PathBuf,
+        /// The number of the row, from 1.
+        row: usize,
+        /// The length of the row.
+        found: usize,
+        /// The number of columns.
+        expected: usize,
+    },
+    /// The numbers of an array do not fill its shape.
+    #[error("{} was not written: shape {shape:?} has {} elements, but {found} numbers are given", path.display(), shape.iter().product::<usize>())]
+    Elements {
+        /// The file.
+        path: PathBuf,
+        /// The shape.
+        shape: Vec<usize>,
+        /// The number of numbers.
+        found: usize,
+    },
     /// A table has no column of this name.
     #[error("{} has no column \"{name}\"; its columns are {columns}", path.display())]
     NoColumn {

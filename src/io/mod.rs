@@ -50,9 +50,9 @@ pub(crate) use checkpoint::write_first_format;
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
 #[cfg(feature = "train")]
 pub(crate) use checkpoint::{checkpoint_bytes, checkpoint_of};
-pub use csv::{Table, read_csv};
+pub use csv::{Table, read_csv, write_csv};
 #[doc(hidden)]
-pub use csv::{plain, write_csv, write_csv_parts, write_row};
+pub use csv::{heading, plain, write_csv_parts, write_row};
 pub use csv_options::CsvOptions;
 pub use error::IoError;
 #[cfg(feature = "train")]
@@ -61,9 +61,9 @@ pub(crate) use hash::Fnv;
 pub use listed::{listed, shortened};
 #[cfg(feature = "train")]
 pub(crate) use lock::Lock;
-pub use npy::{Npy, read_npy};
+pub use npy::{Npy, NpyNumber, read_npy, write_npy};
 #[doc(hidden)]
-pub use npy::{NpyHeader, NpyNumber, read_npy_header, write_npy, write_npy_parts};
+pub use npy::{NpyHeader, read_npy_header, write_npy_parts};
 #[cfg(test)]
 #[cfg_attr(not(feature = "train"), expect(unused_imports, reason = "for the tests of training"))]
 pub(crate) use scratch::{Scratch, scratch};

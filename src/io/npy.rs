@@ -13,6 +13,8 @@ use std::path::Path;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Maximum number of bytes that are read for a header.
 const HEADER_MAX: u64 = 1 << 17;
+/// Numbers that are converted to bytes at a time.
+const CHUNK: usize = 1 << 16;
 /// Maximum number of axes, as in NumPy.
 const MOST_AXES: usize = 64;
 
@@ -38,11 +40,13 @@ pub struct NpyHeader {
     pub offset: u64,
 }
 
-/// An element type of NPY files.
+/// An element type that [`write_npy`] writes: f64, f32 or u8.
 pub trait NpyNumber: Copy {
     /// NumPy's name of the type.
+    #[doc(hidden)]
     const DESCR: &'static str;
     /// Appends the little-endian bytes.
+    #[doc(hidden)]
     fn append(self, bytes: &mut Vec<u8>);
 }
 
@@ -67,30 +71,26 @@ impl NpyNumber for f64 {
     }
 }
 
-/// Writes a row-major array.
+/// Writes a row-major array of f64, f32 or u8. The file is written completely or not at all.
 ///
 /// # Errors
-/// [`IoError::Write`].
-///
-/// # Panics
-/// If the number of elements does not match the shape.
+/// [`IoError::Elements`] if there are more or fewer numbers than the shape has elements; [`IoError::Write`].
 ///
 /// # Examples
 /// ```
 /// use flowline::io::{read_npy, write_npy};
 /// let path = std::env::temp_dir().join("flowline-doc.npy");
 /// write_npy(&path, &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
-/// assert_eq!(read_npy(&path)?.data, [1.0, 2.0, 3.0, 4.0]);
+/// assert_eq!(read_npy(&path)?.shape, [2, 2]);
 /// # std::fs::remove_file(path).unwrap();
 /// # Ok::<(), flowline::io::IoError>(())
 /// ```
 pub fn write_npy<T: NpyNumber>(path: impl AsRef<Path>, shape: &[usize], data: &[T]) -> Result<(), IoError> {
-    assert_eq!(
-        shape.iter().product::<usize>(),
-        data.len(),
-        "write_npy: the number of elements does not match shape {shape:?}"
-    );
-    write_npy_parts::<T, IoError>(path, shape, std::iter::once(Ok(data.to_vec())))
+    if data.len() != shape.iter().product::<usize>() {
+        let (path, shape) = (path.as_ref().to_owned(), shape.to_vec());
+        return Err(IoError::Elements { path, shape, found: data.len() });
+    }
+    write_npy_parts::<T, IoError>(path, shape, data.chunks(CHUNK).map(|part| Ok(part.to_vec())))
 }
 
 /// [`write_npy`] for numbers that arrive in parts. Only one part is in memory at a time.

@@ -61,9 +61,9 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
 }
 
 fn as_csv(path: &Path, rows: &[Vec<f64>]) -> Result<(), IoError> {
-    let names = (0..rows[0].len() - 1).map(|j| format!(",y{j}"));
-    let heading: String = std::iter::once("t".to_owned()).chain(names).collect();
-    write_csv(path, &heading, rows.iter().map(|row| &row[..]))
+    let names = (0..rows[0].len() - 1).map(|j| format!("y{j}"));
+    let columns: Vec<String> = std::iter::once("t".to_owned()).chain(names).collect();
+    write_csv(path, &columns, rows)
 }
 
 fn as_npy(path: &Path, rows: &[Vec<f64>]) -> Result<(), IoError> {

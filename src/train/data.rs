@@ -17,7 +17,7 @@ use super::{
 use crate::cnf::{FlowMatching, Times};
 use crate::data::{DataError, ImageDensity, ImageSet, PixelTransform, Points, Rounding, ToyDensity, subset};
 use crate::error::Result;
-use crate::eval::{DATA, Frames, HeldOut, Images, Rows, TEST_STREAM, check_rows, file_name};
+use crate::eval::{DATA, Frames, HeldOut, HeldOutRows, Images, TEST_STREAM, check_rows, file_name};
 use crate::heatmap::{ColorScale, Heatmap};
 use crate::nn::{AnyVelocityField, Buffer};
 use crate::tensor::{Key, Tensor};
@@ -144,14 +144,14 @@ impl TrainingData {
         if config.decorrelate {
             train.decorrelate();
         }
-        let rows = |i: usize, stream: u64| -> Result<Rows> {
+        let rows = |i: usize, stream: u64| -> Result<HeldOutRows> {
             let (of, rows) = &held_out[i];
             let all = of.held_out(rows, &train)?;
             check_rows(all.values(), &all.standard, DATA, |row| all.place(row))?;
             let few = subset(rows, None, MEASURED, seed ^ stream);
             let places = few.iter().map(|&row| of.place(row)).collect();
             let points = of.held_out(&few, &train)?.dequantized(&rounding, &few, seed ^ stream);
-            Ok(Rows { points: points.standardized(), log_p: None, places })
+            Ok(HeldOutRows { points: points.standardized(), log_p: None, places })
         };
         let (validation, test) = (rows(0, VALIDATION_STREAM)?, Some(rows(1, TEST_STREAM)?));
         // The hash does not include a separate test set, because the weights do not depend on it.
@@ -167,7 +167,7 @@ impl TrainingData {
         let mut rng = Key::new(seed ^ TOY_STREAM).rng();
         let mut train = Points::from_rows(toy.sample(TOY_POINTS, &mut rng))?.with_name(toy.name());
         train.columns = ["x", "y"].map(str::to_owned).to_vec();
-        let validation = Rows::of_toy(toy, &train.standard, MEASURED, &mut rng);
+        let validation = HeldOutRows::of_toy(toy, &train.standard, MEASURED, &mut rng);
         let parts = Parts { train: TOY_POINTS, validation: MEASURED, test: 0 };
         let mut frame = PointsFrame::of(&train, toy.name().to_owned());
         frame.entropy_nats = Some(toy.entropy_nats());
@@ -199,7 +199,7 @@ fn prepare_image(image: &ImageDensity, seed: u64) -> Prepared {
         source: Source::Tables(Tables::new(image)),
         matching: FlowMatching::new(),
         exact: None,
-        held_out: HeldOut::Rows { validation: Rows::of_image(image, MEASURED, &mut rng), test: None },
+        held_out: HeldOut::Rows { validation: HeldOutRows::of_image(image, MEASURED, &mut rng), test: None },
         frames,
         parts: Parts { train: 0, validation: MEASURED, test: 0 },
     }

@@ -1,62 +1,97 @@
-//! The result of a run: a fitted density and its report, from a run that ended or from its folder.
+//! The result of a run: a trained density and its report, from a run that ended or from its folder.
 
+mod density;
+#[cfg(feature = "plot")]
+mod figures;
+
+use super::scores::lines;
 use super::state::TrainState;
-use super::{Flow, MODEL_FILE, PixelTables, RunInfo, TrainReport};
+use super::{Flow, MODEL_FILE, PixelTables, RunInfo, Scores, TrainReport, recorded, start};
 use crate::cnf::Cnf;
 use crate::data::{PixelTransform, grouped};
 use crate::error::Result;
-use crate::eval::Fitted;
+use crate::eval::{Fitted, PointsFrame};
 use crate::io::{IoError, read_checkpoint};
 use crate::nn::AnyVelocityField;
 use crate::tensor::{Key, Tensor};
-use std::ops::Deref;
 use std::path::Path;
 
-/// A trained flow of an image, of points, of a toy density or of a set of images. It dereferences to
-/// [`Fitted`], which evaluates, samples and plots it.
-#[derive(Debug)]
+/// A trained density of an image, of points, of a toy density or of a set of images.
+///
+/// Rows are in the units of the data, with as many numbers as the data have columns: x and y in pixels for an image,
+/// the units of a table, pixel values from 0 to 255 for a set of images. Log-densities are in nats: per square pixel for
+/// an image, per unit volume for points; for image sets they are lower bounds of log-probabilities.
+///
+/// | to | call |
+/// | --- | --- |
+/// | draw rows | [`sample`](Self::sample); in parts [`sample_parts`](Self::sample_parts) |
+/// | score rows | [`log_prob`](Self::log_prob); in parts [`log_prob_parts`](Self::log_prob_parts) |
+/// | draw rows and score them | [`sample_with_log_prob`](Self::sample_with_log_prob) |
+/// | set tolerances, steps, class, noise | [`rtol`](Self::rtol), [`atol`](Self::atol), [`steps`](Self::steps), [`class`](Self::class), [`noise_draws`](Self::noise_draws) |
+/// | complete rows, find unusual rows | [`inpaint`](Self::inpaint), [`anomaly_scores`](Self::anomaly_scores) |
+/// | evaluate the flow in its own, standardized coordinates | [`cnf`](Self::cnf), [`standardizer`](Self::standardizer) |
+///
+/// # Examples
+/// ```
+/// use flowline::cnf::prelude::*;
+/// let row = |i: u32| [f64::from(i % 7), f64::from(i % 11), f64::from(i % 13)];
+/// let points = Points::from_rows((0..200).map(row).collect::<Vec<_>>())?;
+/// # let small = TrainOptions { width: Some(8), depth: Some(1), batch: Some(64), ..Default::default() };
+/// let flow = Trainer::new(points).updates(20)
+/// #   .options(&small)
+///     .run()?;
+/// let rows = flow.sample(100, &Key::new(1))?;
+/// let nats = flow.log_prob(&rows)?;
+/// assert_eq!((rows.len(), rows.dim(), nats.len()), (100, 3, 100));
+/// let of_one = flow.rtol(1e-4).atol(1e-4).log_prob([[3.0, 5.0, 6.0]])?;
+/// assert!(of_one[0].is_finite());
+/// # Ok::<(), flowline::Error>(())
+/// ```
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainedFlow {
-    /// The fitted density.
-    pub fitted: Fitted,
     /// The header of the checkpoint: options, configuration, frames of the data.
     pub header: RunInfo,
-    /// Updates done.
-    pub update: u64,
-    /// Scores and costs of the run; `None` if the run was read from its folder, and on ranks other than 0.
-    /// [`report`](Self::report) returns the scores as text.
-    pub train_report: Option<TrainReport>,
-}
-
-impl Deref for TrainedFlow {
-    type Target = Fitted;
-
-    fn deref(&self) -> &Fitted {
-        &self.fitted
-    }
+    /// The number of updates of the run.
+    pub num_updates: u64,
+    /// The final scores of the run, also of a run that was read from its folder; `None` on ranks other than 0, and if the
+    /// folder has none. [`summary`](Self::summary) returns them as text, or why there are none.
+    pub scores: Option<Scores>,
+    /// Scores, times and costs of the run; `None` if the run was read from its folder, and on ranks other than 0.
+    pub report: Option<TrainReport>,
+    pub(super) fitted: Fitted,
+    /// Why there are no scores.
+    without_scores: String,
 }
 
 impl TrainedFlow {
     pub(super) fn new(
         state: TrainState,
         header: RunInfo,
-        train_report: Option<TrainReport>,
+        report: Option<TrainReport>,
         pixels: Option<PixelTransform>,
     ) -> TrainedFlow {
-        let update = state.update.item() as u64;
-        TrainedFlow { fitted: Fitted::new(state.ema, &header.frames, pixels), header, update, train_report }
+        let num_updates = state.update.item() as u64;
+        let (scores, without_scores) =
+            (report.as_ref().map(TrainReport::scores), "rank 0 has them".to_owned());
+        let fitted = Fitted::new(state.ema, &header.frames, pixels);
+        TrainedFlow { header, num_updates, scores, report, fitted, without_scores }
     }
 
-    /// The scores of the model, one per line, means with their standard errors; without
-    /// [`train_report`](Self::train_report), the number of updates.
-    pub fn report(&self) -> String {
-        match &self.train_report {
-            Some(report) => report.to_string(),
-            None => format!("{} updates, opened from its run folder", grouped(self.update)),
-        }
+    /// The [`scores`](Self::scores), one per line, means with their standard errors; if there are none, the number of
+    /// updates and the reason.
+    pub fn summary(&self) -> String {
+        let Some(scores) = &self.scores else {
+            return format!("{} updates, no scores: {}", grouped(self.num_updates), self.without_scores);
+        };
+        let noise = self.header.frames.points.as_ref().and_then(PointsFrame::dequantized_text);
+        let from = self.header.config.start_normals().map(start::named);
+        let more = [("dequantized", noise), ("start", from)];
+        let more = more.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        lines(&scores.figures().into_iter().chain(more).collect::<Vec<_>>())
     }
 
-    /// Reads a run folder.
+    /// Reads a run folder: the flow, and the scores if the run has ended.
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.
@@ -66,7 +101,7 @@ impl TrainedFlow {
         let like = checkpoint.header.config.model.build(&Key::new(0));
         let like = like.map_err(|e| IoError::Layout { path, reason: e.to_string() })?;
         let flow: Flow = checkpoint.part("ema", &like)?;
-        let update = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
+        let num_updates = checkpoint.part("update", &Tensor::from(0u32))?.item() as u64;
         let tables = checkpoint.header.frames.images.as_ref();
         let tables = tables.map(|frame| PixelTables::like(frame.pixels, frame.dim()));
         let pixels = match tables {
@@ -74,17 +109,17 @@ impl TrainedFlow {
             None => None,
         };
         let header = checkpoint.header;
-        Ok(TrainedFlow {
-            fitted: Fitted::new(flow, &header.frames, pixels),
-            header,
-            update,
-            train_report: None,
-        })
+        let (scores, without_scores) = match recorded::scores(folder.as_ref(), &header, num_updates) {
+            Ok(scores) => (Some(scores), String::new()),
+            Err(reason) => (None, reason),
+        };
+        let fitted = Fitted::new(flow, &header.frames, pixels);
+        Ok(TrainedFlow { header, num_updates, scores, report: None, fitted, without_scores })
     }
 }
 
 impl Cnf<AnyVelocityField> {
-    /// The flow of a run folder, with its averaged weights.
+    /// The flow of a run folder, with its averaged weights, in standardized coordinates.
     ///
     /// # Errors
     /// The checkpoint is missing, damaged or of an incompatible version.

@@ -28,7 +28,7 @@
 //!     .run()?;
 //! # #[cfg(feature = "plot")]
 //! flow.plot_density("density.png", 512)?;
-//! println!("{}", flow.report()); // the KL divergence and the other scores
+//! println!("{}", flow.summary()); // the KL divergence and the other scores
 //! # Ok::<(), flowline::Error>(())
 //! ```
 
@@ -82,9 +82,12 @@ pub mod extra {
     };
     pub use super::progress::Activity;
     pub use super::run::RunInfo;
+    pub use super::scores::Scores;
     pub use crate::cnf::config::{ActivationKind, DivergenceKind};
     pub use crate::data::Given;
-    pub use crate::eval::{BitsPerDim, DensityGrid, EvalError, PixelTransformKind, Units};
+    pub use crate::eval::{
+        BitsPerDim, DensityGrid, EvalError, ImageScores, IntoRows, PixelTransformKind, Units,
+    };
     pub use crate::heatmap::{ColorScale, Extent};
 }
 pub(crate) use extra::*;
@@ -96,8 +99,7 @@ pub use self::{
     options::{INPUT, MODEL, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, RUN, SOLVER, TrainOption, Values},
     plan::{FlopsOf, PhasePlan, StatesPlan},
     recorded::Recorded,
-    scores::Scores,
-    state::{Batch, ImageTables, PointsTable, Rows, Source, Stored, Tables, TrainState},
+    state::{Batch, ImageRows, ImageTables, PointsTable, Source, Stored, Tables, TrainState},
 };
 #[doc(hidden)]
 pub use crate::{

@@ -8,7 +8,7 @@
 use super::tally::Tallies;
 use super::{PhaseReport, RunInfo, Scores, ToleranceRow, TrainError};
 use crate::backend::work::Work;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::io::run::metrics::{Extent, Kept};
 use crate::io::run::{COUNTERS_FILE, METRICS_FILE};
 use crate::io::{IoError, read_sealed};
@@ -84,7 +84,7 @@ impl Recorded {
     ///
     /// # Errors
     /// A file is damaged or belongs to another run.
-    pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> Result<Recorded> {
+    pub fn read(folder: impl AsRef<Path>, header: &RunInfo, update: u64) -> crate::Result<Recorded> {
         let (counters, kept) = counts(folder.as_ref(), header, update)?;
         let mut tallies = Tallies::new(&header.config, header.frames.entropy_nats());
         tallies.restore(counters.unwrap_or_default());
@@ -98,6 +98,23 @@ impl Recorded {
     }
 }
 
+/// The final scores of the run with this header, as `counters.json` beside its checkpoint has them.
+///
+/// # Errors
+/// Why there are none.
+pub(super) fn scores(folder: &Path, header: &RunInfo, update: u64) -> Result<Scores, String> {
+    let path = folder.join(COUNTERS_FILE);
+    let counters = read_sealed::<Counters>(&path).map_err(|e| e.to_string())?;
+    let counters = counters.ok_or_else(|| format!("{} is missing", path.display()))?;
+    if counters.run != header.run {
+        return Err(TrainError::OtherRun { path }.to_string());
+    }
+    let of_the_end = counters.scores.filter(|scores| scores.update == update);
+    of_the_end.ok_or_else(|| {
+        format!("{} has none, so the run has not ended, or an older version wrote it", path.display())
+    })
+}
+
 /// Counters and rows up to an update of the run with this header, if the files exist.
 ///
 /// # Errors
@@ -106,7 +123,7 @@ pub(super) fn counts(
     folder: &Path,
     header: &RunInfo,
     update: u64,
-) -> Result<(Option<Counters>, Option<Kept>)> {
+) -> crate::Result<(Option<Counters>, Option<Kept>)> {
     let path = folder.join(COUNTERS_FILE);
     let counters = read_sealed::<Counters>(&path)?;
     if counters.as_ref().is_some_and(|counters| counters.run != header.run) {

@@ -1,5 +1,6 @@
 //! The report of a run: scores, times and costs. [`tally`](super::tally) counts them.
 
+use super::scores::lines;
 use super::{LearnedFrom, Objective, Scores, ToleranceRow, start};
 use crate::eval::dequantized_text;
 use serde::Serialize;
@@ -210,8 +211,6 @@ impl TrainReport {
 /// The scores of the model, one per line.
 impl fmt::Display for TrainReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<_> =
-            self.figures().iter().map(|(name, value)| format!("{name:19}  {value}")).collect();
-        f.write_str(&lines.join("\n"))
+        f.write_str(&lines(&self.figures()))
     }
 }

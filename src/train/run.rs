@@ -243,7 +243,7 @@ impl<'a> Trainer<'a> {
     ///     Trainer::new(ToyDensity::Moons).updates(2).shards(2).world(world).run()
     /// });
     /// let weights: Vec<_> = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
-    /// assert_eq!(weights[0].update, weights[1].update);
+    /// assert_eq!(weights[0].num_updates, weights[1].num_updates);
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn world(mut self, world: &'a World) -> Self {

@@ -3,6 +3,7 @@
 use super::LearnedFrom;
 use crate::data::{Estimate, grouped};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// An error of the total probability below this is not printed: it changes only the last digit.
 const SHOWN: f64 = 1e-4;
@@ -10,6 +11,7 @@ const SHOWN: f64 = 1e-4;
 /// The final scores of a run, named like the fields of [`TrainReport`](super::TrainReport).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 #[allow(missing_docs, reason = "documented in `TrainReport`")]
 pub struct Scores {
     /// Updates of the run at its end.
@@ -87,4 +89,17 @@ impl Scores {
         }
         all
     }
+}
+
+/// The scores, one per line.
+impl fmt::Display for Scores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&lines(&self.figures()))
+    }
+}
+
+/// Names and values, one per line.
+pub(super) fn lines(figures: &[(&'static str, String)]) -> String {
+    let lines: Vec<_> = figures.iter().map(|(name, value)| format!("{name:19}  {value}")).collect();
+    lines.join("\n")
 }

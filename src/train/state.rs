@@ -81,7 +81,7 @@ impl Source {
             Source::Feed(feed) => {
                 let zeros = |columns| Tensor::full(DType::F32, [batch, columns], 0.0);
                 let labels = feed.has_labels().then(|| zeros(1));
-                Tables::Rows(Rows { rows: zeros(feed.dim()), labels })
+                Tables::Rows(ImageRows { rows: zeros(feed.dim()), labels })
             }
         }
     }
@@ -104,7 +104,7 @@ impl Source {
         };
         let rows = |(rows, labels): (Tensor, Option<Tensor>)| {
             let labels = labels.map(|labels| labels.cast(DType::F32).reshape([batch / shards, 1]));
-            Tables::Rows(Rows { rows, labels })
+            Tables::Rows(ImageRows { rows, labels })
         };
         let wanted = Wanted { update: update(), batch, shards, which };
         Ok(feed.batch(&wanted)?.into_iter().map(rows).collect())
@@ -119,13 +119,13 @@ pub enum Tables {
     /// Points.
     Points(PointsTable),
     /// The rows of an update.
-    Rows(Rows),
+    Rows(ImageRows),
 }
 }
 
 tree! {
 /// The prepared rows of an update.
-pub struct Rows {
+pub struct ImageRows {
     /// Points `[batch, d]`.
     pub rows: Tensor,
     /// Their classes `[batch, 1]`, if they have labels.

@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// Prints the summary of a run in a folder.
 pub fn print(learned: &TrainedFlow, folder: &Path) {
-    let Some(report) = &learned.train_report else { return };
-    let is_images = learned.frames.images.is_some();
+    let Some(report) = &learned.report else { return };
+    let is_images = learned.header.frames.images.is_some();
     let text = format!("{}\n\n{}", table(report), next(folder, report, is_images, learned.dim()));
     summary(&text, || serde_json::json!(report));
 }

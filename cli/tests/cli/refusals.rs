@@ -154,7 +154,7 @@ fn no_points_are_an_error() {
     fs::write(place.path("empty.csv"), "").unwrap();
     fs::write(place.path("lines.csv"), "\n\n").unwrap();
     fs::write(place.path("head.csv"), "x,y\n").unwrap();
-    flowline::__internal::write_npy(place.path("none.npy"), &[0, 2], &[0.0_f64; 0]).unwrap();
+    flowline::io::write_npy(place.path("none.npy"), &[0, 2], &[0.0_f64; 0]).unwrap();
     for file in ["empty.csv", "lines.csv", "none.npy"] {
         place.fails(&format!("log-prob run {file}"), 1, &[file, "contains no points"]);
     }

@@ -200,10 +200,19 @@ impl Dequantized {
         transform: &PixelTransform,
         key: &Key,
     ) -> std::result::Result<Dequantized, DataError> {
-        let x = dequantize(&images.rows(which)?, &mut key.rng());
-        let (z, log_det) = transform.forward(&x);
         let labels = images.labels().map(|all| which.iter().map(|&i| u32::from(all[i])).collect());
-        Ok(Dequantized { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: images.dim() })
+        Ok(Dequantized::of(&images.rows(which)?, labels, transform, key))
+    }
+
+    /// Images as bytes, with noise from the key.
+    pub(super) fn of(
+        bytes: &[u8],
+        labels: Option<Vec<u32>>,
+        transform: &PixelTransform,
+        key: &Key,
+    ) -> Dequantized {
+        let (z, log_det) = transform.forward(&dequantize(bytes, &mut key.rng()));
+        Dequantized { z: z.into_iter().map(|z| z as f32).collect(), log_det, labels, dim: transform.dim() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ImagesFrame;
 use super::bits::Images;
-use super::samples::{column, for_samples, levels};
+use super::samples::{DRAWN, column, for_samples, levels};
 use crate::cnf::config::Flow;
 use crate::data::{Estimate, PixelTransform, grouped};
 use crate::error::Result;
@@ -81,7 +81,7 @@ impl Gallery<'_> {
 
     /// `flow.png`: a few trajectories from noise to samples.
     fn ways(&self, flow: &Flow, key: &Key) -> Result<()> {
-        let flow = for_samples(flow);
+        let flow = for_samples(flow, DRAWN);
         let flow = match self.frame.classes {
             Some(classes) => flow.condition_on(&column(&flow, (0..WAYS).map(|i| i % classes))),
             None => flow,
@@ -158,18 +158,20 @@ fn headings(frame: &ImagesFrame) -> Vec<(usize, String)> {
 pub(in crate::eval) fn sample_figure(
     flow: &Flow,
     (frame, transform): (&ImagesFrame, &PixelTransform),
+    tolerances: (f64, f64),
     n: usize,
     key: &Key,
 ) -> Result<Figure> {
     let columns = columns(frame).unwrap_or_else(|| (n as f64).sqrt().ceil() as usize).max(1);
-    let z = drawn(flow, n, key, |i| i % columns, frame.classes.is_some())?;
+    let flow = for_samples(flow, tolerances);
+    let z = drawn(&flow, n, key, |i| i % columns, frame.classes.is_some())?;
     let (images, heads) = (levels(transform, &z), headings(frame));
     let sheet =
         ImageGrid { title: "Samples", images: &images, size: frame.size(), columns, headings: &heads };
     Ok(plot::image_grid(&sheet)?)
 }
 
-/// n samples z `[n, dim]`, row i of class `class(i)` if there are classes.
+/// n samples z `[n, dim]` of a flow with solver options, row i of class `class(i)` if there are classes.
 fn drawn(
     flow: &Flow,
     n: usize,
@@ -177,9 +179,8 @@ fn drawn(
     class: impl Fn(usize) -> usize,
     classes: bool,
 ) -> Result<Vec<f64>> {
-    let flow = for_samples(flow);
-    let flow = if classes { flow.condition_on(&column(&flow, (0..n).map(class))) } else { flow };
-    Ok(flow.sample(n, key)?.to_vec())
+    let labels = classes.then(|| column(flow, (0..n).map(class)));
+    Ok(labels.map_or_else(|| flow.clone(), |labels| flow.condition_on(&labels)).sample(n, key)?.to_vec())
 }
 
 impl Images {

@@ -1,13 +1,14 @@
-//! The public interface to a density of images: samples as pixel values, bits/dim of given images.
+//! A density of images: samples as rows of pixel values, log-probabilities and bits/dim of given images.
 
 use super::ImagesFrame;
 use super::bits::{BitsPerDim, Dequantized, IMAGE_TOLERANCE, ImageDensities, nats_of_bits};
 use super::samples::{column, for_samples, levels};
 use crate::cnf::Streamed;
 use crate::cnf::config::Flow;
-use crate::data::{DataError, ImageSet, PixelTransform};
+use crate::data::{DataError, ImageSet, PixelTransform, Rows};
 use crate::error::Result;
-use crate::eval::{EvalError, Fitted, check_tolerances};
+use crate::eval::EvalError;
+use crate::eval::fitted::{Fitted, Parts};
 use crate::tensor::{Key, Tensor};
 
 /// Images per part.
@@ -16,6 +17,28 @@ const PART: usize = 256;
 /// error from dequantization and probes.
 const REPEATED: usize = 256;
 
+/// Images to score: a set, or rows of pixel values.
+enum Scored<'a> {
+    Set(&'a ImageSet),
+    Rows(Vec<u8>),
+}
+
+/// Bits/dim of a part: for each draw the values of its images, and the number of function evaluations of all.
+struct PartBits {
+    draws: Vec<Vec<f64>>,
+    evals: f64,
+}
+
+/// Log-probabilities of images, and the mean of their bits/dim.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ImageScores {
+    /// In nats, one per image.
+    pub log_probs: Vec<f64>,
+    /// The mean over the images, with its errors.
+    pub bits_per_dim: BitsPerDim,
+}
+
 impl Fitted {
     pub(in crate::eval) fn images(&self, what: &'static str) -> Result<(&ImagesFrame, &PixelTransform)> {
         let of_images = self.frames.images.as_ref().zip(self.pixels.as_ref());
@@ -23,56 +46,17 @@ impl Fitted {
         of_images.ok_or_else(|| EvalError::NoImages { what, name: name() }.into())
     }
 
-    /// n sampled images, of a class if the run has classes, as pixel values `[n, height, width, channels]` in an
-    /// iterator of parts. With the same key a longer draw starts with the images of a shorter one. A part whose solve
-    /// ended early is an error.
-    ///
-    /// # Errors
-    /// The run was not trained on an image set; the class does not exist, or the run has classes and none is given.
-    pub fn sample_images<'a>(
+    /// n sampled images in parts, as rows of pixel values.
+    pub(in crate::eval) fn sample_images<'a>(
         &'a self,
         n: usize,
-        label: Option<usize>,
-        key: &'a Key,
-    ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
-        self.images_of(n, label, None, key)
-    }
-
-    /// [`sample_images`](Self::sample_images) in `steps` steps of fixed cost
-    /// ([`Cnf::push_forward_in_steps`](crate::cnf::Cnf::push_forward_in_steps)): 2 evaluations of the vector field per
-    /// step.
-    ///
-    /// # Errors
-    /// As [`sample_images`](Self::sample_images).
-    ///
-    /// # Panics
-    /// When there are no steps.
-    #[track_caller]
-    pub fn sample_images_in_steps<'a>(
-        &'a self,
-        n: usize,
-        label: Option<usize>,
-        steps: usize,
-        key: &'a Key,
-    ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
-        assert!(steps > 0, "steps is 0, but a sample needs at least one step");
-        self.images_of(n, label, Some(steps), key)
-    }
-
-    fn images_of<'a>(
-        &'a self,
-        n: usize,
-        label: Option<usize>,
         steps: Option<usize>,
         key: &'a Key,
-    ) -> Result<impl Iterator<Item = Result<Vec<u8>>> + 'a> {
+    ) -> Result<impl Iterator<Item = Result<Rows>> + 'a> {
         let (frame, transform) = self.images("samples of images")?;
-        match (label, frame.classes) {
-            (None, None) => {}
-            (Some(asked), Some(classes)) if asked < classes => {}
-            (asked, classes) => return Err(EvalError::Class { asked, classes }.into()),
-        }
-        let (flow, d) = (for_samples(&self.flow), frame.dim());
+        let label = self.settings.class(frame.classes)?;
+        let tolerances = self.settings.tolerances(IMAGE_TOLERANCE)?;
+        let (flow, d) = (for_samples(&self.flow, tolerances), frame.dim());
         let given = label.map(|k| flow.condition_on(&column(&flow, std::iter::repeat_n(k, PART))));
         let program = Streamed::new(PART, move |flow: &Flow, rows: &Tensor, _: &Key| {
             let (flow, z) = flow.part(rows);
@@ -84,70 +68,118 @@ impl Fitted {
             // The rows of a tile share their steps, so the last part is computed whole and truncated.
             let mut points = program.call(&flow, &rows, key)?.to_vec();
             points.truncate((n - start) * d);
-            Ok(levels(transform, &points))
+            Ok(self.named(levels(transform, &points).into_iter().map(f64::from).collect()))
         }))
     }
 
-    /// Bits/dim of unseen images, the mean over one dequantization of each, solved to [`IMAGE_TOLERANCE`] with
-    /// Hutchinson's estimator: an upper bound on the code length of their pixel values, with its standard error.
-    ///
-    /// # Errors
-    /// As [`image_log_probs`](Self::image_log_probs).
-    pub fn bits_per_dim(&self, images: &ImageSet, key: &Key) -> Result<BitsPerDim> {
-        Ok(self.image_log_probs(images, (IMAGE_TOLERANCE, IMAGE_TOLERANCE), 1, key, |_| {})?.1)
+    /// Bits/dim of images, the mean over one dequantization of each.
+    pub(crate) fn bits_per_dim(&self, images: &ImageSet) -> Result<BitsPerDim> {
+        Ok(self.image_scores(images, |_| {})?.bits_per_dim)
     }
 
-    /// A lower bound on the log-probability of the images' pixel values, in nats (ELBO): the mean over
-    /// `draws` dequantizations, with Hutchinson's estimator. Calls `progress` after each part with its number
-    /// of images. If `draws` is 1, up to 256 images are evaluated a second time, to estimate the error from
-    /// dequantization and probes.
-    ///
-    /// # Errors
-    /// The run was not trained on an image set; images of another size, tolerances out of range, `draws` of 0, missing
-    /// labels, a missing file, a solve that ended early.
-    pub fn image_log_probs(
+    /// Log-probabilities and bits/dim of images. Calls `progress` after each part with its number of images. If each
+    /// image has one draw, up to 256 images are evaluated a second time, to estimate the error from dequantization and
+    /// probes.
+    pub(crate) fn image_scores(
         &self,
         images: &ImageSet,
-        tolerance: (f64, f64),
-        draws: usize,
-        key: &Key,
         mut progress: impl FnMut(usize),
-    ) -> Result<(Vec<f64>, BitsPerDim)> {
-        check_tolerances(tolerance.0, tolerance.1)?;
-        let (frame, transform) = self.images("bits/dim of images")?;
-        check_images(frame, images)?;
-        if draws == 0 {
-            return Err(EvalError::NoDraws.into());
+    ) -> Result<ImageScores> {
+        let (frame, n) = (self.images("bits/dim of images")?.0, images.len());
+        let draws = self.settings.noise_draws()?.unwrap_or(1);
+        let (mut of_draws, mut log_probs, mut evals) = (vec![Vec::with_capacity(n); draws], Vec::new(), 0.0);
+        for part in self.part_bits(Scored::Set(images), n, 0..draws)? {
+            let part = part?;
+            evals += part.evals;
+            log_probs.extend(part.log_probs(frame.dim()));
+            of_draws.iter_mut().zip(&part.draws).for_each(|(all, bits)| all.extend(bits));
+            progress(part.draws[0].len() * draws);
         }
-        let densities = ImageDensities::new(tolerance.0, tolerance.1);
-        let which: Vec<usize> = (0..images.len()).collect();
-        let (mut bits, mut evals) = (Vec::with_capacity(images.len() * draws), 0.0);
-        let mut once = |which: &[usize], draw: u32, bits: &mut Vec<f64>| -> Result<()> {
-            let key = key.fold_in(Tensor::from(draw));
-            for (i, part) in (0u32..).zip(which.chunks(PART)) {
-                let [noise, probes] = key.fold_in(Tensor::from(i)).split();
-                let read = Dequantized::read(images, part, transform, &noise)?;
-                let (of_part, took) = densities.bits(&self.flow, &read, &probes)?;
-                evals += took * part.len() as f64;
-                bits.extend(of_part);
-                progress(part.len());
-            }
-            Ok(())
-        };
-        (0..draws as u32).try_for_each(|draw| once(&which, draw, &mut bits))?;
-        let n = which.len();
-        let mut again = Vec::new();
+        let (bits, mut again) = (of_draws.concat(), Vec::new());
         if draws == 1 {
-            once(&which[..n.min(REPEATED)], 1, &mut again)?;
+            for part in self.part_bits(Scored::Set(images), n.min(REPEATED), 1..2)? {
+                let part = part?;
+                evals += part.evals;
+                progress(part.draws[0].len());
+                again.extend(part.draws.concat());
+            }
         }
-        let seen = (bits.len() + again.len()) as f64;
-        let mut found = BitsPerDim::of(&bits, draws, evals / seen);
+        let mut found = BitsPerDim::of(&bits, draws, evals / (bits.len() + again.len()) as f64);
         if draws == 1 {
             let squares: f64 = again.iter().zip(&bits).map(|(a, b)| 0.5 * (a - b) * (a - b)).sum();
             found.noise_stderr = Some((squares / again.len() as f64 / n as f64).sqrt());
         }
-        let mean = |i: usize| (0..draws).map(|k| bits[k * n + i]).sum::<f64>() / draws as f64;
-        Ok(((0..n).map(|i| -nats_of_bits(mean(i), frame.dim())).collect(), found))
+        Ok(ImageScores { log_probs, bits_per_dim: found })
+    }
+
+    /// Log-probabilities of the images of a set in parts.
+    pub(in crate::eval) fn of_images<'a>(&'a self, images: &'a ImageSet) -> Result<Parts<'a, Vec<f64>>> {
+        self.image_parts(Scored::Set(images), images.len())
+    }
+
+    /// Log-probabilities of rows of pixel values in parts.
+    pub(in crate::eval) fn of_pixel_rows(&self, rows: Rows) -> Result<Parts<'_, Vec<f64>>> {
+        let d = self.dim();
+        let is_level = |x: &f64| x.fract() == 0.0 && (0.0..=255.0).contains(x);
+        if let Some(i) = rows.values().iter().position(|x| !is_level(x)) {
+            let (row, pixel, value) = (i / d + 1, i % d, rows.values()[i]);
+            return Err(EvalError::Pixel { row, pixel, value }.into());
+        }
+        self.image_parts(Scored::Rows(rows.to_bytes()), rows.len())
+    }
+
+    fn image_parts<'a>(&'a self, images: Scored<'a>, n: usize) -> Result<Parts<'a, Vec<f64>>> {
+        let draws = self.settings.noise_draws()?.unwrap_or(1);
+        let dim = self.images("log-probabilities of images")?.0.dim();
+        Ok(Box::new(self.part_bits(images, n, 0..draws)?.map(move |part| Ok(part?.log_probs(dim)))))
+    }
+
+    /// Bits/dim of the first n images in parts, for each of some draws of noise and probes.
+    fn part_bits<'a>(
+        &'a self,
+        images: Scored<'a>,
+        n: usize,
+        draws: std::ops::Range<usize>,
+    ) -> Result<impl Iterator<Item = Result<PartBits>> + 'a> {
+        let (frame, transform) = self.images("log-probabilities of images")?;
+        let (rtol, atol) = self.settings.tolerances(IMAGE_TOLERANCE)?;
+        let class = match &images {
+            Scored::Set(set) => {
+                check_images(frame, set)?;
+                None
+            }
+            Scored::Rows(_) => self.settings.class(frame.classes)?,
+        };
+        let (densities, key, d) =
+            (ImageDensities::new(rtol, atol), Key::new(self.settings.noise_seed), frame.dim());
+        Ok((0u32..).zip((0..n).step_by(PART)).map(move |(i, start)| {
+            let which: Vec<usize> = (start..n.min(start + PART)).collect();
+            let (mut found, mut evals) = (Vec::new(), 0.0);
+            for draw in draws.clone() {
+                let [noise, probes] = key.fold_in(Tensor::from(draw as u32)).fold_in(Tensor::from(i)).split();
+                let read = match &images {
+                    Scored::Set(set) => Dequantized::read(set, &which, transform, &noise)?,
+                    Scored::Rows(bytes) => {
+                        let labels = class.map(|class| vec![class as u32; which.len()]);
+                        let part = &bytes[start * d..(start + which.len()) * d];
+                        Dequantized::of(part, labels, transform, &noise)
+                    }
+                };
+                let (bits, mean_evals) = densities.bits(&self.flow, &read, &probes)?;
+                evals += mean_evals * which.len() as f64;
+                found.push(bits);
+            }
+            Ok(PartBits { draws: found, evals })
+        }))
+    }
+}
+
+impl PartBits {
+    /// Log-probabilities in nats, each the mean over the draws.
+    fn log_probs(&self, dim: usize) -> Vec<f64> {
+        let count = self.draws.len() as f64;
+        let mean = |i: usize| self.draws.iter().map(|bits| bits[i]).sum::<f64>() / count;
+        (0..self.draws[0].len()).map(|i| -nats_of_bits(mean(i), dim)).collect()
     }
 }
 

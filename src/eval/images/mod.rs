@@ -18,5 +18,6 @@ pub(crate) use bits::{Images, bits_of_nats};
 pub(crate) use figures::Gallery;
 #[cfg(feature = "plot")]
 pub(super) use figures::sample_figure;
+pub use fitted::ImageScores;
 pub use frame::ImagesFrame;
 pub use pixels::{PixelTables, PixelTransformKind};

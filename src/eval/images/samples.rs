@@ -1,5 +1,6 @@
 //! Solver options for sampling images, and conversion of samples to pixel values.
 
+#[cfg(feature = "plot")]
 use super::bits::IMAGE_TOLERANCE;
 use crate::cnf::config::Flow;
 use crate::data::PixelTransform;
@@ -9,9 +10,13 @@ use crate::tensor::Tensor;
 /// Rows per tile.
 const SAMPLE_TILE: usize = 16;
 
+/// Tolerances of samples, relative and absolute.
+#[cfg(feature = "plot")]
+pub(super) const DRAWN: (f64, f64) = (IMAGE_TOLERANCE, IMAGE_TOLERANCE);
+
 /// The flow with solver options for sampling images.
-pub(super) fn for_samples(flow: &Flow) -> Flow {
-    drawable(flow, IMAGE_TOLERANCE).rows_per_tile(SAMPLE_TILE)
+pub(super) fn for_samples(flow: &Flow, tolerances: (f64, f64)) -> Flow {
+    drawable(flow, tolerances).rows_per_tile(SAMPLE_TILE)
 }
 
 /// Classes as a column `[n, 1]` for [`Cnf::condition_on`](crate::cnf::Cnf::condition_on).

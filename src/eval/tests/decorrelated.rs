@@ -2,7 +2,7 @@
 //! the mean and the covariance of the training points.
 
 use crate::cnf::Cnf;
-use crate::data::Points;
+use crate::data::{Points, Rows};
 use crate::eval::measure::LogDensity;
 use crate::eval::{Deadline, Fitted, Frames, ImageFrame, OnPlane, PointsFrame};
 use crate::nn::{Activation, AnyVelocityField, Mlp};
@@ -66,11 +66,11 @@ impl Case {
 fn densities_samples_and_anomaly_scores_are_those_of_the_normal_density() {
     for (dim, seed) in [(2, 1), (3, 2), (5, 3)] {
         let case = Case::new(dim, seed);
-        let (all, rows): (Vec<usize>, _) = ((0..dim).collect(), &case.points.values()[..40 * dim]);
-        let parts = case.fitted.log_prob_parts(rows, 1e-6, 1e-6).unwrap();
-        let found: Vec<f64> = parts.map(Result::unwrap).collect::<Vec<_>>().concat();
-        let scores = case.fitted.anomaly_scores(rows, 2_000, (1e-6, 1e-6), &Key::new(seed)).unwrap();
-        for ((row, found), score) in rows.chunks(dim).zip(found).zip(scores) {
+        let all: Vec<usize> = (0..dim).collect();
+        let rows = Rows::from_flat(case.points.values()[..40 * dim].to_vec(), dim);
+        let found = case.fitted.log_prob(&rows).unwrap();
+        let scores = case.fitted.anomaly_scores(&rows, 2_000, &Key::new(seed)).unwrap();
+        for ((row, found), score) in rows.iter().zip(found).zip(scores) {
             let (exact, half) = case.log_prob(&all, row);
             assert!((found - exact).abs() < 1e-4 && (score.log_prob - exact).abs() < 1e-4, "{found} {exact}");
             assert!((score.z_squared - 2.0 * half).abs() < 1e-3 * (1.0 + half), "{score:?} {half}");
@@ -82,12 +82,12 @@ fn densities_samples_and_anomaly_scores_are_those_of_the_normal_density() {
         }
         let n = 8_000;
         let key = Key::new(seed);
-        let drawn = case.fitted.sample_rows(n, &key).map(Result::unwrap).collect::<Vec<_>>().concat();
+        let drawn = case.fitted.sample(n, &key).unwrap();
         let deviation = |a: usize| case.covariance[a * dim + a].sqrt();
         for a in 0..dim {
             for b in 0..=a {
                 let product = |p: &[f64]| (p[a] - case.mean[a]) * (p[b] - case.mean[b]);
-                let mean = drawn.chunks(dim).map(product).sum::<f64>() / n as f64;
+                let mean = drawn.iter().map(product).sum::<f64>() / n as f64;
                 let off = (mean - case.covariance[a * dim + b]) / (deviation(a) * deviation(b));
                 // The standard deviation is at most 0.016.
                 assert!(off.abs() < 0.07, "{a} {b}: {off}");
@@ -134,15 +134,16 @@ fn rows_with_given_columns_have_the_conditional_density_in_any_order_of_the_colu
     let row = [off(0, 60.0), off(1, -60.0), f64::NAN];
     let message = case.fitted.inpaint(&row, 10, &Key::new(0)).unwrap_err().to_string();
     assert!(message.contains("standard deviations from the center"), "{message}");
-    let message = case.fitted.log_prob_parts(&[row[0], row[1], case.mean[2]], 1e-6, 1e-6).err().unwrap();
+    let message = case.fitted.log_prob([[row[0], row[1], case.mean[2]]]).err().unwrap();
     assert!(message.to_string().contains("standard deviations"), "{message}");
 }
 
 #[test]
 fn a_plane_of_decorrelated_points_is_in_the_units_of_the_data() {
-    let case = Case::new(2, 8);
+    let mut case = Case::new(2, 8);
+    (case.fitted.settings.rtol, case.fitted.settings.atol) = (Some(1e-5), Some(1e-5));
     let frame = case.fitted.frames.image.clone().unwrap();
-    let grid = case.fitted.log_grid(24, 10.0, 1e-5).unwrap();
+    let grid = case.fitted.log_grid(24, 10.0).unwrap();
     let at = |[from, to]: [f64; 2], i: usize| from + (to - from) * (i as f64 + 0.5) / 24.0;
     for (i, found) in grid.log_density.iter().enumerate() {
         let (exact, half) = case.log_prob(&[0, 1], &[at(grid.frame.x, i % 24), at(grid.frame.y, i / 24)]);

@@ -150,7 +150,7 @@ fn a_run_by_time_is_estimated_at_fiftieths_and_ends_with_the_best() {
     machine.takes(Work::Grid, 2.5e-4);
     let options = TrainOptions { updates: None, time_limit: Some(12.0), ..options() };
     let trainer = Trainer::new(image()).options(&options).run_dir(place.path()).time(machine.time());
-    let report = trainer.run().unwrap().train_report.unwrap();
+    let report = trainer.run().unwrap().report.unwrap();
     let rows = metrics::read(&place.path().join(METRICS_FILE)).unwrap();
     let found: Vec<f64> = rows.iter().filter_map(|row| Some(row.kl_estimate?[0])).collect();
     assert!(rows.len() > 60 && (40..=51).contains(&found.len()), "{} of {}", found.len(), rows.len());

@@ -86,11 +86,11 @@ fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
     let was = TrainedFlow::open(place.path()).unwrap();
     each_byte_is_found(&place.path().join(MODEL_FILE), || {
         let now = TrainedFlow::open(place.path())?;
-        let same = now.header == was.header && now.update == was.update;
-        Ok(same && bits(&now.flow) == bits(&was.flow))
+        let same = now.header == was.header && now.num_updates == was.num_updates;
+        Ok(same && bits(now.cnf()) == bits(was.cnf()))
     });
     let found = || {
-        let found = Recorded::read(place.path(), &was.header, was.update)?;
+        let found = Recorded::read(place.path(), &was.header, was.num_updates)?;
         Ok::<_, Error>(format!("{found:?}"))
     };
     let before = found().unwrap();
@@ -99,7 +99,7 @@ fn each_changed_byte_is_refused_by_the_files_name_or_changes_nothing() {
         each_byte_is_found(&place.path().join(name), || Ok(found()? == before));
     }
     let folder = RunFolder::open(place.path()).unwrap();
-    let best = || Best::read(&folder, &was.header, was.update, &was.flow);
+    let best = || Best::read(&folder, &was.header, was.num_updates, was.cnf());
     let before = best().unwrap().unwrap();
     each_byte_is_found(&place.path().join(BEST_FILE), || {
         let now = best()?.expect("a file is there");
@@ -116,7 +116,7 @@ fn checkpoints_of_the_first_format_are_read_and_never_resumed() {
     let header = RunInfo { run: String::new(), ..checkpoint.header.clone() };
     let like = step::begin(&header.config, header.config.model.build(&Key::new(0)).unwrap(), &Key::new(0));
     write_first_format(&path, &header, &checkpoint.into_tree(&Stored::of(&like, None)).unwrap());
-    assert_eq!(bits(&TrainedFlow::open(place.path()).unwrap().flow), bits(&learned.flow));
+    assert_eq!(bits(TrainedFlow::open(place.path()).unwrap().cnf()), bits(learned.cnf()));
     let kept = files(place.path());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("format 1") && message.contains("--restart"), "{message}");
@@ -152,7 +152,7 @@ fn a_run_from_before_the_test_part_is_read_and_never_resumed() {
     let stored = checkpoint.into_tree(&Stored::of(&like, None)).unwrap();
     crate::io::write_checkpoint(&path, &header, &stored).unwrap();
     let opened = TrainedFlow::open(place.path()).unwrap();
-    assert!(bits(&opened.flow) == bits(&learned.flow) && opened.header.parts.is_none());
+    assert!(bits(opened.cnf()) == bits(learned.cnf()) && opened.header.parts.is_none());
     let message = run(place.path(), 0).map(|_| ()).unwrap_err().to_string();
     assert!(message.contains("without a test part") && message.contains("--restart"), "{message}");
 }
@@ -285,7 +285,7 @@ fn a_run_that_is_told_to_stop_is_saved_and_ends_with_the_bits_of_one_that_was_no
         let updates = (stops + 1).min(6);
         assert!(message.contains(&format!("stopped after update {updates} of 6")), "{stops}: {message}");
         assert!(message.contains("parts; --resume continues it"), "{message}");
-        assert_eq!(TrainedFlow::open(&parts).unwrap().update, updates);
+        assert_eq!(TrainedFlow::open(&parts).unwrap().num_updates, updates);
     }
     run(&parts, 0).unwrap();
     assert!(model(&parts) == model(&whole));
@@ -327,7 +327,7 @@ fn samples_that_are_no_numbers_in_units_are_refused_by_their_row() {
     let mut learned = run(place.path(), 0).unwrap();
     let points = learned.fitted.frames.points.as_mut().unwrap();
     points.std = vec![1.7e308];
-    let drawn: Result<Vec<_>> = learned.sample_rows(100, &Key::new(1)).collect();
+    let drawn = learned.sample(100, &Key::new(1));
     let message = drawn.unwrap_err().to_string();
     assert!(message.contains("sample ") && message.contains("inf") && message.contains("scale"), "{message}");
 }

@@ -1,14 +1,14 @@
 //! Runs on a set of images, through the public API.
 
-use crate::data::{ImageSet, LogitTransform, PixelTransform};
+use crate::data::{ImageSet, LogitTransform, PixelTransform, Rows};
 use crate::error::Result;
 use crate::io::run::BEST_FILE;
 use crate::io::{Scratch, scratch};
 use crate::tensor::Key;
 use crate::time_source::TimeSource;
 use crate::train::{
-    DivergenceKind, Given, METRICS_FILE, ModelKind, ObjectiveKind, PixelTransformKind, TrainOptions,
-    TrainedFlow, Trainer, TrainingData,
+    DivergenceKind, Given, ImageScores, METRICS_FILE, ModelKind, ObjectiveKind, PixelTransformKind,
+    TrainOptions, TrainedFlow, Trainer, TrainingData,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,11 +80,10 @@ fn images_are_learned_resumed_sampled_and_measured() {
     let place = Place::new();
     let data = TrainingData::Images(place.set(300, false), Given::default());
     let learned = place.run("whole", &learning(), data.clone()).unwrap();
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     let bits = report.bits_per_dim.unwrap();
     // One update leaves the pixels nearly independent.
-    let first =
-        place.run("first", &small(1), data.clone()).unwrap().train_report.unwrap().bits_per_dim.unwrap();
+    let first = place.run("first", &small(1), data.clone()).unwrap().report.unwrap().bits_per_dim.unwrap();
     assert!(bits < first - 0.1 && report.bits_per_dim_stderr.unwrap() > 0.0, "{bits} {first}");
     assert!((report.nll_nats - bits * 24.0 * std::f64::consts::LN_2).abs() < 1e-9);
     assert_eq!((report.gap_nats, report.total_probability, report.tolerances.len()), (None, None, 4));
@@ -103,28 +102,43 @@ fn images_are_learned_resumed_sampled_and_measured() {
 
     // A finished run is resumed without updates; its folder has the same result.
     let again = place.run("whole", &learning(), data.clone()).unwrap();
-    assert_eq!(again.train_report.unwrap().resumed_from_update, Some(80));
+    assert_eq!(again.report.unwrap().resumed_from_update, Some(80));
     let opened = TrainedFlow::open(place.path("whole")).unwrap();
     let draw = |learned: &TrainedFlow| -> Vec<u8> {
         let key = Key::new(5);
-        let parts = learned.sample_images(300, None, &key).unwrap();
-        parts.collect::<Result<Vec<_>>>().unwrap().concat()
+        learned.sample(300, &key).unwrap().to_bytes()
     };
     let samples = draw(&opened);
     assert_eq!((samples.len(), samples == draw(&learned)), (300 * 24, true));
-    assert_eq!(
-        opened.sample_images(10, None, &Key::new(5)).unwrap().next().unwrap().unwrap(),
-        samples[..240]
-    );
+    assert_eq!(opened.sample(10, &Key::new(5)).unwrap().to_bytes(), samples[..240]);
 
     let images = place.set(300, false);
-    let scored = |draws| opened.image_log_probs(&images, (1e-3, 1e-3), draws, &Key::new(1), |_| {}).unwrap();
-    let (log_probs, found) = scored(2);
+    let scored = |draws| opened.clone().noise_draws(draws).image_scores(&images, |_| {}).unwrap();
+    let ImageScores { log_probs, bits_per_dim: found } = scored(2);
     assert_eq!((log_probs.len(), found.bits.count, found.draws), (300, 300, 2));
     let mean = -log_probs.iter().sum::<f64>() / 300.0 / 24.0 / std::f64::consts::LN_2;
     // Eight tenths of these images are training images.
     assert!((mean - found.bits.mean).abs() < 1e-9 && (mean - bits).abs() < 0.6, "{mean} {bits}");
-    let once = scored(1).1;
+    let twice = opened.clone().noise_draws(2);
+    assert_eq!(twice.log_prob(&*images).unwrap(), log_probs);
+    let pixels = Rows::from_flat(
+        images.rows(&(0..300).collect::<Vec<_>>()).unwrap().into_iter().map(f64::from).collect(),
+        24,
+    );
+    assert_eq!(twice.log_prob(&pixels).unwrap(), log_probs);
+    assert_eq!(twice.log_prob([&pixels[0]]).unwrap().len(), 1);
+    assert!(opened.clone().noise_draws(0).log_prob(&*images).unwrap_err().to_string().contains("0 draws"));
+    assert_ne!(twice.clone().noise_seed(2).log_prob(&pixels).unwrap(), log_probs);
+    let refused = |rows: Rows| opened.log_prob(rows).unwrap_err().to_string();
+    let half = refused(Rows::from_flat(vec![0.5; 24], 24));
+    assert!(half.contains("row 1: pixel 0 is 0.5"), "{half}");
+    assert!(
+        refused(Rows::from_flat(vec![0.0; 23], 23)).contains("23 columns, but the training points have 24")
+    );
+    let (drawn, of_drawn) = opened.sample_with_log_prob(20, &Key::new(5)).unwrap();
+    assert_eq!((&drawn.to_bytes()[..], of_drawn), (&samples[..480], opened.log_prob(&drawn).unwrap()));
+    assert!((drawn.columns()[23] == "pixel23") && opened.inpaint(&[0.0; 24], 1, &Key::new(0)).is_err());
+    let once = scored(1).bits_per_dim;
     let ratio = once.noise_stderr.unwrap() / found.noise_stderr.unwrap();
     assert!(
         (1.0..2.0).contains(&ratio),
@@ -159,7 +173,7 @@ fn a_run_that_was_stopped_halfway_ends_with_the_same_bits() {
     }));
     assert!(killed.is_err());
     let resumed = place.run("cut", &small(30), data).unwrap();
-    assert_eq!(resumed.train_report.unwrap().resumed_from_update, Some(11));
+    assert_eq!(resumed.report.unwrap().resumed_from_update, Some(11));
     for file in ["model.safetensors", BEST_FILE] {
         assert!(bytes(&place.path("whole").join(file)) == bytes(&place.path("cut").join(file)), "{file}");
     }
@@ -183,15 +197,16 @@ fn images_of_a_class_are_drawn_where_classes_were_learned() {
     };
     let key = Key::new(2);
     for (class, least) in [(0, 0.8), (1, 0.8)] {
-        let images = learned.sample_images(100, Some(class), &key).unwrap().next().unwrap().unwrap();
+        let images = learned.clone().class(class).sample(100, &key).unwrap().to_bytes();
         let right = images.chunks(24).filter(|image| stands(image) == (class == 0)).count();
         assert!(right as f64 >= 100.0 * least, "class {class}: {right} of 100");
     }
-    let refused = |label| learned.sample_images(1, label, &key).map(|_| ()).unwrap_err().to_string();
-    assert!(refused(None).contains("this run has 2 classes; choose one with --label"), "{}", refused(None));
-    assert!(refused(Some(2)).contains("--label=2: this run has classes 0 to 1"), "{}", refused(Some(2)));
+    let refused = |flow: TrainedFlow| flow.sample(1, &key).unwrap_err().to_string();
+    let (none, third) = (refused(learned.clone()), refused(learned.clone().class(2)));
+    assert!(none.contains("this run has 2 classes; choose one with `class`"), "{none}");
+    assert!(third.contains("class 2: this run has classes 0 to 1"), "{third}");
     let unlabeled = place.set(50, false);
-    let message = learned.image_log_probs(&unlabeled, (1e-3, 1e-3), 1, &key, |_| {}).unwrap_err().to_string();
+    let message = learned.log_prob(&*unlabeled).unwrap_err().to_string();
     assert!(message.contains("has no labels"), "{message}");
 }
 
@@ -225,7 +240,7 @@ fn every_field_transform_and_objective_runs() {
     for (i, options) in all.into_iter().enumerate() {
         let learned = place.run(&format!("run{i}"), &few(options), data.clone()).unwrap();
         assert_eq!(learned.header.config.model.solve.divergence, DivergenceKind::Hutchinson);
-        assert!(learned.train_report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
+        assert!(learned.report.unwrap().bits_per_dim.unwrap().is_finite(), "{i}");
         assert!(TrainedFlow::open(place.path(&format!("run{i}"))).is_ok(), "{i}");
     }
 }
@@ -237,12 +252,12 @@ fn a_run_that_does_not_improve_ends_early_with_its_best() {
     // A learning rate that changes nothing.
     let options = TrainOptions { lr: Some(1e-30), patience: Some(2), ..small(100) };
     let learned = place.run("run", &options, data.clone()).unwrap();
-    let report = learned.train_report.unwrap();
+    let report = learned.report.unwrap();
     // The first of ten checks is the best; the third is the second without improvement.
     assert_eq!(report.updates, 30);
     let rows = std::fs::read_to_string(place.path("run").join(METRICS_FILE)).unwrap();
     assert_eq!(rows.lines().count() as u64, 1 + report.updates);
-    let again = place.run("run", &options, data).unwrap().train_report.unwrap();
+    let again = place.run("run", &options, data).unwrap().report.unwrap();
     assert_eq!(again.updates, report.updates, "a run that ended early must not continue");
 }
 
@@ -287,7 +302,7 @@ fn a_logit_transform_is_kept_in_the_checkpoint() {
     let options = TrainOptions { pixels: Some(PixelTransformKind::Logit), ..small(1) };
     place.run("run", &options, TrainingData::Images(place.set(60, false), Given::default())).unwrap();
     let opened = TrainedFlow::open(place.path("run")).unwrap();
-    let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = &opened.pixels else {
+    let Some(PixelTransform::Logit(LogitTransform { mean, .. })) = &opened.fitted.pixels else {
         panic!("{opened:?}")
     };
     assert!(mean.len() == 24 && mean.iter().all(|m| m.is_finite()), "{mean:?}");

@@ -75,18 +75,18 @@ fn runs_end_in_time_on_machines_whose_speed_changes() {
         let options = options(limit_s, plots);
         let options = TrainOptions { fixed_steps: options.fixed_steps.filter(|_| fields), ..options };
         let trainer = Trainer::new(data.clone()).options(&options).run_dir(folder.path()).time(time.clone());
-        let report = with_at_most(512, || trainer.run().unwrap().train_report.unwrap());
+        let report = with_at_most(512, || trainer.run().unwrap().report.unwrap());
         let (took_s, latest_s) = (time.now_s(), limit_s + (0.05 * limit_s).max(2.0));
         assert!(took_s <= latest_s, "{seed} {name} {plots:?}: {took_s} s, the limit is {limit_s} s");
         assert!(took_s > 0.4 * limit_s && report.updates > 5, "{name}: {took_s} s of {limit_s} s");
         assert!(report.test_rows > 0 && report.validation_rows > 0, "{name}: {report:?}");
         let opened = TrainedFlow::open(folder.path()).unwrap();
-        assert_eq!(opened.update, report.updates, "{name}: the checkpoint holds the last update");
+        assert_eq!(opened.num_updates, report.updates, "{name}: the checkpoint holds the last update");
         if plots == PlotsKind::None {
             // A process with the smallest reserve for its end makes no more updates.
             let trainer = Trainer::new(data).options(&options).run_dir(folder.path());
             let trainer = trainer.time(TimeSource::set());
-            let again = with_at_most(512, || trainer.run().unwrap().train_report.unwrap());
+            let again = with_at_most(512, || trainer.run().unwrap().report.unwrap());
             assert_eq!(again.updates, report.updates, "{name}");
         }
         assert_eq!(
@@ -110,7 +110,7 @@ fn checked(row_s: f64, patience: Option<u64>) -> (TrainReport, Vec<(u64, f64)>) 
         ..options(40.0, PlotsKind::None)
     };
     let trainer = Trainer::new(table(20_000, 2)).options(&options).run_dir(folder.path());
-    let report = trainer.time(machine.time()).run().unwrap().train_report.unwrap();
+    let report = trainer.time(machine.time()).run().unwrap().report.unwrap();
     let rows = crate::train::metrics::read(&folder.path().join(crate::train::METRICS_FILE)).unwrap();
     (report, rows.iter().filter_map(|row| Some((row.update, row.nll_stderr_nats?))).collect())
 }
@@ -171,7 +171,7 @@ fn a_run_that_resumes_on_a_faster_machine_does_not_go_back_to_an_earlier_phase()
     let first = TrainedFlow::open(folder.path()).unwrap().header.config.phases[0].updates;
     assert!(first < 80, "{first}");
     // On a fast machine it would have 25.5 s.
-    let phases = run(1e-5, None).unwrap().train_report.unwrap().phases;
+    let phases = run(1e-5, None).unwrap().report.unwrap().phases;
     assert_eq!(phases[0].updates, first);
     assert!(phases[1].updates > 20, "{phases:?}");
 }

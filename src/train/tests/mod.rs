@@ -15,7 +15,7 @@ mod start;
 use super::*;
 use crate::cnf::Cnf;
 use crate::data::tests::boxes as image;
-use crate::data::{Estimate, Points, ToyDensity};
+use crate::data::{Estimate, Points, Rows, ToyDensity};
 use crate::error::Error;
 use crate::eval::HeldOut;
 #[cfg(feature = "plot")]
@@ -66,7 +66,7 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
     let run = |folder: &std::path::Path| Trainer::with_flow(flow(0), image()).config(small()).run_dir(folder);
     let learned = run(folder.path()).on_update(|p| seen.push(p.update)).run().unwrap();
     assert_eq!(seen, (1..=30).collect::<Vec<_>>());
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert!(
         report.gap_nats.unwrap() > 0.0 && report.phases.iter().all(|phase| phase.traces == 1),
         "{report:?}"
@@ -74,22 +74,51 @@ fn a_run_of_the_library_resumes_by_itself_and_opens_again() {
 
     let model = std::fs::read(folder.path().join(MODEL_FILE)).unwrap();
     let again = run(folder.path()).run().unwrap();
-    assert_eq!(again.train_report.unwrap().resumed_from_update, Some(30));
+    assert_eq!(again.report.unwrap().resumed_from_update, Some(30));
     assert_eq!(std::fs::read(folder.path().join(MODEL_FILE)).unwrap(), model);
     assert!(
-        learned.report().starts_with("KL divergence") && learned.report().contains("±"),
+        learned.summary().starts_with("KL divergence") && learned.summary().contains("±"),
         "{}",
-        learned.report()
+        learned.summary()
     );
-    assert!(TrainedFlow::open(folder.path()).unwrap().report().starts_with("30 updates"));
+    scores_are_read_or_their_absence_is_explained(folder.path(), &learned);
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
-    assert_eq!(leaves(&opened), leaves(&learned.flow));
+    assert_eq!(leaves(&opened), leaves(learned.cnf()));
 
     let other = run(folder.path()).updates(31).run().unwrap_err().to_string();
     assert!(other.contains("config.phases.0.updates"), "{other}");
     let other = run(folder.path()).seed(9).run().unwrap_err().to_string();
     assert!(other.contains("config.seed"), "{other}");
+}
+
+fn scores_are_read_or_their_absence_is_explained(folder: &std::path::Path, learned: &TrainedFlow) {
+    let opened = TrainedFlow::open(folder).unwrap();
+    assert_eq!(opened.summary(), learned.summary());
+    assert_eq!(opened.scores.unwrap().test_rows, learned.report.as_ref().unwrap().test_rows);
+    assert!(opened.scores.is_some() && opened.report.is_none());
+    let path = folder.join("counters.json");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let run = &learned.header.run;
+    // An older version, a run that has not ended, another run, and a damaged file.
+    for (text, reason) in [
+        (format!("{{\"run\": \"{run}\", \"plan_peak_bytes\": 3}}"), "has none, so the run has not ended"),
+        (
+            format!("{{\"run\": \"{run}\", \"scores\": {{\"update\": 29}}}}"),
+            "has none, so the run has not ended",
+        ),
+        ("{\"run\": \"other\"}".to_owned(), "counters.json"),
+        (whole.replace("\"test_rows\"", "\"test_row\""), "counters.json is damaged"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let opened = TrainedFlow::open(folder).unwrap();
+        let summary = opened.summary();
+        assert!(opened.scores.is_none() && summary.starts_with("30 updates, no scores: "), "{summary}");
+        assert!(summary.contains(reason), "{summary}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert!(TrainedFlow::open(folder).unwrap().summary().ends_with("counters.json is missing"));
+    std::fs::write(&path, whole).unwrap();
 }
 
 #[test]
@@ -104,8 +133,8 @@ fn a_flow_of_unlike_blocks_and_rows_with_steps_of_their_own_opens_as_it_was_save
     let learned = Trainer::with_flow(flow, image()).config(small()).run_dir(folder.path()).run().unwrap();
     let opened = Cnf::<AnyVelocityField>::open(folder.path()).unwrap();
     let leaves = |flow: &Flow| flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>();
-    assert_eq!(leaves(&opened), leaves(&learned.flow));
-    assert_eq!(opened.settings, learned.flow.settings);
+    assert_eq!(leaves(&opened), leaves(learned.cnf()));
+    assert_eq!(opened.settings, learned.cnf().settings);
 }
 
 #[test]
@@ -128,7 +157,7 @@ fn numbers_that_turn_nan_end_a_run_with_where_and_leave_the_checkpoint() {
         message.contains("from t=1") && message.contains("at update 1 (maximum_likelihood)"),
         "{message}"
     );
-    assert_eq!(TrainedFlow::open(folder.path()).unwrap().update, 0);
+    assert_eq!(TrainedFlow::open(folder.path()).unwrap().num_updates, 0);
 
     let other = crate::io::scratch();
     let failed = Trainer::with_flow(flow.clone(), image()).config(small()).run_dir(other.path()).run();
@@ -195,7 +224,7 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
         density.run()
     };
     let learned = run(ToyDensity::Rings.into(), &options).unwrap();
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert_eq!(report.entropy_nats, Some(ToyDensity::Rings.entropy_nats()));
     assert_eq!(report.gap_nats, Some(report.nll_nats - ToyDensity::Rings.entropy_nats()));
     assert_eq!(report.nll_stderr_nats, report.gap_stderr_nats);
@@ -217,13 +246,14 @@ fn a_toy_is_learned_sampled_and_measured_in_its_own_units() {
     let x = learned.sample(2_000, &Key::new(5)).unwrap();
     let std = (x.iter().map(|p| p[0] * p[0]).sum::<f64>() / 2_000.0).sqrt();
     assert!((1.0..2.0).contains(&std), "{std}");
-    let mut nll: f64 = learned.log_prob(&x, 1e-4, 1e-4).unwrap().iter().sum();
+    let coarse = learned.clone().rtol(1e-4).atol(1e-4);
+    let mut nll: f64 = coarse.log_prob(&x).unwrap().iter().sum();
     nll /= -2_000.0;
     assert!((nll - report.nll_nats).abs() < 0.5 && nll > 2.0, "{nll} {}", report.nll_nats);
 
     assert_eq!(TrainedFlow::open(folder.path()).unwrap().columns(), ["x", "y"]);
     assert_eq!(
-        run(ToyDensity::Rings.into(), &options).unwrap().train_report.unwrap().resumed_from_update,
+        run(ToyDensity::Rings.into(), &options).unwrap().report.unwrap().resumed_from_update,
         Some(40)
     );
     assert!(run(ToyDensity::Rings.into(), &TrainOptions::default()).is_ok());
@@ -248,9 +278,8 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     assert!((places[0] + 6.6).abs() < 0.01 && (places[places.len() - 1] - 12.6).abs() < 0.01, "{places:?}");
     let density = Trainer::new(points).options(&options);
     let learned = density.run_dir(folder.path()).run().unwrap();
-    let curve = figures::over_line(&learned.flow, &learned.header.standard(), places.clone()).unwrap();
-    let asked: Vec<f64> =
-        learned.log_prob_parts(&places, 1e-4, 1e-4).unwrap().flat_map(Result::unwrap).collect();
+    let curve = figures::over_line(learned.cnf(), &learned.header.standard(), places.clone()).unwrap();
+    let asked = learned.rtol(1e-4).atol(1e-4).log_prob(Rows::from_flat(places, 1)).unwrap();
     assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-2), "{curve:?}");
     let is_there = |name: &str| folder.path().join(name).exists();
     assert!(is_there("density.png") && !is_there("corner.png") && is_there("loss.png"));
@@ -274,7 +303,7 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     let given = Given { validation: Some(normals(500, 2)), test: Some(normals(700, 3)) };
     let data = TrainingData::Points(normals(2_000, 1), given);
     let learned = Trainer::new(data).options(&options).run_dir(folder.path()).run().unwrap();
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert_eq!((report.entropy_nats, report.gap_nats, report.total_probability), (None, None, None));
     assert_eq!(report.validation_nats, report.nll_nats);
     assert_eq!((report.validation_rows, report.test_rows), (500, 700));
@@ -288,18 +317,13 @@ fn points_in_space_are_learned_measured_by_others_and_keep_their_units() {
     let json = serde_json::to_value(report).unwrap();
     assert!(json.get("gap_nats").is_none() && json.get("validation_nats").is_some(), "{json}");
 
-    let rows: Vec<f64> =
-        learned.sample_rows(1_000, &Key::new(1)).collect::<crate::Result<Vec<_>>>().unwrap().concat();
-    let mean = |a: usize| rows.iter().skip(a).step_by(3).sum::<f64>() / 1_000.0;
+    let rows = learned.sample(1_000, &Key::new(1)).unwrap();
+    let mean = |a: usize| rows.column(a).iter().sum::<f64>() / 1_000.0;
     assert!((mean(0) - 1e3).abs() < 4.0 && mean(1).abs() < 0.1 && (mean(2) + 5.0).abs() < 0.4);
-    let found =
-        learned.log_prob_parts(&rows[..30], 1e-5, 1e-5).unwrap().map(Result::unwrap).collect::<Vec<_>>();
-    assert!(
-        found.concat().len() == 10 && found.concat().iter().all(|x| (-30.0..0.0).contains(x)),
-        "{found:?}"
-    );
-    let pairs = [[0.0; 2]; 3];
-    assert!(std::panic::catch_unwind(|| learned.log_prob(&pairs, 1e-5, 1e-5)).is_err(), "three coordinates");
+    let found = learned.log_prob(&rows).unwrap();
+    assert!(found.len() == 1_000 && found[..10].iter().all(|x| (-30.0..0.0).contains(x)), "{found:?}");
+    let message = learned.log_prob([[0.0; 2]; 3]).unwrap_err().to_string();
+    assert!(message.contains("have 2 columns, but the training points have 3"), "{message}");
     #[cfg(feature = "plot")]
     {
         let message = learned.plot_density(folder.path().join("no.png"), 64).unwrap_err().to_string();
@@ -336,7 +360,7 @@ fn the_test_part_influences_no_weight_and_validation_alone_chooses() {
         let given = Given { validation: Some(points(30, validation)), test: Some(points(40, test)) };
         let density = Trainer::new(TrainingData::Points(points(100, 0.0), given)).options(&options);
         let folder = place.path().join(name);
-        let report = density.run_dir(&folder).run().unwrap().train_report.unwrap();
+        let report = density.run_dir(&folder).run().unwrap().report.unwrap();
         let bytes = ["model.safetensors", "best.safetensors"].map(|f| std::fs::read(folder.join(f)).unwrap());
         (report, bytes)
     };
@@ -380,7 +404,7 @@ fn a_flow_that_overfits_early_is_named_and_progress_has_the_validation_nll() {
             nll.extend(p.validation_nats);
             units.push(p.loss_unit);
         });
-        let report = learned.run().unwrap().train_report.unwrap();
+        let report = learned.run().unwrap().report.unwrap();
         (notes, nll, units, report)
     };
     let (notes, nll, units, report) = run(None);
@@ -404,7 +428,7 @@ fn rows_are_divided_into_disjoint_parts_and_too_few_are_told_how_many_there_must
     assert_eq!(all.parts, Parts { train: 240, validation: 30, test: 30 });
     let HeldOut::Rows { validation, test: Some(test) } = &all.held_out else { panic!() };
     let standard = all.frames.points.as_ref().unwrap().standard();
-    let first = |rows: &crate::eval::Rows| -> Vec<i64> {
+    let first = |rows: &crate::eval::HeldOutRows| -> Vec<i64> {
         let rows: Vec<f64> = rows.points.iter().map(|&x| f64::from(x)).collect();
         standard.inverse_transform(&rows).iter().step_by(2).map(|x| x.round() as i64).collect()
     };

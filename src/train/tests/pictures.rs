@@ -141,7 +141,7 @@ fn any_picture_is_trained_or_refused_by_name_with_nothing_left_behind() {
                 refused[number % kinds] += 1;
             }
             Ok(flow) => {
-                let report = flow.train_report.as_ref().unwrap();
+                let report = flow.report.as_ref().unwrap();
                 let scores = [Some(report.nll_nats), report.gap_nats, report.total_probability];
                 assert!(
                     scores.iter().all(|score| score.is_some_and(f64::is_finite)),
@@ -153,7 +153,7 @@ fn any_picture_is_trained_or_refused_by_name_with_nothing_left_behind() {
                     "{number} {kind:?}"
                 );
                 assert!(report.updates > 3 && report.test_rows > 0, "{number} {kind:?}: {report:?}");
-                assert_eq!(TrainedFlow::open(&folder).unwrap().update, report.updates);
+                assert_eq!(TrainedFlow::open(&folder).unwrap().num_updates, report.updates);
                 trained[number % kinds] += 1;
             }
         }

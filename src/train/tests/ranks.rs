@@ -83,10 +83,10 @@ fn a_run_ends_with_the_same_bytes_on_any_number_of_ranks() {
                 World::threads(ranks, |world| train(&data, &options, &folder(ranks), Some(world)).unwrap());
             assert!(model(&folder(ranks)) == model(&folder(1)), "{name}: {ranks} ranks");
             assert!(
-                flows.iter().all(|flow| weights(&flow.flow) == weights(&alone.flow)),
+                flows.iter().all(|flow| weights(flow.cnf()) == weights(alone.cnf())),
                 "{name}: {ranks} ranks"
             );
-            assert!(flows[1].train_report.is_none() && flows[0].train_report.is_some());
+            assert!(flows[1].report.is_none() && flows[0].report.is_some());
         }
     }
 }
@@ -97,7 +97,7 @@ fn other_shards_are_other_draws_and_one_shard_is_the_default() {
     let run = |shards: Option<usize>, name: &str| {
         let options = TrainOptions { shards, ..options(Some(ObjectiveKind::Both), 4) };
         train(&image().into(), &options, &place.path().join(name), None).unwrap();
-        weights(&TrainedFlow::open(place.path().join(name)).unwrap().flow)
+        weights(TrainedFlow::open(place.path().join(name)).unwrap().cnf())
     };
     let (none, one, two) = (run(None, "none"), run(Some(1), "one"), run(Some(2), "two"));
     assert!(none == one && one != two);
@@ -298,5 +298,5 @@ fn a_silent_rank_is_named_and_what_there_is_is_saved() {
     let error = ended[0].as_ref().unwrap_err();
     let silent = WorldError::Silent { ranks: vec![(1, "this process".to_owned())], seconds: 0 };
     assert!(matches!(error, Error::World(e) if *e == silent), "{error}");
-    assert_eq!(TrainedFlow::open(place.path()).unwrap().update, 3);
+    assert_eq!(TrainedFlow::open(place.path()).unwrap().num_updates, 3);
 }

@@ -1,7 +1,7 @@
 //! Runs on tables with rounded columns, with `dequantize`.
 
 use super::*;
-use crate::data::Rounding;
+use crate::data::{Rounding, Rows};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use rand_distr::StandardNormal;
 
@@ -66,28 +66,26 @@ fn a_run_with_noise_stores_its_steps_resumes_and_scores_rows_with_and_without_no
     let learned = run(folder.path()).on_note(|text| notes.push(text.to_owned())).run().unwrap();
     assert!(notes.iter().any(|text| text.starts_with("dequantized columns: x1 (step 0.5);")), "{notes:?}");
     assert!(!notes.iter().any(|text| text.contains("arbitrarily large")), "{notes:?}");
-    assert!(learned.report().contains("dequantized          x1 (step 0.5)"), "{}", learned.report());
-    let frame = learned.frames.points.as_ref().unwrap();
+    assert!(learned.summary().contains("dequantized          x1 (step 0.5)"), "{}", learned.summary());
+    let frame = learned.header.frames.points.as_ref().unwrap();
     assert_eq!(frame.steps, [0.5, 0.0, 0.0]);
 
     let model = std::fs::read(folder.path().join(MODEL_FILE)).unwrap();
     run(folder.path()).run().unwrap();
     assert_eq!(std::fs::read(folder.path().join(MODEL_FILE)).unwrap(), model);
     let opened = TrainedFlow::open(folder.path()).unwrap();
+    assert_eq!(opened.summary(), learned.summary());
     assert!(opened.header.config.dequantize && opened.header.frames == learned.header.frames);
     let other = Trainer::new(table()).options(&TrainOptions { dequantize: Some(false), ..options() });
     let message = other.run_dir(folder.path()).run().unwrap_err().to_string();
     assert!(message.contains("--dequantize=true, not --dequantize=false"), "{message}");
 
     let points = table();
-    let rows = &points.values()[..30];
-    let tolerances = (1e-4, 1e-4);
-    let at = |draws, seed| -> Vec<f64> {
-        let parts = opened.dequantized_log_prob_parts(rows, (draws, seed), tolerances).unwrap();
-        parts.map(Result::unwrap).collect::<Vec<_>>().concat()
-    };
-    let plain: Vec<f64> =
-        opened.log_prob_parts(rows, 1e-4, 1e-4).unwrap().map(Result::unwrap).collect::<Vec<_>>().concat();
+    let rows = Rows::from_flat(points.values()[..30].to_vec(), 3);
+    let coarse = opened.rtol(1e-4).atol(1e-4);
+    let at = |draws, seed| coarse.clone().noise_draws(draws).noise_seed(seed).log_prob(&rows).unwrap();
+    let plain = coarse.log_prob(&rows).unwrap();
+    assert!(coarse.clone().noise_draws(0).log_prob(&rows).unwrap_err().to_string().contains("0 draws"));
     assert_ne!(at(1, 0), plain);
     assert_eq!(at(3, 0), at(3, 0));
     // The step is a sixth of the range, so the mean density over a step is near that at its center.
@@ -105,9 +103,9 @@ fn without_noise_and_without_rounded_columns_a_run_has_the_same_bits() {
         let learned = trainer.on_note(|text| notes.push(text.to_owned())).run().unwrap();
         let text = serde_json::to_string(&learned.header.config).unwrap();
         assert_eq!(text.contains("dequantize"), dequantize == Some(true));
-        assert!(!serde_json::to_string(&learned.frames).unwrap().contains("steps"));
+        assert!(!serde_json::to_string(&learned.header.frames).unwrap().contains("steps"));
         assert_eq!(notes.iter().any(|text| text.contains("adds no noise")), dequantize == Some(true));
-        learned.flow.leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>()
+        learned.cnf().leaves().iter().map(Tensor::to_vec).collect::<Vec<_>>()
     };
     assert_eq!(of(None), of(Some(true)));
 }

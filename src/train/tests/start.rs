@@ -47,7 +47,7 @@ fn a_table_of_two_normals_starts_from_both() {
     let learned = run(folder.path(), &options(1e-3)).unwrap();
     let config = &learned.header.config;
     assert_eq!((config.start, config.start_normals()), (StartKind::Mixture, Some(2)));
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert_eq!(report.start_normals, Some(2));
     assert!(
         report.to_string().contains("\nstart                a mixture of 2 normal densities"),
@@ -57,13 +57,13 @@ fn a_table_of_two_normals_starts_from_both() {
     let entropy = 0.5 * (std::f64::consts::TAU * std::f64::consts::E).ln() + 0.6365;
     assert!((report.test_nll_nats - entropy).abs() < 0.4, "{} {entropy}", report.test_nll_nats);
     let opened = TrainedFlow::open(folder.path()).unwrap();
-    assert_eq!(leaves(&opened.flow), leaves(&learned.flow));
-    assert_eq!(opened.header.config, *config);
+    assert_eq!(leaves(opened.cnf()), leaves(learned.cnf()));
+    assert_eq!((opened.summary(), &opened.header.config), (learned.summary(), config));
 }
 
 /// The numbers of a report that do not depend on the time.
 fn scores(learned: &TrainedFlow) -> [f64; 4] {
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     [report.validation_nats, report.test_nll_nats, report.test_nll_stderr_nats.unwrap(), report.loss]
 }
 
@@ -88,7 +88,7 @@ fn a_run_that_is_stopped_at_each_update_ends_with_the_same_bytes() {
         assert_eq!(scores(&learned), scores(&alone));
         // A run that has ended reports the same again.
         assert_eq!(scores(&run(&whole, &options(lr)).unwrap()), scores(&alone));
-        assert_eq!(leaves(&run(&parts, &options(lr)).unwrap().flow), leaves(&alone.flow));
+        assert_eq!(leaves(run(&parts, &options(lr)).unwrap().cnf()), leaves(alone.cnf()));
     }
 }
 
@@ -108,10 +108,10 @@ fn a_start_that_no_update_improves_is_fitted_again_to_training_and_validation_ro
         panic!("a table has rows")
     };
     let rows = rows.rows.to_vec().into_iter().chain(validation.points.iter().map(|&x| f64::from(x)));
-    let (mean, found) = (rows.sum::<f64>() / 108.0, of_field(&learned.flow));
+    let (mean, found) = (rows.sum::<f64>() / 108.0, of_field(learned.cnf()));
     let of_mixture: f64 = found.weights().iter().zip(found.means()).map(|(w, m)| w * m).sum();
     assert!((mean - of_mixture).abs() < 1e-5, "{mean} {of_mixture}");
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert!((report.test_nll_nats - report.validation_nats).abs() < 0.6, "{report}");
 }
 
@@ -132,7 +132,7 @@ fn tables_with_fewer_than_two_rows_per_parameter_start_from_a_normal_density() {
                 let options = TrainOptions { start, ..options(1e-3) };
                 let learned = Trainer::new(table.clone()).options(&options).run().unwrap();
                 assert_eq!(learned.header.parts.as_ref().unwrap().train, train);
-                learned.train_report.unwrap().start_normals
+                learned.report.unwrap().start_normals
             };
             let expected = Some(usize::from(train >= enough));
             assert_eq!(run(None), expected, "{columns} columns, {train} rows");
@@ -181,7 +181,7 @@ fn a_run_from_before_the_option_is_resumed_as_it_began() {
     let text = serde_json::to_string(&header).unwrap();
     assert!(!text.contains("start") && !text.contains("normals"), "{text}");
     let learned = run(&old, &options).unwrap();
-    assert_eq!(learned.train_report.unwrap().start_normals, None);
+    assert_eq!(learned.report.unwrap().start_normals, None);
     let mixture = TrainOptions { start: Some(StartKind::Mixture), ..options.clone() };
     let other = run(&old, &mixture).map(|_| ()).unwrap_err().to_string();
     assert!(other.contains("--start=normal, not --start=mixture"), "{other}");
@@ -200,7 +200,7 @@ fn a_run_with_noise_on_rounded_columns_starts_from_a_mixture() {
     let rounded: Vec<[f64; 1]> = table(300).values().iter().map(|x| [x.round()]).collect();
     let options = TrainOptions { dequantize: Some(true), ..options(1e-3) };
     let learned = Trainer::new(Points::from_rows(rounded).unwrap()).options(&options).run().unwrap();
-    let report = learned.train_report.as_ref().unwrap();
+    let report = learned.report.as_ref().unwrap();
     assert!(
         report.start_normals.is_some_and(|count| count >= 2) && report.dequantized.len() == 1,
         "{report}"
