@@ -10,6 +10,7 @@ use crate::nn::{Activation, Mlp};
 use crate::ode::tests::draw::{Draw, num_cases};
 use crate::tensor::Tensor;
 use std::f64::consts::TAU;
+use std::sync::OnceLock;
 
 /// The flow `dx/dt = a x` per coordinate, in the units of points or of an image: `x = mean + std e^a z`.
 struct Case {
@@ -27,7 +28,8 @@ impl Case {
         let rates: Vec<f64> = (0..dim).map(|_| draw.uniform(-0.7, 0.7)).collect();
         let mut frames = Frames::default();
         if is_image {
-            frames.image = Some(ImageFrame::of(&ImageDensity::embedded()));
+            static FRAME: OnceLock<ImageFrame> = OnceLock::new();
+            frames.image = Some(FRAME.get_or_init(|| ImageFrame::of(&ImageDensity::embedded())).clone());
         } else {
             let mean: Vec<f64> = (0..dim).map(|_| draw.uniform(-1e3, 1e3)).collect();
             let std: Vec<f64> = (0..dim).map(|_| draw.decade(-3.0, 3.0)).collect();
@@ -178,7 +180,7 @@ fn rows_that_have_no_density_are_errors_with_their_place_and_numbers() {
 fn settings_hold_for_every_method_and_impossible_ones_are_errors() {
     let mut draw = Draw(7);
     let mut seen = [0; 2];
-    for _ in 0..num_cases(40) {
+    for _ in 0..num_cases(20) {
         let mut case = Case::new(&mut draw, true);
         let value = |draw: &mut Draw| {
             let odd = draw.one(&[0.0, -1e-3, f64::NAN, f64::INFINITY]);
@@ -207,11 +209,12 @@ fn settings_hold_for_every_method_and_impossible_ones_are_errors() {
             }
         }
     }
-    assert!(seen.iter().all(|&count| count > 5), "{seen:?}");
-    let mut case = Case::new(&mut draw, false);
-    let (key, row) = (Key::new(2), [case.row(&mut draw, 2.0)]);
+    assert!(seen.iter().all(|&count| count > 3), "{seen:?}");
+    let mut case =
+        std::iter::repeat_with(|| Case::new(&mut draw, false)).find(|case| case.dim() > 5).unwrap();
+    let (key, row) = (Key::new(2), [(); 20].map(|()| case.row(&mut draw, 2.0)));
     let (fine, drawn) = (case.fitted.log_prob(&row[..]).unwrap(), case.fitted.sample(3, &key).unwrap());
-    (case.fitted.settings.rtol, case.fitted.settings.atol) = (Some(0.3), Some(0.3));
+    (case.fitted.settings.rtol, case.fitted.settings.atol) = (Some(0.5), Some(0.5));
     assert_ne!(case.fitted.log_prob(&row[..]).unwrap(), fine);
     assert_ne!(case.fitted.sample(3, &key).unwrap(), drawn);
     case.fitted.settings.steps = Some(4);
