@@ -69,12 +69,12 @@ fn images_have_the_probability_of_their_levels() {
         let set = set(&mut draw, n);
         let rows: Vec<usize> = (0..n).collect();
         let transform = PixelTransformKind::Marginals.fit(&set, &rows, 0).unwrap();
-        let fitted = fitted(&set, transform.clone(), None);
+        let mut fitted = fitted(&set, transform.clone(), None);
         let exact = log_probs(&set, &frequencies(&set));
-        let key = Key::new(draw.bits());
+        (fitted.settings.noise_draws, fitted.settings.noise_seed) = (Some(draws), draw.bits());
         let mut progress = 0;
-        let (found, bits) =
-            fitted.image_log_probs(&set, (1e-3, 1e-3), draws, &key, |part| progress += part).unwrap();
+        let scores = fitted.image_scores(&set, |part| progress += part).unwrap();
+        let (found, bits) = (scores.log_probs, scores.bits_per_dim);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-4 * (1.0 + b.abs());
         assert_eq!(found.len(), n);
         assert!(found.iter().zip(&exact).all(|(&a, &b)| close(a, b)), "case {i}: {found:?} {exact:?}");
@@ -119,7 +119,8 @@ fn samples_have_the_frequencies_of_the_levels() {
         let transform = PixelTransformKind::Marginals.fit(&set, &(0..30).collect::<Vec<_>>(), 0).unwrap();
         let (fitted, key) = (fitted(&set, transform, None), Key::new(draw.bits()));
         let drawn = |n: usize| {
-            fitted.sample_images(n, None, &key).unwrap().map(Result::unwrap).collect::<Vec<_>>().concat()
+            let parts = fitted.sample_images(n, None, &key).unwrap();
+            parts.flat_map(|part| part.unwrap().to_bytes()).collect::<Vec<u8>>()
         };
         let all = drawn(700);
         let few = 1 + draw.below(600);
@@ -144,16 +145,15 @@ fn requests_that_do_not_fit_the_training_set_are_refused() {
     for _ in 0..num_cases(20) {
         let (set, classes) = (set(&mut draw, 6), 1 + draw.below(4));
         let transform = PixelTransformKind::Marginals.fit(&set, &[0, 1], 0).unwrap();
-        let fitted = fitted(&set, transform, Some(classes));
-        let score = |images: &ImageSet, draws: usize| {
-            fitted.image_log_probs(images, (1e-3, 1e-3), draws, &Key::new(0), |_| ()).unwrap_err()
-        };
+        let mut fitted = fitted(&set, transform, Some(classes));
+        fitted.settings.noise_draws = Some(1);
+        let score = |images: &ImageSet| fitted.image_scores(images, |_| ()).map(drop).unwrap_err();
         let size = [set.height + 1, set.width, set.channels];
         let other = ImageSet::from_bytes("other", vec![0; 2 * size.iter().product::<usize>()], size).unwrap();
-        assert!(matches!(score(&other, 1),
+        assert!(matches!(score(&other),
             Error::Data(DataError::OtherSize { found, wanted, .. })
                 if found == size && wanted == [set.height, set.width, set.channels]));
-        assert!(matches!(score(&set, 1), Error::Data(DataError::NoLabels { .. })));
+        assert!(matches!(score(&set), Error::Data(DataError::NoLabels { .. })));
         let asked = classes + draw.below(3);
         let mut labels: Vec<u16> = (0..6).map(|_| draw.below(classes) as u16).collect();
         labels[draw.below(6)] = asked as u16;
@@ -164,9 +164,10 @@ fn requests_that_do_not_fit_the_training_set_are_refused() {
             matches!(error, Error::Eval(EvalError::Class { asked, classes: Some(of) })
                 if asked == label && of == classes)
         };
-        assert!(is_class(score(&labeled, 1), Some(asked)));
+        assert!(is_class(score(&labeled), Some(asked)));
         for label in [None, Some(asked)] {
-            let error = fitted.sample_images(3, label, &Key::new(0)).map(drop).unwrap_err();
+            fitted.settings.class = label;
+            let error = fitted.sample_images(3, None, &Key::new(0)).map(drop).unwrap_err();
             assert!(is_class(error, label));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::cnf::Cnf;
 use crate::cnf::config::{Flow, ModelConfig};
-use crate::data::Rounding;
+use crate::data::{Rounding, Rows};
 use crate::eval::measure::Sampler;
 use crate::eval::{EvalError, FAR, Fitted, Frames, PointsFrame, check_tolerances};
 use crate::nn::{Activation, AnyVelocityField, Mlp};
@@ -35,6 +35,11 @@ pub(super) fn log_mean_exp(all: &[f64]) -> f64 {
         if low == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
     };
     all.iter().copied().fold(f64::NEG_INFINITY, add) - (all.len() as f64).ln()
+}
+
+/// Rows of `case` from one flat list.
+fn table(case: &Case, rows: &[f64]) -> Rows {
+    Rows::from_flat(rows.to_vec(), case.dim)
 }
 
 /// Points in `dim` columns: means and standard deviations in their units, and L of `x = L^-1 (p - mean) / std`.
@@ -84,6 +89,11 @@ impl Case {
         Case { dim, mean, std, factor, fitted }
     }
 
+    fn with_tolerance(mut self, tolerance: f64) -> Case {
+        (self.fitted.settings.rtol, self.fitted.settings.atol) = (Some(tolerance), Some(tolerance));
+        self
+    }
+
     fn place(&self, z: &[f64]) -> Vec<f64> {
         let along = |a: usize| (0..self.dim).map(|b| self.factor[a][b] * z[b]).sum::<f64>();
         (0..self.dim).map(|a| self.mean[a] + self.std[a] * along(a)).collect()
@@ -109,10 +119,10 @@ fn log_densities_are_those_of_the_normal_density_in_any_units() {
     for i in 0..num_cases(40) {
         let n = draw.one(&[1, 2, 64, 65, 1_024, 1_025, 2_100]);
         let dim = 1 + draw.below(5);
-        let case = Case::draw(&mut draw, dim);
+        let case = Case::draw(&mut draw, dim).with_tolerance(1e-4);
         let (z, mut rows) = case.rows(n, &mut draw);
         let parts: Vec<Vec<f64>> =
-            case.fitted.log_prob_parts(&rows, 1e-4, 1e-4).unwrap().map(Result::unwrap).collect();
+            case.fitted.log_prob_parts(table(&case, &rows)).unwrap().map(Result::unwrap).collect();
         assert_eq!(parts.concat().len(), n);
         for (z, found) in z.iter().zip(parts.concat()) {
             let (exact, size) = (case.log_prob(z), z.iter().map(|z| z * z).sum::<f64>());
@@ -129,7 +139,7 @@ fn log_densities_are_those_of_the_normal_density_in_any_units() {
             rows[row * dim] = value;
         }
         bad.sort_unstable();
-        match case.fitted.log_prob_parts(&rows, 1e-4, 1e-4).err() {
+        match case.fitted.log_prob_parts(table(&case, &rows)).err() {
             Some(Error::Eval(EvalError::Point { row, place, reason, .. })) => {
                 let is_finite = rows[row * dim].is_finite();
                 assert_eq!((row, place), (bad[0], format!("point {}", bad[0] + 1)), "case {i}");
@@ -150,12 +160,13 @@ fn log_densities_over_the_rounding_are_means_over_the_same_noise() {
         let (dim, n, count, seed) =
             (1 + draw.below(3), 1 + draw.below(1_100), 1 + draw.below(6), draw.bits());
         let std = (0..dim).map(|_| draw.decade(-3.0, 3.0)).collect();
-        let mut case = Case::with_std(&mut draw, std);
+        let mut case = Case::with_std(&mut draw, std).with_tolerance(1e-4);
         let step = |std: &f64| if draw.coin() { 0.0 } else { std * draw.uniform(0.0, 0.5) };
         let steps: Vec<f64> = case.std.iter().map(step).collect();
         case.fitted.frames.points.as_mut().unwrap().steps.clone_from(&steps);
         let (_, rows) = case.rows(n, &mut draw);
-        let parts = case.fitted.dequantized_log_prob_parts(&rows, (count, seed), (1e-4, 1e-4)).unwrap();
+        (case.fitted.settings.noise_draws, case.fitted.settings.noise_seed) = (Some(count), seed);
+        let parts = case.fitted.log_prob_parts(table(&case, &rows)).unwrap();
         let found = parts.map(Result::unwrap).collect::<Vec<_>>().concat();
         let rounding = Rounding::with_steps(steps.clone());
         for (row, found) in found.iter().enumerate() {
@@ -190,8 +201,8 @@ fn samples_beyond_the_range_of_numbers_are_named_by_their_own_number() {
         let frame = case.fitted.frames.points.as_mut().unwrap();
         (frame.mean, frame.factor) = (vec![0.0; dim], Vec::new());
         let (mut numbers, mut after, mut firsts) = (1.., false, Vec::new());
-        let standard = Sampler::new().draw(&case.fitted.flow, n, &key);
-        for (part, found) in standard.zip(case.fitted.sample_rows(n, &key)) {
+        let standard = Sampler::with_tolerances((1e-4, 1e-4)).draw(&case.fitted.flow, n, &key);
+        for (part, found) in standard.zip(case.fitted.sample_parts(n, &key).unwrap()) {
             let rows: Vec<Vec<f64>> = part
                 .unwrap()
                 .chunks(dim)
@@ -202,7 +213,7 @@ fn samples_beyond_the_range_of_numbers_are_named_by_their_own_number() {
             let of_part: Vec<(usize, &Vec<f64>)> = numbers.by_ref().zip(&rows).collect();
             let first = of_part.iter().find(|(_, row)| row.iter().any(|x| x.is_infinite()));
             match (first, found) {
-                (None, Ok(found)) => assert_eq!(found, rows.concat(), "case {i}"),
+                (None, Ok(found)) => assert_eq!(found.values(), rows.concat(), "case {i}"),
                 (Some((number, _)), Err(Error::Eval(EvalError::Overflow { row, .. }))) => {
                     assert_eq!(row, *number, "case {i}, {n} samples");
                     drawn[1 + usize::from(after)] += 1;
@@ -221,7 +232,7 @@ fn samples_beyond_the_range_of_numbers_are_named_by_their_own_number() {
 fn tolerances_out_of_range_are_refused_as_by_the_solver() {
     let below_1 = 1.0 - f64::EPSILON;
     let all = [f64::NAN, f64::INFINITY, -f64::INFINITY, -1e-9, 0.0, 1e-300, 1e-6, below_1, 1.0, 1e9];
-    let case = Case::with_std(&mut Draw(14), vec![1.0, 2.0]);
+    let mut case = Case::with_std(&mut Draw(14), vec![1.0, 2.0]);
     for (rtol, atol) in all.into_iter().flat_map(|rtol| all.map(|atol| (rtol, atol))) {
         let is_fine = [0.0, 1e-300, 1e-6, below_1].contains(&rtol)
             && [0.0, 1e-300, 1e-6, below_1, 1.0, 1e9].contains(&atol)
@@ -235,7 +246,8 @@ fn tolerances_out_of_range_are_refused_as_by_the_solver() {
             Err(e) => panic!("{e}"),
         };
         assert_eq!(refused(check_tolerances(rtol, atol)), !is_fine, "{rtol} {atol}");
-        assert_eq!(refused(case.fitted.log_prob_parts(&[], rtol, atol).map(drop)), !is_fine);
+        (case.fitted.settings.rtol, case.fitted.settings.atol) = (Some(rtol), Some(atol));
+        assert_eq!(refused(case.fitted.log_prob_parts(table(&case, &[])).map(drop)), !is_fine);
     }
 }
 
@@ -246,10 +258,10 @@ fn anomaly_scores_are_those_of_the_chi_squared_distribution_in_any_units() {
     let mut draw = Draw(15);
     for i in 0..num_cases(6) {
         let (dim, n) = (draw.one(&[2, 4, 6]), 1 + draw.below(100));
-        let case = Case::draw(&mut draw, dim);
+        let case = Case::draw(&mut draw, dim).with_tolerance(1e-4);
         let (z, rows) = case.rows(n, &mut draw);
         let key = Key::new(draw.bits());
-        let scores = case.fitted.anomaly_scores(&rows, 1_500, (1e-4, 1e-4), &key).unwrap();
+        let scores = case.fitted.anomaly_scores(table(&case, &rows), 1_500, &key).unwrap();
         assert_eq!(scores.len(), n);
         for (z, score) in z.iter().zip(scores) {
             let half = 0.5 * z.iter().map(|z| z * z).sum::<f64>();
