@@ -29,7 +29,7 @@ impl<const M: usize> Interpolation<M> {
     /// rows `[n, m]` for n times and any m, of a float type.
     ///
     /// # Panics
-    /// If `rows` does not have one row per time.
+    /// If `rows` does not have one row per time, or is not of a float type.
     ///
     /// # Examples
     /// The sensitivity of y(3) to each measured value of its input:
@@ -53,6 +53,7 @@ impl<const M: usize> Interpolation<M> {
     #[track_caller]
     pub fn of_tensor(&self, rows: &Tensor) -> TensorInterpolation {
         let n = self.ts().len();
+        assert!(rows.dtype().is_float(), "rows must be of a float type, but they are {}", rows.ty());
         let fits = rows.rank() == 2 && rows.shape()[0] == n;
         assert!(fits, "rows must have shape [{n}, m], one row per time, but it is {}", rows.shape());
         let ts = Tensor::from_vec([n], self.ts().to_vec());

@@ -201,6 +201,7 @@ impl OnPlane<'_> {
     ///
     /// # Errors
     /// A solve that ended early.
+    #[cfg(feature = "plot")]
     pub fn on_cells(
         &self,
         cells: &Cells,

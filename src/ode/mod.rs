@@ -110,6 +110,7 @@ pub mod extra {
 pub(crate) use extra::*;
 #[cfg(feature = "autodiff")]
 pub(crate) use interpolation::Between;
+pub(crate) use interpolation::InputRows;
 #[cfg(feature = "autodiff")]
 pub(crate) use save_at::linspace;
 pub(crate) use shown::shown;

@@ -5,8 +5,8 @@
 
 use super::scheme;
 use super::{
-    ButcherTableau, ConfigError, Controller, InterpolationError, Limits, Mass, Method, Norm, OwnSides,
-    PidController, Scheme, Sparsity, State, Tableau, Tol, Tolerance,
+    ButcherTableau, ConfigError, Controller, InputRows, Limits, Mass, Method, Norm, OwnSides, PidController,
+    Scheme, Sparsity, State, Tableau, Tol, Tolerance,
 };
 use crate::simd::Level;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct Settings {
     pub(crate) dt_max: f64,
     pub(crate) tstops: Vec<f64>,
     pub(crate) discontinuities: Vec<f64>,
-    /// The first and the last time of each input ([`Interpolation`](super::Interpolation)).
-    pub(crate) inputs: Vec<[f64; 2]>,
+    /// The rows of each input.
+    pub(crate) inputs: Vec<InputRows>,
     /// Which entries of the Jacobian can differ from 0.
     pub(crate) sparsity: Option<Arc<Sparsity>>,
     /// M of `M y' = f(t, y)`.
@@ -160,7 +160,7 @@ impl Settings {
         stops.extend(&jumps);
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {
-            check_inputs(&self.inputs, (t0, t1))?;
+            self.inputs.iter().try_for_each(|rows| rows.contain(t0, t1))?;
             let sign = if t1 < t0 { -1.0 } else { 1.0 };
             stops.retain(|&t| t != t0 && t != t1);
             stops.sort_by(|a, b| (a * sign).total_cmp(&(b * sign)));
@@ -266,14 +266,6 @@ impl Resolved {
 
 fn tableau(own: Option<&Tableau>, method: Method) -> ButcherTableau<'_> {
     own.map_or(*method.tableau(), Tableau::view)
-}
-
-/// Checks that the interval of a solve does not exceed the rows of its inputs.
-fn check_inputs(inputs: &[[f64; 2]], (t0, t1): (f64, f64)) -> Result<(), ConfigError> {
-    let exceeded = inputs.iter().find(|[first, last]| !(*first <= t0.min(t1) && t0.max(t1) <= *last));
-    exceeded.map_or(Ok(()), |&[first, last]| {
-        Err(InterpolationError::OutsideOfRows { t0, t1, first, last }.into())
-    })
 }
 
 /// The times between t0 and t1, both included.

@@ -311,6 +311,12 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self.ode.settings.check_steps(false, false)?;
         self.ode.settings.check_lanes()?;
         let resolved = self.ode.settings.resolve((T::TOLERANCE, T::EPSILON), &[N], Some((t0, t1)))?;
+        self.ode
+            .settings
+            .inputs
+            .iter()
+            .try_for_each(|rows| rows.differ(T::EPSILON))
+            .map_err(ConfigError::from)?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let ((partition, rank), params, problem_of) = (self.partition(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {

@@ -7,7 +7,7 @@ use crate::ode::shown;
 #[non_exhaustive]
 pub enum InterpolationError {
     /// Too few rows.
-    #[error("{rows} rows, but this interpolation needs at least {least}")]
+    #[error("{rows} rows, but at least {least} are needed")]
     TooFewRows {
         /// The number of rows.
         rows: usize,
@@ -73,6 +73,31 @@ pub enum InterpolationError {
         first: f64,
         /// The time of the last row.
         last: f64,
+    },
+    /// A solve in f32 of an input that jumps at its rows.
+    #[error(
+        "this input jumps at its rows, and a vector field in f32 receives a rounded time, so that it would read the wrong row: solve in f64, or interpolate linearly"
+    )]
+    JumpsInSingle,
+    /// A solve in f32 whose times are too coarse for the rows.
+    #[error(
+        "f32 rounds the times of this input by up to {rounding:.1e}, but its rows are only {shortest:.1e} apart: subtract the first time from all times, or solve in f64"
+    )]
+    CloseInSingle {
+        /// The shortest distance of two rows.
+        shortest: f64,
+        /// The rounding of the latest time.
+        rounding: f64,
+    },
+    /// Two rows whose distance, or whose change over it, is too large for a number.
+    #[error(
+        "between rows {row} and {}: column {column} changes too much for the distance of their times; scale the times or the values", row + 1
+    )]
+    TooSteep {
+        /// The earlier row.
+        row: usize,
+        /// The column.
+        column: usize,
     },
     /// A column without a value.
     #[error("column {column} has no value in any row: leave it out")]

@@ -37,8 +37,8 @@ pub fn fill_missing<const M: usize>(
                 (_, true) => rows[last][column],
                 _ => {
                     let [a, b] = [known[behind - 1], known[behind]];
-                    let share = (ts[i] - ts[a]) / (ts[b] - ts[a]);
-                    rows[a][column] + share * (rows[b][column] - rows[a][column])
+                    let share = (0.5 * ts[i] - 0.5 * ts[a]) / (0.5 * ts[b] - 0.5 * ts[a]);
+                    (1.0 - share) * rows[a][column] + share * rows[b][column]
                 }
             };
         }

@@ -5,11 +5,13 @@
 //! coefficients, and [`Interpolation::at`] is generic over numbers, so that one implementation serves plain vector
 //! fields, lanes and dual numbers. Tensors have their own, [`Interpolation::of_tensor`].
 
+mod check;
 mod error;
 mod missing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use check::InputRows;
 pub use error::InterpolationError;
 pub use missing::fill_missing;
 
@@ -88,7 +90,7 @@ impl<const M: usize> Interpolation<M> {
     /// Straight lines between the rows.
     ///
     /// # Errors
-    /// As [`constant`](Self::constant), and fewer than two rows.
+    /// As [`constant`](Self::constant); fewer than two rows; a slope that is too large for a number.
     pub fn linear(ts: &[f64], rows: &[[f64; M]]) -> Result<Self, InterpolationError> {
         Self::new(Between::Linear, ts, rows)
     }
@@ -98,7 +100,8 @@ impl<const M: usize> Interpolation<M> {
     ///
     /// With `h = t_(i+1) - t_i`, `d_i = (u_i - u_(i-1)) / (t_i - t_(i-1))` and `s = t - t_i`:
     /// `u(t) = u_i + d_i s + 2 (d_(i+1) - d_i) s^2 / h - (d_(i+1) - d_i) s^3 / h^2`. Slopes from the past make u up to a
-    /// row independent of later rows.
+    /// row independent of later rows. Two rows close together may make a steep slope, which continues into the next
+    /// interval; [`linear`](Self::linear) has no such overshoot.
     ///
     /// # References
     /// Morrill, Kidger, Yang and Lyons (2022), On the choice of interpolation scheme for neural CDEs, TMLR, section 3.4.
@@ -116,8 +119,14 @@ impl<const M: usize> Interpolation<M> {
         let mut pieces = vec![constant(ts[0], first)];
         let slopes = slopes(ts, rows);
         for i in 0..rows.len() - 1 {
-            let of = |m| between(kind, ts[i + 1] - ts[i], rows[i][m], [slopes[i][m], slopes[i + 1][m]]);
-            pieces.push(Piece { start: ts[i], coefficients: from_fn(of) });
+            let h = ts[i + 1] - ts[i];
+            let of = |m| between(kind, h, rows[i][m], [slopes[i][m], slopes[i + 1][m]]);
+            let coefficients: [[f64; 4]; M] = from_fn(of);
+            let is_finite = |c: &[f64; 4]| h.is_finite() && c.iter().all(|x| x.is_finite());
+            if let Some(column) = coefficients.iter().position(|c| !is_finite(c)) {
+                return Err(InterpolationError::TooSteep { row: i, column });
+            }
+            pieces.push(Piece { start: ts[i], coefficients });
         }
         pieces.push(constant(ts[ts.len() - 1], last));
         let rows = Rows { kind, ts: ts.to_vec(), values: rows.to_vec(), pieces };
@@ -158,23 +167,22 @@ impl<const M: usize> Interpolation<M> {
 
     /// The polynomials at t, a number of precision `epsilon`.
     fn piece(&self, t: f64, epsilon: f64) -> Piece<M> {
-        let [first, last] = self.range(epsilon);
+        let ([first, last], rows) = (self.range(epsilon), &*self.rows);
         if t.is_nan() || t < first || t > last {
             return Piece { start: 0.0, coefficients: [[f64::NAN; 4]; M] };
         }
-        let rows = &*self.rows;
         rows.pieces[rows.ts.partition_point(|&row| row <= t)]
     }
 
-    /// The times at which u is not NaN. The times of stages at the ends of an interval may be rounded, to numbers of
-    /// precision `epsilon`.
+    /// The times at which u is not NaN, for numbers of precision `epsilon`.
     pub(crate) fn range(&self, epsilon: f64) -> [f64; 2] {
-        if self.holds {
-            return [f64::NEG_INFINITY, f64::INFINITY];
-        }
-        let [first, last] = [self.rows.ts[0], self.rows.ts[self.rows.ts.len() - 1]];
-        let slack = 4.0 * epsilon * first.abs().max(last.abs());
-        [first - slack, last + slack]
+        self.times().range(epsilon)
+    }
+
+    fn times(&self) -> InputRows {
+        let (ts, jumps) = (&self.rows.ts, self.rows.kind == Between::Constant);
+        let shortest = ts.windows(2).map(|t| t[1] - t[0]).fold(f64::INFINITY, f64::min);
+        InputRows { first: ts[0], last: ts[ts.len() - 1], shortest, holds: self.holds, jumps }
     }
 
     #[cfg(feature = "autodiff")]
@@ -188,7 +196,7 @@ impl<const M: usize> Interpolation<M> {
             Between::Constant => settings.discontinuities.extend(self.ts()),
             Between::Linear | Between::Hermite => settings.tstops.extend(self.ts()),
         }
-        settings.inputs.push(self.range(f64::EPSILON));
+        settings.inputs.push(self.times());
     }
 }
 
@@ -214,7 +222,8 @@ where
     /// Steps end at the times of an interpolation's rows, so that the method keeps its order: they become
     /// [`discontinuities`](Self::discontinuities) if it is [constant](Interpolation::constant) between the rows, else
     /// [`tstops`](Self::tstops). A solve whose interval exceeds rows that are not [held](Interpolation::hold) is an
-    /// error. Call it once per interpolation.
+    /// error. Call it once per interpolation. Where those two are errors (`tstops` with [`StepTo`](super::StepTo), both with a
+    /// traced t0 or t1), this is the same error.
     pub fn stop_at_rows<const M: usize>(mut self, u: &Interpolation<M>) -> Self {
         u.enter(&mut self.settings);
         self

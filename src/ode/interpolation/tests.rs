@@ -190,7 +190,7 @@ fn a_solve_beyond_the_rows_is_refused_unless_they_are_held() {
             SolveError::Config(ConfigError::Input(InterpolationError::OutsideOfRows {
                 first, last, ..
             })) => {
-                assert!((first - 0.0).abs() < 1e-12 && (last - 2.0).abs() < 1e-12);
+                assert_eq!([first, last], [0.0, 2.0]);
             }
             other => panic!("{other:?} is not {want:?}"),
         }
@@ -275,4 +275,48 @@ fn filled_values_lie_on_the_lines_of_their_column() {
         }
     }
     assert!(empty > 5, "{empty} columns without a value");
+}
+
+#[test]
+fn slopes_beyond_the_range_of_numbers_are_refused() {
+    for (ts, rows) in [
+        ([0.0, 1.0, 2.0], [[1e308], [-1e308], [0.0]]),
+        ([0.0, 1e-320, 1.0], [[0.0], [1.0], [2.0]]),
+        ([-1e308, 1e308, 1.1e308], [[0.0], [1.0], [2.0]]),
+    ] {
+        let error = Interpolation::hermite(&ts, &rows).unwrap_err();
+        assert_eq!(error, InterpolationError::TooSteep { row: 0, column: 0 }, "{ts:?}");
+    }
+}
+
+/// Rows at distances of 1e-3 to 10 from a start of 1 to 1e7.
+#[cfg(feature = "ensemble-f32")]
+#[test]
+fn ensembles_in_single_precision_refuse_rows_that_f32_does_not_tell_apart() {
+    let (mut draw, mut refused) = (Draw(7), [0; 2]);
+    for case in 0..num_cases(200) {
+        let (start, step) = (draw.decade(0.0, 7.0), draw.decade(-3.0, 1.0));
+        let rates = [1.0 / step];
+        let ts: Vec<f64> = (0..6).map(|i| start + step * f64::from(i)).collect();
+        let rows = values(&mut draw, 6);
+        let u = KINDS[case % 3].1(&ts, &rows).unwrap();
+        let many = ensemble(&rates, |&rate| (Driven { rate, input: u.clone() }, [0.5]));
+        let double = many.stop_at_rows(&u).solve(ts[0], ts[5]).unwrap().y1[0][0];
+        let many = ensemble(&rates, |&rate| (Driven { rate, input: u.clone() }, [0.5]));
+        let single = many.single_precision().stop_at_rows(&u).solve(ts[0], ts[5]);
+        refused[usize::from(single.is_err())] += 1;
+        match single {
+            Ok(single) => {
+                assert!(case % 3 > 0, "case {case}: u jumps");
+                let off = (f64::from(single.y1[0][0]) - double).abs();
+                assert!(off < 0.02 * (1.0 + double.abs()), "case {case}: off by {off} at {start} + {step} i");
+            }
+            Err(SolveError::Config(ConfigError::Input(InterpolationError::JumpsInSingle))) => {
+                assert_eq!(case % 3, 0, "case {case}");
+            }
+            Err(SolveError::Config(ConfigError::Input(InterpolationError::CloseInSingle { .. }))) => {}
+            Err(other) => panic!("case {case}: {other}"),
+        }
+    }
+    assert!(refused.iter().all(|&n| n > 20), "{refused:?}");
 }

@@ -15,7 +15,7 @@ mod start;
 use super::*;
 use crate::cnf::Cnf;
 use crate::data::tests::boxes as image;
-use crate::data::{Estimate, Points, Rows, ToyDensity};
+use crate::data::{Estimate, Points, ToyDensity};
 use crate::error::Error;
 use crate::eval::HeldOut;
 #[cfg(feature = "plot")]
@@ -279,7 +279,7 @@ fn points_on_a_line_are_drawn_as_a_curve_over_their_counts() {
     let density = Trainer::new(points).options(&options);
     let learned = density.run_dir(folder.path()).run().unwrap();
     let curve = figures::over_line(learned.cnf(), &learned.header.standard(), places.clone()).unwrap();
-    let asked = learned.rtol(1e-4).atol(1e-4).log_prob(Rows::from_flat(places, 1)).unwrap();
+    let asked = learned.rtol(1e-4).atol(1e-4).log_prob(crate::data::Rows::from_flat(places, 1)).unwrap();
     assert!(curve.iter().zip(&asked).all(|([_, p], log)| (p / log.exp() - 1.0).abs() < 1e-2), "{curve:?}");
     let is_there = |name: &str| folder.path().join(name).exists();
     assert!(is_there("density.png") && !is_there("corner.png") && is_there("loss.png"));
