@@ -316,7 +316,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             .inputs
             .iter()
             .try_for_each(|rows| rows.differ(T::EPSILON))
-            .map_err(ConfigError::from)?;
+            .map_err(crate::ode::ConfigError::from)?;
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let ((partition, rank), params, problem_of) = (self.partition(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {
@@ -334,7 +334,8 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
                 y0.into_iter().for_each(add);
             };
             let settings = self.settings(&resolved, (t0, t1));
-            ranks::check_same(world, params.len(), &settings, words).map_err(ConfigError::from)?;
+            ranks::check_same(world, params.len(), &settings, words)
+                .map_err(crate::ode::ConfigError::from)?;
         }
         let level = self.ode.settings.level;
         let job = Job {
