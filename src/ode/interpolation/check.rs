@@ -43,7 +43,7 @@ impl InputRows {
         }
         let InputRows { first, last, shortest, jumps, .. } = *self;
         if jumps {
-            return Err(InterpolationError::JumpsInSingle);
+            return Err(InterpolationError::DiscontinuousInSingle);
         }
         let rounding = epsilon * first.abs().max(last.abs());
         if rounding <= ROUNDING * shortest {

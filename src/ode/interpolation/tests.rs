@@ -311,7 +311,7 @@ fn ensembles_in_single_precision_refuse_rows_that_f32_does_not_tell_apart() {
                 let off = (f64::from(single.y1[0][0]) - double).abs();
                 assert!(off < 0.02 * (1.0 + double.abs()), "case {case}: off by {off} at {start} + {step} i");
             }
-            Err(SolveError::Config(ConfigError::Input(InterpolationError::JumpsInSingle))) => {
+            Err(SolveError::Config(ConfigError::Input(InterpolationError::DiscontinuousInSingle))) => {
                 assert_eq!(case % 3, 0, "case {case}");
             }
             Err(SolveError::Config(ConfigError::Input(InterpolationError::CloseInSingle { .. }))) => {}
