@@ -92,12 +92,11 @@ impl Fitted {
 
     /// n samples.
     pub(crate) fn sample(&self, n: usize, key: &Key) -> Result<Rows> {
-        self.joined(self.sample_parts(n, key)?)
-    }
-
-    fn joined(&self, parts: impl Iterator<Item = Result<Rows>>) -> Result<Rows> {
-        let values: Vec<Vec<f64>> = parts.map(|part| part.map(Rows::into_values)).collect::<Result<_>>()?;
-        Ok(self.named(values.concat()))
+        let mut values = Vec::new();
+        for part in self.sample_parts(n, key)? {
+            values.extend(part?.into_values());
+        }
+        Ok(self.named(values))
     }
 
     /// n samples in parts.
@@ -130,7 +129,7 @@ impl Fitted {
 
     /// n samples and their log-densities.
     pub(crate) fn sample_with_log_prob(&self, n: usize, key: &Key) -> Result<(Rows, Vec<f64>)> {
-        let (mut rows, mut log_probs) = (Vec::with_capacity(n * self.dim()), Vec::with_capacity(n));
+        let (mut rows, mut log_probs) = (Vec::new(), Vec::new());
         for part in self.sample_with_log_prob_parts(n, key)? {
             let (of_part, log_prob) = part?;
             rows.extend(of_part.into_values());
@@ -147,11 +146,7 @@ impl Fitted {
     ) -> Result<Parts<'a, (Rows, Vec<f64>)>> {
         self.settings.without_steps("log-densities of samples")?;
         if self.frames.images.is_some() {
-            return Ok(Box::new(self.sample_images(n, None, key)?.map(|part| {
-                let rows = part?;
-                let log_probs = self.log_prob(&rows)?;
-                Ok((rows, log_probs))
-            })));
+            return Ok(Box::new(self.sample_images_with_log_prob(n, key)?));
         }
         self.settings.class(None)?;
         let sampler = PairSampler::new(self.settings.tolerances(MEASURE_TOLERANCE)?);

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::eval::EvalError;
 use crate::eval::fitted::{Fitted, Parts};
 use crate::tensor::{Key, Tensor};
+use std::ops::Range;
 
 /// Images per part.
 const PART: usize = 256;
@@ -130,8 +131,22 @@ impl Fitted {
 
     fn image_parts<'a>(&'a self, images: Scored<'a>, n: usize) -> Result<Parts<'a, Vec<f64>>> {
         let draws = self.settings.noise_draws()?.unwrap_or(1);
-        let dim = self.images("log-probabilities of images")?.0.dim();
-        Ok(Box::new(self.part_bits(images, n, 0..draws)?.map(move |part| Ok(part?.log_probs(dim)))))
+        Ok(Box::new(self.part_bits(images, n, 0..draws)?.map(move |part| Ok(part?.log_probs(self.dim())))))
+    }
+
+    /// n sampled images and their log-probabilities in parts.
+    pub(in crate::eval) fn sample_images_with_log_prob<'a>(
+        &'a self,
+        n: usize,
+        key: &'a Key,
+    ) -> Result<impl Iterator<Item = Result<(Rows, Vec<f64>)>> + 'a> {
+        let parts = self.sample_images(n, None, key)?;
+        let scorer = self.scorer(0..self.settings.noise_draws()?.unwrap_or(1))?;
+        Ok((0u32..).zip(parts).map(move |(i, part)| {
+            let rows = part?;
+            let bits = scorer.part(&Scored::Rows(rows.to_bytes()), 0..rows.len(), i)?;
+            Ok((rows, bits.log_probs(self.dim())))
+        }))
     }
 
     /// Bits/dim of the first n images in parts, for each of some draws of noise and probes.
@@ -139,38 +154,61 @@ impl Fitted {
         &'a self,
         images: Scored<'a>,
         n: usize,
-        draws: std::ops::Range<usize>,
+        draws: Range<usize>,
     ) -> Result<impl Iterator<Item = Result<PartBits>> + 'a> {
+        let scorer = self.scorer(draws)?;
+        match &images {
+            Scored::Set(set) => check_images(scorer.frame, set)?,
+            Scored::Rows(_) => {
+                self.settings.class(scorer.frame.classes)?;
+            }
+        }
+        let parts = (0u32..).zip((0..n).step_by(PART));
+        Ok(parts.map(move |(i, start)| scorer.part(&images, start..n.min(start + PART), i)))
+    }
+
+    fn scorer(&self, draws: Range<usize>) -> Result<Scorer<'_>> {
         let (frame, transform) = self.images("log-probabilities of images")?;
         let (rtol, atol) = self.settings.tolerances(IMAGE_TOLERANCE)?;
-        let class = match &images {
-            Scored::Set(set) => {
-                check_images(frame, set)?;
-                None
-            }
-            Scored::Rows(_) => self.settings.class(frame.classes)?,
-        };
-        let (densities, key, d) =
-            (ImageDensities::new(rtol, atol), Key::new(self.settings.noise_seed), frame.dim());
-        Ok((0u32..).zip((0..n).step_by(PART)).map(move |(i, start)| {
-            let which: Vec<usize> = (start..n.min(start + PART)).collect();
-            let (mut found, mut evals) = (Vec::new(), 0.0);
-            for draw in draws.clone() {
-                let [noise, probes] = key.fold_in(Tensor::from(draw as u32)).fold_in(Tensor::from(i)).split();
-                let read = match &images {
-                    Scored::Set(set) => Dequantized::read(set, &which, transform, &noise)?,
-                    Scored::Rows(bytes) => {
-                        let labels = class.map(|class| vec![class as u32; which.len()]);
-                        let part = &bytes[start * d..(start + which.len()) * d];
-                        Dequantized::of(part, labels, transform, &noise)
-                    }
-                };
-                let (bits, mean_evals) = densities.bits(&self.flow, &read, &probes)?;
-                evals += mean_evals * which.len() as f64;
-                found.push(bits);
-            }
-            Ok(PartBits { draws: found, evals })
-        }))
+        let (densities, key) = (ImageDensities::new(rtol, atol), Key::new(self.settings.noise_seed));
+        Ok(Scorer { flow: &self.flow, frame, transform, densities, key, draws, class: self.settings.class })
+    }
+}
+
+/// Scores parts of images by one compiled program.
+struct Scorer<'a> {
+    flow: &'a Flow,
+    frame: &'a ImagesFrame,
+    transform: &'a PixelTransform,
+    densities: ImageDensities,
+    key: Key,
+    /// The draws of noise and probes, by their numbers.
+    draws: Range<usize>,
+    /// The class of rows of pixel values.
+    class: Option<usize>,
+}
+
+impl Scorer<'_> {
+    /// Bits/dim of some images, with the noise of part `index`.
+    fn part(&self, images: &Scored, which: Range<usize>, index: u32) -> Result<PartBits> {
+        let (n, d, mut found) = (which.len(), self.frame.dim(), PartBits { draws: Vec::new(), evals: 0.0 });
+        let numbers: Vec<usize> = which.clone().collect();
+        for draw in self.draws.clone() {
+            let key = self.key.fold_in(Tensor::from(draw as u32)).fold_in(Tensor::from(index));
+            let [noise, probes] = key.split();
+            let read = match images {
+                Scored::Set(set) => Dequantized::read(set, &numbers, self.transform, &noise)?,
+                Scored::Rows(bytes) => {
+                    let labels = self.class.map(|class| vec![class as u32; n]);
+                    let part = &bytes[which.start * d..which.end * d];
+                    Dequantized::of(part, labels, self.transform, &noise)
+                }
+            };
+            let (bits, evals) = self.densities.bits(self.flow, &read, &probes)?;
+            found.evals += evals * n as f64;
+            found.draws.push(bits);
+        }
+        Ok(found)
     }
 }
 
