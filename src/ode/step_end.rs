@@ -159,5 +159,5 @@ fn is_before<C: Clock>(span: &Span<C>, t: &C) -> C::Mask {
 
 #[inline(always)]
 fn passes<C: Clock>(span: &Span<C>, wall: &C, proposed: &C, slack: &C) -> C::Mask {
-    wall.sub(proposed).mul(&span.direction).lt(slack)
+    wall.sub(proposed).mul(&span.direction).le(slack)
 }

@@ -10,6 +10,7 @@ mod dense_order;
 pub(crate) mod draw;
 pub(crate) mod event_records;
 mod events;
+mod exact_ends;
 mod front;
 mod inlined;
 mod instants;
