@@ -59,7 +59,7 @@ impl<const M: usize> Interpolation<M> {
         let ts = Tensor::from_vec([n], self.ts().to_vec());
         let starts = Tensor::concat(&[&ts.slice(0, 0..1), &ts], 0);
         let coefficients = coefficients(self.kind(), self.ts(), rows);
-        TensorInterpolation { ts, starts, coefficients, range: self.range(f64::EPSILON) }
+        TensorInterpolation { ts, starts, coefficients, range: self.range() }
     }
 }
 
@@ -92,7 +92,7 @@ fn coefficients(kind: Between, ts: &[f64], rows: &Tensor) -> Tensor {
     let zeros = |num: usize| Tensor::full(rows.dtype(), [num, m], 0.0);
     let padded = |between: Tensor| Tensor::concat(&[&zeros(1), &between, &zeros(1)], 0);
     let c0 = Tensor::concat(&[&rows.slice(0, 0..1), rows], 0);
-    if kind == Between::Constant || n == 1 {
+    if kind == Between::Constant {
         return stacked(&[c0, zeros(n + 1), zeros(n + 1), zeros(n + 1)]);
     }
     let steps = ts.windows(2).map(|t| t[1] - t[0]).collect();

@@ -199,7 +199,7 @@ impl Settings {
         place: &'static str,
         remedy: &'static str,
     ) -> Result<(), ConfigError> {
-        if self.own.is_some() || self.method.is_explicit() {
+        if self.is_explicit() {
             return Ok(());
         }
         Err(ConfigError::MethodPlace { method: format!("{:?}", self.method), place, remedy })

@@ -55,9 +55,9 @@ pub enum ConfigError {
         /// leaves; else 1.
         parts: usize,
     },
-    /// A discontinuity that is not among the times of `StepTo`.
+    /// A discontinuity, or a row of an input, that is not among the times of `StepTo`.
     #[error(
-        "a step must end at the discontinuity t={}, but the times of `StepTo` do not contain it: add it to them", shown(*t)
+        "a step must end at t={}, a discontinuity or a row, but the times of `StepTo` do not contain it: add it to them", shown(*t)
     )]
     StopBesideTimes {
         /// The time.

@@ -130,6 +130,10 @@ impl Settings {
         Settings { method: Method::Rodas5P, ..self.clone() }.controller().map(Some)
     }
 
+    pub(super) fn is_explicit(&self) -> bool {
+        self.own.is_some() || self.method.is_explicit()
+    }
+
     pub(super) fn has_error_estimate(&self) -> bool {
         tableau(self.own.as_deref(), self.method).b_err.is_some()
     }
@@ -155,8 +159,14 @@ impl Settings {
             Some(bound) => bound.spread(name, parts),
             None => Ok(Tol::All(default)),
         };
-        let jumps = times_within("discontinuities", &self.discontinuities, span)?;
+        let mut jumps = times_within("discontinuities", &self.discontinuities, span)?;
         let mut stops = times_within("tstops", &self.tstops, span)?;
+        for rows in &self.inputs {
+            // A stiff method also reads the derivative by t, which is discontinuous at the rows of other inputs too.
+            let is_jump = rows.is_discontinuous || !self.is_explicit();
+            let to = if is_jump { &mut jumps } else { &mut stops };
+            to.extend(times_within("stop_at_rows", &rows.ts, span)?);
+        }
         stops.extend(&jumps);
         let mut sides = OwnSides::default();
         if let Some((t0, t1)) = span {
@@ -256,6 +266,11 @@ impl Resolved {
     fn limits(&self) -> Limits<'_> {
         let Resolved { max_steps, dt_min, dt_max, ref stops, ref sides, .. } = *self;
         Limits { dt_min, dt_max, max_steps, stops, sides: sides.view() }
+    }
+
+    /// The same settings for vector fields that receive the time as an f32.
+    pub(super) fn in_single(self) -> Self {
+        Resolved { sides: self.sides.in_single(), ..self }
     }
 
     /// Whether f(t, y) is carried even without adaptive steps, for dense output.

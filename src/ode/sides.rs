@@ -88,6 +88,19 @@ impl OwnSides {
         sides
     }
 
+    /// The sides for vector fields that receive the time as an f32: next to a discontinuity, the nearest numbers of f32.
+    pub(crate) fn in_single(mut self) -> OwnSides {
+        for (i, &t) in self.at.iter().enumerate() {
+            if self.above[i] > t {
+                let near = t as f32;
+                let [is_below, is_above] = [f64::from(near) < t, f64::from(near) > t];
+                self.below[i] = f64::from(if is_below { near } else { near.next_down() });
+                self.above[i] = f64::from(if is_above { near } else { near.next_up() });
+            }
+        }
+        self
+    }
+
     /// The borrowed form.
     pub(crate) fn view(&self) -> Sides<'_> {
         Sides { at: &self.at, below: &self.below, above: &self.above }

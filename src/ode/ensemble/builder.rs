@@ -136,6 +136,7 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
             ("max_steps", of.max_steps.to_string()),
             ("tstops", format!("{:?}", of.tstops)),
             ("discontinuities", format!("{:?}", of.discontinuities)),
+            ("stop_at_rows", format!("{:?}", of.inputs)),
             ("allow_incomplete", of.allow_incomplete.to_string()),
         ]
     }
@@ -311,12 +312,9 @@ impl<'a, P, M, T: LaneFloat, I: Loops, const N: usize> EnsembleBuilder<'a, P, M,
         self.ode.settings.check_steps(false, false)?;
         self.ode.settings.check_lanes()?;
         let resolved = self.ode.settings.resolve((T::TOLERANCE, T::EPSILON), &[N], Some((t0, t1)))?;
-        self.ode
-            .settings
-            .inputs
-            .iter()
-            .try_for_each(|rows| rows.differ(T::EPSILON))
-            .map_err(crate::ode::ConfigError::from)?;
+        let inputs = &self.ode.settings.inputs;
+        inputs.iter().try_for_each(|rows| rows.differ(T::EPSILON)).map_err(crate::ode::ConfigError::from)?;
+        let resolved = if T::EPSILON > f64::EPSILON { resolved.in_single() } else { resolved };
         resolved.scheme::<[T; N]>(None).check_span(t0, t1, false)?;
         let ((partition, rank), params, problem_of) = (self.partition(), self.params, &self.problem);
         let problems = |range: Range<usize>| -> Box<dyn Problems<T>> {

@@ -74,11 +74,6 @@ pub enum InterpolationError {
         /// The time of the last row.
         last: f64,
     },
-    /// A solve in f32 of an input that is discontinuous at its rows.
-    #[error(
-        "this input is discontinuous at its rows, and a vector field in f32 receives a rounded time, so that it would read the wrong row: solve in f64, or interpolate linearly"
-    )]
-    DiscontinuousInSingle,
     /// A solve in f32 whose times are too coarse for the rows.
     #[error(
         "f32 rounds the times of this input by up to {rounding:.1e}, but its rows are only {shortest:.1e} apart: subtract the first time from all times, or solve in f64"

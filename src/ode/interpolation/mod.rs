@@ -15,7 +15,7 @@ pub(crate) use check::InputRows;
 pub use error::InterpolationError;
 pub use missing::fill_missing;
 
-use super::{Number, Ode, Settings};
+use super::{Number, Ode};
 use std::array::from_fn;
 use std::sync::Arc;
 
@@ -40,20 +40,21 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Interpolation<const M: usize> {
+    times: InputRows,
     rows: Arc<Rows<M>>,
-    holds: bool,
 }
 
 impl<const M: usize> PartialEq for Interpolation<M> {
     fn eq(&self, other: &Self) -> bool {
-        self.holds == other.holds && (Arc::ptr_eq(&self.rows, &other.rows) || self.rows == other.rows)
+        let same = Arc::ptr_eq(&self.rows, &other.rows);
+        self.times.holds == other.times.holds
+            && (same || self.rows == other.rows && self.times.ts == other.times.ts)
     }
 }
 
 #[derive(Debug, PartialEq)]
 struct Rows<const M: usize> {
     kind: Between,
-    ts: Vec<f64>,
     /// The rows as given.
     values: Vec<[f64; M]>,
     /// Before the first row, between rows, behind the last row: one more piece than rows.
@@ -62,11 +63,11 @@ struct Rows<const M: usize> {
 
 /// The polynomials between two rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Piece<const M: usize> {
+struct Piece<const M: usize> {
     /// The time at which the argument of the polynomials is 0.
-    pub(crate) start: f64,
+    start: f64,
     /// The coefficients of each component, from the constant one.
-    pub(crate) coefficients: [[f64; 4]; M],
+    coefficients: [[f64; 4]; M],
 }
 
 /// What lies between two rows.
@@ -129,19 +130,21 @@ impl<const M: usize> Interpolation<M> {
             pieces.push(Piece { start: ts[i], coefficients });
         }
         pieces.push(constant(ts[ts.len() - 1], last));
-        let rows = Rows { kind, ts: ts.to_vec(), values: rows.to_vec(), pieces };
-        Ok(Interpolation { rows: Arc::new(rows), holds: false })
+        let shortest = ts.windows(2).map(|t| t[1] - t[0]).fold(f64::INFINITY, f64::min);
+        let is_discontinuous = kind == Between::Constant;
+        let times = InputRows { ts: ts.into(), shortest, is_discontinuous, holds: false };
+        Ok(Interpolation { times, rows: Arc::new(Rows { kind, values: rows.to_vec(), pieces }) })
     }
 
     /// Before the first row, u is the first row, and behind the last row, the last row.
     pub fn hold(mut self) -> Self {
-        self.holds = true;
+        self.times.holds = true;
         self
     }
 
     /// The times of the rows.
     pub fn ts(&self) -> &[f64] {
-        &self.rows.ts
+        &self.times.ts
     }
 
     /// The values of the rows.
@@ -166,37 +169,24 @@ impl<const M: usize> Interpolation<M> {
     }
 
     /// The polynomials at t, a number of precision `epsilon`.
+    #[inline]
     fn piece(&self, t: f64, epsilon: f64) -> Piece<M> {
-        let ([first, last], rows) = (self.range(epsilon), &*self.rows);
+        let [first, last] = self.times.range(epsilon);
         if t.is_nan() || t < first || t > last {
             return Piece { start: 0.0, coefficients: [[f64::NAN; 4]; M] };
         }
-        rows.pieces[rows.ts.partition_point(|&row| row <= t)]
+        self.rows.pieces[self.ts().partition_point(|&row| row <= t)]
     }
 
-    /// The times at which u is not NaN, for numbers of precision `epsilon`.
-    pub(crate) fn range(&self, epsilon: f64) -> [f64; 2] {
-        self.times().range(epsilon)
-    }
-
-    fn times(&self) -> InputRows {
-        let (ts, jumps) = (&self.rows.ts, self.rows.kind == Between::Constant);
-        let shortest = ts.windows(2).map(|t| t[1] - t[0]).fold(f64::INFINITY, f64::min);
-        InputRows { first: ts[0], last: ts[ts.len() - 1], shortest, holds: self.holds, jumps }
+    /// The times at which u is not NaN.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn range(&self) -> [f64; 2] {
+        self.times.range(f64::EPSILON)
     }
 
     #[cfg(feature = "autodiff")]
     pub(crate) fn kind(&self) -> Between {
         self.rows.kind
-    }
-
-    /// Adds what a solve must know: where it stops, and the interval.
-    pub(super) fn enter(&self, settings: &mut Settings) {
-        match self.rows.kind {
-            Between::Constant => settings.discontinuities.extend(self.ts()),
-            Between::Linear | Between::Hermite => settings.tstops.extend(self.ts()),
-        }
-        settings.inputs.push(self.times());
     }
 }
 
@@ -215,17 +205,14 @@ fn between(kind: Between, h: f64, u: f64, [d0, d1]: [f64; 2]) -> [f64; 4] {
     }
 }
 
-impl<Y, F, O> Ode<'_, Y, F, O>
-where
-    Y: super::OdeState,
-{
-    /// Steps end at the times of an interpolation's rows, so that the method keeps its order: they become
-    /// [`discontinuities`](Self::discontinuities) if it is [constant](Interpolation::constant) between the rows, else
-    /// [`tstops`](Self::tstops). A solve whose interval exceeds rows that are not [held](Interpolation::hold) is an
-    /// error. Call it once per interpolation. Where those two are errors (`tstops` with [`StepTo`](super::StepTo), both with a
-    /// traced t0 or t1), this is the same error.
+impl<Y: super::OdeState, F, O> Ode<'_, Y, F, O> {
+    /// Steps end at the times of an interpolation's rows, so that the method keeps its order. Where u, or for a stiff
+    /// method one of its derivatives, is discontinuous, they are [`discontinuities`](Self::discontinuities), otherwise
+    /// [`tstops`](Self::tstops). The times of a [`StepTo`](super::StepTo) must include those inside the interval. A solve
+    /// whose interval exceeds rows that are not [held](Interpolation::hold) is an error, and so is a traced t0 or t1. Call
+    /// it once per interpolation.
     pub fn stop_at_rows<const M: usize>(mut self, u: &Interpolation<M>) -> Self {
-        u.enter(&mut self.settings);
+        self.settings.inputs.push(u.times.clone());
         self
     }
 }

@@ -77,7 +77,7 @@ fn values_follow_the_definitions_for_numbers_lanes_and_duals() {
             for m in 0..2 {
                 let column: Vec<f64> = rows.iter().map(|row| row[m]).collect();
                 let want = reference(kind, &ts, &column, inside);
-                let fits = if is_outside && !u.holds {
+                let fits = if is_outside && !u.times.holds {
                     found[m].is_nan()
                 } else {
                     (found[m] - want).abs() < 1e-6 * (1.0 + want.abs())
@@ -307,16 +307,66 @@ fn ensembles_in_single_precision_refuse_rows_that_f32_does_not_tell_apart() {
         refused[usize::from(single.is_err())] += 1;
         match single {
             Ok(single) => {
-                assert!(case % 3 > 0, "case {case}: u jumps");
                 let off = (f64::from(single.y1[0][0]) - double).abs();
-                assert!(off < 0.02 * (1.0 + double.abs()), "case {case}: off by {off} at {start} + {step} i");
-            }
-            Err(SolveError::Config(ConfigError::Input(InterpolationError::DiscontinuousInSingle))) => {
-                assert_eq!(case % 3, 0, "case {case}");
+                assert!(off < 2e-3 * (1.0 + double.abs()), "case {case}: off by {off} at {start} + {step} i");
+                assert!(single.stats[0].num_steps < 200, "case {case}: {:?}", single.stats[0]);
             }
             Err(SolveError::Config(ConfigError::Input(InterpolationError::CloseInSingle { .. }))) => {}
             Err(other) => panic!("case {case}: {other}"),
         }
     }
     assert!(refused.iter().all(|&n| n > 20), "{refused:?}");
+}
+
+/// Rodas5P and Rosenbrock23 with derivatives by dual numbers, both directions, 3 to 6 rows: no step reads a slope behind
+/// its end.
+#[test]
+fn stiff_methods_keep_their_order_across_rows_in_both_directions() {
+    let mut draw = Draw(8);
+    let mut orders = [[vec![], vec![]], [vec![], vec![]]];
+    for case in 0..num_cases(24) {
+        let (_, make) = KINDS[case % 3];
+        let (n, m, is_backward) = (3 + draw.below(4), case / 3 % 2, draw.coin());
+        let ts: Vec<f64> = (0..n).map(|i| i as f64).collect();
+        let u = make(&ts, &values(&mut draw, n)).unwrap();
+        let (t0, t1) = if is_backward { (ts[n - 1], 0.0) } else { (0.0, ts[n - 1]) };
+        let field = Driven { rate: if is_backward { -1.0 } else { 1.0 }, input: u.clone() };
+        let ode = || Ode::from_generic(field.clone()).stop_at_rows(&u);
+        let exact = ode().method(Method::Vern9).rtol(1e-14).atol(1e-15).solve(t0, t1, [0.3]).unwrap().y1[0];
+        let error = |per_row: f64| {
+            let ode = ode().method([Method::Rodas5P, Method::Rosenbrock23][m]);
+            let constant = ode.controller(ConstantStepSize { dt0: 1.0 / per_row });
+            (constant.solve(t0, t1, [0.3]).unwrap().y1[0] - exact).abs()
+        };
+        let [coarse, fine] = [error(8.0), error(32.0)];
+        orders[m][usize::from(is_backward)].push((coarse / fine).log2() / 2.0);
+    }
+    for (m, least) in [(0, 4.5), (1, 1.7)] {
+        for orders in &mut orders[m] {
+            orders.sort_by(f64::total_cmp);
+            assert!(orders.len() > 2 && orders[orders.len() / 2] > least, "method {m}: {orders:?}");
+        }
+    }
+}
+
+/// 1 row to 200, given to `StepTo` or with one row missing.
+#[test]
+fn listed_steps_must_contain_the_rows() {
+    let mut draw = Draw(9);
+    for case in 0..num_cases(60) {
+        let (_, make) = KINDS[case % 3];
+        let n = 2 + draw.below(20);
+        let (ts, rows) = (times_from(0.0, &mut draw, n), values(&mut draw, n));
+        let u = make(&ts, &rows).unwrap();
+        let left_out = (n > 2 && draw.coin()).then(|| 1 + draw.below(n - 2));
+        let listed: Vec<f64> = (0..n).filter(|i| Some(*i) != left_out).map(|i| ts[i]).collect();
+        let ode = Ode::new(|t: f64, _y: &f64| u.at(t)[0]).controller(crate::ode::StepTo { ts: listed });
+        match (left_out, ode.stop_at_rows(&u).solve(ts[0], ts[n - 1], 0.0)) {
+            (None, solved) => assert_eq!(solved.unwrap().stats.num_accepted as usize, n - 1, "case {case}"),
+            (Some(row), solved) => {
+                let message = solved.unwrap_err().to_string();
+                assert!(message.contains("must end at t=") && message.contains("a row"), "{row}: {message}");
+            }
+        }
+    }
 }
