@@ -73,6 +73,17 @@ pub enum Error {
         /// Rows of the first leaf, or the minimum.
         wanted: String,
     },
+    /// A batch size that does not fit the data.
+    #[cfg(feature = "autodiff")]
+    #[error(
+        "batch={batch} must be at least 1 and at most {rows}, the number of rows; without `batch`, every update uses all rows"
+    )]
+    Batch {
+        /// The batch size.
+        batch: usize,
+        /// The rows of the data.
+        rows: usize,
+    },
     /// Too few of the proposals of missing coordinates count; see [`Cnf::inpaint`](crate::cnf::Cnf::inpaint).
     #[cfg(feature = "autodiff")]
     #[error(

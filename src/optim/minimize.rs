@@ -1,18 +1,19 @@
-//! The loop of a full-batch fit.
+//! A fit without rows: the parameters of a function of them alone.
 
-use super::{OptState, Optimizer};
-use crate::error::{Error, Result};
-use crate::tensor::{Output, Tensor, Tree, jit, value_and_grad};
+use super::Optimizer;
+use super::fit::{FitState, Update, descend};
+use crate::error::Result;
+use crate::tensor::{Key, Output, Tensor, Tree};
 
 /// Minimizes `loss` with `updates` updates from `start`. Returns the parameters after the last update, and
 /// the loss before each update.
 ///
 /// One update (loss, gradient and optimizer) is traced and compiled once. The loss is the same function at
-/// every update; it captures any data it needs. For batches, randomness or averages, write the loop yourself
-/// with [`jit`], [`value_and_grad`] and [`Optimizer::update`].
+/// every update; it captures any data it needs. [`Fit`](super::Fit) trains by batches, with random numbers and held-out
+/// rows.
 ///
 /// # Errors
-/// Errors of the loss, and [`Error::NonFiniteLoss`], which names the first update whose loss is infinite or
+/// Errors of the loss, and [`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss), which names the first update whose loss is infinite or
 /// NaN. [`debug_nans`](crate::tensor::debug_nans) finds the operation that produced it.
 ///
 /// # Panics
@@ -42,27 +43,23 @@ pub fn minimize<M: Tree, L: Output<Tree = Tensor>>(
     updates: usize,
 ) -> Result<(M, Vec<f64>)> {
     let optimizer = optimizer.into();
-    let step = jit(|(model, state): (M, OptState), (): ()| {
-        let (value, grads) = value_and_grad(|model: &M| loss(model).into_result(), &model)?;
-        Ok((optimizer.update_with_value(&model, grads, state, &value), value))
-    });
-    let state = optimizer.init(&start);
-    let (mut state, mut losses) = ((start, state), Vec::with_capacity(updates));
-    for update in 0..updates {
-        let value = step.step(&mut state, ())?.item();
-        if !value.is_finite() {
-            return Err(Error::NonFiniteLoss { update, value });
-        }
-        losses.push(value);
-    }
-    Ok((state.0, losses))
+    let (mut state, mut losses) = (FitState::new(start, &optimizer), Vec::with_capacity(updates));
+    let loss = |model: &M, (): &(), _: &Update| loss(model);
+    let program = (&optimizer, &Key::new(0), &loss);
+    descend(&mut state, program, std::iter::repeat_n((), updates), |_, loss| {
+        losses.push(loss);
+        Ok(())
+    })?;
+    Ok((state.model, losses))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::ode::Ode;
-    use crate::optim::{Adam, Schedule, Sgd, chain, reduce_on_plateau};
+    use crate::optim::{Adam, OptState, Schedule, Sgd, chain, reduce_on_plateau};
+    use crate::tensor::{jit, value_and_grad};
 
     #[test]
     fn a_fit_is_the_loop_that_one_would_write() {

@@ -12,7 +12,7 @@
 //! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state. Each
 //! part, or pair of related parts, has a file; the trait in `part` is their interface. A part does not depend
 //! on the loss, the layers or the computation of gradients. From `nn` this module uses only which leaves are
-//! frozen. Only [`minimize`], a ready-made training loop, combines a loss, its gradient and an optimizer.
+//! frozen. Only the training loop of [`Fit`] and [`minimize`] combines a loss, its gradient and an optimizer.
 
 mod accumulate;
 mod adam;
@@ -21,6 +21,7 @@ mod belief;
 mod clip;
 mod compose;
 mod decay;
+mod fit;
 mod groups;
 mod hyper;
 mod inject;
@@ -41,6 +42,7 @@ mod trust;
 
 pub use average::Ema;
 pub use compose::{chain, clip_by_global_norm};
+pub use fit::{Fit, FitState};
 pub use minimize::minimize;
 pub use optimizer::{OptState, Optimizer};
 pub use rules::{Adam, AdamW, Sgd};
@@ -54,6 +56,7 @@ pub mod extra {
         apply_if_finite, clip, inject_hyperparams, masked, multi_steps, partition, set_to_zero,
     };
     pub use super::decay::add_decayed_weights;
+    pub use super::fit::{FitProgress, FitResult, Update};
     pub use super::lion::scale_by_lion;
     pub use super::momentum::scale_by_momentum;
     pub use super::plateau::{ReduceOnPlateau, reduce_on_plateau};

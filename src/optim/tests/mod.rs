@@ -1,5 +1,6 @@
 //! Optimizers compared with Optax; schedules and averages compared with their formulas.
 
+mod fits;
 mod parts;
 mod schedules;
 
