@@ -17,19 +17,23 @@ fn rows(n: usize, key: &Key) -> Vec<f64> {
     rows
 }
 
-/// The scores of a row like the others, of the mean, and of the row of alternating signs.
-fn run(options: &TrainOptions, draws: usize) -> flowline::Result<Vec<AnomalyScore>> {
-    let [train, other] = Key::new(0).split();
-    let table: Vec<[f64; DIM]> = rows(4000, &train).as_chunks().0.to_vec();
-    let learned = Trainer::new(Points::from_rows(table)?).options(options).run()?;
+/// The training rows.
+fn table() -> flowline::Result<Points> {
+    let table: Vec<[f64; DIM]> = rows(4000, &Key::new(0)).as_chunks().0.to_vec();
+    Ok(Points::from_rows(table)?)
+}
+
+/// Trains on the table. The scores of a row like the others, of the mean, and of the row of alternating signs.
+fn run(trainer: Trainer, draws: usize) -> flowline::Result<Vec<AnomalyScore>> {
+    let learned = trainer.run()?;
     let alternating = (0..DIM).map(|i| if i % 2 == 0 { 1.5 } else { -1.5 });
-    let scored = [rows(1, &other), vec![0.0; DIM], alternating.collect()];
+    let scored = [rows(1, &Key::new(2)), vec![0.0; DIM], alternating.collect()];
     learned.anomaly_scores(&scored[..], draws, &Key::new(1))
 }
 
 fn main() -> flowline::Result<()> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60.0);
-    let scores = run(&TrainOptions { time_limit: Some(seconds), ..Default::default() }, 4096)?;
+    let scores = run(Trainer::new(table()?).time_limit(seconds), 4096)?;
     println!("{:>18} {:>8} {:>16} {:>10} {:>6}", "row", "log p", "p-value", "two-sided", "|z|^2");
     for (name, score) in ["like the others", "the mean", "alternating signs"].into_iter().zip(scores) {
         let p = format!("{:.4} ± {:.4}", score.p_value, score.p_value_stderr);

@@ -10,8 +10,8 @@ use flowline::cnf::prelude::*;
 type Row = (usize, f64, f64);
 
 /// Trains, and returns a row per number of steps and the evaluations of the adaptive solve.
-fn run(options: &TrainOptions, n: usize) -> flowline::Result<(Vec<Row>, f64)> {
-    let (learned, key) = (Trainer::new(ImageDensity::embedded()).options(options).run()?, Key::new(1));
+fn run(trainer: Trainer, n: usize) -> flowline::Result<(Vec<Row>, f64)> {
+    let (learned, key) = (trainer.run()?, Key::new(1));
     let exact = learned.sample(n, &key)?;
     let mut rows = Vec::new();
     for steps in [1, 2, 4, 8, 16, 32, 64] {
@@ -30,7 +30,7 @@ fn run(options: &TrainOptions, n: usize) -> flowline::Result<(Vec<Row>, f64)> {
 
 fn main() -> flowline::Result<()> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60.0);
-    let (rows, adaptive) = run(&TrainOptions { time_limit: Some(seconds), ..Default::default() }, 4096)?;
+    let (rows, adaptive) = run(Trainer::new(ImageDensity::embedded()).time_limit(seconds), 4096)?;
     println!("{:>9} {:>12} {:>16} {:>14}", "steps", "evaluations", "median (pixels)", "beyond a pixel");
     for (steps, median, beyond) in rows {
         println!("{steps:>9} {:>12} {median:>16.4} {:>13.1}%", 2 * steps, 100.0 * beyond);

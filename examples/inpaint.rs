@@ -9,9 +9,9 @@ const X: f64 = 0.8;
 /// Between the branches.
 const BETWEEN: f64 = -0.3;
 
-/// The share of the upper branch and log p(x), of the samples and of the density, and the effective sample size.
-fn run(options: &TrainOptions, n: usize) -> flowline::Result<([f64; 2], [f64; 2], f64)> {
-    let learned = Trainer::new(ToyDensity::Moons).options(options).run()?;
+/// Trains on [`ToyDensity::Moons`]. The share of the upper branch and log p(x), of the samples and of the density, and the effective sample size.
+fn run(trainer: Trainer, n: usize) -> flowline::Result<([f64; 2], [f64; 2], f64)> {
+    let learned = trainer.run()?;
     let found = learned.inpaint(&[X, f64::NAN], n, &Key::new(1))?;
     let above = found.rows.chunks_exact(2).filter(|row| row[1] > BETWEEN).count() as f64 / n as f64;
     let (density, step) = (ToyDensity::Moons.density(), 1e-3);
@@ -25,8 +25,8 @@ fn run(options: &TrainOptions, n: usize) -> flowline::Result<([f64; 2], [f64; 2]
 
 fn main() -> flowline::Result<()> {
     let seconds = std::env::args().nth(1).and_then(|s| s.parse().ok()).unwrap_or(60.0);
-    let options = TrainOptions { time_limit: Some(seconds), ..Default::default() };
-    let ([above, log_p], [exact, exact_log_p], effective) = run(&options, 10_000)?;
+    let trainer = Trainer::new(ToyDensity::Moons).time_limit(seconds);
+    let ([above, log_p], [exact, exact_log_p], effective) = run(trainer, 10_000)?;
     println!("share of the upper branch at x = {X}: {above:.3}, of the density {exact:.3}");
     println!("log p(x): {log_p:.3}, of the density {exact_log_p:.3}");
     println!("effective sample size {effective:.0}");

@@ -91,7 +91,16 @@ impl RunInfo {
 
 /// Trains a flow on an image, points, a toy density or a set of images; see [`Trainer::run`].
 ///
-/// Methods may be called in any order. The setters check and build nothing.
+/// Methods may be called in any order. The setters check and build nothing. There is one per option of
+/// [`TrainOptions`].
+///
+/// # Examples
+/// ```
+/// use flowline::cnf::prelude::*;
+/// let moons = Trainer::new(ToyDensity::Moons).updates(20).batch(64).width(16).depth(2).lr(3e-3).seed(1).run()?;
+/// assert_eq!((moons.num_updates, moons.header.config.model.hidden), (20, vec![16, 16]));
+/// # Ok::<(), flowline::Error>(())
+/// ```
 pub struct Trainer<'a> {
     /// The caller's flow; `None` initializes the model of the configuration.
     pub(super) flow: Option<Flow>,
@@ -157,33 +166,16 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets options; options that are `None` here keep their previous values.
+    /// Sets options that were read from a file or a command line; options that are `None` here keep their previous values.
+    /// In a program, each option has a setter, such as [`Trainer::width`].
     pub fn options(mut self, options: &TrainOptions) -> Self {
         self.options = self.options.with(options);
         self
     }
 
     /// Which figures are drawn; all by default.
-    pub(super) fn plots(&self) -> PlotsKind {
+    pub(super) fn plots_kind(&self) -> PlotsKind {
         self.options.plots.unwrap_or(PlotsKind::All)
-    }
-
-    /// Sets the total number of updates over all phases.
-    pub fn updates(mut self, updates: u64) -> Self {
-        self.options.updates = Some(updates);
-        self
-    }
-
-    /// Sets the total time budget in seconds, including evaluation and figures, in place of a number of updates.
-    pub fn time_limit(mut self, seconds: f64) -> Self {
-        self.options.time_limit = Some(seconds);
-        self
-    }
-
-    /// Sets the seed of all random numbers; 0 by default.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.options.seed = Some(seed);
-        self
     }
 
     /// Sets the folder for checkpoints, metrics and, with the feature `plot`, figures. A run in this folder
@@ -248,13 +240,6 @@ impl<'a> Trainer<'a> {
     /// ```
     pub fn world(mut self, world: &'a World) -> Self {
         self.world = Some(world);
-        self
-    }
-
-    /// Sets the number of parts of each batch, 1 by default. Each part has its own random numbers, so that up
-    /// to this many ranks can share an update. The weights depend on this number.
-    pub fn shards(mut self, shards: usize) -> Self {
-        self.options.shards = Some(shards);
         self
     }
 

@@ -91,7 +91,7 @@ impl<'a> Session<'a> {
             source,
             matching,
             #[cfg(feature = "plot")]
-            plots: trainer.plots(),
+            plots: trainer.plots_kind(),
             pixels,
             metrics: None,
             held_out,

@@ -1,12 +1,12 @@
 //! Checks the results that the example states.
 
-use super::run;
-use flowline::train::TrainOptions;
+use super::{run, table};
+use flowline::train::Trainer;
 
 #[test]
 fn the_mean_and_the_alternating_row_are_unusual() {
-    let (updates, width, depth, batch) = (Some(100), Some(8), Some(1), Some(128));
-    let scores = run(&TrainOptions { updates, width, depth, batch, ..Default::default() }, 400).unwrap();
+    let trainer = Trainer::new(table().unwrap()).updates(100).width(8).depth(1).batch(128);
+    let scores = run(trainer, 400).unwrap();
     let [usual, mean, alternating] = scores[..] else { panic!("{scores:?}") };
     assert!(mean.log_prob > usual.log_prob && usual.log_prob > alternating.log_prob, "{scores:?}");
     assert!(mean.p_value > 0.97 && mean.two_sided() < 0.06 && alternating.p_value < 0.05, "{scores:?}");

@@ -1,8 +1,8 @@
 //! The table of the options of a run.
 //!
 //! A row has the name of an option, its type, its range, its default, its help, what it needs to have an effect, and what
-//! a resumed run may do with it. From the rows come [`TrainOptions`], the arguments of `flowline train` with their help,
-//! the checks of ranges and of kinds of data, and the comparisons of a resumed run and of ranks. The rows have the order
+//! a resumed run may do with it. From the rows come [`TrainOptions`], the setters of [`Trainer`], the arguments of
+//! `flowline train` with their help, the checks of ranges and of kinds of data, and the comparisons of a resumed run and of ranks. The rows have the order
 //! of the help. A test of the command line compares `docs/reference/cli.md` with them.
 
 use super::{
@@ -10,7 +10,7 @@ use super::{
     StartKind, TargetKind, TimesKind, in_range, in_short,
 };
 use crate::error::Error;
-use crate::train::TrainConfig;
+use crate::train::{TrainConfig, Trainer};
 use serde::de::{IntoDeserializer, value};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -104,7 +104,7 @@ pub const RUN: &str = "Run";
 /// Heading of the options of files and figures.
 pub const OUTPUT: &str = "Output";
 
-/// Defines [`TrainOptions`] and [`OPTIONS`].
+/// Defines [`TrainOptions`], [`OPTIONS`] and the setters of [`Trainer`].
 macro_rules! options {
     ($($heading:ident {$(
         $(#[doc = $help:literal])+ $(#[serde($skip:ident)])?
@@ -112,8 +112,8 @@ macro_rules! options {
         $kind:ident $(<$value_name:ident>)? $(($($range:tt)*))? $(default $default:literal)?,
         needs: $needs:ident, resume: $resume:ident, value: $value:expr;
     )+})+) => {
-        /// The options of a run; every field is optional. A field has the help of the command line, where `DATA` are the
-        /// data of the run. The batch size is that of every phase; fixed steps replace the tolerances. `plots` has no
+        /// The options of a run, which the setters of [`Trainer`] fill; every field is optional. A field has the help of the
+        /// command line, where `DATA` are the data of the run. The batch size is that of every phase; fixed steps replace the tolerances. `plots` has no
         /// effect on the weights, except under a time limit, and is not in checkpoints.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
@@ -168,6 +168,39 @@ macro_rules! options {
                 $($($(check_range!(self.$name, $flag, $kind $($range)*);)?)+)+
                 Ok(())
             }
+        }
+
+        /// One setter per field of [`TrainOptions`].
+        impl Trainer<'_> {$($(
+            setter! {
+                #[doc = concat!("Sets [`TrainOptions::", stringify!($name), "`].\n\n", $($help,)+ ".",
+                    $("\n\nDefault: ", $default, ".")?)]
+                $name: $kind $type
+            }
+        )+)+}
+    };
+}
+
+macro_rules! setter {
+    ($(#[$doc:meta])+ $name:ident: flag $type:ty) => {
+        $(#[$doc])+
+        pub fn $name(mut self) -> Self {
+            self.options.$name = Some(true);
+            self
+        }
+    };
+    ($(#[$doc:meta])+ $name:ident: text $type:ty) => {
+        $(#[$doc])+
+        pub fn $name(mut self, $name: impl Into<$type>) -> Self {
+            self.options.$name = Some($name.into());
+            self
+        }
+    };
+    ($(#[$doc:meta])+ $name:ident: $kind:ident $type:ty) => {
+        $(#[$doc])+
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.options.$name = Some($name);
+            self
         }
     };
 }

@@ -64,7 +64,7 @@ impl Timing {
         let (limit_s, shares) = (header.options.time_limit, header.config.time_shares());
         let time = trainer.time.clone();
         Timing {
-            budget: Budget::new(time.clone(), limit_s, &shares, trainer.plots()),
+            budget: Budget::new(time.clone(), limit_s, &shares, trainer.plots_kind()),
             watch: Stopwatch::new(time),
             begun_s,
             looked: false,

@@ -16,6 +16,22 @@ fn the_order_of_what_is_set_does_not_matter() {
 }
 
 #[test]
+fn setters_fill_the_options() {
+    let trainer = Trainer::new(image()).width(9).solver("rk4").dequantize().lr(2e-3).plots(PlotsKind::None);
+    let trainer = trainer.options(&TrainOptions { width: Some(7), batch: Some(5), ..TrainOptions::default() });
+    let expected = TrainOptions {
+        width: Some(8),
+        solver: Some("rk4".to_owned()),
+        dequantize: Some(true),
+        lr: Some(2e-3),
+        plots: Some(PlotsKind::None),
+        batch: Some(5),
+        ..TrainOptions::default()
+    };
+    assert_eq!(trainer.width(8).options, expected);
+}
+
+#[test]
 fn what_a_given_flow_or_config_decides_is_refused_as_an_option() {
     let message = |trainer: Trainer| trainer.plan().map(|_| ()).unwrap_err().to_string();
     let given = |options: TrainOptions| message(Trainer::with_flow(flow(0), image()).options(&options));
