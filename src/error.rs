@@ -84,6 +84,31 @@ pub enum Error {
         /// The rows of the data.
         rows: usize,
     },
+    /// Too few residuals for the covariance of a fit; see [`covariance`](crate::optim::covariance).
+    #[cfg(feature = "autodiff")]
+    #[error(
+        "{residuals} residuals cannot determine {parameters} parameters and the variance of the residuals: at least {} are needed",
+        parameters + 1
+    )]
+    TooFewResiduals {
+        /// The number of residuals.
+        residuals: usize,
+        /// The number of parameters.
+        parameters: usize,
+    },
+    /// Parameters that the residuals of a fit do not determine; see [`covariance`](crate::optim::covariance).
+    #[cfg(feature = "autodiff")]
+    #[error(
+        "the residuals determine {rank} of {parameters} parameters: to first order, none changes if {combination}; keep one of these parameters constant, fit their combination, or add data that depend on it"
+    )]
+    Undetermined {
+        /// The rank of the derivative of the residuals.
+        rank: usize,
+        /// The number of parameters.
+        parameters: usize,
+        /// A change of the parameters that changes no residual, such as `p[0] changes by 1 and p[1] by -2`.
+        combination: String,
+    },
     /// Too few of the proposals of missing coordinates count; see [`Cnf::inpaint`](crate::cnf::Cnf::inpaint).
     #[cfg(feature = "autodiff")]
     #[error(

@@ -18,7 +18,8 @@ pub mod nn {
     pub use crate::io;
     pub use crate::nn::{Activation, Linear, Mlp, num_params};
     pub use crate::optim::{
-        Adam, AdamW, Fit, FitState, OptState, Optimizer, Schedule, Sgd, chain, clip_by_global_norm, minimize,
+        Adam, AdamW, Fit, FitState, OptState, Optimizer, Schedule, Sgd, chain, clip_by_global_norm,
+        covariance, minimize,
     };
     pub use crate::tensor::{
         DType, Dataset, Key, Tensor, Tree, cond, grad, hvp, jit, jvp, value_and_grad, vjp, vmap,

@@ -12,7 +12,8 @@
 //! Parts are variants of a closed enum, not types, so every chain has the same type and one kind of state. Each
 //! part, or pair of related parts, has a file; the trait in `part` is their interface. A part does not depend
 //! on the loss, the layers or the computation of gradients. From `nn` this module uses only which leaves are
-//! frozen. Only the training loop of [`Fit`] and [`minimize`] combines a loss, its gradient and an optimizer.
+//! frozen. Only the training loop of [`Fit`] and [`minimize`] combines a loss, its gradient and an optimizer;
+//! [`covariance`] says how well data determine what they found.
 
 mod accumulate;
 mod adam;
@@ -20,6 +21,7 @@ mod average;
 mod belief;
 mod clip;
 mod compose;
+mod covariance;
 mod decay;
 mod fit;
 mod groups;
@@ -42,6 +44,7 @@ mod trust;
 
 pub use average::Ema;
 pub use compose::{chain, clip_by_global_norm};
+pub use covariance::covariance;
 pub use fit::{Fit, FitState};
 pub use minimize::minimize;
 pub use optimizer::{OptState, Optimizer};
@@ -55,6 +58,7 @@ pub mod extra {
     pub use super::compose::{
         apply_if_finite, clip, inject_hyperparams, masked, multi_steps, partition, set_to_zero,
     };
+    pub use super::covariance::Covariance;
     pub use super::decay::add_decayed_weights;
     pub use super::fit::{FitProgress, FitResult, Update};
     pub use super::lion::scale_by_lion;

@@ -18,7 +18,8 @@ fn the_order_of_what_is_set_does_not_matter() {
 #[test]
 fn setters_fill_the_options() {
     let trainer = Trainer::new(image()).width(9).solver("rk4").dequantize().lr(2e-3).plots(PlotsKind::None);
-    let trainer = trainer.options(&TrainOptions { width: Some(7), batch: Some(5), ..TrainOptions::default() });
+    let trainer =
+        trainer.options(&TrainOptions { width: Some(7), batch: Some(5), ..TrainOptions::default() });
     let expected = TrainOptions {
         width: Some(8),
         solver: Some("rk4".to_owned()),
