@@ -68,6 +68,23 @@ impl<Y: TensorState> TensorDenseOutput<Y> {
         (self.eval(ts), derivatives)
     }
 
+    /// t0 and the ends of the steps, up to the time reached: of all rows, in the order of the solve, if they do not share
+    /// their steps.
+    pub(super) fn step_times(&self) -> Vec<f64> {
+        let (starts, reached, counts) = (self.t0.to_vec(), self.t1.to_vec(), self.num_steps.to_vec());
+        let ends = self.ends.to_vec();
+        let room = ends.len() / counts.len();
+        let mut times: Vec<f64> = starts.iter().chain(&reached).copied().collect();
+        for (row, (&n, &t1)) in counts.iter().zip(&reached).enumerate() {
+            let (own, t0) = (&ends[row * room..][..n as usize], starts[row]);
+            times.extend(own.iter().filter(|t| (**t - t0).abs() < (t1 - t0).abs()));
+        }
+        let sign = if reached.iter().zip(&starts).any(|(t1, t0)| t1 < t0) { -1.0 } else { 1.0 };
+        times.sort_by(|a, b| (sign * a).total_cmp(&(sign * b)));
+        times.dedup();
+        times
+    }
+
     fn erased(&self) -> TensorDenseOutput<Leaves> {
         let TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1, curve } = self.clone();
         TensorDenseOutput { t0, t1, rows, num_steps, ends, steps, y1: Leaves::of(&y1), curve }

@@ -12,6 +12,7 @@
 
 mod algorithm;
 mod apart;
+mod as_numbers;
 mod backsolve;
 mod behind;
 mod bodies;

@@ -192,6 +192,12 @@ pub enum IoError {
         /// The file.
         path: PathBuf,
     },
+    /// The rows of a solution on tensors have their own times.
+    #[error("{} was not written: the rows of the solution have their own saved times; save all rows at the same times with `save_at`, or solve with `Batching::Joint`", path.display())]
+    OwnTimes {
+        /// The file.
+        path: PathBuf,
+    },
     /// Saved values differ in length.
     #[error("{} was not written: the value saved at t={} has {found} components, but earlier values have {expected}", path.display(), crate::ode::shown(*t))]
     Ragged {

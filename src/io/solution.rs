@@ -3,7 +3,9 @@
 //! This file is not part of `ode`, because the solver also runs without a file system.
 
 use super::{IoError, write_csv, write_npy};
-use crate::ode::{PlainState, Solution};
+#[cfg(feature = "autodiff")]
+use crate::adjoint::{TensorSolution, TensorState};
+use crate::ode::{AsNumbers, PlainState, Solution};
 use std::path::Path;
 
 impl<Y: PlainState, O: PlainState> Solution<Y, O> {
@@ -29,35 +31,54 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// # Ok::<(), flowline::Error>(())
     /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IoError> {
-        let path = path.as_ref();
-        let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-        let write = match ending.as_deref() {
-            Some("csv") => as_csv,
-            Some("npy") => as_npy,
-            _ => return Err(IoError::Format { path: path.to_owned() }),
-        };
-        let rows = self.rows();
-        let Some(columns) = rows.first().map(Vec::len) else {
-            return Err(IoError::NothingSaved { path: path.to_owned() });
-        };
-        if let Some(row) = rows.iter().find(|row| row.len() != columns) {
-            let (t, found, expected) = (row[0], row.len() - 1, columns - 1);
-            return Err(IoError::Ragged { path: path.to_owned(), t, found, expected });
-        }
-        write(path, &rows)
+        save(self, path.as_ref())
     }
+}
 
-    /// t and the components of each saved value, or at the step times if the solution has only dense output.
-    fn rows(&self) -> Vec<Vec<f64>> {
-        let row = |t: f64, y: Vec<f64>| [vec![t], y].concat();
-        match self.dense() {
-            Ok(curve) if self.ts.is_empty() => {
-                let at = |&t: &f64| curve.eval(t).ok().map(|y| row(t, y.components()));
-                self.step_times.iter().filter_map(at).collect()
-            }
-            _ => self.ts.iter().zip(&self.ys).map(|(&t, y)| row(t, y.components())).collect(),
-        }
+#[cfg(feature = "autodiff")]
+impl<Y: TensorState> TensorSolution<Y> {
+    /// Writes the saved values as [`Solution::save`] does, with one component per element of the state, row by row.
+    ///
+    /// # Errors
+    /// As [`Solution::save`]; [`IoError::OwnTimes`] if rows have their own times.
+    ///
+    /// # Panics
+    /// If the solution is traced.
+    ///
+    /// # Examples
+    /// ```
+    /// use flowline::nn::prelude::*;
+    /// let path = std::env::temp_dir().join("flowline-decays.csv");
+    /// let decay = Ode::new(|_t, y: &Tensor| -y).save_at([0.0, 1.0]);
+    /// decay.solve(0.0, 1.0, Tensor::from([[1.0], [2.0]]))?.save(&path)?;
+    /// let table = flowline::io::read_csv(&path)?;
+    /// assert_eq!((table.columns.join(","), &table.data[..3]), ("t,y0,y1".to_owned(), &[0.0, 1.0, 2.0][..]));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), flowline::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), IoError> {
+        save(self, path.as_ref())
     }
+}
+
+fn save(solution: &impl AsNumbers, path: &Path) -> Result<(), IoError> {
+    let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let write = match ending.as_deref() {
+        Some("csv") => as_csv,
+        Some("npy") => as_npy,
+        _ => return Err(IoError::Format { path: path.to_owned() }),
+    };
+    let Some(rows) = solution.rows() else { return Err(IoError::OwnTimes { path: path.to_owned() }) };
+    let rows: Vec<Vec<f64>> = rows.into_iter().map(|(t, y)| [vec![t], y].concat()).collect();
+    let Some(columns) = rows.first().map(Vec::len) else {
+        return Err(IoError::NothingSaved { path: path.to_owned() });
+    };
+    if let Some(row) = rows.iter().find(|row| row.len() != columns) {
+        let (t, found, expected) = (row[0], row.len() - 1, columns - 1);
+        return Err(IoError::Ragged { path: path.to_owned(), t, found, expected });
+    }
+    write(path, &rows)
 }
 
 fn as_csv(path: &Path, rows: &[Vec<f64>]) -> Result<(), IoError> {
@@ -105,6 +126,27 @@ mod tests {
         let array = read_npy(&path).unwrap();
         assert_eq!(array.shape, [solution.step_times.len(), 3]);
         assert_eq!(array.data[array.data.len() - 3..], [1.0, solution.y1[0], solution.y1[1]]);
+    }
+
+    #[cfg(feature = "autodiff")]
+    #[test]
+    fn a_solution_of_tensors_is_written_row_by_row() {
+        use crate::adjoint::Batching;
+        use crate::tensor::Tensor;
+        let folder = crate::io::scratch();
+        let path = folder.path().join("a.csv");
+        let decay = Ode::new(|_t, y: &Tensor| -y).batching(Batching::PerRow);
+        let y0 = Tensor::from([[1.0_f32, 2.0], [0.5, 4.0]]);
+        let solution = decay.clone().save_at([0.0, 0.5]).solve(0.0, 1.0, &y0).unwrap();
+        solution.save(&path).unwrap();
+        let table = read_csv(&path).unwrap();
+        assert_eq!(table.columns, ["t", "y0", "y1", "y2", "y3"]);
+        let ys = solution.ys.to_vec();
+        let expected = [&[0.0], &ys[..4], &[0.5], &ys[4..]].concat();
+        assert_eq!((&table.data, &ys[..4]), (&expected, &[1.0, 2.0, 0.5, 4.0][..]));
+        let steps = decay.save_at(SaveAt::steps()).solve(0.0, 1.0, &y0).unwrap();
+        assert!(matches!(steps.save(folder.path().join("b.csv")), Err(IoError::OwnTimes { .. })));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

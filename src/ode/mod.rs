@@ -21,6 +21,7 @@
 //! The how-to guides of the book (`docs/` of the repository) explain saved times, events, ensembles,
 //! sensitivities, steps by hand and failures.
 
+mod as_numbers;
 mod attempt;
 mod attempts;
 mod builder;
@@ -118,6 +119,7 @@ pub(crate) use shown::shown;
 // Bounds of public items, and names in the expansions of public macros. Users do not need these names.
 #[doc(hidden)]
 pub use self::{
+    as_numbers::{AsNumbers, AtTime},
     builder::IntoState,
     clock::Clock,
     dual::{DIRECTIONS, Dual, JACOBIAN_DIRECTIONS},

@@ -51,6 +51,11 @@ pub enum PlotError {
         /// Number of saved values; in `step_sizes`, of step times.
         found: usize,
     },
+    /// The rows of a solution on tensors have their own times.
+    #[error(
+        "the rows of the solution have their own saved times; save all rows at the same times or `SaveAt::dense()`, or solve with `Batching::Joint`"
+    )]
+    OwnTimes,
     /// A component that the state does not have.
     #[error("no component {index}: the state has {components} components, and indices start at 0")]
     Component {

@@ -1,11 +1,11 @@
 //! The step sizes of a solve.
 use super::{Axes, Figure, PlotError, axis::thousands};
-use crate::ode::{PlainState, Solution};
+use crate::ode::AsNumbers;
 
 /// Step sizes against t on a logarithmic axis, with the counts of steps and function evaluations in the title.
 ///
 /// # Errors
-/// [`PlotError::NoCurve`] for a solution without steps.
+/// [`PlotError::NoCurve`] for a solution without steps, or of tensors without dense output.
 ///
 /// # Examples
 /// ```
@@ -14,8 +14,8 @@ use crate::ode::{PlainState, Solution};
 /// assert!(step_sizes(&stiff).is_ok());
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub fn step_sizes<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Result<Figure, PlotError> {
-    let times = &solution.step_times;
+pub fn step_sizes(solution: &impl AsNumbers) -> Result<Figure, PlotError> {
+    let times = solution.step_times();
     let steps = times.windows(2).filter(|ends| ends[0] != ends[1]);
     // A step is drawn over its time interval.
     let path: Vec<[f64; 2]> =
@@ -24,7 +24,7 @@ pub fn step_sizes<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> Re
         return Err(PlotError::NoCurve { found: times.len() });
     }
     let count = |n: u64| thousands(&n.to_string());
-    let stats = &solution.stats;
+    let stats = solution.stats();
     let title = format!(
         "{} accepted and {} rejected steps, {} function evaluations",
         count(stats.num_accepted),

@@ -2,7 +2,7 @@
 //!
 //! The drawing code depends only on numbers, not on the type of the solution.
 use super::PlotError;
-use crate::ode::{DenseOutput, PlainState, Solution, State};
+use crate::ode::{AsNumbers, AtTime};
 
 /// Samples per curve, and the minimum and maximum per step.
 const SAMPLES: usize = 20_000;
@@ -28,27 +28,31 @@ impl Trace {
     ///
     /// Saved values on the curve are drawn as dots. Values of a `save_fn` are drawn instead of the curve,
     /// because the caller chose them.
-    pub fn of<Y: PlainState, O: PlainState>(
-        solution: &Solution<Y, O>,
-        pick: &dyn Fn(&[f64]) -> Vec<f64>,
-    ) -> Result<Trace, PlotError> {
-        let saved = solution.ts.iter().zip(&solution.ys);
-        let dots: Vec<Point> = saved.map(|(&t, y)| (t, pick(&y.components()))).collect();
-        let curve = solution.dense().ok().filter(|curve| carries_saved(solution, curve));
-        let pieces = match curve {
-            Some(curve) => sampled(solution, curve, pick),
+    pub fn of(solution: &impl AsNumbers, pick: &dyn Fn(&[f64]) -> Vec<f64>) -> Result<Trace, PlotError> {
+        let picked = |(t, y): AtTime| (t, pick(&y));
+        let events = solution.events();
+        let pieces = match solution.has_saved_on_curve() {
+            true => sampled(solution, &events, pick),
+            false => None,
+        };
+        let saved = match &pieces {
+            // Dots of rows with their own times would need a curve each.
+            Some(_) => solution.saved().unwrap_or_default(),
+            None => solution.saved().ok_or(PlotError::OwnTimes)?,
+        };
+        let dots: Vec<Point> = saved.into_iter().map(picked).collect();
+        let has_curve = pieces.is_some();
+        let pieces = match pieces {
+            Some(pieces) => pieces,
             None if dots.len() < 2 => return Err(PlotError::NoCurve { found: dots.len() }),
             None => vec![dots.clone()],
         };
-        let on_curve = |y: &Y| if curve.is_some() { pick(&y.components()) } else { Vec::new() };
-        let events = solution
-            .events
-            .iter()
-            .map(|occurrence| (occurrence.index, (occurrence.t, on_curve(&occurrence.y))))
-            .collect();
-        let Solution { method, rtol, atol, stats, .. } = solution;
-        let about = format!("{method}, rtol={rtol:e}, atol={atol:e}, {stats}");
-        let trace = Trace { pieces, dots, events, about };
+        let on_curve = |(t, y): AtTime| match has_curve && !y.is_empty() {
+            true => (t, pick(&y)),
+            false => (t, Vec::new()),
+        };
+        let events = events.into_iter().map(|(index, at)| (index, on_curve(at))).collect();
+        let trace = Trace { pieces, dots, events, about: solution.about() };
         trace.check()?;
         Ok(trace)
     }
@@ -68,50 +72,40 @@ impl Trace {
     }
 }
 
-/// The number of components that a figure of a solution shows.
-pub(super) fn num_components<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>) -> usize {
-    match solution.dense() {
-        Ok(curve) if carries_saved(solution, curve) => solution.y1.num_components(),
-        _ => solution.ys.first().map_or(0, State::num_components),
-    }
-}
-
-/// Whether the saved values lie on the curve. Event times are not checked, because the state after a reset may be
-/// saved.
-fn carries_saved<Y: PlainState, O: PlainState>(solution: &Solution<Y, O>, curve: &DenseOutput<Y>) -> bool {
-    solution.ts.iter().zip(&solution.ys).all(|(&t, y)| {
-        solution.events.iter().any(|occurrence| occurrence.t == t)
-            || curve.eval(t).is_ok_and(|on_curve| on_curve.components() == y.components())
-    })
-}
-
-fn sampled<Y: PlainState, O>(
-    solution: &Solution<Y, O>,
-    curve: &DenseOutput<Y>,
+/// The curve in smooth pieces; `None` without dense output.
+fn sampled(
+    solution: &impl AsNumbers,
+    events: &[(usize, AtTime)],
     pick: &dyn Fn(&[f64]) -> Vec<f64>,
-) -> Vec<Vec<Point>> {
-    let at = |t: f64| curve.eval(t).map(|y| pick(&y.components())).unwrap_or_default();
-    let step_times = &solution.step_times;
-    let mut pieces = vec![vec![(step_times[0], at(step_times[0]))]];
-    let per_step = (SAMPLES / step_times.len()).clamp(PER_STEP[0], PER_STEP[1]);
+) -> Option<Vec<Vec<Point>>> {
+    let step_times = solution.step_times();
+    let is_event = |from: f64| events.iter().any(|(_, (t, _))| *t == from);
+    let per_step = (SAMPLES / step_times.len().max(1)).clamp(PER_STEP[0], PER_STEP[1]);
+    let mut times = vec![*step_times.first()?];
     for ends in step_times.windows(2) {
         let [from, to] = [ends[0], ends[1]];
-        if solution.events.iter().any(|occurrence| occurrence.t == from) {
+        if is_event(from) {
             // At the time of a reset the curve has the state before the reset; a billionth of the step later,
             // the state after it.
-            let after = at(from + 1e-9 * (to - from));
-            let piece = pieces.last().expect("invariant: there is a piece");
-            if jumps(&piece[piece.len() - 1].1, &after, &at(to)) {
-                pieces.push(vec![(from, after)]);
-            }
+            times.push(from + 1e-9 * (to - from));
         }
+        times.extend((1..per_step).map(|j| from + (to - from) * (j as f64 / per_step as f64)).chain([to]));
+    }
+    let values = solution.on_curve(&times)?;
+    let mut points = times.into_iter().zip(values.iter().map(|y| pick(y)));
+    let mut pieces = vec![vec![points.next()?]];
+    for ends in step_times.windows(2) {
+        let after = is_event(ends[0]).then(|| points.next()).flatten();
+        let own: Vec<Point> = points.by_ref().take(per_step).collect();
         let piece = pieces.last_mut().expect("invariant: there is a piece");
-        for j in 1..=per_step {
-            let t = if j == per_step { to } else { from + (to - from) * (j as f64 / per_step as f64) };
-            piece.push((t, at(t)));
+        match after {
+            Some((_, after)) if jumps(&piece[piece.len() - 1].1, &after, &own[own.len() - 1].1) => {
+                pieces.push([vec![(ends[0], after)], own].concat());
+            }
+            _ => piece.extend(own),
         }
     }
-    pieces
+    Some(pieces)
 }
 
 /// Whether a state reset changed the values: they differ by more than a billionth of the step to `end` can explain.

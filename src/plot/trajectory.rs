@@ -5,9 +5,11 @@ use super::{
     color::{INK, SERIES, time_color},
     sheet::Anchor,
     tags::{self, Tag},
-    trace::{Trace, num_components},
+    trace::Trace,
 };
-use crate::ode::{PlainState, Solution};
+#[cfg(feature = "autodiff")]
+use crate::adjoint::{TensorSolution, TensorState};
+use crate::ode::{AsNumbers, PlainState, Solution};
 use std::path::Path;
 
 /// Maximum number of components drawn.
@@ -43,16 +45,47 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
     /// # Errors
     /// As [`phase_portrait`] and [`Figure::save`]; [`PlotError::Component`] for an index out of range.
     pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
-        let components = num_components(self);
-        if let Some(&index) = [i, j].iter().find(|&&index| index >= components) {
-            return Err(PlotError::Component { index, components });
-        }
-        let names = [format!("y{i}"), format!("y{j}")];
-        phase_portrait(self, [&names[0], &names[1]], |y| [y[i], y[j]])?.save(path)
+        plot_phase_portrait(self, path.as_ref(), [i, j])
     }
 }
 
-/// Components against t. Curves are the dense output, or straight lines between saved points. Saved points
+#[cfg(feature = "autodiff")]
+impl<Y: TensorState> TensorSolution<Y> {
+    /// Writes [`time_series`] of the components, one per element of the state, row by row, as a figure.
+    ///
+    /// # Errors
+    /// As [`time_series`] and [`Figure::save`].
+    ///
+    /// # Panics
+    /// If the solution is traced.
+    #[track_caller]
+    pub fn plot(&self, path: impl AsRef<Path>) -> Result<(), PlotError> {
+        time_series(self, &[])?.save(path)
+    }
+
+    /// Writes a [`phase_portrait`] of component `j` against component `i`, colored by time.
+    ///
+    /// # Errors
+    /// As [`phase_portrait`] and [`Figure::save`]; [`PlotError::Component`] for an index out of range.
+    ///
+    /// # Panics
+    /// If the solution is traced.
+    #[track_caller]
+    pub fn plot_phase_portrait(&self, path: impl AsRef<Path>, i: usize, j: usize) -> Result<(), PlotError> {
+        plot_phase_portrait(self, path.as_ref(), [i, j])
+    }
+}
+
+fn plot_phase_portrait(solution: &impl AsNumbers, path: &Path, ij: [usize; 2]) -> Result<(), PlotError> {
+    let components = solution.num_shown();
+    if let Some(&index) = ij.iter().find(|&&index| index >= components) {
+        return Err(PlotError::Component { index, components });
+    }
+    let names = ij.map(|i| format!("y{i}"));
+    phase_portrait(solution, [&names[0], &names[1]], |y| ij.map(|i| y[i]))?.save(path)
+}
+
+/// Components of a solution, of plain states or tensors, against t. Curves are the dense output, or straight lines between saved points. Saved points
 /// are drawn as dots if there are at most 400. The first 200 events are vertical lines, with dense output
 /// also rings on the curves. `names` are for the first components; component i without a name is named yi.
 ///
@@ -60,12 +93,9 @@ impl<Y: PlainState, O: PlainState> Solution<Y, O> {
 ///
 /// # Errors
 /// [`PlotError::NoCurve`] for fewer than two saved values without dense output, [`PlotError::Value`] for saved values
-/// that are not finite.
-pub fn time_series<Y: PlainState, O: PlainState>(
-    solution: &Solution<Y, O>,
-    names: &[&str],
-) -> Result<Figure, PlotError> {
-    let n = num_components(solution);
+/// that are not finite, [`PlotError::OwnTimes`] for rows of tensors with their own times and without dense output.
+pub fn time_series(solution: &impl AsNumbers, names: &[&str]) -> Result<Figure, PlotError> {
+    let n = solution.num_shown();
     let drawn: Vec<usize> =
         if n <= MOST { (0..n).collect() } else { (0..MOST).map(|i| i * (n - 1) / (MOST - 1)).collect() };
     let trace = Trace::of(solution, &|y| drawn.iter().filter_map(|&j| y.get(j).copied()).collect())?;
@@ -88,8 +118,8 @@ pub fn time_series<Y: PlainState, O: PlainState>(
 /// assert!(figure.width > figure.height);
 /// # Ok::<(), flowline::Error>(())
 /// ```
-pub fn phase_portrait<Y: PlainState, O: PlainState>(
-    solution: &Solution<Y, O>,
+pub fn phase_portrait(
+    solution: &impl AsNumbers,
     names: [&str; 2],
     project: impl Fn(&[f64]) -> [f64; 2],
 ) -> Result<Figure, PlotError> {
@@ -210,7 +240,7 @@ mod tests {
     fn values_of_a_save_fn_replace_the_curve() {
         let ode = Ode::new(circle).save_at(SaveAt::ts(&[1.0, 2.0]).and_dense()).save_fn(|_t, y| [2.0 * y[0]]);
         let solution = ode.solve(0.0, 3.0, [1.0, 0.0]).unwrap();
-        assert_eq!(num_components(&solution), 1);
+        assert_eq!(solution.num_shown(), 1);
         let trace = Trace::of(&solution, &columns(&[0])).unwrap();
         assert_eq!(trace.pieces[0], [(1.0, vec![solution.ys[0][0]]), (2.0, vec![solution.ys[1][0]])]);
     }
@@ -228,6 +258,61 @@ mod tests {
         assert_eq!(trace.pieces.len(), 1 + bounces);
         let (before, after) = (trace.pieces[0].last().unwrap().1[1], trace.pieces[1][0].1[1]);
         assert!((after + 0.9 * before).abs() < 1e-6, "{before} {after}");
+    }
+
+    #[cfg(feature = "autodiff")]
+    #[test]
+    fn a_solution_of_tensors_is_drawn_as_the_plain_one() {
+        use crate::adjoint::Batching;
+        use crate::tensor::Tensor;
+        let plain = Ode::new(|_t, y: &[f64; 2]| [y[1], -9.81])
+            .on_event(Event::falling(), |_t, y| y[0], |_t, y| y[1] *= -0.9)
+            .save_at(SaveAt::ts(&[0.5, 1.0]).and_dense());
+        let traced = Ode::new(|_t, y: &Tensor| Tensor::stack(&[y.index(1), Tensor::from(-9.81)]))
+            .on_event(
+                Event::falling(),
+                |_t, y| y.index(0),
+                |_t, y| {
+                    *y = Tensor::stack(&[y.index(0), -0.9 * y.index(1)]);
+                },
+            )
+            .max_steps(200)
+            .save_at(SaveAt::ts(&[0.5, 1.0]).and_dense());
+        let plain = plain.solve(0.0, 5.0, [10.0, 0.0]).unwrap();
+        let traced = traced.solve(0.0, 5.0, Tensor::from([10.0, 0.0])).unwrap();
+        let [a, b] =
+            [Trace::of(&plain, &columns(&[0, 1])), Trace::of(&traced, &columns(&[0, 1]))].map(Result::unwrap);
+        assert!(a.pieces.len() > 1 && a.events.len() == b.events.len() && a.dots.len() == b.dots.len());
+        let lengths = |trace: &Trace| trace.pieces.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(lengths(&a), lengths(&b));
+        let all = |trace: &Trace| {
+            let events = trace.events.iter().map(|(_, at)| at);
+            trace
+                .points()
+                .chain(&trace.dots)
+                .chain(events)
+                .flat_map(|(t, y)| [*t, y[0], y[1]])
+                .collect::<Vec<_>>()
+        };
+        let off = all(&a).iter().zip(all(&b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-6, "{off}");
+        assert!(b.about.starts_with(&format!("{} steps", traced.stats.num_steps.item())), "{}", b.about);
+
+        let folder = crate::io::scratch();
+        traced.plot(folder.path().join("a.png")).unwrap();
+        traced.plot_phase_portrait(folder.path().join("b.svg"), 0, 1).unwrap();
+        assert!(matches!(
+            traced.plot_phase_portrait(folder.path().join("c.svg"), 0, 2),
+            Err(PlotError::Component { index: 2, components: 2 })
+        ));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+        // Rows with their own steps: a curve by dense output, but no common saved times.
+        let rows = |save: SaveAt| {
+            let ode = Ode::new(|_t, y: &Tensor| -y).batching(Batching::PerRow).max_steps(100).save_at(save);
+            ode.solve(0.0, 1.0, Tensor::from([[1.0], [9.0]])).unwrap()
+        };
+        assert!(time_series(&rows(SaveAt::dense()), &["a", "b"]).is_ok());
+        assert!(matches!(time_series(&rows(SaveAt::steps()), &[]), Err(PlotError::OwnTimes)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod adjoints;
 mod apart;
+mod as_numbers;
 mod at_once;
 mod backsolve;
 mod bounces;
