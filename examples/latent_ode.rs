@@ -28,7 +28,6 @@ tree! {
     /// (`start`), the vector field (`field`, `scale`), and the decoder of the states (`seen`).
     struct Model { reader: GruCell, posterior: Linear, start: Mlp, field: Mlp, scale: Tensor, seen: Linear }
 }
-tree! { struct TrainState { model: Model, optimizer: OptState, update: Tensor } }
 tree! {
     /// The times and values of each series.
     struct Series {
@@ -115,37 +114,23 @@ pub struct Reached {
     pub evidence: f64,
     /// The root mean square error of their reconstruction from the posterior mean, against the noiseless values.
     pub off: f64,
-    /// How often the update was traced.
-    pub traces: usize,
 }
 
 /// Trains and plots `latent_ode.png`.
 pub fn run(folder: &Path, updates: usize) -> flowline::Result<Reached> {
-    let [key, data, shuffle, draws] = Key::new(5).split();
-    let seen = Dataset::new(observed(4_096, &data)?)?;
+    let [key, data, training, draws] = Key::new(5).split();
     let optimizer =
         chain((clip_by_global_norm(10.0), Adam::new(Schedule::cosine_decay(1e-2, updates as u32))));
-    let step = jit(|state: TrainState, (series, key): (Series, Key)| {
-        let key = key.fold_in(&state.update);
-        let loss = |model: &Model| Ok(-model.evidence(&series, &key)?);
-        let (value, grads) = value_and_grad(loss, &state.model)?;
-        let (model, optimizer) = optimizer.update(&state.model, grads, state.optimizer);
-        Ok((TrainState { model, optimizer, update: state.update + 1 }, value))
-    })
-    .max_traces(1);
-    let model = Model::new(&key);
-    let mut state = TrainState { optimizer: optimizer.init(&model), model, update: 0.into() };
-    for series in seen.batches(128, &shuffle).take(updates) {
-        step.step(&mut state, (series, draws.clone()))?;
-    }
+    let fit = Fit::new(Model::new(&key), observed(4_096, &data)?).batch(128).updates(updates);
+    let fit = fit.optimizer(optimizer).key(&training);
+    let fit = fit.run(|model, series, update| Ok(-model.evidence(series, &update.key)?))?;
     let unseen = observed(500, &data.fold_in(1))?;
-    let model = &state.model;
+    let model = &fit.model;
     let reconstructed = model.reconstruct(&model.encode(&unseen).0, &unseen.ts)?;
     draw(folder, model, &unseen, &draws)?;
     Ok(Reached {
-        evidence: model.evidence(&unseen, &draws.fold_in(1u32 << 30))?.item(),
+        evidence: model.evidence(&unseen, &draws.fold_in(1))?.item(),
         off: (reconstructed - &unseen.clean).square().mean().item().sqrt(),
-        traces: step.num_traces(),
     })
 }
 
@@ -179,8 +164,8 @@ fn draw(folder: &Path, model: &Model, unseen: &Series, key: &Key) -> flowline::R
 
 fn main() -> flowline::Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
-    let Reached { evidence, off, traces } = run(Path::new(&folder), 1_000)?;
-    println!("unseen: ELBO {evidence:.1} nats, reconstruction RMSE {off:.3}; traced {traces} time(s)");
+    let Reached { evidence, off } = run(Path::new(&folder), 1_000)?;
+    println!("unseen: ELBO {evidence:.1} nats, reconstruction RMSE {off:.3}");
     println!("{folder}/latent_ode.png written");
     assert!(evidence > 20.0 && off < 0.08, "the latent ODE is not learned");
     Ok(())

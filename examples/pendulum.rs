@@ -11,7 +11,6 @@ use flowline::ode::ConstantStepSize;
 use flowline::plot;
 use std::path::Path;
 
-tree! { struct TrainState { energy: Mlp, optimizer: OptState, update: Tensor } }
 tree! {
     /// States (q, p), and the states half a unit of time later.
     struct Batch { y0: Tensor, y1: Tensor }
@@ -59,21 +58,13 @@ pub fn run(folder: &Path, updates: usize) -> flowline::Result<(f64, f64)> {
     let batch = observed(512, &data)?;
     let optimizer =
         chain((clip_by_global_norm(1.0), Adam::new(Schedule::cosine_decay(1e-2, updates as u32))));
-    let step = jit(|state: TrainState, batch: Batch| {
-        let (value, grads) = value_and_grad(|energy| loss(energy, &batch), &state.energy)?;
-        let (energy, optimizer) = optimizer.update(&state.energy, grads, state.optimizer);
-        Ok((TrainState { energy, optimizer, update: state.update + 1 }, value))
-    })
-    .max_traces(1);
     let energy = Mlp::new([2, 32, 32, 1], Activation::Tanh, &key);
-    let mut state = TrainState { optimizer: optimizer.init(&energy), energy, update: 0.into() };
-    for _ in 0..updates {
-        step.step(&mut state, batch.clone())?;
-    }
-    let held_out = loss(&state.energy, &observed(1_000, &data.fold_in(1))?)?.item();
+    let fit = Fit::new(energy, batch).updates(updates).optimizer(optimizer);
+    let energy = fit.run(|energy, batch, _| loss(energy, batch))?.model;
+    let held_out = loss(&energy, &observed(1_000, &data.fold_in(1))?)?.item();
 
     // The learned swing and the true one, solved as one plain state.
-    let learned = jit(|y: Tensor| motion(&state.energy, &y));
+    let learned = jit(|y: Tensor| motion(&energy, &y));
     let both = Ode::new(|_t, y: &[f64; 4]| {
         let at = Tensor::from([[y[0], y[1]]]).cast(flowline::tensor::DType::F32);
         let [dq, dp] = pendulum(&[y[2], y[3]]);

@@ -136,6 +136,17 @@ impl Axes {
         self.lines(name, &[path], color)
     }
 
+    /// Dots at the points `(x[i], y[i])`, in the color after those of the series before it.
+    ///
+    /// # Panics
+    /// If `x` and `y` differ in length.
+    #[track_caller]
+    pub fn points(self, name: &str, x: &[f64], y: &[f64]) -> Axes {
+        assert!(x.len() == y.len(), "points {name:?}: x has {} numbers, y has {}", x.len(), y.len());
+        let (points, color) = (x.iter().zip(y).map(|(x, y)| [*x, *y]).collect::<Vec<_>>(), self.series.len());
+        self.scatter(name, &points, color)
+    }
+
     /// Paths as lines.
     pub fn lines(self, name: &str, paths: &[Vec<[f64; 2]>], color: usize) -> Axes {
         self.with(name, Shape::Lines { paths: paths.to_vec(), width: 4.0, opacity: 1.0 }, color)

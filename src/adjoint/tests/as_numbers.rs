@@ -82,7 +82,7 @@ fn compare<Y: LoneTree>(case: &Case, y0: &Y) -> bool {
     let flat: Vec<f64> = y0.leaves().iter().flat_map(Tensor::to_vec).collect();
     let expected = case.on_plain(flat.clone());
     let rows = y0.leaves()[0].shape().first().copied().filter(|_| case.is_per_row).unwrap_or(1);
-    assert_eq!(AsNumbers::num_shown(&found) == flat.len(), found.rows().is_none_or(|rows| !rows.is_empty()));
+    assert_eq!(AsNumbers::num_shown(&found) == flat.len(), found.rows().is_some_and(|rows| !rows.is_empty()));
     let at = |solution: &dyn AsNumbers| {
         let states = solution.on_curve(&case.between);
         states.map(|all| case.between.iter().copied().zip(all).collect::<Vec<_>>())
