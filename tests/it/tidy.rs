@@ -28,8 +28,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cnf", &["names", "triangular", "array", "tensor", "ode", "adjoint", "nn", "error", "graph"]),
     ("data", &["triangular", "error", "io"]),
     ("heatmap", &[]),
-    ("plot", &["heatmap", "ode", "error", "io"]),
-    ("io", &["array", "tensor", "ode", "error"]),
+    ("plot", &["heatmap", "ode", "adjoint", "error", "io"]),
+    ("io", &["array", "tensor", "ode", "adjoint", "error"]),
     (
         "eval",
         &[
