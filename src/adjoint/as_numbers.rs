@@ -1,7 +1,7 @@
 //! Solutions of tensors as numbers, for files and figures: the components of a state are the elements of its leaves, in
 //! order, each leaf row-major.
 
-use super::{TensorSolution, TensorState};
+use super::{TensorDenseOutput, TensorSolution, TensorState};
 use crate::ode::{AsNumbers, AtTime, Stats};
 use crate::tensor::{Tensor, Tree};
 
@@ -45,7 +45,7 @@ impl<Y: TensorState> AsNumbers for TensorSolution<Y> {
     }
 
     fn step_times(&self) -> Vec<f64> {
-        self.dense().map(|curve| curve.step_times()).unwrap_or_default()
+        self.dense().map(TensorDenseOutput::step_times).unwrap_or_default()
     }
 
     fn on_curve(&self, ts: &[f64]) -> Option<Vec<Vec<f64>>> {

@@ -179,8 +179,7 @@ fn epochs_are_the_updates_that_use_every_row_that_often() {
     for _ in 0..num_cases(30) {
         let case_of = Case::drawn(&mut draw);
         let (n, epochs) = (case_of.rows.0.shape()[0], draw.below(4));
-        let updates = (1..).find(|k| k * case_of.batch.unwrap_or(n) >= epochs * n).unwrap();
-        let updates = if epochs == 0 { 0 } else { updates };
+        let updates = (0..=epochs * n).find(|k| k * case_of.batch.unwrap_or(n) >= epochs * n).unwrap();
         let found = case_of.fit().epochs(epochs).run(of_update).unwrap();
         assert_eq!(
             (found.num_updates, found.losses.len()),
