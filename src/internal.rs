@@ -3,7 +3,8 @@
 //! They are not public: any version may change or remove them.
 
 pub use crate::io::{
-    heading, listed, plain, read_npy_header, shortened, write_csv_parts, write_npy_parts, write_row,
+    Remedy, heading, is_table_name, listed, plain, read_npy_header, shortened, write_csv_parts,
+    write_npy_parts, write_row,
 };
 pub use crate::simd::Level;
 #[cfg(feature = "train")]
@@ -18,9 +19,9 @@ pub use crate::{
     eval::{EvalError, stopped},
     train::{
         DRAW_TOLERANCE, FAR, FieldConfig, FlopsOf, IMAGE_TOLERANCE, INPUT, ImagesFrame, MEASURE_TOLERANCE,
-        MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, RUN, Recorded,
-        SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free, check_output, check_tolerances,
-        default_folder,
+        MODEL, MODEL_FILE, ModelConfig, OBJECTIVE, OPTIMIZER, OPTIONS, OUTPUT, PhasePlan, PointsFrame, RUN,
+        Recorded, SOLVER, Steps, ToleranceRow, TrainOption, Values, check_free, check_output,
+        check_tolerances, default_folder,
         extra::{
             Activity, DensityGrid, DivergenceKind, ModelKind, Objective, ObjectiveKind, OptimizerKind,
             PixelTransformKind, PlotsKind, RunInfo, Scores, StartKind, TargetKind, TimesKind, TrainConfig,

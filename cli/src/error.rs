@@ -1,5 +1,6 @@
 //! Errors of the command line and of the library.
 
+use super::input;
 use flowline::__internal::{EvalError, stopped};
 use flowline::data::DataError;
 use flowline::io::IoError;
@@ -176,6 +177,9 @@ fn of_library(error: &flowline::Error) -> String {
             "{}; the vector field of this run changes too rapidly; train it again with a lower --lr",
             stopped(outcome)
         ),
+        flowline::Error::Io(IoError::Csv { path, line, reason, remedy: Some(remedy) }) => {
+            format!("{} line {line}: {reason}; {}", path.display(), input::remedy(*remedy))
+        }
         flowline::Error::Eval(EvalError::Class { asked, classes }) => class_asked(*asked, *classes),
         flowline::Error::Eval(EvalError::Unsolved { place, value, outcome, .. }) => format!(
             "{place} (farthest from the data: {value}): {}; loosen --rtol and --atol, or remove far points",

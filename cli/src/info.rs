@@ -5,8 +5,8 @@ use super::say::{is_json, note, result};
 use super::table::{Columns, Table, grouped, quantity};
 use super::{machine, runs};
 use flowline::__internal::{
-    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, Recorded, Rule, RunInfo, Scores, Steps,
-    ToleranceRow,
+    Estimate, FieldConfig, Level, ModelConfig, Objective, Peak, PointsFrame, Recorded, Rule, RunInfo, Scores,
+    Steps, ToleranceRow,
 };
 use flowline::nn::num_params;
 use flowline::train::{PhaseReport, TrainError, TrainedFlow};
@@ -245,9 +245,11 @@ fn about(learned: &TrainedFlow, scores: Option<&Scores>, peak: Option<&Peak>) ->
         }
         (None, None) => {}
     }
-    if let Some(points) = &header.frames.points
-        && let Some(columns) = points.dequantized_text()
-    {
+    let points = header.frames.points.as_ref();
+    if let Some(rows) = points.and_then(PointsFrame::dropped_text) {
+        table.row("dropped", rows);
+    }
+    if let Some(columns) = points.and_then(PointsFrame::dequantized_text) {
         table.row("dequantized", columns);
     }
     table

@@ -2,8 +2,9 @@
 
 use super::error::{CliError, Result};
 use super::say::note;
-use flowline::__internal::{listed, shortened};
-use flowline::io::{CsvOptions, Table};
+use super::table::grouped;
+use flowline::__internal::{Remedy, is_table_name, listed, shortened};
+use flowline::io::{CsvOptions, IoError, Table};
 use std::io::Read;
 use std::path::Path;
 
@@ -30,10 +31,38 @@ pub fn delimiter(text: &str) -> std::result::Result<Delimiter, String> {
     }
 }
 
-/// The options `--columns` and `--delimiter` of a table.
-pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<CsvOptions> {
-    let options = CsvOptions::default().numeric_only();
-    let options = delimiter.map_or(options.clone(), |Delimiter(c)| options.delimiter(c));
+/// Reads `--decimal`.
+pub fn decimal(text: &str) -> std::result::Result<char, String> {
+    match text {
+        "." | "point" => Ok('.'),
+        "," | "comma" => Ok(','),
+        _ => Err("give . or ,".to_owned()),
+    }
+}
+
+/// The options of the cells of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cells {
+    /// `--delimiter`.
+    pub delimiter: Option<Delimiter>,
+    /// `--decimal`.
+    pub decimal: Option<char>,
+    /// `--drop-missing`.
+    pub drop_missing: bool,
+}
+
+/// The options of a table: `--columns` and those of its cells.
+pub fn options(columns: Option<&str>, cells: Cells) -> Result<CsvOptions> {
+    let mut options = CsvOptions::default().numeric_only();
+    if let Some(Delimiter(c)) = cells.delimiter {
+        options = options.delimiter(c);
+    }
+    if let Some(c) = cells.decimal {
+        options = options.decimal(c);
+    }
+    if cells.drop_missing {
+        options = options.drop_missing();
+    }
     let Some(columns) = columns else { return Ok(options) };
     let names: Vec<&str> = columns.split(',').map(str::trim).collect();
     if names.iter().any(|name| name.is_empty()) {
@@ -44,10 +73,35 @@ pub fn options(columns: Option<&str>, delimiter: Option<Delimiter>) -> Result<Cs
     Ok(options.columns(names))
 }
 
-/// Whether a path is standard input or has the extension of a table.
+/// The first of the options of tables that is given, and its value.
+pub fn of_tables(columns: Option<&String>, cells: Cells) -> Option<(&'static str, String)> {
+    let table = [
+        ("--columns", columns.cloned()),
+        ("--delimiter", cells.delimiter.map(|Delimiter(c)| c.to_string())),
+        ("--decimal", cells.decimal.map(String::from)),
+        ("--drop-missing", cells.drop_missing.then(|| "true".to_owned())),
+    ];
+    table.into_iter().find_map(|(option, value)| Some((option, value?)))
+}
+
+/// What may help to read a table.
+pub fn remedy(remedy: Remedy) -> String {
+    match remedy {
+        Remedy::Delimiter(' ') => "if spaces delimit the cells, choose --delimiter space".to_owned(),
+        Remedy::Delimiter('\t') => "if tabs delimit the cells, choose --delimiter tab".to_owned(),
+        Remedy::Delimiter(c) => format!("if {c:?} delimits the cells, choose --delimiter {c:?}"),
+        Remedy::Delimiters => "choose one with --delimiter".to_owned(),
+        Remedy::Decimal(c) => format!("if {c:?} is the decimal mark, choose --decimal {c}"),
+        Remedy::Decimals => "choose the decimal mark with --decimal".to_owned(),
+        Remedy::DropMissing => {
+            "leave such rows out with --drop-missing, or choose other columns with --columns".to_owned()
+        }
+    }
+}
+
+/// Whether a path is standard input or has the name of a table.
 pub fn is_table(path: &Path) -> bool {
-    let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-    path == Path::new(STANDARD) || is("csv") || is("tsv")
+    path == Path::new(STANDARD) || is_table_name(path)
 }
 
 /// Reads a table. Without `--columns`, reads the columns `like` if the heading has them all, otherwise all numeric
@@ -56,42 +110,41 @@ pub fn is_table(path: &Path) -> bool {
 /// # Errors
 /// A file that cannot be read, a line that is not a row of numbers, a column that does not exist.
 pub fn read(path: &Path, options: &CsvOptions, like: &[String]) -> Result<Table> {
-    let (name, bytes) = if path == Path::new(STANDARD) {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map_err(|source| flowline::io::IoError::Read { path: STDIN.into(), source })?;
-        (Path::new(STDIN), bytes)
-    } else {
-        let bytes = std::fs::read(path);
-        (path, bytes.map_err(|source| flowline::io::IoError::Read { path: path.to_owned(), source })?)
-    };
-    let table = options.parse(name, &bytes)?;
-    let is_there = |column: &String| table.columns.contains(column);
-    if !options.has_columns()
-        && table.has_heading
-        && table.columns != like
-        && !like.is_empty()
-        && like.iter().all(is_there)
-    {
-        return Ok(options.clone().columns(like).parse(name, &bytes)?);
+    let options = options.clone().like(like);
+    if path != Path::new(STANDARD) {
+        return Ok(options.read(path)?);
     }
-    Ok(table)
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|source| IoError::Read { path: STDIN.into(), source })?;
+    Ok(options.parse(STDIN, &bytes)?)
+}
+
+/// Prints how many rows were left out because of missing cells.
+pub fn note_dropped(table: &Table) {
+    let [dropped, all] =
+        [table.num_dropped, table.num_dropped + table.lines.len()].map(|n| grouped(n as u64));
+    if table.num_dropped > 0 {
+        note(&format!("{}: {dropped} of {all} rows left out, cells are missing", table.path.display()));
+    }
 }
 
 /// Prints which columns are learned. Prints nothing if `--columns` selects them, or if no column was left out and the
 /// table has no heading or only one column.
-pub fn note_columns(table: &Table, options: &CsvOptions) {
-    let is_plain = table.left_out.is_empty() && (!table.has_heading || table.columns.len() == 1);
-    if options.has_columns() || is_plain {
+pub fn note_columns(table: &Table, options: &CsvOptions, keeps_counters: bool) {
+    let is_all = table.left_out.is_empty() && table.counters.is_empty();
+    if options.has_columns() || is_all && (!table.has_heading || table.columns.len() == 1) {
         return;
     }
-    let left_out = match &table.left_out[..] {
+    let left_out = |why: &str, names: &[String], remedy: &str| match names {
         [] => String::new(),
-        names => format!("; left out, not numbers: {}", listed(names, "columns")),
+        names => format!("; left out, {why}: {}{remedy}", listed(names, "columns")),
     };
     let columns = listed(&table.columns, "columns");
-    note(&format!("{}: columns {columns}{left_out}", table.path.display()));
-    if let Some(i) = counter(table) {
+    let texts = left_out("not numbers", &table.left_out, "");
+    let counters = left_out("count rows", &table.counters, " (--keep-counters keeps them)");
+    note(&format!("{}: columns {columns}{texts}{counters}", table.path.display()));
+    if let Some(i) = counter(table).filter(|_| !keeps_counters) {
         let name = shortened(&table.columns[i]);
         let others: Vec<&str> =
             table.columns.iter().filter(|name| **name != table.columns[i]).map(String::as_str).collect();

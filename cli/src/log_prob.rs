@@ -34,7 +34,7 @@ Examples:
 pub struct Args {
     /// Run folder, or `latest` for the newest run in runs/
     run: PathBuf,
-    /// Points (.npy, .csv, .tsv, - for standard input) or a set of images
+    /// Points (.npy, .csv, .tsv, .txt, .dat, .csv.gz, - for standard input) or a set of images
     data: PathBuf,
     /// Columns of DATA, if it is a table, by heading or by number from 1 [default: as in the run]
     #[arg(long, value_name = "A,B")]
@@ -42,6 +42,12 @@ pub struct Args {
     /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
+    /// Decimal mark of the numbers of a table: . or , [default: found]
+    #[arg(long, value_name = "CHAR", value_parser = input::decimal)]
+    decimal: Option<char>,
+    /// Leave out rows of a table with a missing cell (empty, NA, NaN, null, ?) in a column of the run
+    #[arg(long)]
+    drop_missing: bool,
     /// Class of each image, a whole number from 0: an IDX, .npy or .csv file; required for a run that was
     /// trained with --labels, an error for others
     #[arg(long, value_name = "FILE")]
@@ -104,7 +110,15 @@ pub fn run(args: &Args) -> Result<()> {
         return images(args, &learned, tolerances(IMAGE_TOLERANCE), kind);
     }
     let d = learned.dim();
-    let options = input::options(args.columns.as_deref(), args.delimiter)?;
+    let cells =
+        input::Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing };
+    if let (Some((option, value)), false) =
+        (input::of_tables(args.columns.as_ref(), cells), input::is_table(&args.data))
+    {
+        let reason = "DATA is not a table";
+        return Err(TrainError::Useless { option, value, reason }.into());
+    }
+    let options = input::options(args.columns.as_deref(), cells)?;
     let points = Points::read(&args.data, d, &options, &learned.columns())?;
     if points.rows.is_empty() {
         let name = points.path.display().to_string();
@@ -274,12 +288,13 @@ impl Points {
     fn read(path: &Path, dim: usize, options: &CsvOptions, columns: &[String]) -> Result<Points> {
         if input::is_table(path) {
             let csv = input::read(path, options, columns)?;
+            input::note_dropped(&csv);
             let path = csv.path.clone();
             let found = csv.columns.len();
             if csv.has_heading && csv.lines.is_empty() {
                 let heading = listed(&csv.columns, "columns");
                 let reason = format!("\"{heading}\" is read as a heading, and no row follows");
-                return Err(IoError::Csv { path, line: 1, reason }.into());
+                return Err(IoError::Csv { path, line: 1, reason, remedy: None }.into());
             }
             if let Some(&line) = csv.lines.first().filter(|_| found != dim) {
                 let there: Vec<&String> = csv.columns.iter().chain(&csv.left_out).collect();
@@ -287,7 +302,7 @@ impl Points {
                 if let Some(name) = missing.filter(|_| !options.has_columns()) {
                     let there = listed(&there, "columns");
                     let reason = format!("no column \"{}\"; the columns are {there}", shortened(name));
-                    return Err(IoError::Csv { path, line: 1, reason }.into());
+                    return Err(IoError::Csv { path, line: 1, reason, remedy: None }.into());
                 }
                 let (noun, remedy) = (
                     if found == 1 { "column" } else { "columns" },
@@ -295,7 +310,7 @@ impl Points {
                 );
                 let wanted = listed(columns, "columns");
                 let reason = format!("{found} {noun} of numbers instead of {dim} ({wanted}){remedy}");
-                return Err(IoError::Csv { path, line, reason }.into());
+                return Err(IoError::Csv { path, line, reason, remedy: None }.into());
             }
             return Ok(Points { path, rows: Rows::from_flat(csv.data, dim), lines: Some(csv.lines) });
         }

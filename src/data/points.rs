@@ -5,7 +5,7 @@
 //! standardized form exists. Held-out points use the mean and standard deviation of the training points.
 
 use super::{DataError, Rounding, Rows, Standardizer};
-use crate::io::{Fnv, Table, read_csv, read_npy};
+use crate::io::{Fnv, Table, is_table_name, read_csv, read_npy};
 use std::path::Path;
 
 /// Points `[n, d]` in the units of the data, and their standardized coordinates.
@@ -31,11 +31,12 @@ pub struct Points {
     values: Vec<f64>,
     /// The line of each row in the file, from 1; empty if the rows are not from a text file.
     lines: Vec<usize>,
+    num_dropped: usize,
 }
 
 impl Points {
-    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), `.csv` or `.tsv` (a heading gives
-    /// the names of the columns). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
+    /// Reads points from `.npy` (an array `[n, d]`, or `[n]` for d = 1), or from a table (`.csv`, `.tsv`, `.txt`,
+    /// `.dat`, or one of them and `.gz`; a heading gives the names of the columns). To choose columns, use [`CsvOptions`](crate::io::CsvOptions), then
     /// [`from_table`](Self::from_table).
     ///
     /// # Errors
@@ -46,6 +47,7 @@ impl Points {
         let name = path.display().to_string();
         let ending = path.extension().map(|e| e.to_string_lossy().to_lowercase());
         match ending.as_deref() {
+            _ if is_table_name(path) => Self::from_table(read_csv(path)?),
             Some("npy") => {
                 let array = read_npy(path)?;
                 let dim = match array.shape[..] {
@@ -56,7 +58,6 @@ impl Points {
                 let count = array.shape[0];
                 Self::build(name, (array.data, dim), count, (Vec::new(), Vec::new()))
             }
-            Some("csv" | "tsv") => Self::from_table(read_csv(path)?),
             _ => Err(crate::io::IoError::Format { path: path.to_owned() }.into()),
         }
     }
@@ -66,12 +67,13 @@ impl Points {
     /// # Errors
     /// As [`from_rows`](Self::from_rows); messages name lines of the table's file.
     pub fn from_table(table: Table) -> Result<Self, DataError> {
-        let Table { path, columns, data, lines, .. } = table;
+        let Table { path, columns, data, lines, num_dropped, .. } = table;
         let (count, dim) = (lines.len(), columns.len());
         // Messages name columns without a heading by their number.
         let is_named = columns.iter().enumerate().any(|(i, name)| *name != format!("x{}", i + 1));
         let heading = if is_named { columns } else { Vec::new() };
-        Self::build(path.display().to_string(), (data, dim), count, (heading, lines))
+        let points = Self::build(path.display().to_string(), (data, dim), count, (heading, lines))?;
+        Ok(Self { num_dropped, ..points })
     }
 
     /// Points from values in memory.
@@ -124,7 +126,12 @@ impl Points {
             let (column, mean, std) = (columns[a].clone(), standard.mean[a], standard.std[a]);
             return Err(DataError::Spread { name, column, mean, std });
         }
-        Ok(Self { name, columns, standard, values, lines })
+        Ok(Self { name, columns, standard, values, lines, num_dropped: 0 })
+    }
+
+    /// Number of rows of the table that were left out because a cell is missing.
+    pub fn num_dropped(&self) -> usize {
+        self.num_dropped
     }
 
     /// The place of a row, from 0, in messages: `points.csv line 3`, or `points.npy row 2 (from 1)`.
@@ -175,7 +182,8 @@ impl Points {
         }
         let (standard, values) = (learned.standard.clone(), self.values_of(which));
         let lines = self.lines_of(which);
-        Ok(Self { name: self.name.clone(), columns: self.columns.clone(), standard, values, lines })
+        let (name, columns) = (self.name.clone(), self.columns.clone());
+        Ok(Self { name, columns, standard, values, lines, num_dropped: 0 })
     }
 
     /// Decorrelates the coordinates of these training points, unless their covariance is nearly singular.
@@ -301,7 +309,8 @@ mod tests {
             Points::open(&path).unwrap_err().to_string()
         };
         let cases = [
-            (read("a,b\n1,2\n\n3,nan\n"), "odd.csv: line 4, column b is NaN"),
+            (read("a,b\n1,2\n\n3,inf\n"), "odd.csv: line 4, column b is inf"),
+            (read("a,b\n1,2\n\n3,nan\n"), "odd.csv line 4: column b: \"nan\" stands for a missing value"),
             (read("a,b\n1,2\n"), "odd.csv: 1 is too few"),
             (read("a,b\n"), "odd.csv: 0 is too few"),
             (read("1,2\n3,4\n5\n"), "odd.csv line 3: 1 column instead of 2"),
@@ -317,8 +326,8 @@ mod tests {
             ),
             (Points::from_rows([[0.0; 0]; 4]).unwrap_err().to_string(), "d = 0, 4 rows"),
             (
-                Points::open("points.txt").unwrap_err().to_string(),
-                "must end in .csv or .npy (for points also .tsv)",
+                Points::open("points.pdf").unwrap_err().to_string(),
+                "must end in .csv or .npy (points are also read from .tsv, .txt, .dat and .csv.gz)",
             ),
         ];
         for (message, expected) in cases {

@@ -1,7 +1,7 @@
 //! The frame of points: their columns, their units, and the noise on rounded columns.
 
 use super::file_name;
-use crate::data::{Points, Rounding, Standardizer};
+use crate::data::{Points, Rounding, Standardizer, grouped};
 use crate::io::shortened;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +30,9 @@ pub struct PointsFrame {
     /// The step of each column to which noise of one step is added, 0 for other columns; empty if there is no noise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<f64>,
+    /// Number of rows of the table that were left out because a cell is missing; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_dropped: Option<usize>,
 }
 
 impl PointsFrame {
@@ -44,7 +47,13 @@ impl PointsFrame {
             entropy_nats: None,
             fingerprint,
             steps: Vec::new(),
+            num_dropped: None,
         }
+    }
+
+    /// The number of rows that were left out as text, if there are any.
+    pub fn dropped_text(&self) -> Option<String> {
+        dropped_text(self.num_dropped)
     }
 
     /// The steps of the noise, if there is any.
@@ -67,6 +76,12 @@ impl PointsFrame {
     pub fn standard(&self) -> Standardizer {
         Standardizer { mean: self.mean.clone(), std: self.std.clone(), factor: self.factor.clone() }
     }
+}
+
+/// A number of rows that were left out as text.
+pub(crate) fn dropped_text(count: Option<usize>) -> Option<String> {
+    let noun = |count| if count == 1 { "row with a missing cell" } else { "rows with missing cells" };
+    count.map(|count| format!("{} {}", grouped(count as u64), noun(count)))
 }
 
 /// Columns with noise of one step as text, at most the first 12.

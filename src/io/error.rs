@@ -1,5 +1,6 @@
 //! Errors of files. Each message names the file, the problem and, if there is one, the remedy.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// Why a file could not be read or written.
@@ -179,9 +180,9 @@ pub enum IoError {
         /// The shape of its array.
         shape: Vec<usize>,
     },
-    /// The extension of the file is unknown: `Points::open` reads .csv, .tsv and .npy, and `Solution::save`
-    /// writes .csv and .npy.
-    #[error("{} has no known file type; its name must end in .csv or .npy (for points also .tsv)", path.display())]
+    /// The extension of the file is unknown: `Points::open` reads tables (.csv, .tsv, .txt, .dat, or one of them and .gz)
+    /// and .npy, and `Solution::save` writes .csv and .npy.
+    #[error("{} has no known file type; its name must end in .csv or .npy (points are also read from .tsv, .txt, .dat and .csv.gz)", path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -250,8 +251,8 @@ pub enum IoError {
         /// The column.
         name: String,
     },
-    /// A line of a CSV file is not a row of numbers.
-    #[error("{} line {line}: {reason}", path.display())]
+    /// A line of a table is not a row of numbers, or the table can be read in two ways.
+    #[error("{} line {line}: {reason}{}", path.display(), remedy.as_ref().map_or_else(String::new, |r| format!("; {r}")))]
     Csv {
         /// The file.
         path: PathBuf,
@@ -259,5 +260,39 @@ pub enum IoError {
         line: usize,
         /// Why the line is not a row of numbers.
         reason: String,
+        /// An option that may help.
+        #[doc(hidden)]
+        remedy: Option<Remedy>,
     },
+}
+
+/// An option of [`CsvOptions`](super::CsvOptions) that may help to read a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Remedy {
+    /// A character that probably delimits cells.
+    Delimiter(char),
+    /// One of two possible delimiters.
+    Delimiters,
+    /// The probable decimal mark.
+    Decimal(char),
+    /// One of two possible decimal marks.
+    Decimals,
+    /// Rows with missing cells.
+    DropMissing,
+}
+
+/// The remedy for a program.
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Remedy::Delimiter(c) => write!(f, "if {c:?} delimits the cells, set `CsvOptions::delimiter({c:?})`"),
+            Remedy::Delimiters => f.write_str("set `CsvOptions::delimiter`"),
+            Remedy::Decimal(c) => write!(f, "if {c:?} is the decimal mark, set `CsvOptions::decimal({c:?})`"),
+            Remedy::Decimals => f.write_str("set `CsvOptions::decimal`"),
+            Remedy::DropMissing => f.write_str(
+                "leave such rows out with `CsvOptions::drop_missing`, or read NaN with `CsvOptions::keep_missing`",
+            ),
+        }
+    }
 }

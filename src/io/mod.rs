@@ -15,7 +15,6 @@ mod atomic;
 #[cfg(feature = "train")]
 mod checkpoint;
 mod csv;
-mod csv_options;
 mod error;
 pub(crate) mod fault;
 #[cfg(feature = "train")]
@@ -36,6 +35,7 @@ mod scratch;
 #[cfg(feature = "train")]
 mod sealed;
 mod solution;
+mod table;
 #[cfg(feature = "autodiff")]
 mod tensors;
 
@@ -50,11 +50,12 @@ pub(crate) use checkpoint::write_first_format;
 pub use checkpoint::{Checkpoint, FORMAT_VERSION, read_checkpoint, write_checkpoint};
 #[cfg(feature = "train")]
 pub(crate) use checkpoint::{checkpoint_bytes, checkpoint_of};
-pub use csv::{Table, read_csv, write_csv};
+pub use csv::write_csv;
 #[doc(hidden)]
 pub use csv::{heading, plain, write_csv_parts, write_row};
-pub use csv_options::CsvOptions;
 pub use error::IoError;
+#[doc(hidden)]
+pub use error::Remedy;
 #[cfg(feature = "train")]
 pub(crate) use hash::Fnv;
 #[doc(hidden)]
@@ -69,6 +70,9 @@ pub use npy::{NpyHeader, read_npy_header, write_npy_parts};
 pub(crate) use scratch::{Scratch, scratch};
 #[cfg(feature = "train")]
 pub(crate) use sealed::{read_sealed, write_sealed};
+#[doc(hidden)]
+pub use table::is_table_name;
+pub use table::{CsvOptions, Table, read_csv};
 #[cfg(feature = "autodiff")]
 pub use tensors::{load, save};
 

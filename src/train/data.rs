@@ -157,6 +157,7 @@ impl TrainingData {
         // The hash does not include a separate test set, because the weights do not depend on it.
         let of_others = given.validation.as_ref().map_or(0, |p| p.fingerprint().rotate_left(1));
         let mut frame = PointsFrame::of(&train, format!("{:016x}", points.fingerprint() ^ of_others));
+        frame.num_dropped = Some(points.num_dropped()).filter(|&count| count > 0);
         if !rounding.is_none() {
             frame.steps = rounding.steps().to_vec();
         }

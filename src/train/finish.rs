@@ -273,6 +273,7 @@ fn report(
         peak_rss_mb: counters.peak_rss_mb,
         seconds_to_gap: session.programs.tallies.seconds_to_gap.clone(),
         dequantized: header.frames.points.as_ref().map(PointsFrame::dequantized).unwrap_or_default(),
+        num_dropped: header.frames.points.as_ref().and_then(|points| points.num_dropped),
         threads: rayon::current_num_threads(),
         seed: config.seed,
         files: session.folder.as_ref().map(RunFolder::files).unwrap_or_default(),

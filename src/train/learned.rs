@@ -84,9 +84,11 @@ impl TrainedFlow {
         let Some(scores) = &self.scores else {
             return format!("{} updates, no scores: {}", grouped(self.num_updates), self.without_scores);
         };
-        let noise = self.header.frames.points.as_ref().and_then(PointsFrame::dequantized_text);
+        let points = self.header.frames.points.as_ref();
+        let dropped = points.and_then(PointsFrame::dropped_text);
+        let noise = points.and_then(PointsFrame::dequantized_text);
         let from = self.header.config.start_normals().map(start::named);
-        let more = [("dequantized", noise), ("start", from)];
+        let more = [("dropped", dropped), ("dequantized", noise), ("start", from)];
         let more = more.into_iter().filter_map(|(name, value)| Some((name, value?)));
         lines(&scores.figures().into_iter().chain(more).collect::<Vec<_>>())
     }

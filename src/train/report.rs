@@ -2,7 +2,7 @@
 
 use super::scores::lines;
 use super::{LearnedFrom, Objective, Scores, ToleranceRow, start};
-use crate::eval::dequantized_text;
+use crate::eval::{dequantized_text, dropped_text};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -113,6 +113,9 @@ pub struct TrainReport {
     /// The columns with uniform noise of one step, and their steps: all scores are of values with this noise.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dequantized: BTreeMap<String, f64>,
+    /// Number of rows of the table that were left out because a cell is missing; `None` without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_dropped: Option<usize>,
     /// Number of threads.
     pub threads: usize,
     /// The seed.
@@ -173,12 +176,13 @@ pub struct PhaseReport {
 }
 
 impl TrainReport {
-    /// The scores of the model by name, means with their standard errors: test scores first; then the columns with
-    /// noise and the start.
+    /// The scores of the model by name, means with their standard errors: test scores first; then the rows dropped, the
+    /// columns with noise and the start.
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let noise = dequantized_text(&self.dequantized).map(|columns| ("dequantized", columns));
         let from = self.start_normals.map(|normals| ("start", start::named(normals)));
-        self.scores().figures().into_iter().chain(noise).chain(from).collect()
+        let dropped = dropped_text(self.num_dropped).map(|rows| ("dropped", rows));
+        self.scores().figures().into_iter().chain(dropped).chain(noise).chain(from).collect()
     }
 
     /// The scores only.

@@ -1,7 +1,7 @@
 //! Arguments of `flowline train`. Those of the library come from its table of options, [`OPTIONS`].
 
 use super::super::documented::DiffraxExample;
-use super::super::input::{Delimiter, delimiter};
+use super::super::input::{self, Delimiter, delimiter};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Command, value_parser};
@@ -20,7 +20,7 @@ const QUICK_S: f64 = 15.0;
 const DATA: &str = "\
 What to learn:
 image.png|jpg|bmp|gif|webp  image; darker pixels are more probable
-points.csv|tsv|npy          a table with one point per row
+points.csv|tsv|txt|dat|npy  a table with one point per row (also .csv.gz)
 -                           a table on standard input
 folder, IDX file (or .gz),  a set of images of equal size
 .npy with 3 or 4 axes
@@ -40,13 +40,22 @@ pub struct Args {
     #[arg(help = DATA)]
     pub data: Option<PathBuf>,
 
-    /// Columns of a table (.csv, .tsv or standard input) to learn, by heading or by number from 1 [default: all
-    /// numeric columns]
+    /// Columns of a table to learn, by heading or by number from 1 [default: all numeric columns that do not only
+    /// count rows]
     #[arg(long, value_name = "A,B", help_heading = INPUT)]
     pub columns: Option<String>,
     /// Separator of the columns of a table: a character, tab or space [default: guessed]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, help_heading = INPUT)]
     pub delimiter: Option<Delimiter>,
+    /// Decimal mark of the numbers of a table: . or , [default: found]
+    #[arg(long, value_name = "CHAR", value_parser = input::decimal, help_heading = INPUT)]
+    pub decimal: Option<char>,
+    /// For tables: leave out rows with a missing cell (empty, NA, NaN, null, ?) in a column to learn
+    #[arg(long, help_heading = INPUT)]
+    pub drop_missing: bool,
+    /// For tables: also learn columns that only count rows (id, index, no name)
+    #[arg(long, help_heading = INPUT, conflicts_with = "columns")]
+    pub keep_counters: bool,
     /// For image sets: class of each image, a whole number from 0; an IDX, .npy or .csv file
     #[arg(long, value_name = "FILE", help_heading = INPUT)]
     pub labels: Option<PathBuf>,

@@ -1,11 +1,11 @@
 //! DATA of `flowline train`: an image, points, a toy density or a set of images.
 
 use super::super::error::{CliError, Result, nearest};
-use super::super::input::{self, Delimiter};
+use super::super::input::{self, Cells};
 use super::Args;
 use flowline::__internal::{Given, read_npy_header};
 use flowline::data::{ImageDensity, ImageSet, Points, ToyDensity};
-use flowline::train::{TrainError, TrainingData};
+use flowline::train::{TrainError, TrainedFlow, TrainingData};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ pub fn check_input(args: &Args, ranks: usize) -> Result<()> {
     }
 }
 
-/// Opens DATA: the built-in image if DATA is not given, a table, a toy density if no file has its name, a set of
+/// Opens DATA for a run in a folder: the built-in image if DATA is not given, a table, a toy density if no file has its name, a set of
 /// images, points as `.npy`, otherwise an image.
 ///
 /// # Errors
 /// Data that cannot be read; options that do not apply to them.
-pub fn open(args: &Args) -> Result<TrainingData> {
+pub fn open(args: &Args, folder: &Path) -> Result<TrainingData> {
     let set = args.data.as_deref().map(is_image_set).transpose()?.unwrap_or(false);
     let labels = [&args.labels, &args.validation_labels, &args.test_labels];
     for (option, file) in ["--labels", "--validation-labels", "--test-labels"].into_iter().zip(labels) {
@@ -42,16 +42,15 @@ pub fn open(args: &Args) -> Result<TrainingData> {
         }
     }
     let is_table = args.data.as_deref().is_some_and(input::is_table);
-    if !is_table {
-        let delimiter = args.delimiter.map(|Delimiter(c)| c.to_string());
-        let table = [("--columns", args.columns.clone()), ("--delimiter", delimiter)];
-        if let Some((option, value)) = table.into_iter().find_map(|(option, value)| Some((option, value?))) {
-            return Err(useless(option, value, "DATA is not a table (.csv, .tsv or standard input)"));
-        }
+    let keeps = args.keep_counters.then(|| ("--keep-counters", "true".to_owned()));
+    if let Some((option, value)) = input::of_tables(args.columns.as_ref(), cells(args)).or(keeps)
+        && !is_table
+    {
+        return Err(useless(option, value, NO_TABLE));
     }
     let Some(path) = &args.data else { return check_given(args, ImageDensity::embedded().into()) };
     if is_table {
-        return table(args, path);
+        return table(args, path, folder);
     }
     let toy = path.to_str().filter(|_| !path.exists()).and_then(|name| name.parse::<ToyDensity>().ok());
     if let Some(toy) = toy {
@@ -72,17 +71,36 @@ pub fn open(args: &Args) -> Result<TrainingData> {
     check_given(args, ImageDensity::open(path)?.into())
 }
 
+const NO_TABLE: &str = "DATA is not a table (.csv, .tsv, .txt, .dat, one of them and .gz, or standard input)";
+
+fn cells(args: &Args) -> Cells {
+    Cells { delimiter: args.delimiter, decimal: args.decimal, drop_missing: args.drop_missing }
+}
+
+/// The columns that a run in the folder learned, if there is one to resume. It may have learned columns that are left out
+/// now.
+fn learned_columns(args: &Args, folder: &Path) -> Vec<String> {
+    let run = args.resume.then(|| TrainedFlow::open(folder).ok()).flatten();
+    run.filter(|run| run.header.frames.points.is_some()).map_or_else(Vec::new, |run| run.columns())
+}
+
 /// Points of a table; the validation and test tables have the same columns.
-fn table(args: &Args, path: &Path) -> Result<TrainingData> {
-    let options = input::options(args.columns.as_deref(), args.delimiter)?;
-    let found = input::read(path, &options, &[])?;
-    input::note_columns(&found, &options);
+fn table(args: &Args, path: &Path, folder: &Path) -> Result<TrainingData> {
+    let options = input::options(args.columns.as_deref(), cells(args))?;
+    let options_of_data = if args.keep_counters { options.clone() } else { options.clone().skip_counters() };
+    let found = input::read(path, &options_of_data, &learned_columns(args, folder))?;
+    input::note_columns(&found, &options, args.keep_counters);
+    input::note_dropped(&found);
     let like = if found.has_heading { found.columns.clone() } else { Vec::new() };
     let points = Points::from_table(found)?;
     let other = |path: &Option<PathBuf>| -> Result<Option<Points>> {
         let Some(path) = path else { return Ok(None) };
         Ok(Some(match input::is_table(path) {
-            true => Points::from_table(input::read(path, &options, &like)?)?,
+            true => {
+                let found = input::read(path, &options, &like)?;
+                input::note_dropped(&found);
+                Points::from_table(found)?
+            }
             false => Points::open(path)?,
         }))
     };
@@ -105,8 +123,8 @@ fn images(args: &Args, path: &Path) -> Result<TrainingData> {
 
 /// Whether a path is a set of images: a folder, an array of more than two axes, a gzip or IDX file.
 fn is_image_set(path: &Path) -> Result<bool> {
-    if path.is_dir() {
-        return Ok(true);
+    if path.is_dir() || input::is_table(path) {
+        return Ok(path.is_dir());
     }
     let is = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
     if is("npy") {
@@ -139,7 +157,7 @@ fn missing(path: &Path) -> CliError {
         Some(toy) => format!("did you mean the toy density {toy}?"),
         None if path.extension().is_some() => "check the path".to_owned(),
         None => format!(
-            "give an image, points (.csv, .tsv, .npy), a set of images, or a toy density ({})",
+            "give an image, points (.csv, .tsv, .txt, .dat, .npy), a set of images, or a toy density ({})",
             toys.join(", ")
         ),
     };

@@ -65,7 +65,8 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     if let Err(e) = data::check_input(args, world.size()) {
         return Err(if world.is_root() { e } else { CliError::Silent });
     }
-    let data = world.agree(data::open(args))?;
+    let folder = folder(args);
+    let data = world.agree(data::open(args, &folder))?;
     let trainer = match &options.preset {
         Some(Preset::Given(_)) => DiffraxExample::trainer(data)?,
         _ => Trainer::new(data),
@@ -74,7 +75,6 @@ fn train(args: &Args, options: &TrainOptions, started: Instant) -> Result<()> {
     if args.plan {
         return if world.is_root() { report::print_plan(&trainer) } else { Ok(()) };
     }
-    let folder = folder(args);
     if !(args.resume || args.restart) {
         let free = if world.is_root() { check_free(&folder) } else { Ok(()) };
         world.agree(free.map_err(CliError::from))?;
@@ -123,7 +123,12 @@ fn folder(args: &Args) -> PathBuf {
     let data = args.data.as_deref();
     let stem = match data {
         Some(path) if path == Path::new(input::STANDARD) => Some("stdin".to_owned()),
-        path => path.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned()),
+        path => path.and_then(|path| {
+            // The stem of `points.csv.gz` is `points`.
+            let table = if input::is_table(path) { path.with_extension("") } else { PathBuf::new() };
+            let path = if input::is_table(&table) { &table } else { path };
+            path.file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        }),
     };
     let stem = stem.unwrap_or_else(|| EMBEDDED.to_owned());
     let default = || default_folder(Path::new(RUNS), &stem, args.resume || args.restart);

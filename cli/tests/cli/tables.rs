@@ -21,10 +21,15 @@ fn people(place: &Place) {
 fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     let place = Place::new();
     people(&place);
-    let (out, err) = place.output(&format!("train people.csv --out all {SMALL}"));
+    let (out, err) = place.output(&format!("train people.csv --out counted --plan"));
+    let columns = "people.csv: columns height_cm, weight_kg; left out, not numbers: name; left out, count rows: id (--keep-counters keeps them)\n";
+    assert!(err.contains(columns), "{out} {err}");
+    let (out, err) = place.output(&format!("train people.csv --keep-counters --out all {SMALL}"));
     assert!(out.contains("flowline log-prob all DATA\n"), "{out}");
-    assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name"), "{err}");
-    assert!(err.contains("column id counts rows") && err.contains("--columns height_cm,weight_kg"), "{err}");
+    assert!(err.contains("columns id, height_cm, weight_kg; left out, not numbers: name\n"), "{err}");
+    // A run that learned a counter reads it again.
+    let (_, err) = place.output(&format!("train people.csv --resume --out all {SMALL}"));
+    assert!(!err.contains("people.csv: columns"), "{err}");
     place.done(&format!("train people.csv --columns weight_kg,3 --out two {SMALL}"));
     assert!(place.done("info two").contains("people.csv: weight_kg, height_cm"));
     place.done("sample two -n 20 -o s.csv");
@@ -70,7 +75,44 @@ fn columns_of_text_are_left_out_and_others_can_be_chosen() {
     fs::write(place.path("wide.csv"), "1,2,3\n").unwrap();
     place.fails("log-prob two wide.csv", 1, &["3 columns of numbers instead of 2", "choose with --columns"]);
     fs::write(place.path("mixed.csv"), "a;b;c\n1;2;3\n4;5\n").unwrap();
+    place.fails(
+        &format!("train mixed.csv --out no {SMALL}"),
+        1,
+        &["mixed.csv line 3: 2 columns instead of 3"],
+    );
+    fs::write(place.path("mixed.csv"), "a;b\n1;2;3\n4;5\n").unwrap();
     place.fails(&format!("train mixed.csv --out no {SMALL}"), 1, &["mixed.csv line", "--delimiter ';'"]);
+}
+
+#[test]
+fn rows_with_missing_cells_are_refused_or_left_out_and_counted() {
+    let place = Place::new();
+    people(&place);
+    let table = fs::read_to_string(place.path("people.csv")).unwrap();
+    let row = |(i, line): (usize, &str)| {
+        let (before, weight) = line.rsplit_once(',').unwrap();
+        format!("{before},{}\n", if i > 0 && i % 10 == 0 { "NA" } else { weight })
+            .replace(',', ";")
+            .replace('.', ",")
+    };
+    let text: String = table.lines().enumerate().map(row).collect();
+    fs::write(place.path("people.txt"), text).unwrap();
+    let remedy = "leave such rows out with --drop-missing";
+    let words = "people.txt line 11: column weight_kg: \"NA\" stands for a missing value; 6 of 60 rows have missing cells";
+    place.fails(&format!("train people.txt --out no {SMALL}"), 1, &[words, remedy]);
+    let (out, err) = place.output(&format!("train people.txt --drop-missing --out run {SMALL}"));
+    assert!(err.contains("people.txt: 6 of 60 rows left out, cells are missing\n"), "{err}");
+    assert!(out.contains("6 rows with missing cells"), "{out}");
+    assert!(place.done("info run").contains("6 rows with missing cells"));
+    assert_eq!(json(&place.done("info run --json"))["header"]["points"]["num_dropped"], 6);
+    place.fails("log-prob run people.txt", 1, &[words, remedy]);
+    let (values, err) = place.output("log-prob run people.txt --drop-missing");
+    assert!(values.lines().count() == 54 && err.contains("6 of 60 rows left out"), "{values} {err}");
+    // The decimal commas are those of the file with points.
+    let plain = place.done("log-prob run people.csv");
+    assert!(values.lines().all(|value| plain.lines().any(|other| other == value)), "{values} {plain}");
+    place.fails("train moons --drop-missing", 2, &["--drop-missing", "not a table"]);
+    place.fails("train people.csv --decimal x", 2, &["give . or ,"]);
 }
 
 #[test]

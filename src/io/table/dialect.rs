@@ -1,0 +1,268 @@
+//! The delimiter and the decimal mark of a table, from its first records.
+//!
+//! A delimiter is possible if it divides the first records into the same number of cells, more than one. Of several
+//! possible ones, the delimiter wins that explains the others: a comma in a number is a decimal mark, but a semicolon in
+//! a cell is unexplained. Next, the delimiter wins that leaves the fewest columns with both numbers and text, then the one
+//! that leaves the greater part of the columns numeric. If two remain that make other cells, or two divide a single line, the table is ambiguous, and refused.
+
+use super::cells::Record;
+use super::cells::Records;
+use super::value::{Value, has_decimal_comma, is_missing, may_be_thousands};
+use crate::io::error::Remedy;
+
+/// Delimiters in the order they are tried. A space is any number of spaces and tabs.
+const DELIMITERS: [char; 4] = ['\t', ';', ',', ' '];
+/// Number of records that determine the delimiter, the decimal mark and the columns of text.
+pub(super) const LOOKED_AT: usize = 1_000;
+
+/// How the cells of a table are delimited, and how its numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dialect {
+    pub delimiter: char,
+    pub decimal: char,
+}
+
+/// Why a table has no dialect.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ambiguous {
+    pub line: usize,
+    pub reason: String,
+    pub remedy: Remedy,
+}
+
+impl Dialect {
+    /// The dialect of a text; what is given is not detected.
+    ///
+    /// # Errors
+    /// Two delimiters, or two decimal marks, fit the text.
+    pub fn of(text: &str, delimiter: Option<char>, decimal: Option<char>) -> Result<Dialect, Ambiguous> {
+        if delimiter.is_some() && delimiter == decimal {
+            let reason =
+                format!("{} is given as delimiter and as decimal mark", name(delimiter.unwrap_or(',')));
+            return Err(Ambiguous { line: 1, reason, remedy: Remedy::Delimiters });
+        }
+        let delimiter = match delimiter {
+            Some(delimiter) => delimiter,
+            None => detected(text, decimal)?,
+        };
+        let decimal = match decimal {
+            Some(decimal) => decimal,
+            None if delimiter == ',' => '.',
+            None => decimal_mark(&first_records(text, delimiter))?,
+        };
+        Ok(Dialect { delimiter, decimal })
+    }
+}
+
+/// The first records under a delimiter.
+struct Split<'a> {
+    delimiter: char,
+    decimal: Option<char>,
+    records: Vec<Record<'a>>,
+    /// Whether quotes fit the delimiter.
+    is_whole: bool,
+}
+
+impl<'a> Split<'a> {
+    fn of(text: &'a str, delimiter: char, decimal: Option<char>) -> Split<'a> {
+        let mut records = Vec::new();
+        let mut is_whole = true;
+        for record in Records::new(text, delimiter).take(LOOKED_AT + 1) {
+            match record {
+                Ok(record) => records.push(record),
+                Err(_) => is_whole = false,
+            }
+        }
+        Split { delimiter, decimal, records, is_whole }
+    }
+
+    /// Whether all records have the same number of cells, more than one.
+    fn is_even(&self) -> bool {
+        let width = self.records.first().map_or(0, |first| first.cells.len());
+        self.is_whole
+            && (width > 1 && self.records.iter().all(|record| record.cells.len() == width)
+                || lacks_first_name(&self.records))
+    }
+
+    /// Number of records of the same length as the first, if they are more than half of all and longer than one cell.
+    fn most(&self) -> Option<usize> {
+        let width = self.records.first().map_or(0, |first| first.cells.len());
+        let same = self.records.iter().filter(|record| record.cells.len() == width).count();
+        (width > 1 && 2 * same > self.records.len()).then_some(same)
+    }
+
+    fn data(&self) -> &[Record<'a>] {
+        let has_heading = self.records.first().is_some_and(is_heading);
+        &self.records[usize::from(has_heading)..]
+    }
+
+    fn is_number(&self, cell: &str) -> bool {
+        match self.decimal {
+            Some(decimal) => Value::of(cell, decimal).is_number(),
+            None => {
+                Value::of(cell, '.').is_number() || self.delimiter != ',' && Value::of(cell, ',').is_number()
+            }
+        }
+    }
+
+    /// Whether a cell of text contains another delimiter that also divides the records.
+    fn is_unexplained(&self, others: &[Split]) -> bool {
+        let other =
+            |c: char| c != ' ' && c != self.delimiter && others.iter().any(|split| split.delimiter == c);
+        let cells = self.data().iter().flat_map(|record| &record.cells);
+        cells
+            .filter(|cell| !cell.is_quoted)
+            .any(|cell| cell.text.contains(other) && !self.is_number(&cell.text))
+    }
+
+    /// Of the columns that are not empty, the share of those without both numbers and text, and the share of numeric ones.
+    /// Both are 1 if all are empty.
+    fn shares(&self) -> [f64; 2] {
+        let columns = Cells::of_columns(self.data(), |cell| self.is_number(cell));
+        let columns: Vec<Cells> = columns.into_iter().filter(|column| column.found > 0).collect();
+        let share = |count: usize| if columns.is_empty() { 1.0 } else { count as f64 / columns.len() as f64 };
+        [
+            share(columns.iter().filter(|column| !column.is_mixed()).count()),
+            share(columns.iter().filter(|column| column.is_numeric()).count()),
+        ]
+    }
+
+    fn same_cells(&self, other: &Split) -> bool {
+        let texts = |split: &Split| -> Vec<Vec<String>> {
+            let cells = |record: &Record| record.cells.iter().map(|cell| cell.text.to_string()).collect();
+            split.records.iter().map(cells).collect()
+        };
+        texts(self) == texts(other)
+    }
+}
+
+fn first_records(text: &str, delimiter: char) -> Vec<Record<'_>> {
+    Split::of(text, delimiter, None).records
+}
+
+/// The delimiter of a text; a comma if none divides it.
+fn detected(text: &str, decimal: Option<char>) -> Result<char, Ambiguous> {
+    let possible = DELIMITERS.into_iter().filter(|&delimiter| Some(delimiter) != decimal);
+    let splits: Vec<Split> = possible.map(|delimiter| Split::of(text, delimiter, decimal)).collect();
+    let (even, uneven): (Vec<Split>, Vec<Split>) = splits.into_iter().partition(Split::is_even);
+    let none = if decimal == Some(',') { ';' } else { ',' };
+    if even.is_empty() {
+        let most = uneven.iter().filter_map(|split| Some((split.most()?, split.delimiter)));
+        return Ok(most.rev().max_by_key(|(same, _)| *same).map_or(none, |(_, delimiter)| delimiter));
+    }
+    // A delimiter that leaves no number is the wrong one if another leaves some.
+    let (with_numbers, without): (Vec<Split>, Vec<Split>) =
+        even.into_iter().partition(|split| split.shares()[1] > 0.0);
+    let even = if with_numbers.is_empty() { without } else { with_numbers };
+    let is_one_line = even.iter().all(|split| split.records.len() == 1);
+    let explained: Vec<&Split> = even.iter().filter(|split| !split.is_unexplained(&even)).collect();
+    let left = if explained.is_empty() { even.iter().collect() } else { explained };
+    let most = left.iter().map(|split| split.shares()).fold([0.0; 2], |a, b| if b > a { b } else { a });
+    let left = match is_one_line {
+        true => even.iter().collect(),
+        false => left.into_iter().filter(|split| split.shares() >= most).collect::<Vec<&Split>>(),
+    };
+    match left.iter().find(|split| !split.same_cells(left[0])) {
+        None => Ok(left[0].delimiter),
+        Some(second) => Err(Ambiguous {
+            line: left[0].records.first().map_or(1, |record| record.line),
+            reason: format!(
+                "{} and {} both divide the lines into the same number of cells",
+                name(left[0].delimiter),
+                name(second.delimiter)
+            ),
+            remedy: Remedy::Delimiters,
+        }),
+    }
+}
+
+fn name(delimiter: char) -> String {
+    match delimiter {
+        '\t' => "tabs".to_owned(),
+        ';' => "semicolons".to_owned(),
+        ',' => "commas".to_owned(),
+        ' ' => "spaces".to_owned(),
+        c => format!("{c:?}"),
+    }
+}
+
+/// The decimal mark of the first records: a comma if numbers have commas, otherwise a point.
+fn decimal_mark(records: &[Record]) -> Result<char, Ambiguous> {
+    let has_heading = records.first().is_some_and(is_heading);
+    let data = || {
+        let rows = records[usize::from(has_heading)..].iter();
+        rows.flat_map(|record| record.cells.iter().map(|cell| (record.line, cell.text.trim())))
+    };
+    let Some((line, comma)) = data().find(|(_, cell)| has_decimal_comma(cell)) else { return Ok('.') };
+    let is_point = |(_, cell): &(usize, &str)| cell.contains('.') && Value::of(cell, '.').is_number();
+    if let Some((other, point)) = data().find(is_point) {
+        let reason = format!("{comma} has a decimal comma, but {point} in line {other} has a point");
+        return Err(Ambiguous { line, reason, remedy: Remedy::Decimals });
+    }
+    if data().filter(|(_, cell)| has_decimal_comma(cell)).all(|(_, cell)| may_be_thousands(cell)) {
+        let reason = format!("the comma of {comma} is a decimal mark or separates thousands");
+        return Err(Ambiguous { line, reason, remedy: Remedy::Decimals });
+    }
+    Ok(',')
+}
+
+/// Whether a record is a heading: no cell is a number, none is a missing value but for empty cells, and not all are empty.
+pub(super) fn is_heading(record: &Record) -> bool {
+    let is_name = |text: &str| {
+        text.is_empty()
+            || [Value::of(text, '.'), Value::of(text, ',')].iter().all(|value| *value == Value::Text)
+    };
+    record.cells.iter().all(|cell| is_name(cell.text.trim()))
+        && record.cells.iter().any(|cell| !cell.text.trim().is_empty())
+}
+
+/// Whether the first record is a heading without a name for the first column, as R writes it: the other records have one
+/// cell more, which is a name in quotes, a text, or counts them.
+pub(super) fn lacks_first_name(records: &[Record]) -> bool {
+    let [first, rest @ ..] = records else { return false };
+    let width = first.cells.len() + 1;
+    let is_name = |record: &Record| {
+        let cell = &record.cells[0];
+        cell.is_quoted || Value::of(&cell.text, '.') == Value::Text
+    };
+    let number = |record: &Record| record.cells[0].text.parse::<i64>().ok();
+    let counts =
+        || rest.windows(2).all(|two| number(&two[0]).is_some_and(|n| number(&two[1]) == n.checked_add(1)));
+    rest.len() > 1
+        && is_heading(first)
+        && rest.iter().all(|record| record.cells.len() == width)
+        && (rest.iter().all(is_name) || counts())
+}
+
+/// How many cells of a column are there, and how many of them are numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cells {
+    /// Cells that are not missing.
+    pub found: usize,
+    pub numbers: usize,
+}
+
+impl Cells {
+    /// Of each column, over records.
+    pub fn of_columns(records: &[Record], is_number: impl Fn(&str) -> bool) -> Vec<Cells> {
+        let width = records.first().map_or(0, |record| record.cells.len());
+        let mut columns = vec![Cells::default(); width];
+        for record in records {
+            for (column, cell) in columns.iter_mut().zip(&record.cells) {
+                let cell = cell.text.trim();
+                column.found += usize::from(!is_missing(cell));
+                column.numbers += usize::from(is_number(cell));
+            }
+        }
+        columns
+    }
+
+    /// Whether there are numbers, at least as many as other cells.
+    pub fn is_numeric(&self) -> bool {
+        self.found > 0 && 2 * self.numbers >= self.found
+    }
+
+    fn is_mixed(&self) -> bool {
+        (1..self.found).contains(&self.numbers)
+    }
+}

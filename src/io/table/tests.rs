@@ -1,0 +1,234 @@
+//! Named cases: headings, columns, delimiters, places of errors. `drawn.rs` draws tables of all kinds.
+
+use super::*;
+
+fn parse(options: &CsvOptions, text: &str) -> Result<Table, String> {
+    options.parse("p.csv", text.as_bytes()).map_err(|e| e.to_string())
+}
+
+fn default(text: &str) -> Table {
+    parse(&CsvOptions::default(), text).unwrap()
+}
+
+#[test]
+fn the_separator_splits_all_lines_into_equally_many_cells() {
+    for text in ["x,y\n1,2\n3,4", "x;y\n1;2\n3;4", "x\ty\n1\t2\n3\t4", "x y\n1  2\n 3 4"] {
+        let table = default(text);
+        assert_eq!((table.columns.join("|"), table.data), ("x|y".to_owned(), vec![1.0, 2.0, 3.0, 4.0]));
+    }
+    assert_eq!(default("height cm,weight kg\n1,2").columns, ["height cm", "weight kg"]);
+    assert_eq!(default("one name\n1\n2").columns, ["one name"]);
+    assert_eq!(default("1,5;2\n3,5;4").data, [1.5, 2.0, 3.5, 4.0]);
+    let error = |text| parse(&CsvOptions::default(), text).unwrap_err();
+    assert!(error("1;2\n3;4;5").contains("\"3;4;5\" is not a number; if ';' delimits the cells, set"));
+}
+
+#[test]
+fn columns_are_chosen_by_heading_or_number_and_keep_their_headings() {
+    let text = "id,name,2,y\n1,ann,5,6\n2,bob,7,8\n";
+    // The third heading is a number, so the first line is not a heading.
+    let chosen = |columns: &[&str], text| parse(&CsvOptions::default().columns(columns.to_vec()), text);
+    assert!(chosen(&["3", "4"], text).unwrap_err().contains("p.csv line 1: column 4: \"y\" is not a number"));
+    let text = text.replace(",2,", ",x,");
+    let table = chosen(&["y", "1"], &text).unwrap();
+    assert_eq!((table.columns, table.data), (vec!["y".into(), "id".into()], vec![6.0, 1.0, 8.0, 2.0]));
+    assert!(
+        chosen(&["z"], &text).unwrap_err().contains("has no column \"z\"; its columns are id, name, x, y")
+    );
+    assert!(chosen(&["5"], &text).unwrap_err().contains("no column \"5\""));
+    assert!(chosen(&["y", "4"], &text).unwrap_err().contains("column \"y\" is chosen twice"));
+    assert!(chosen(&["name"], &text).unwrap_err().contains("line 2: column name: \"ann\" is not a number"));
+}
+
+#[test]
+fn columns_of_text_are_left_out_on_request_and_single_words_are_not() {
+    let numeric = CsvOptions::default().numeric_only();
+    let table = parse(&numeric, "id,name,x\n1,ann,5\n2,7,6\n3,bob,7\n").unwrap();
+    assert_eq!((table.columns, table.left_out), (vec!["id".into(), "x".into()], vec!["name".to_owned()]));
+    assert_eq!((table.data, table.lines), (vec![1.0, 5.0, 2.0, 6.0, 3.0, 7.0], vec![2, 3, 4]));
+    let error = parse(&numeric, "a;b\n1;2\n3;4;5\n").unwrap_err();
+    assert!(error.contains("line 3: 3 columns instead of 2"), "{error}");
+    let error = parse(&numeric, "x\n1\noops\n2\n").unwrap_err();
+    assert!(error.ends_with("line 3: column x: \"oops\" is not a number"), "{error}");
+}
+
+#[test]
+fn invalid_lines_are_named() {
+    let folder = crate::io::scratch();
+    let path = folder.path().join("p.csv");
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        read_csv(&path).map(|table| table.data).map_err(|e| e.to_string())
+    };
+    assert_eq!(read("x,y\n1,2\n\n 3 , 4e0\n").unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(read("1,2").unwrap(), [1.0, 2.0]);
+    assert_eq!(read("t,y0\n1,2").unwrap(), [1.0, 2.0]);
+    assert!(read("1,y0\n1,2").unwrap_err().contains("line 1: column 2: \"y0\" is not a number"));
+    assert!(
+        read("x,y\n1,2\n3,oops\n").unwrap_err().contains("p.csv line 3: column y: \"oops\" is not a number")
+    );
+    assert!(read("x,y\n1,2,3").unwrap_err().contains("line 2: 3 columns instead of 2"));
+    assert_eq!(read("\u{feff}1,2\r\n3,4").unwrap(), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn a_table_is_as_wide_as_its_first_row_and_keeps_its_heading() {
+    let folder = crate::io::scratch();
+    let path = folder.path().join("p.csv");
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        read_csv(&path)
+    };
+    let table = read("a, b,c\n1,2,3\n4,5,6\n").unwrap();
+    assert_eq!((table.columns, table.lines), (["a", "b", "c"].map(str::to_owned).to_vec(), vec![2, 3]));
+    assert_eq!(table.data, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(read("1\n2\n").unwrap().data, [1.0, 2.0]);
+    let bare = read("1,2\n3,4\n").unwrap();
+    assert_eq!((bare.columns, bare.has_heading), (["x1", "x2"].map(str::to_owned).to_vec(), false));
+    let ragged = read("1,2\n3,4\n5,6,7\n").unwrap_err().to_string();
+    assert!(ragged.contains("p.csv line 3: 3 columns instead of 2"), "{ragged}");
+}
+
+#[test]
+fn columns_are_found_by_their_names_and_cells_may_be_quoted() {
+    let folder = crate::io::scratch();
+    let path = folder.path().join("p.csv");
+    std::fs::write(&path, "\"t, s\", \"the \"\"y\"\"\",\n\"0.5\",2,3\n1,-4,5\n").unwrap();
+    let table = read_csv(&path).unwrap();
+    assert_eq!(table.columns, ["t, s", "the \"y\"", "x3"]);
+    assert_eq!(table.column("t, s").unwrap(), [0.5, 1.0]);
+    assert_eq!(table.column("x3").unwrap(), [3.0, 5.0]);
+    let message = table.column("y").unwrap_err().to_string();
+    assert!(message.contains("p.csv has no column \"y\"") && message.contains("t, s"), "{message}");
+    #[cfg(feature = "autodiff")]
+    {
+        let found = table.tensor(&["x3", "t, s"]).unwrap();
+        assert_eq!((&found.shape()[..], found.to_vec()), (&[2, 2][..], vec![3.0, 0.5, 5.0, 1.0]));
+        let message = table.tensor(&["x3", "z"]).unwrap_err().to_string();
+        assert!(message.contains("p.csv has no column \"z\""), "{message}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_text_are_named_with_their_line() {
+    let folder = crate::io::scratch();
+    let path = folder.path().join("p.csv");
+    std::fs::write(&path, b"x,y\n1,2\n3,\xff4\n").unwrap();
+    let message = read_csv(&path).unwrap_err().to_string();
+    assert!(message.contains("p.csv line 3: byte 11 of the file is not UTF-8 text"), "{message}");
+}
+
+#[test]
+fn missing_cells_are_named_dropped_or_kept() {
+    let text = "a,b,note\n1,2,\n3, NA ,x\n4,,\n5,?,y\n6,7,z\n";
+    let numeric = CsvOptions::default().numeric_only();
+    let error = parse(&numeric, text).unwrap_err();
+    let expected = "p.csv line 3: column b: \"NA\" stands for a missing value; 3 of 5 rows have missing cells; leave such rows out with `CsvOptions::drop_missing`";
+    assert!(error.starts_with(expected), "{error}");
+    let error = parse(&CsvOptions::default(), "1,2\n3,\n").unwrap_err();
+    assert!(
+        error.starts_with("p.csv line 2: column 2: the cell is empty; 1 of 2 rows has missing cells"),
+        "{error}"
+    );
+    let table = parse(&numeric.clone().drop_missing(), text).unwrap();
+    assert_eq!((table.num_dropped, table.data, table.lines), (3, vec![1.0, 2.0, 6.0, 7.0], vec![2, 6]));
+    let table = parse(&numeric.clone().keep_missing(), text).unwrap();
+    assert!(table.num_dropped == 0 && table.data[3].is_nan() && table.lines.len() == 5);
+    // Only columns that are read count.
+    assert_eq!(parse(&numeric.columns(["a"]), text).unwrap().data, [1.0, 3.0, 4.0, 5.0, 6.0]);
+}
+
+#[test]
+fn decimal_commas_are_found_or_chosen_and_thousands_are_not_guessed() {
+    assert_eq!(default("a;b\n1,5;2\n1,234;3\n").data, [1.5, 2.0, 1.234, 3.0]);
+    assert_eq!(default("1,5\t2,25\n3\t4").data, [1.5, 2.25, 3.0, 4.0]);
+    let error = |text: &str| parse(&CsvOptions::default(), text).unwrap_err();
+    let found = error("a;b\n1,234;5\n");
+    assert!(
+        found.contains(
+            "line 2: the comma of 1,234 is a decimal mark or separates thousands; set `CsvOptions::decimal`"
+        ),
+        "{found}"
+    );
+    let found = error("a;b\n1,5;2\n1;2.5\n");
+    assert!(found.contains("line 2: 1,5 has a decimal comma, but 2.5 in line 3 has a point"), "{found}");
+    let found = error("x\n1\n2\n1.5\n3,5");
+    assert!(found.contains("line 5: 2 columns instead of 1"), "{found}");
+    let comma = CsvOptions::default().decimal(',');
+    assert_eq!(parse(&comma, "x\n1,5\n2,5\n").unwrap().data, [1.5, 2.5]);
+    let found = parse(&comma, "a;b\n1,5;2.5\n").unwrap_err();
+    assert!(
+        found.contains("line 2: column b: \"2.5\" is not a number; if '.' is the decimal mark, set"),
+        "{found}"
+    );
+    let found = parse(&comma.delimiter(','), "a,b\n1,2\n").unwrap_err();
+    assert!(found.contains("commas is given as delimiter and as decimal mark"), "{found}");
+    assert!(error("a,b\n1,1e999\n").contains("column b: \"1e999\" is beyond the range of 64-bit numbers"));
+}
+
+#[test]
+fn a_table_with_two_delimiters_is_refused() {
+    let error = parse(&CsvOptions::default(), "ann 1,5\nbob 2,5\n").unwrap_err();
+    assert!(error.contains("p.csv line 1: commas and spaces both divide the lines into"), "{error}");
+    assert_eq!(
+        default("ann;1,5\nbob;2,5\n".replace("ann", "1").replace("bob", "2").as_str()).data,
+        [1.0, 1.5, 2.0, 2.5]
+    );
+    assert_eq!(default("x\ty\n1 \t 2\n").data, [1.0, 2.0]);
+    assert_eq!(default("1, 2\n3, 4\n").data, [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn counters_are_left_out_on_request_unless_a_run_learned_them() {
+    let text = "\"\",id,year,x\n\"1\",7,2001,5\n\"2\",9,2002,3\n\"3\",8,2003,4\n";
+    let skip = CsvOptions::default().skip_counters();
+    let table = parse(&skip, text).unwrap();
+    assert_eq!((table.columns.join(" "), table.counters), ("id year x".to_owned(), vec!["x1".to_owned()]));
+    assert_eq!(table.data, [7.0, 2001.0, 5.0, 9.0, 2002.0, 3.0, 8.0, 2003.0, 4.0]);
+    let of_run = ["x1", "x"].map(str::to_owned);
+    let table = parse(&skip.clone().like(&of_run), text).unwrap();
+    assert_eq!(
+        (table.columns, table.counters, table.data),
+        (of_run.to_vec(), vec![], vec![1.0, 5.0, 2.0, 3.0, 3.0, 4.0])
+    );
+    assert_eq!(parse(&skip.clone().like(&["z".to_owned()]), text).unwrap().columns.len(), 3);
+    // R writes no name for the column of row names.
+    let table = parse(&skip, "x y\n\"1\" 5 6\n\"2\" 7 8\n\"3\" 7 8\n").unwrap();
+    assert_eq!((table.columns.join(" "), table.counters), ("x y".to_owned(), vec!["x1".to_owned()]));
+    // One column is always left.
+    assert_eq!(parse(&skip, "id\n1\n2\n3\n").unwrap().columns, ["id"]);
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn gzip_files_are_tables_too() {
+    use std::io::Write;
+    let text = b"x,y\n1,2\n3,4\n";
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(text).unwrap();
+    let packed = packed.finish().unwrap();
+    let read = |bytes: &[u8]| CsvOptions::default().parse("p.csv.gz", bytes);
+    assert_eq!(read(&packed).unwrap(), read(text).unwrap());
+    let damaged = read(&packed[..packed.len() - 9]).unwrap_err().to_string();
+    assert!(
+        damaged.contains("p.csv.gz is damaged") && damaged.contains("cannot be decompressed"),
+        "{damaged}"
+    );
+}
+
+#[test]
+fn tables_are_known_by_their_names() {
+    let is_table = |name: &str| is_table_name(Path::new(name));
+    assert!(
+        ["a.csv", "a.TSV", "a.b.txt", "a.dat", "a.csv.gz", "a.dat.GZ"]
+            .map(is_table)
+            .iter()
+            .all(|&known| known)
+    );
+    assert!(
+        ["a.png", "a.gz", "csv", "a.npy", "train-images-idx3-ubyte.gz"]
+            .map(is_table)
+            .iter()
+            .all(|&known| !known)
+    );
+}
